@@ -22,9 +22,22 @@ pub const ALONE: [(&str, &str); 9] = [
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
 
-/// Programs whose tests have hundreds of servers, which every daemon on the host follows: one of these tests at a time,
-/// in this order, beside the others.
-pub const HEAVY: [&str; 3] = ["judgement", "untether", "hunt"];
+/// Programs of whose tests one runs at a time, in this order, beside all other tests, and why.
+pub const IN_TURN: [(&str, &str); 7] = [
+    ("judgement", "it has hundreds of servers, which every daemon on the host follows, and containers"),
+    ("untether", "it has hundreds of servers, which every daemon on the host follows"),
+    ("hunt", "it has hundreds of servers, which every daemon on the host follows"),
+    ("containers", "orphand stops no container while a client of an engine starts anywhere on the host"),
+    (
+        "containers_compose",
+        "orphand stops no container while a client of an engine starts anywhere on the host",
+    ),
+    ("containers_late", "orphand stops no container while a client of an engine starts anywhere on the host"),
+    (
+        "container_sessions",
+        "orphand stops no container while a client of an engine starts anywhere on the host",
+    ),
+];
 
 /// Programs that begin first in their round, because they take the longest.
 pub const FIRST: [&str; 5] = ["laws", "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];

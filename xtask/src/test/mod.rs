@@ -97,7 +97,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     if args.unprivileged {
         return pool::run("for any user", Vec::new(), plain, 2)?.judge(filter);
     }
-    let Privileged { heavy, shared, alone } = privileged(&programs, &root, filter, left_out)?;
+    let Privileged { in_turn, shared, alone } = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
     setup::dist()?;
     let fixtures = || Ok::<_, anyhow::Error>(Command::new(workspace::target_dir()?.join("debug/fixtures")));
@@ -111,7 +111,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     setup::fixtures(&mut fixtures()?)?;
     let runs = |group: &Group| filter.is_none() && !left_out.iter().any(|left| left.name == group.name);
     let beside = Beside::start(rest(args.check, runs(&groups::FUZZ))?)?;
-    count += pool::run("side by side", heavy, shared, side_by_side())?;
+    count += pool::run("side by side", in_turn, shared, side_by_side())?;
     count += pool::run("one by one", Vec::new(), alone, 1)?;
     let beside = beside.finish();
     if runs(&groups::FUZZ) {
@@ -149,7 +149,7 @@ fn place(list: &[&str], program: &str) -> usize {
 /// The second round.
 struct Privileged {
     /// Those of which one runs at a time, beside others.
-    heavy: Vec<Job>,
+    in_turn: Vec<Job>,
     /// Those that run side by side.
     shared: Vec<Job>,
     /// Those that have the host for themselves.
@@ -164,6 +164,7 @@ fn privileged(
     left_out: &[&Group],
 ) -> Result<Privileged> {
     const FLAGS: [&str; 2] = ["--ignored", "--test-threads=1"];
+    let in_turn = alone::IN_TURN.map(|(program, _)| program);
     let mut jobs = Vec::new();
     let mut names = Vec::new();
     for program in programs {
@@ -186,7 +187,7 @@ fn privileged(
                 .chain(one.into_iter().flatten())
                 .chain(filter.filter(|_| test.is_none()))
                 .collect();
-            let places = (place(&alone::HEAVY, &program.name), place(&alone::FIRST, &program.name));
+            let places = (place(&in_turn, &program.name), place(&alone::FIRST, &program.name));
             jobs.push((places, program.job(name, root, &args)));
         }
     }
@@ -195,11 +196,11 @@ fn privileged(
     }
     jobs.sort_by_key(|(places, _)| *places);
     let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|(_, job)| alone::is_alone(&job.name));
-    let (heavy, shared): (Vec<_>, Vec<_>) =
-        beside.into_iter().partition(|((heavy, _), _)| *heavy < alone::HEAVY.len());
-    let [heavy, shared, alone] =
-        [heavy, shared, alone].map(|jobs| jobs.into_iter().map(|(_, job)| job).collect());
-    Ok(Privileged { heavy, shared, alone })
+    let (in_turn, shared): (Vec<_>, Vec<_>) =
+        beside.into_iter().partition(|((at, _), _)| *at < in_turn.len());
+    let [in_turn, shared, alone] =
+        [in_turn, shared, alone].map(|jobs| jobs.into_iter().map(|(_, job)| job).collect());
+    Ok(Privileged { in_turn, shared, alone })
 }
 
 /// What is compiled beside the second round: nothing of it touches what these tests run.

@@ -40,19 +40,22 @@ enum Told {
     Ended { name: String, took: Duration, printed: String, well: bool },
 }
 
-/// Runs them, so many at a time and in this order; of the `heavy` ones one at a time. `round` is what they are called.
-pub fn run(round: &str, heavy: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> Result<Count> {
+/// Runs them, so many at a time and in this order; of those `in_turn` one at a time. `round` is what they are called.
+pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> Result<Count> {
+    if in_turn.is_empty() && jobs.is_empty() {
+        return Ok(Count::default());
+    }
     let folder = workspace::target_dir()?.join("test-output");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let mut board = Board::new(round, heavy.len() + jobs.len());
-    let [heavy, jobs] = [heavy, jobs].map(|jobs| Mutex::new(VecDeque::from(jobs)));
+    let mut board = Board::new(round, in_turn.len() + jobs.len());
+    let [in_turn, jobs] = [in_turn, jobs].map(|jobs| Mutex::new(VecDeque::from(jobs)));
     let (tell, told) = channel();
     thread::scope(|scope| {
         for slot in 0..at_a_time {
-            let (tell, heavy, jobs, file) = (tell.clone(), &heavy, &jobs, folder.join(slot.to_string()));
+            let (tell, in_turn, jobs, file) = (tell.clone(), &in_turn, &jobs, folder.join(slot.to_string()));
             scope.spawn(move || {
                 if slot == 0 {
-                    work(heavy, &file, &tell);
+                    work(in_turn, &file, &tell);
                 }
                 work(jobs, &file, &tell);
             });
