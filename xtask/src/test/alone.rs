@@ -7,7 +7,10 @@
 use anyhow::{Result, ensure};
 
 /// The beginnings of their names, a program or a program and a test, and why. One that stands for nothing is an error.
-pub const ALONE: [(&str, &str); 9] = [
+pub const ALONE: [(&str, &str); 12] = [
+    ("judgement", MANY),
+    ("untether", MANY),
+    ("hunt", MANY),
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("bootstrap a_fork_bomb_next_door_loses_nothing", "it storms the host"),
     ("containers_podman", "podman keeps the locks of all of its stores in one place of the host"),
@@ -19,25 +22,25 @@ pub const ALONE: [(&str, &str); 9] = [
     ("orphand_core (lib)", "it measures how processor time grows"),
 ];
 
+const MANY: &str = "it has hundreds of servers, which every daemon on the host follows";
+
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
 
 /// Programs of whose tests one runs at a time, in this order, beside all other tests, and why.
 pub const IN_TURN: [(&str, &str); 7] = [
-    ("judgement", "it has hundreds of servers, which every daemon on the host follows, and containers"),
-    ("untether", "it has hundreds of servers, which every daemon on the host follows"),
-    ("hunt", "it has hundreds of servers, which every daemon on the host follows"),
-    ("containers", "orphand stops no container while a client of an engine starts anywhere on the host"),
-    (
-        "containers_compose",
-        "orphand stops no container while a client of an engine starts anywhere on the host",
-    ),
-    ("containers_late", "orphand stops no container while a client of an engine starts anywhere on the host"),
-    (
-        "container_sessions",
-        "orphand stops no container while a client of an engine starts anywhere on the host",
-    ),
+    ("doctor", WHOLE_HOST),
+    ("ps", WHOLE_HOST),
+    ("duplicates", WHOLE_HOST),
+    ("containers", ENGINES),
+    ("containers_compose", ENGINES),
+    ("containers_late", ENGINES),
+    ("container_sessions", ENGINES),
 ];
+
+const WHOLE_HOST: &str =
+    "it looks at all processes and units of the host, without a daemon that keeps to its test";
+const ENGINES: &str = "orphand stops no container while a client of an engine starts anywhere on the host";
 
 /// Programs that begin first in their round, because they take the longest.
 pub const FIRST: [&str; 5] = ["laws", "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
