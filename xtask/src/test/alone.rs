@@ -7,7 +7,7 @@
 use anyhow::{Result, ensure};
 
 /// The beginnings of their names, a program or a program and a test, and why. One that stands for nothing is an error.
-pub const ALONE: [(&str, &str); 12] = [
+pub const ALONE: [(&str, &str); 13] = [
     ("judgement", MANY),
     ("untether", MANY),
     ("hunt", MANY),
@@ -15,6 +15,7 @@ pub const ALONE: [(&str, &str); 12] = [
     ("bootstrap a_fork_bomb_next_door_loses_nothing", "it storms the host"),
     ("containers_podman", "podman keeps the locks of all of its stores in one place of the host"),
     ("containers_rootless", "podman keeps the locks of all of its stores in one place of the host"),
+    ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
     ("neighbours", "they storm the host, and ask how long an honest user waits for a verdict"),
     ("reaping a_reused_number_", "it sets the host's clock of process numbers back"),
@@ -28,8 +29,10 @@ const MANY: &str = "it has hundreds of servers, which every daemon on the host f
 pub const WHOLE: [&str; 1] = ["kernel"];
 
 /// Programs of whose tests one runs at a time, in this order, beside all other tests, and why.
-pub const IN_TURN: [(&str, &str); 7] = [
-    ("doctor", WHOLE_HOST),
+pub const IN_TURN: [(&str, &str); 9] = [
+    ("generations", UNITS),
+    ("openclaw", UNITS),
+    ("units", UNITS),
     ("ps", WHOLE_HOST),
     ("duplicates", WHOLE_HOST),
     ("containers", ENGINES),
@@ -38,8 +41,9 @@ pub const IN_TURN: [(&str, &str); 7] = [
     ("container_sessions", ENGINES),
 ];
 
-const WHOLE_HOST: &str =
-    "it looks at all processes and units of the host, without a daemon that keeps to its test";
+const UNITS: &str =
+    "its units have names that those of another test have, too, below a service manager of their own";
+const WHOLE_HOST: &str = "it looks at all processes of the host, without a daemon that keeps to its test";
 const ENGINES: &str = "orphand stops no container while a client of an engine starts anywhere on the host";
 
 /// Programs that begin first in their round, because they take the longest.

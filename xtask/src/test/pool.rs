@@ -45,7 +45,9 @@ pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> 
     if in_turn.is_empty() && jobs.is_empty() {
         return Ok(Count::default());
     }
-    let folder = workspace::target_dir()?.join("test-output");
+    // Nobody else's: the tests of this module run while a round does.
+    let folder = format!("test-output/{}-{}", std::process::id(), round.replace(' ', "-"));
+    let folder = workspace::target_dir()?.join(folder);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut board = Board::new(round, in_turn.len() + jobs.len());
     let [in_turn, jobs] = [in_turn, jobs].map(|jobs| Mutex::new(VecDeque::from(jobs)));
@@ -71,6 +73,7 @@ pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> 
             board.show();
         }
     });
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     Ok(board.close())
 }
 
@@ -220,7 +223,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         // Each waits for the other.
         let jobs = vec![shell("a", &format!("echo x > {pipe}")), shell("b", &format!("read -r x < {pipe}"))];
-        assert_eq!(run("unit", Vec::new(), jobs, 2).unwrap(), Count::default());
+        assert_eq!(run("unit pair", Vec::new(), jobs, 2).unwrap(), Count::default());
     }
 
     #[test]
