@@ -21,6 +21,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"
 VARIABLE = "ORPHAND_SITUATION_DIR"
+GROUP = "ORPHAND_SITUATION_PROCS"  # the file with the processes of its control group, where it has one of its own
 PATIENCE = 30.0  # seconds that anything may take before the situation counts as broken
 LOOK_AGAIN = 0.02  # seconds between two looks at what has no descriptor to wait on
 
@@ -191,8 +192,8 @@ class Stage:
         """All living processes of this situation, this script apart."""
         mark = f"{VARIABLE}={self.dir}".encode()
         found = {p for p in self.named if p.alive()}
-        for entry in os.listdir("/proc"):
-            if entry.isdigit() and int(entry) != os.getpid():
+        for entry in self._near():
+            if int(entry) != os.getpid():
                 try:
                     with open(f"/proc/{entry}/environ", "rb") as f:
                         mine = mark in f.read().split(b"\0")
@@ -202,6 +203,14 @@ class Stage:
                 if mine and process.alive():
                     found.add(process)
         return sorted(found, key=lambda p: (p.start, p.pid))
+
+    def _near(self):
+        """The numbers of the processes in the control group that this situation was given; without one, of all."""
+        group = os.environ.get(GROUP)
+        if group is None:
+            return [entry for entry in os.listdir("/proc") if entry.isdigit()]
+        with open(group) as f:
+            return f.read().split()
 
     def find(self, program, count=1):
         """The processes whose program (or its script) has this base name, as soon as there are `count`."""

@@ -1,7 +1,7 @@
 //! A scene: the frame of one test.
 
 use std::{
-    cell::{Cell, OnceCell, RefCell},
+    cell::{Cell, RefCell},
     fs::{self, File},
     os::{fd::BorrowedFd, unix::process::CommandExt as _},
     path::{Path, PathBuf},
@@ -43,7 +43,7 @@ pub struct Scene {
     children: RefCell<Vec<Child>>,
     cast: Arc<Cast>,
     truth: Arc<Truth>,
-    keeper: OnceCell<Child>,
+    keeper: Child,
     folder: TempDir,
     barriers: Cell<u32>,
     _host: File,
@@ -108,11 +108,11 @@ impl Scene {
         fs::set_permissions(folder.path(), open).context("open the folder to other users")?;
         Ok(Self {
             daemons: RefCell::default(),
-            cgroup,
             children: RefCell::default(),
             cast: Cast::assemble(folder.path())?,
             truth: Truth::listen(folder.path())?,
-            keeper: OnceCell::new(),
+            keeper: keeper(&cgroup)?,
+            cgroup,
             folder,
             barriers: Cell::new(0),
             _host: host,
@@ -156,7 +156,6 @@ impl Scene {
 
     /// Boots this machine's systemd under the name `name`; it ends with the scene.
     pub fn boot(&self, name: &str, layout: Layout) -> Result<System> {
-        self.keep()?;
         System::boot(self, name, layout)
     }
 
@@ -224,20 +223,7 @@ impl Scene {
     /// As `command_in`, for a service manager without a cgroup namespace of its own: in all hierarchies that
     /// systemd uses here. It ends with the scene in any case.
     pub(crate) fn command_for_manager(&self, room: &str, program: &str) -> Result<Command> {
-        self.keep()?;
         self.command_in(room, self.cgroup.has_version1(), program).map(|(_, command)| command)
-    }
-
-    /// Starts a process that ends the scene's cgroup if the test is killed: it reads from a pipe whose other
-    /// end only the test has.
-    fn keep(&self) -> Result<()> {
-        if self.keeper.get().is_none() {
-            let mut keeper = Command::new("/bin/sh");
-            keeper.args(["-c", "read -r _; echo 1 > \"$0\""]).arg(self.cgroup.killer());
-            keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-            let _ = self.keeper.set(keeper.spawn().context("start the keeper")?);
-        }
-        Ok(())
     }
 
     /// Runs it as a child of the test that ends with the scene.
@@ -307,6 +293,15 @@ impl Scene {
     }
 }
 
+/// Starts a process that ends the scene's cgroup if the test is killed: it reads from a pipe whose other end only the
+/// test has.
+fn keeper(cgroup: &Cgroup) -> Result<Child> {
+    let mut keeper = Command::new("/bin/sh");
+    keeper.args(["-c", "read -r _; echo 1 > \"$0\""]).arg(cgroup.killer());
+    keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    keeper.spawn().context("start the keeper")
+}
+
 /// Removes the folders of scenes whose test was killed, which have no processes any more. Folders that were
 /// kept after a failure stay.
 fn sweep(temporary: &Path) {
@@ -325,7 +320,7 @@ impl Drop for Scene {
         if let Err(error) = self.cgroup.end() {
             eprintln!("orphand tests: {error:#}");
         }
-        for child in self.children.borrow_mut().iter_mut().chain(self.keeper.get_mut()) {
+        for child in self.children.borrow_mut().iter_mut().chain([&mut self.keeper]) {
             let _ = child.wait();
         }
         unmount_below(self.folder());

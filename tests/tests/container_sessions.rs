@@ -9,7 +9,7 @@ use serde_json::Value;
 use tests::{
     Actor, Daemon, Event, Identity, Launch, Part, Redis,
     engine::{DEAF, Engine, Kind},
-    scene_alone, within,
+    scene, within,
 };
 
 /// Starts a client with these options below the agent, and waits for its container: the client, and the container's
@@ -48,7 +48,7 @@ fn shows(daemon: &Daemon, process: Identity, session: &str, state: &str, name: &
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn the_session_of_a_container_is_told() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let (redis, engine) = (Redis::start(s)?, Engine::start(s, Kind::Docker)?);
         for session in ["alice", "bob", "carol"] {
             redis.order(&["SET", &format!("mcp:session:{session}"), "{}"])?;

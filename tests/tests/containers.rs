@@ -18,7 +18,7 @@ use serde_json::Value;
 use tests::{
     Actor, Daemon, Identity, Launch, Part, Scene,
     engine::{DEAF, Engine, IMAGE, Kind},
-    scene_alone,
+    scene,
 };
 
 /// Starts a client of `run` below the agent, and waits for the container: the client and the container's process.
@@ -76,7 +76,7 @@ fn all_live(s: &Scene, daemon: &Daemon, all: &[Identity]) -> Result<()> {
 
 /// The agent is killed. The client and the container stay, whoever asks; the command that the event names ends both.
 fn the_container_is_never_left_alone(kind: Kind) -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, kind)?;
         // An engine that accepts and never answers is as good as none.
         let hung = s.folder().join("hung.sock");
@@ -132,7 +132,7 @@ fn a_podman_container_is_never_left_alone() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn docker_stops_what_nobody_can_use() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let config = asks(Kind::Docker, &engine.socket());
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
@@ -216,7 +216,7 @@ fn docker_stops_what_nobody_can_use() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn docker_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let front = s.folder().join("front.sock");
         let (reached, at_the_stop) = mpsc::sync_channel::<()>(0);
@@ -265,7 +265,7 @@ fn docker_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn docker_stops_ten_containers_at_once() -> Result<()> {
     const NAMES: [&str; 10] = ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9"];
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let config = asks(Kind::Docker, &engine.socket());
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use tests::{
     Daemon, Event, Identity, Launch, Part, Scene,
     engine::{DEAF, Engine, IMAGE, Kind},
-    scene_alone, within,
+    scene, within,
 };
 
 const RUN: [&str; 4] = ["run", "--rm", "-T", "server"];
@@ -51,7 +51,7 @@ fn container(engine: &Engine, project: &str, service: &str) -> Result<(String, I
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn what_docker_compose_runs_is_stopped_if_nobody_can_use_it() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let config = format!("[containers]\ndocker = \"{}\"\n", engine.socket().display());
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use tests::{
     Actor, Identity, Launch, Part,
     engine::{DEAF, Engine, IMAGE, Kind},
-    scene_alone,
+    scene,
 };
 
 /// Starts a client below the agent, and waits for its container: the client, and the container's first process.
@@ -22,7 +22,7 @@ fn run(engine: &Engine, agent: &Actor, options: &[&'static str], name: &str) -> 
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn what_a_killed_client_left_in_docker_is_told() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
         let (used, used_inside) = run(&engine, &other, &["-i", "--rm"], "used")?;
@@ -78,7 +78,7 @@ fn what_a_killed_client_left_in_docker_is_told() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn what_a_client_left_that_is_killed_later_is_told() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, Kind::Docker)?;
         let daemon = s.daemon_with(&Launch::default())?;
         let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);

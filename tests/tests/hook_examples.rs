@@ -30,9 +30,19 @@ fn examples() -> PathBuf {
 fn example(folder: &Path, name: &str) -> Result<PathBuf> {
     let text = fs::read_to_string(examples().join(name)).with_context(|| format!("read {name}"))?;
     let path = folder.join(name);
-    fs::write(&path, text.replace("folder=/etc/orphand/hooks", &format!("folder='{}'", folder.display())))?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    put(&path, &text.replace("folder=/etc/orphand/hooks", &format!("folder='{}'", folder.display())))?;
     Ok(path)
+}
+
+/// Makes a program. Another process writes it: what we had open for writing, a test beside this one could hand on to a
+/// child, and nobody can run a program that is open for writing (`ETXTBSY`, execve(2)).
+fn put(path: &Path, text: &str) -> Result<()> {
+    let mut writer = Command::new("sh");
+    let mut writer =
+        writer.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped()).spawn()?;
+    writer.stdin.take().context("no stdin")?.write_all(text.as_bytes())?;
+    ensure!(writer.wait()?.success(), "{} was not written", path.display());
+    Ok(())
 }
 
 fn event() -> Value {
@@ -199,8 +209,7 @@ fn email() -> Result<()> {
     let mailer = format!(
         "#!/bin/sh\nexec msmtp --host=127.0.0.1 --port={port} --from=orphand@localhost --tls=off --auth=off \"$@\"\n"
     );
-    fs::write(folder.path().join("sendmail"), mailer)?;
-    fs::set_permissions(folder.path().join("sendmail"), fs::Permissions::from_mode(0o755))?;
+    put(&folder.path().join("sendmail"), &mailer)?;
     fs::write(folder.path().join("email.to"), "ops@example.org\n")?;
     let path = format!("{}:{}", folder.path().display(), path()?);
     done(&play(folder.path(), &mut Command::new(&script), &path)?)?;

@@ -10,10 +10,14 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use tests::{Identity, Part, Scene, orphand, output, scene};
 
-/// The daemon's command line with files of its own.
+/// The daemon's command line with files of its own. It ends with the test: one that is not refused would go on.
 fn run(s: &Scene, args: &[&str]) -> Result<Command> {
-    let mut command = Command::new(orphand()?);
-    command.args(["run", "--format", "json", "--below", s.below()]).args(args);
+    let mut command = Command::new("/usr/bin/setpriv");
+    command
+        .args(["--pdeathsig", "KILL"])
+        .arg(orphand()?)
+        .args(["run", "--format", "json", "--below", s.below()])
+        .args(args);
     command.current_dir(s.folder()).stdin(Stdio::null());
     if !args.contains(&"--lock") {
         command.args(["--lock", "another-lock"]);

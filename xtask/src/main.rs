@@ -4,7 +4,6 @@
 //! must compile before the product can, because the build script of the product needs what `setup` finds.
 
 mod bench;
-mod beside;
 mod check;
 mod clean_root;
 mod command;

@@ -111,17 +111,21 @@ fn once(scripts: &[Script], restarts: bool) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// A situation whose orphans stayed, or that could not be built while 200 others ran on a busy machine, is
-/// played again alone. One in which a process in use was ended gets no second chance.
+/// Situations whose orphans stayed, or that could not be built while 200 others ran on a busy machine, are played
+/// again, without those others. One in which a process in use was ended gets no second chance.
 fn play_again(scripts: &[Script], restarts: bool, lines: &mut [Line]) -> Result<()> {
     let is_left = |line: &&Line| !line.right && line.harmed == 0;
     let left: Vec<String> = lines.iter().filter(is_left).map(|line| line.name.clone()).collect();
-    for script in scripts.iter().filter(|script| left.contains(&script.stated.name)) {
-        eprintln!("judgement: once more, alone: {}", script.stated.name);
-        for line in once(std::slice::from_ref(script), restarts)? {
-            if let Some(old) = lines.iter_mut().find(|old| old.name == line.name) {
-                *old = line;
-            }
+    let left: Vec<Script> =
+        scripts.iter().filter(|script| left.contains(&script.stated.name)).cloned().collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = left.iter().map(|script| script.stated.name.as_str()).collect();
+    eprintln!("judgement: once more: {}", names.join(", "));
+    for line in once(&left, restarts)? {
+        if let Some(old) = lines.iter_mut().find(|old| old.name == line.name) {
+            *old = line;
         }
     }
     Ok(())

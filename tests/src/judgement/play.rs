@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
-    process::{Child, ChildStdin, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
     sync::mpsc::{Receiver, TryRecvError, channel},
     thread,
     time::{Duration, Instant},
@@ -93,7 +93,11 @@ impl StartingSituation {
         // Short, because the path of a socket may have at most 107 bytes.
         let folder = tempfile::Builder::new().prefix("s").rand_bytes(4).tempdir_in(s.folder())?.keep();
         let log = folder.with_extension("log");
-        let mut command = s.command(&path.to_string_lossy())?;
+        // A control group of its own, in which it finds its processes among the thousands of all.
+        let group = folder.file_name().context("a folder has a name")?.to_string_lossy();
+        let [enter, procs] = s.enter_room(&group)?;
+        let mut command = Command::new(enter);
+        command.arg(&procs).arg(path).env("ORPHAND_SITUATION_PROCS", &procs);
         command.env("ORPHAND_SITUATION", &stated.name).env("ORPHAND_SITUATION_DIR", &folder);
         command.envs(shared.environment(stated));
         if stated.needs_fixtures() {

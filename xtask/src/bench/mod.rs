@@ -7,9 +7,7 @@
 mod daemon;
 mod kernel;
 mod latency;
-mod others;
 mod rest;
-mod spent;
 mod storm;
 mod table;
 mod wires;
@@ -55,12 +53,8 @@ enum Part {
     Kernel,
     /// Throughput of storms of new processes, monitored against unmonitored.
     Storm,
-    /// The same for other observers: bpftrace and forkstat, where installed.
-    Others,
     /// A storm of programs that no rule knows on wires of their own, each of which may be a server.
     Wires,
-    /// What the daemon spends on a user who makes it work, beside what that user spends.
-    Spent,
     /// Records lost in a long storm on all cores.
     Loss,
     /// From an owner's exit to the line about it, idle and under storm.
@@ -133,9 +127,7 @@ impl Part {
         match self {
             Self::Kernel => kernel::cost(bench),
             Self::Storm => storm::throughput(bench),
-            Self::Others => others::throughput(bench),
             Self::Wires => wires::storm(bench),
-            Self::Spent => spent::spent(bench),
             Self::Loss => storm::loss(bench),
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),

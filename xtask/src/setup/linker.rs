@@ -1,7 +1,7 @@
 //! `bpf-linker`. It reads the bitcode of the compiler, so its LLVM must be that of the compiler, or newer.
 
 use std::{
-    fs,
+    env, fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -25,8 +25,8 @@ const PROFILE: [(&str, &str); 3] = [
 ];
 
 /// The folder of a linker that is there already and fits: one of ours, or one in `PATH`.
-pub fn find(home: &Path, llvm: u32) -> Option<PathBuf> {
-    let ours = folder(home, llvm).join("bin");
+pub fn find(llvm: u32) -> Option<PathBuf> {
+    let ours = folder(llvm).join("bin");
     if runs(&ours.join("bpf-linker")) {
         return Some(ours);
     }
@@ -35,8 +35,8 @@ pub fn find(home: &Path, llvm: u32) -> Option<PathBuf> {
     fits.then(|| theirs.parent().map(Path::to_path_buf)).flatten()
 }
 
-/// Builds one below `home` and gives its folder.
-pub fn install(home: &Path, llvm: u32) -> Result<PathBuf> {
+/// Builds one, for all checkouts of this user, and gives its folder.
+pub fn install(llvm: u32) -> Result<PathBuf> {
     if !LLVMS.contains(&llvm) {
         bail!("bpf-linker {VERSION} cannot be built for its LLVM {llvm}, only for {LLVMS:?}");
     }
@@ -47,7 +47,7 @@ pub fn install(home: &Path, llvm: u32) -> Result<PathBuf> {
         llvm_prefix(llvm).with_context(|| format!("the development files of LLVM {llvm} cannot be found"))?
     };
     command::say("setup", &format!("building bpf-linker {VERSION} for LLVM {llvm} (half a minute, once)"));
-    let root = folder(home, llvm);
+    let root = folder(llvm);
     command::run(
         workspace::cargo()
             .args(["install", "--quiet", "--locked", "bpf-linker", "--version", VERSION])
@@ -56,12 +56,16 @@ pub fn install(home: &Path, llvm: u32) -> Result<PathBuf> {
             .env("LLVM_PREFIX", prefix)
             .envs(PROFILE),
     )?;
-    find(home, llvm).with_context(|| format!("what was built below {} does not run", root.display()))
+    find(llvm).with_context(|| format!("what was built below {} does not run", root.display()))
 }
 
-/// Where our linker for this LLVM lives: the path says which LLVM it is for.
-fn folder(home: &Path, llvm: u32) -> PathBuf {
-    home.join(format!("llvm-{llvm}"))
+/// Where our linker for this LLVM lives: in the user's cache folder (XDG Base Directory Specification), below the
+/// repository for whoever has no home. The path says which release it is, and which LLVM it is for.
+fn folder(llvm: u32) -> PathBuf {
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")));
+    let cache = cache.unwrap_or_else(|| workspace::root().join(".toolchain"));
+    cache.join(format!("orphand/bpf-linker-{VERSION}-llvm-{llvm}"))
 }
 
 fn runs(linker: &Path) -> bool {

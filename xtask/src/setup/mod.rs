@@ -57,7 +57,7 @@ pub fn bpf() -> Result<Bpf> {
     if let Some(bpf) = Bpf::read(&home).filter(Bpf::stands) {
         return Ok(bpf);
     }
-    let bpf = find_or_install(&home)?;
+    let bpf = find_or_install()?;
     bpf.write(&home)?;
     Ok(bpf)
 }
@@ -104,15 +104,15 @@ fn lock(home: &Path) -> Result<fs::File> {
 }
 
 /// What is there is preferred to what would have to be built, and that to what would have to be installed.
-fn find_or_install(home: &Path) -> Result<Bpf> {
+fn find_or_install() -> Result<Bpf> {
     let mut failures = Vec::new();
-    if let Some(bpf) = first(home, &mut failures) {
+    if let Some(bpf) = first(&mut failures) {
         return Ok(bpf);
     }
     for install in [packages::install_compiler, compiler::install_by_rustup] {
         match install() {
             Ok(()) => {
-                if let Some(bpf) = first(home, &mut failures) {
+                if let Some(bpf) = first(&mut failures) {
                     return Ok(bpf);
                 }
             }
@@ -123,11 +123,11 @@ fn find_or_install(home: &Path) -> Result<Bpf> {
 }
 
 /// The first compiler that has a linker, or gets one.
-fn first(home: &Path, failures: &mut Vec<String>) -> Option<Bpf> {
+fn first(failures: &mut Vec<String>) -> Option<Bpf> {
     let compilers = Compiler::all();
-    let ready = compilers.iter().find_map(|c| Some(Bpf::new(c, &linker::find(home, c.llvm)?)));
+    let ready = compilers.iter().find_map(|c| Some(Bpf::new(c, &linker::find(c.llvm)?)));
     ready.or_else(|| {
-        compilers.iter().find_map(|c| match linker::install(home, c.llvm) {
+        compilers.iter().find_map(|c| match linker::install(c.llvm) {
             Ok(dir) => Some(Bpf::new(c, &dir)),
             Err(error) => {
                 failures.push(format!("{}: {error:#}", c.rustc.display()));

@@ -1,7 +1,7 @@
 //! Runs commands during tests that leave the processors idle, because they mostly wait for time to pass.
 //!
 //! Such a command gets only processor time that no other process wants (`SCHED_IDLE`, sched(7)), so it does not slow
-//! the tests. Its output is shown when it has exited.
+//! the tests. Its output is shown when it has exited. It ends if we do.
 
 use std::{
     fs,
@@ -79,7 +79,9 @@ fn idle(command: &Command) -> Command {
     let ways: [&[&str]; 2] = [&["chrt", "--idle", "0"], &["nice", "-n", "19"]];
     let found = ways.into_iter().find(|way| way.first().is_some_and(|name| command::find(name).is_some()));
     let own = command.get_program();
-    let mut words = found.unwrap_or_default().iter().map(AsRef::as_ref).chain([own]);
+    let ends: &[&str] =
+        if command::find("setpriv").is_some() { &["setpriv", "--pdeathsig", "TERM"] } else { &[] };
+    let mut words = ends.iter().chain(found.unwrap_or_default()).map(AsRef::as_ref).chain([own]);
     let mut idle = Command::new(words.next().unwrap_or(own));
     idle.args(words).args(command.get_args());
     for (name, value) in command.get_envs() {

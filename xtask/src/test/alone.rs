@@ -1,0 +1,89 @@
+//! Which tests have the host for themselves, and why. All others run side by side: their daemons judge and signal only
+//! below the control group of their test, and their state, sockets and locks are their own.
+//!
+//! In the tests of scenes `scene_alone` says the same for whoever runs a test program by hand: it is a lock across all
+//! test programs.
+
+use anyhow::{Result, ensure};
+
+/// The beginnings of their names, a program or a program and a test, and why. One that stands for nothing is an error.
+pub const ALONE: [(&str, &str); 13] = [
+    ("judgement", MANY),
+    ("untether", MANY),
+    ("hunt", MANY),
+    ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
+    ("bootstrap a_fork_bomb_next_door_loses_nothing", "it storms the host"),
+    ("containers_podman", "podman keeps the locks of all of its stores in one place of the host"),
+    ("containers_rootless", "podman keeps the locks of all of its stores in one place of the host"),
+    ("doctor", "it reports every unit and process of the host: those of other tests, too"),
+    ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
+    ("neighbours", "they storm the host, and ask how long an honest user waits for a verdict"),
+    ("reaping a_reused_number_", "it sets the host's clock of process numbers back"),
+    ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
+    ("orphand_core (lib)", "it measures how processor time grows"),
+];
+
+const MANY: &str = "it has hundreds of servers, which every daemon on the host follows";
+
+/// Programs of which one process runs all tests: what they share costs more than what they do.
+pub const WHOLE: [&str; 1] = ["kernel"];
+
+/// Programs of whose tests one runs at a time, in this order, beside all other tests, and why.
+pub const IN_TURN: [(&str, &str); 9] = [
+    ("generations", UNITS),
+    ("openclaw", UNITS),
+    ("units", UNITS),
+    ("ps", WHOLE_HOST),
+    ("duplicates", WHOLE_HOST),
+    ("containers", ENGINES),
+    ("containers_compose", ENGINES),
+    ("containers_late", ENGINES),
+    ("container_sessions", ENGINES),
+];
+
+const UNITS: &str =
+    "its units have names that those of another test have, too, below a service manager of their own";
+const WHOLE_HOST: &str = "it looks at all processes of the host, without a daemon that keeps to its test";
+const ENGINES: &str = "orphand stops no container while a client of an engine starts anywhere on the host";
+
+/// Programs that begin first in their round, because they take the longest.
+pub const FIRST: [&str; 5] = ["laws", "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
+
+/// Whether the test of this name has the host for itself.
+pub fn is_alone(name: &str) -> bool {
+    ALONE.iter().any(|(start, _)| is_of(start, name))
+}
+
+/// Whether `start` is the whole name, its program, or the beginning of a name of more than a program.
+fn is_of(start: &str, name: &str) -> bool {
+    name.strip_prefix(start)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(' ') || start_of_test(start))
+}
+
+fn start_of_test(start: &str) -> bool {
+    start.contains(' ') && !start.ends_with(')')
+}
+
+/// Every line stands for a test.
+pub fn stand_for_tests(names: &[String]) -> Result<()> {
+    for (start, _) in ALONE {
+        ensure!(
+            names.iter().any(|name| is_of(start, name)),
+            "there is no test \"{start}\" to have the host for itself"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_or_the_beginning_of_a_test() {
+        assert!(is_alone("kernel") && is_alone("neighbours storm::a_storm_of_forks_delays_nobody"));
+        assert!(is_alone("reaping a_reused_number_is_no_suspect") && !is_alone("reaping of_another"));
+        assert!(!is_alone("kernels") && !is_alone("containers the_twin"));
+        assert!(stand_for_tests(&["kernel".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,236 @@
+//! Runs tests side by side, each in a process of its own, and says how far it is.
+//!
+//! What a test prints is shown if it fails. A process of its own, because a program that is written while another thread
+//! forks cannot be run (`ETXTBSY`, execve(2)).
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs::{self, File},
+    io::{IsTerminal as _, Write as _, stderr},
+    path::Path,
+    process::{Command, Stdio},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+
+use super::count::Count;
+use crate::workspace;
+
+/// Between two words on how far it is, where nothing ends.
+const WORD: Duration = Duration::from_secs(1);
+
+/// What is run: a test, or a program with all of its tests.
+#[derive(Debug)]
+pub struct Job {
+    /// Its name, for people: the program, and the test.
+    pub name: String,
+    /// What runs it.
+    pub command: Command,
+}
+
+/// What a thread tells.
+enum Told {
+    Began(String),
+    Ended { name: String, took: Duration, printed: String, well: bool },
+}
+
+/// Runs them, so many at a time and in this order; of those `in_turn` one at a time. `round` is what they are called.
+pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> Result<Count> {
+    if in_turn.is_empty() && jobs.is_empty() {
+        return Ok(Count::default());
+    }
+    // Nobody else's: the tests of this module run while a round does.
+    let folder = format!("test-output/{}-{}", std::process::id(), round.replace(' ', "-"));
+    let folder = workspace::target_dir()?.join(folder);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut board = Board::new(round, in_turn.len() + jobs.len());
+    let [in_turn, jobs] = [in_turn, jobs].map(|jobs| Mutex::new(VecDeque::from(jobs)));
+    let (tell, told) = channel();
+    thread::scope(|scope| {
+        for slot in 0..at_a_time {
+            let (tell, in_turn, jobs, file) = (tell.clone(), &in_turn, &jobs, folder.join(slot.to_string()));
+            scope.spawn(move || {
+                if slot == 0 {
+                    work(in_turn, &file, &tell);
+                }
+                work(jobs, &file, &tell);
+            });
+        }
+        drop(tell);
+        loop {
+            match told.recv_timeout(WORD) {
+                Ok(Told::Began(name)) => drop(board.running.insert(name, Instant::now())),
+                Ok(Told::Ended { name, took, printed, well }) => board.ended(&name, took, &printed, well),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            board.show();
+        }
+    });
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    Ok(board.close())
+}
+
+/// Takes one job after the other.
+fn work(queue: &Mutex<VecDeque<Job>>, file: &Path, tell: &Sender<Told>) {
+    loop {
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let Some(Job { name, command }) = job else { return };
+        let _ = tell.send(Told::Began(name.clone()));
+        let began = Instant::now();
+        let (printed, well) = play(command, file).unwrap_or_else(|error| (format!("{error:#}\n"), false));
+        let _ = tell.send(Told::Ended { name, took: began.elapsed(), printed, well });
+    }
+}
+
+/// Gives what it printed, and whether it ended well. Printed to a file: the end of a pipe would be that of the last process
+/// that has it.
+fn play(mut command: Command, file: &Path) -> Result<(String, bool)> {
+    let out = File::create(file).with_context(|| format!("cannot create {}", file.display()))?;
+    let copy = out.try_clone().context("cannot copy a descriptor")?;
+    let status = command.stdin(Stdio::null()).stdout(out).stderr(copy).status();
+    let status = status.with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    let printed = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok((String::from_utf8_lossy(&printed).into_owned(), status.success()))
+}
+
+/// How far it is.
+struct Board {
+    round: String,
+    all: usize,
+    ended: usize,
+    began: Instant,
+    running: BTreeMap<String, Instant>,
+    failed: Vec<String>,
+    count: Count,
+    terminal: bool,
+}
+
+impl Board {
+    fn new(round: &str, all: usize) -> Self {
+        let board = Self {
+            round: round.to_owned(),
+            all,
+            ended: 0,
+            began: Instant::now(),
+            running: BTreeMap::new(),
+            failed: Vec::new(),
+            count: Count::default(),
+            terminal: stderr().is_terminal(),
+        };
+        if !board.terminal {
+            eprintln!("test: {round}: {all} to run");
+        }
+        board
+    }
+
+    fn ended(&mut self, name: &str, took: Duration, printed: &str, well: bool) {
+        self.ended += 1;
+        self.running.remove(name);
+        let mut count = Count::default();
+        count.add(printed, well);
+        // Of programs that have no test of this round nothing is said.
+        let silent = self.terminal || count == Count::default();
+        self.count += count;
+        if !well {
+            self.failed.push(name.to_owned());
+            self.clear();
+            print!("{printed}");
+        }
+        if !well || !silent {
+            self.clear();
+            println!("{} {:6.1} s  {name}", if well { "ok    " } else { "FAILED" }, took.as_secs_f64());
+        }
+    }
+
+    /// One line, written over again and again, where a person looks at it.
+    fn show(&self) {
+        if !self.terminal {
+            return;
+        }
+        let width = rustix::termios::tcgetwinsize(stderr()).map_or(80, |size| usize::from(size.ws_col));
+        let line: String = self.line().chars().take(width.saturating_sub(1)).collect();
+        let mut out = stderr();
+        let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
+    }
+
+    fn line(&self) -> String {
+        let failed = match self.failed.len() {
+            0 => String::new(),
+            n => format!(", {n} failed"),
+        };
+        let running: Vec<String> = self
+            .running
+            .iter()
+            .map(|(name, since)| format!("{name} {} s", since.elapsed().as_secs()))
+            .collect();
+        let seconds = self.began.elapsed().as_secs();
+        format!(
+            "test: {}: {} of {}{failed}, {seconds} s: {}",
+            self.round,
+            self.ended,
+            self.all,
+            running.join(", ")
+        )
+    }
+
+    fn clear(&self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+
+    fn close(self) -> Count {
+        self.clear();
+        let failed =
+            if self.failed.is_empty() { "none failed".into() } else { self.failed.join(", ") + " failed" };
+        let seconds = self.began.elapsed().as_secs_f64();
+        eprintln!("test: {}: {} run in {seconds:.0} s; {failed}", self.round, self.ended);
+        self.count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(name: &str, script: &str) -> Job {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Job { name: name.into(), command }
+    }
+
+    #[test]
+    fn all_are_run_and_counted() {
+        let passed = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'";
+        let jobs = vec![shell("a", passed), shell("b", "echo because; exit 1")];
+        assert_eq!(
+            run("unit", vec![shell("c", passed)], jobs, 2).unwrap(),
+            Count { passed: 4, failed: 0, broken: 1 }
+        );
+    }
+
+    #[test]
+    fn two_run_at_the_same_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe").display().to_string();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        // Each waits for the other.
+        let jobs = vec![shell("a", &format!("echo x > {pipe}")), shell("b", &format!("read -r x < {pipe}"))];
+        assert_eq!(run("unit pair", Vec::new(), jobs, 2).unwrap(), Count::default());
+    }
+
+    #[test]
+    fn what_is_printed_is_whole_and_a_failure_is_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        let told = play(shell("", "echo out; echo err >&2; exit 3").command, &file).unwrap();
+        assert_eq!(told, ("out\nerr\n".to_owned(), false));
+    }
+}

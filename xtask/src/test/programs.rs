@@ -1,0 +1,107 @@
+//! The test programs, and which tests are in them.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use super::{WHAT, pool::Job};
+use crate::{command, privilege, workspace};
+
+/// A test program.
+#[derive(Debug)]
+pub struct Program {
+    /// The name of its target; of a library or a binary with that word.
+    pub name: String,
+    path: PathBuf,
+    /// The folder of its package, where cargo runs it.
+    folder: PathBuf,
+}
+
+/// A line of `cargo test --message-format=json`, as far as we care.
+#[derive(Deserialize)]
+struct Artifact {
+    executable: Option<PathBuf>,
+    manifest_path: PathBuf,
+    target: Target,
+    profile: Profile,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    /// Whether it is what the name says, and not the program itself, which tests may call.
+    test: bool,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+impl Program {
+    /// Builds and names all of them.
+    pub fn all() -> Result<Vec<Self>> {
+        let mut cargo = workspace::cargo();
+        cargo.arg("test").args(WHAT).args(["--no-run", "--lib", "--bins", "--tests"]);
+        cargo.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
+        let built = cargo.output().context("cannot start cargo test")?;
+        if !built.status.success() {
+            bail!("the tests cannot be built: {}", built.status);
+        }
+        let text = String::from_utf8_lossy(&built.stdout);
+        let mut all: Vec<Self> = text.lines().filter_map(Self::of_line).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    fn of_line(line: &str) -> Option<Self> {
+        let Artifact { executable, manifest_path, target, profile } = serde_json::from_str(line).ok()?;
+        let kind = target.kind.first().filter(|_| profile.test)?;
+        let name = if kind == "test" { target.name } else { format!("{} ({kind})", target.name) };
+        Some(Self { name, path: executable?, folder: manifest_path.parent()?.to_owned() })
+    }
+
+    /// The tests that need root and whose name contains `filter`; nothing where the program is one test without a name.
+    pub fn privileged(&self, filter: Option<&str>) -> Result<Option<Vec<String>>> {
+        let mut list = Command::new(&self.path);
+        let said =
+            command::output(list.args(["--list", "--ignored"]).args(filter).current_dir(&self.folder))?;
+        Ok((!said.is_empty()).then(|| listed(&said)))
+    }
+
+    /// Runs it with these arguments, by `runner`: the words before a command line. It ends if we do.
+    pub fn job(&self, name: String, runner: &[String], args: &[&str]) -> Job {
+        let words: Vec<String> =
+            runner.iter().cloned().chain(["setpriv", "--pdeathsig", "KILL"].map(str::to_owned)).collect();
+        let mut command = privilege::words(&words, &self.path.to_string_lossy());
+        command.args(args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        Job { name, command }
+    }
+}
+
+/// The names in the lines `name: test`.
+fn listed(said: &str) -> Vec<String> {
+    said.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_cargo_and_the_programs_say() {
+        let line = r#"{"reason":"compiler-artifact","manifest_path":"/o/tests/Cargo.toml","target":{"kind":["test"],"name":"top"},"profile":{"test":true},"executable":"/o/target/top-1"}"#;
+        let top = Program::of_line(line).unwrap();
+        assert_eq!((top.name.as_str(), top.folder), ("top", "/o/tests".into()));
+        let library = Program::of_line(&line.replace("[\"test\"]", "[\"lib\"]")).unwrap();
+        assert_eq!(library.name, "top (lib)");
+        assert!(Program::of_line(&line.replace("\"/o/target/top-1\"", "null")).is_none());
+        assert!(Program::of_line(&line.replace("true", "false")).is_none());
+        assert!(Program::of_line(r#"{"reason":"build-finished","success":true}"#).is_none());
+        assert_eq!(listed("a::b: test\nc: test\n\n2 tests, 0 benchmarks\n"), ["a::b", "c"]);
+    }
+}
