@@ -80,6 +80,9 @@ fn who_killed_an_orphan_is_kept() -> Result<()> {
         let all = past["orphans"].as_array().context("no orphans")?;
         let id = server.id.to_string();
         let one = all.iter().find(|one| one["id"] == id.as_str()).context("not in the store")?;
+        // The store may be from an earlier boot, whose ticks are no times of this one.
+        let mut by = by;
+        by.as_object_mut().context("no object")?.remove("started");
         ensure!(one["outcome"] == "exited" && one["signal"] == 9 && one["killed_by"] == by, "{one}");
         Ok(())
     })

@@ -241,7 +241,9 @@ fn the_unit_reloads_and_its_hook_has_no_rights() -> Result<()> {
              mv /tmp/told.new /tmp/told\nsetsid sleep 1000 &\necho $! > /tmp/sleeps\n",
         )?;
         fs::set_permissions(install.path("/etc/orphand/hook"), fs::Permissions::from_mode(0o755))?;
-        let hook = "[[hook]]\npath = \"/etc/orphand/hook\"\nevents = [\"reconfigured\"]\ntimeout = \"10m\"\n";
+        let hook = "[[hook]]\npath = \"/etc/orphand/hook\"\nevents = [\"reconfigured\"]\n";
+        let run = format!("/usr/bin/orphand run --below {} --hook-timeout 10m", s.below());
+        install.drop_in("hook", &format!("ExecStart=\nExecStart={run}"))?;
         install.write("/etc/orphand/config.toml", &format!("{config}{hook}"))?;
         let daemon = install.start()?;
         install.write("/etc/orphand/config.toml", &format!("observe = true\n{config}{hook}"))?;
