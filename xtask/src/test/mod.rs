@@ -95,7 +95,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let programs = Program::all()?;
     let plain = if args.privileged { Vec::new() } else { plain(&programs, &only(&tools)?, filter) };
     if args.unprivileged {
-        return pool::run("for any user", Vec::new(), plain, 2)?.judge(filter);
+        return pool::run("for any user", Vec::new(), plain, 2)?.count().judge(filter);
     }
     let Privileged { in_turn, shared, alone } = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
@@ -103,7 +103,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let fixtures = || Ok::<_, anyhow::Error>(Command::new(workspace::target_dir()?.join("debug/fixtures")));
     let packer = if packages { dist::building() } else { None };
     let prepared = Beside::start([Some(("fixtures", fixtures()?)), packer].into_iter().flatten().collect())?;
-    let mut count = pool::run("for any user", Vec::new(), plain, 2)?;
+    let mut count = pool::run("for any user", Vec::new(), plain, 2)?.count();
     prepared.finish()?;
     if packages {
         dist::make(true)?;
@@ -111,9 +111,10 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     setup::fixtures(&mut fixtures()?)?;
     let runs = |group: &Group| filter.is_none() && !left_out.iter().any(|left| left.name == group.name);
     let beside = Beside::start(rest(args.check, runs(&groups::FUZZ))?)?;
-    count += pool::run("side by side", in_turn, shared, side_by_side())?;
-    count += pool::run("one by one", Vec::new(), alone, 1)?;
+    let beside_others = pool::run("side by side", in_turn, shared, side_by_side())?;
+    count += pool::run("one by one", Vec::new(), alone, 1)?.count();
     let beside = beside.finish();
+    count += beside_others.again_alone()?;
     if runs(&groups::FUZZ) {
         fuzz::briefly()?;
     }
