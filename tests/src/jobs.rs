@@ -301,7 +301,7 @@ mod tests {
 
     fn event(kind: &str, at: u64, argument: &str) -> Event {
         let server = json!({ "processes": [{ "pid": 7, "start": 8, "argv": ["npx", argument] }] });
-        Event::parse(json!({ "event": kind, "boot_ns": at, "server": server }).to_string()).unwrap()
+        Event::in_part(json!({ "event": kind, "boot_ns": at, "server": server }).to_string()).unwrap()
     }
 
     fn report(end: End) -> Report {

@@ -62,7 +62,7 @@ mod tests {
     use crate::host::Identity;
 
     fn events(lines: &[&str]) -> Vec<Event> {
-        lines.iter().map(|line| Event::parse((*line).to_owned()).unwrap()).collect()
+        lines.iter().map(|line| Event::in_part((*line).to_owned()).unwrap()).collect()
     }
 
     fn cast(pid: u32) -> Cast {
