@@ -75,7 +75,7 @@ fn status(history: u64, process: (u32, u64)) -> Status {
         invocation_id: None,
         alive: true,
         implied: false,
-        hints: Default::default(),
+        hints: orphand_core::model::AgentHints::default(),
     };
     let servers = (0..SERVERS).map(|number| server(number, process)).collect();
     let runs = (1..=GENERATIONS + history)

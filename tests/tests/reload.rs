@@ -216,7 +216,7 @@ fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
         let config = "observe = true\n\
             alert = [\"orphans of claude > 1\", \"rss of claude > 1M\", \"rate of claude > 1 in 1h\", \
             \"orphans of codex > 0\", \"blind\"]\n";
-        let [leak, fat, fast] = ["orphans of claude > 1", "rss of claude > 1M", "rate of claude > 1 in 1h"];
+        let [leak, big, fast] = ["orphans of claude > 1", "rss of claude > 1M", "rate of claude > 1 in 1h"];
         let daemon = with(s, config)?;
         let agent = s.start(&Part::agent("agent"))?;
         let servers = ["a", "b"]
@@ -224,7 +224,7 @@ fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
             .map(|name| agent.start(&Part::server(name)))
             .collect::<Result<Vec<_>>>()?;
         agent.kill()?;
-        for (rule, value, limit) in [(leak, Some(2), 1), (fat, None, 1 << 20), (fast, Some(2), 1)] {
+        for (rule, value, limit) in [(leak, Some(2), 1), (big, None, 1 << 20), (fast, Some(2), 1)] {
             let alert = daemon.wait(rule, |e| e.kind() == "alert" && e["rule"] == rule)?;
             ensure!(alert["limit"] == limit && alert["value"].as_u64() > Some(limit), "{}", alert.line);
             ensure!(value.is_none_or(|value| alert["value"] == value), "{}", alert.line);
@@ -234,7 +234,7 @@ fn a_threshold_is_told_and_so_is_its_end() -> Result<()> {
         }
         let resolved = daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == leak)?;
         ensure!(resolved["value"] == 1 && resolved["after_ms"].is_u64(), "{}", resolved.line);
-        daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == fat)?;
+        daemon.wait("the end", |e| e.kind() == "alert_resolved" && e["rule"] == big)?;
         s.mark(&daemon)?;
         // A slow disk makes it blind for a moment, which the log says.
         let slow = daemon.log().contains("has not answered for");

@@ -90,7 +90,7 @@ impl Schema {
             object.add("next", next, false);
             self.fields(&item.fields, &mut object, true)?;
             let mut event = object.done();
-            event["description"] = json!(item.about);
+            describe(&mut event, &item.about);
             all.push(json!({ "$ref": format!("#/$defs/event_{}", item.name) }));
             self.defs.insert(format!("event_{}", item.name), event);
         }
@@ -104,7 +104,9 @@ impl Schema {
             let text = self.text_of("struct", of)?;
             let mut object = Object::default();
             self.fields(&source::fields(&text, of)?, &mut object, true)?;
-            more.iter().for_each(|(name, value)| object.add(name, value.clone(), true));
+            for (name, value) in more {
+                object.add(name, value.clone(), true);
+            }
             self.defs.insert(verb.to_owned(), object.done());
             Ok(())
         };
@@ -204,7 +206,7 @@ impl Schema {
                 continue;
             }
             let mut value = self.value(kind).with_context(|| name.clone())?;
-            value["description"] = json!(about);
+            describe(&mut value, about);
             object.add(name, value, always && !may_be_absent);
             // What [`WallClock::tell_times`] adds.
             let told = if name == "start" { Some("started") } else { name.strip_suffix("_boot_ns") };
@@ -282,5 +284,12 @@ impl Schema {
         };
         self.defs.insert(kind.to_owned(), value);
         Ok(())
+    }
+}
+
+/// Says what an object is.
+fn describe(value: &mut Value, about: &str) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("description".to_owned(), json!(about));
     }
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::*;
 use orphand_core::model::{
-    AgentView, Container, Doubt, Ending, Evidence, Guard, KilledBy, Killer, NextStep, NoServer, Nothing,
-    Outcome, ProcessView, RunView, ServerView, Signal, State, Stdio,
+    AgentHints, AgentView, Container, Doubt, Ending, Evidence, Guard, KilledBy, Killer, NextStep, NoServer,
+    Nothing, Outcome, ProcessView, RunView, ServerView, Signal, State, Stdio,
 };
 
 const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
@@ -61,7 +61,7 @@ pub(super) fn agent(alive: bool) -> AgentView {
         invocation_id: None,
         alive,
         implied: false,
-        hints: Default::default(),
+        hints: AgentHints::default(),
     }
 }
 
@@ -230,7 +230,7 @@ fn every_state_has_its_next_step_and_its_command() {
     };
     let rule = |rule: &'static str| with(State::Live, move |report| report.server.rule = rule.to_owned());
     let again = NextStep::InspectedAgain;
-    let table = [
+    let table = vec![
         ("live", server(State::Live)),
         ("by its arguments", rule("mcp-arguments")),
         ("by the protocol", rule("protocol")),
@@ -291,7 +291,7 @@ fn past(outcome: Outcome) -> PastOrphan {
         id: "4711@4711".to_owned(),
         name: "mcp-server-git".to_owned(),
         rule: "program-mcp".to_owned(),
-        hints: Default::default(),
+        hints: orphand_core::model::ServerHints::default(),
         run: Some(RunView {
             agent: "claude".to_owned(),
             generation: Some(3),

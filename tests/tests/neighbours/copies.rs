@@ -16,7 +16,7 @@ use crate::{GRACE, room::program};
 const AGENT: &str = "#!/usr/bin/python3
 import os, resource, signal, subprocess, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-files = min(10000, hard - 100)
+files = min(5000, hard - 100)
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 server = subprocess.Popen(sys.argv[2:3] + ['600'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 for n in range(files):
@@ -57,7 +57,7 @@ fn copies_with_many_files_hold_nobody_up() -> Result<()> {
         within("its copies", || fs::metadata(here.join("ready")).ok().filter(|ready| ready.len() > 0))?;
         agent.signal(Signal::KILL)?;
         let took = honest.judged_in_time(&daemon, GRACE)?;
-        println!("200 copies with 10,000 files each: judged after {took:?}");
+        println!("200 copies with 5,000 files each: judged after {took:?}");
         Ok(())
     })
 }

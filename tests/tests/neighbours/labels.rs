@@ -100,7 +100,8 @@ db = sqlite3.connect(sys.argv[1])
 hostile, honest = int(sys.argv[2]), int(sys.argv[3])
 now = db.execute('SELECT max(started) FROM daemons').fetchone()[0]
 key = lambda name, uid: json.dumps({'agent': {'name': name, 'uid': uid}}, separators=(',', ':'))
-run = 'INSERT INTO runs VALUES (?, ?, ?, ?, 7, 7, NULL, 0, 1, ?, ?, NULL, NULL)'
+run = '''INSERT INTO runs (key, generation, agent, uid, pid, start, alive, boot, started, ended)
+    VALUES (?, ?, ?, ?, 7, 7, 0, 1, ?, ?)'''
 db.execute('INSERT INTO keys (id, key) VALUES (1000, ?)', [key('claude', honest)])
 db.executemany(run, [(1000, n, 'claude', honest, now - 10**9, now - 10**9 + n) for n in range(1, 41)])
 for n in range(150000):

@@ -112,9 +112,11 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let runs = |group: &Group| filter.is_none() && !left_out.iter().any(|left| left.name == group.name);
     let beside = Beside::start(rest(args.check, runs(&groups::FUZZ))?)?;
     let beside_others = pool::run("side by side", in_turn, shared, side_by_side())?;
-    count += pool::run("one by one", Vec::new(), alone, 1)?.count();
+    let alone = pool::run("one by one", Vec::new(), alone, 1)?;
     let beside = beside.finish();
+    // Nothing is compiled beside them now, either.
     count += beside_others.again_alone()?;
+    count += alone.again_alone()?;
     if runs(&groups::FUZZ) {
         fuzz::briefly()?;
     }

@@ -37,7 +37,7 @@ pub struct Job {
 /// What a thread tells.
 enum Told {
     Began(String),
-    Ended { job: Job, took: Duration, printed: String, well: bool },
+    Ended { job: Box<Job>, took: Duration, printed: String, well: bool },
 }
 
 /// What came of a round.
@@ -101,7 +101,7 @@ pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> 
         loop {
             match told.recv_timeout(WORD) {
                 Ok(Told::Began(name)) => drop(board.running.insert(name, Instant::now())),
-                Ok(Told::Ended { job, took, printed, well }) => board.ended(job, took, &printed, well),
+                Ok(Told::Ended { job, took, printed, well }) => board.ended(*job, took, &printed, well),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -121,7 +121,7 @@ fn work(queue: &Mutex<VecDeque<Job>>, file: &Path, tell: &Sender<Told>) {
         let began = Instant::now();
         let played = play(&mut job.command, file);
         let (printed, well) = played.unwrap_or_else(|error| (format!("{error:#}\n"), false));
-        let _ = tell.send(Told::Ended { job, took: began.elapsed(), printed, well });
+        let _ = tell.send(Told::Ended { job: Box::new(job), took: began.elapsed(), printed, well });
     }
 }
 

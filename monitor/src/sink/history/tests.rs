@@ -23,7 +23,7 @@ fn orphan(name: &str, judged: &str, outcome: Outcome) -> PastOrphan {
         id: "1234@229468".to_owned(),
         name: name.to_owned(),
         rule: "npm-mcp".to_owned(),
-        hints: Default::default(),
+        hints: orphand_core::model::ServerHints::default(),
         run: Some(claude(2)),
         owner: Some("claude".to_owned()),
         judged: time(judged),
@@ -68,7 +68,7 @@ pub(super) fn past() -> History {
         ended: ended.map(time),
         leftovers: 2,
         leftover_bytes: 45_000_000,
-        hints: Default::default(),
+        hints: orphand_core::model::AgentHints::default(),
         account,
     };
     let mut orphans: Vec<_> = (0..12).map(|_| orphan("server-filesystem", "08:12:44", REAPED)).collect();

@@ -48,7 +48,7 @@ pub(in crate::sink) fn claude(alive: bool) -> AgentView {
         invocation_id: None,
         alive,
         implied: false,
-        hints: Default::default(),
+        hints: orphand_core::model::AgentHints::default(),
     }
 }
 

@@ -54,7 +54,7 @@ fn agent(name: &str, pid: u32, servers: Vec<ServerReport>) -> AgentReport {
         invocation_id: None,
         alive: true,
         implied: false,
-        hints: Default::default(),
+        hints: orphand_core::model::AgentHints::default(),
     };
     AgentReport { left_behind: None, agent, servers }
 }
