@@ -32,7 +32,10 @@ const WAITING_OF_USER: usize = 512;
 const WAITING: usize = 8192;
 
 /// How many questions about settings of one user one helper answers.
-const TOGETHER: usize = 32;
+const SETTINGS_TOGETHER: usize = 32;
+/// How many servers of one user are inspected together: they need one pass over all descriptors of the host, which takes
+/// tens of milliseconds where there are hundreds of thousands.
+const SERVERS_TOGETHER: usize = 64;
 /// The turn of what is looked at for all users: -1, which is no user.
 pub(super) const NO_USER: u32 = u32::MAX;
 
@@ -186,24 +189,37 @@ impl Crew {
     }
 }
 
-/// The answers to these questions: to one, or to several about settings.
+/// The answers to these questions, which may be answered together.
 fn answers(probe: &Probe, requests: &[Request]) -> Vec<Answer> {
-    let declared: Vec<Candidate> = requests.iter().filter_map(Request::about_settings).collect();
-    if declared.len() == requests.len() {
-        let said = probe.declared(&declared).into_iter();
-        return said.map(|message| Answer::FirstMessage { message }).collect();
+    let all = requests.iter().map(|request| &*request.about);
+    let declared = |about: &About| match about {
+        About::Declared { process, lines, .. } => {
+            Some(Candidate { process: *process, earlier: lines.clone() })
+        }
+        _ => None,
+    };
+    let server = |about: &About| match about {
+        About::Server(subject) => Some(subject.clone()),
+        _ => None,
+    };
+    match requests.first().map(|request| &*request.about) {
+        Some(About::Declared { .. }) => {
+            let said = probe.declared(&all.filter_map(declared).collect::<Vec<_>>()).into_iter();
+            said.map(|message| Answer::FirstMessage { message }).collect()
+        }
+        Some(About::Server(_)) => probe.answer_together(all.filter_map(server).collect()),
+        _ => all.map(|about| probe.answer(about)).collect(),
     }
-    requests.iter().map(|request| probe.answer(&request.about)).collect()
 }
 
 impl Request {
-    /// The process, if it is asked whether settings declare it.
-    fn about_settings(&self) -> Option<Candidate> {
+    /// How many questions of its kind may be answered together.
+    fn together(&self) -> usize {
         match &*self.about {
-            About::Declared { process, lines, .. } => {
-                Some(Candidate { process: *process, earlier: lines.clone() })
-            }
-            _ => None,
+            About::Declared { .. } => SETTINGS_TOGETHER,
+            // Others do not wait for an engine of containers.
+            About::Server(subject) if subject.container.is_none() => SERVERS_TOGETHER,
+            _ => 1,
         }
     }
 }
@@ -272,8 +288,8 @@ impl Queue {
         self.waiting >= WAITING || self.by_user.get(&user).is_some_and(|own| own.len() >= WAITING_OF_USER)
     }
 
-    /// The oldest question of the next user for whom no thread is busy and who has not spent too much. With one about
-    /// settings the next ones about settings.
+    /// The oldest question of the next user for whom no thread is busy and who has not spent too much, with those after it
+    /// that may be answered together with it.
     fn take(&mut self, now: Instant) -> Option<(u32, Vec<Request>)> {
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
         let mut in_turn =
@@ -281,8 +297,10 @@ impl Queue {
         let user =
             in_turn.find(|user| !self.busy.contains(user) && self.budgets.waits(*user, now).is_zero())?;
         let own = self.by_user.get_mut(&user)?;
-        let settings = own.iter().take_while(|request| request.about_settings().is_some()).count();
-        let requests: Vec<Request> = own.drain(..settings.clamp(1, TOGETHER).min(own.len())).collect();
+        let together = own.front().map_or(0, Request::together);
+        let same = own.iter().take(together).take_while(|request| request.together() == together);
+        let count = same.count();
+        let requests: Vec<Request> = own.drain(..count).collect();
         if own.is_empty() {
             self.by_user.remove(&user);
         }

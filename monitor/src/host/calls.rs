@@ -5,8 +5,8 @@
 use orphand_core::model::ProcessId;
 
 /// Who called a TCP port in the last ten minutes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LastCaller {
     /// Nobody.
     Nobody,
     /// This process, from the same address, and no other.
@@ -17,6 +17,16 @@ pub enum Caller {
     Unknown,
 }
 
+impl LastCaller {
+    /// The process, if it was exactly one.
+    pub const fn process(self) -> Option<ProcessId> {
+        match self {
+            Self::Process(process) => Some(process),
+            Self::Nobody | Self::Anybody | Self::Unknown => None,
+        }
+    }
+}
+
 /// A witness of calls.
 pub trait Calls: std::fmt::Debug + Send {
     /// Who called this port lately, at which a process listens.
@@ -24,5 +34,5 @@ pub trait Calls: std::fmt::Debug + Send {
     /// # Errors
     ///
     /// A line that says why that cannot be told.
-    fn lately(&mut self, port: u16, holder: ProcessId) -> Result<Caller, String>;
+    fn lately(&mut self, port: u16, holder: ProcessId) -> Result<LastCaller, String>;
 }

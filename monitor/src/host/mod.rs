@@ -46,7 +46,7 @@ use rustix::{
     io::Errno,
 };
 
-pub use calls::{Caller, Calls};
+pub use calls::{Calls, LastCaller};
 pub use cgroup::{Lodging, slices};
 pub use cgroup_memory::{memory_of, owner_of_group};
 pub use condition::SystemCall;

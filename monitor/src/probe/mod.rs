@@ -37,11 +37,15 @@ pub(crate) use crate::read::holdings;
 pub use manager::ManagerError;
 
 use crate::{
-    host::{Beside, Caller, Calls, HostError, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline},
+    host::{
+        Beside, Calls, HostError, LastCaller, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline,
+    },
     os::processor_time::{self, Meter},
     read::{activity, pipe},
 };
-use orphand_core::model::{About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Stdio};
+use orphand_core::model::{
+    About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Stdio, Subject,
+};
 
 /// Inspects the host. Clones share what they remember.
 ///
@@ -115,6 +119,13 @@ impl Probe {
         metered(move || this.answer_now(&about))
     }
 
+    /// The same for several servers: what they have in common is read once.
+    pub fn answer_together(&self, subjects: Vec<Subject>) -> Vec<Answer> {
+        let this = self.clone();
+        let facts = metered(move || this.facts(&subjects.iter().collect::<Vec<_>>()));
+        facts.into_iter().map(|facts| Answer::Server { facts }).collect()
+    }
+
     /// The same for the daemon's loop, for which everybody waits: what does not answer at once counts as unread. Not for
     /// [`About::Stop`], nor for an inspection.
     pub fn answer_hastily(&self, about: &About) -> Answer {
@@ -132,7 +143,9 @@ impl Probe {
             }
             About::Leftovers { branches, .. } => Answer::Leftovers { branches: self.leftovers(branches) },
             About::Process(process) => Answer::Process { process: self.process(*process) },
-            About::Server(subject) => Answer::Server { facts: self.facts(subject) },
+            About::Server(subject) => {
+                Answer::Server { facts: self.facts(&[subject]).pop().unwrap_or_default() }
+            }
             About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Work(processes) => Answer::Work { processes: activity::of_all(&self.proc, processes) },
@@ -168,11 +181,12 @@ impl Probe {
     }
 
     /// Who called this port lately. Where nobody watches, the tables of connections have to do.
-    fn caller(&self, port: u16, holder: ProcessId) -> Caller {
-        let told = self.calls.as_ref().map_or(Ok(Caller::Nobody), |calls| locked(calls).lately(port, holder));
+    fn caller(&self, port: u16, holder: ProcessId) -> LastCaller {
+        let told =
+            self.calls.as_ref().map_or(Ok(LastCaller::Nobody), |calls| locked(calls).lately(port, holder));
         told.unwrap_or_else(|error| {
             tracing::debug!("who calls port {port} is not known: {error}");
-            Caller::Unknown
+            LastCaller::Unknown
         })
     }
 

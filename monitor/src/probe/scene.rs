@@ -13,6 +13,11 @@ use orphand_core::model::{
 impl Probe {
     /// The scene of these servers and copies. This blocks for the time of an inspection.
     pub fn scene(&self, question: &SceneQuestion) -> Scene {
+        self.scenes(&[question]).pop().unwrap_or_default()
+    }
+
+    /// A scene for each of these questions, of one moment. This blocks for the time of an inspection.
+    pub fn scenes(&self, questions: &[&SceneQuestion]) -> Vec<Scene> {
         let pass = |wanted: &[Stdio], beside: &Beside| self.pass(wanted, beside);
         let pass: &Pass<'_> = &pass;
         let reader = Reader {
@@ -22,6 +27,6 @@ impl Probe {
             unit: &|process| self.unit(process),
             caller: &|port, holder| self.caller(port, holder),
         };
-        reader.scene(question)
+        reader.scenes(questions)
     }
 }

@@ -13,9 +13,15 @@ const WEIGHED: u64 = 4 << 30;
 const WEIGHED_AT_ONCE: u64 = 1 << 30;
 
 impl Probe {
-    /// The facts about this server.
-    pub fn facts(&self, subject: &Subject) -> ServerFacts {
-        let mut scene = self.scene(&subject.question);
+    /// The facts about these servers.
+    pub fn facts(&self, subjects: &[&Subject]) -> Vec<ServerFacts> {
+        let questions: Vec<_> = subjects.iter().map(|subject| &subject.question).collect();
+        let scenes = self.scenes(&questions).into_iter();
+        subjects.iter().zip(scenes).map(|(subject, scene)| self.facts_beside(subject, scene)).collect()
+    }
+
+    /// The facts about this server, with this scene.
+    fn facts_beside(&self, subject: &Subject, mut scene: Scene) -> ServerFacts {
         self.weigh(subject, &mut scene);
         let enclosing = self.enclosing(&subject.processes).map(Box::new);
         // An engine may take its time, so it is asked only where the answer may come later.

@@ -114,7 +114,7 @@ pub(crate) fn subject(server: &[ProcessId], stdin: Stdio, turn: Option<u32>) -> 
 
 /// The facts about that server as /proc tells them. They must be complete.
 pub(crate) fn facts(server: &[ProcessId], stdin: Stdio) -> ServerFacts {
-    let facts = calm(|| Probe::new().unwrap().facts(&subject(server, stdin, None)));
+    let facts = calm(|| Probe::new().unwrap().facts(&[&subject(server, stdin, None)]).remove(0));
     assert_eq!(facts.scene.unread, []);
     facts
 }

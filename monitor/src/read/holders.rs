@@ -107,7 +107,7 @@ fn join_lost_wires(
         if !joints.ends(near).is_empty() {
             continue;
         }
-        let is_open = by_file.contains_key(&Stdio::Socket(near)) || !joints.owners(near).is_empty();
+        let is_open = by_file.contains_key(&Stdio::Socket(near)) || !joints.holders(near).is_empty();
         if is_open || !is_complete {
             let connection = Endpoint::Connection { near, far: 0, began: Began::Unknown };
             let at = rows.endpoint(Key::Connection(0, near, 0), || connection);
@@ -230,8 +230,10 @@ impl Host<'_> {
     /// Enters who may have this side of a pipe without a descriptor that is seen.
     fn enter_unseen(&self, rows: &mut Rows<'_>, pipe: &Pipe<'_>, at: u32, (device, side): (u32, Side)) {
         let wire = Stdio::Pipe(pipe.inode);
-        let is_ours =
-            |end: &&&OpenEnd| end.device == device && has(end.access, side) && rows.is_full(end.process);
+        let is_ours = |end: &&&OpenEnd| {
+            let is_member = rows.is_full(end.process) && !self.joints.is_of_another(end.process, wire);
+            end.device == device && has(end.access, side) && is_member
+        };
         let is_lost = self.joints.is_own(wire, side) && pipe.ends.iter().find(is_ours).is_none();
         if self.beyond.pipes.contains(&(pipe.inode, device, side)) {
             // The server itself may have its end without a descriptor.

@@ -10,14 +10,14 @@ use super::{
     joints::Joints,
     rows::{Key, Rows},
 };
-use crate::host::{Endpoint as End, InternetSocket, ProcessDir, TableError, TcpState};
+use crate::host::{Endpoint as End, InternetSocket, LastCaller, ProcessDir, TableError, TcpState};
 use orphand_core::model::{
     ProcessId,
     scene::{Address, Began, Called, Endpoint, Side},
 };
 
-/// Whether anybody called this port of these holders lately, as far as that was watched.
-pub(super) type Lately<'a> = dyn Fn(u16, &[ProcessId]) -> Called + 'a;
+/// Who called this port of this process lately, as far as that was watched.
+pub(super) type Lately<'a> = dyn Fn(u16, ProcessId) -> LastCaller + 'a;
 
 /// Enters the wanted sockets that are in the tables of this namespace. Returns all that are there.
 pub(super) fn enter(
@@ -100,8 +100,24 @@ fn add_tcp(
     for entry in entries.iter().filter(of_ours) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
-        let called =
-            if called.contains(&inode) { Called::Yes } else { lately(entry.local.1, joints.holders(inode)) };
+        let callers: HashSet<LastCaller> =
+            joints.holders(inode).iter().map(|holder| lately(entry.local.1, *holder)).collect();
+        let by: Vec<ProcessId> = callers.iter().filter_map(|caller| caller.process()).collect();
+        for caller in &by {
+            let at = rows.endpoint(Key::Call(inode, *caller), || Endpoint::Call);
+            joints.join(inode, at, Side::Near);
+            rows.caller(at, *caller);
+        }
+        let called = if callers.contains(&LastCaller::Anybody) {
+            Called::Yes
+        } else if called.contains(&inode) && by.is_empty() {
+            // Of whom the witness knows nothing.
+            Called::Yes
+        } else if callers.contains(&LastCaller::Unknown) {
+            Called::Unknown
+        } else {
+            Called::No
+        };
         let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by: Address::Tcp, called });
         joints.join(inode, at, Side::Listens);
     }

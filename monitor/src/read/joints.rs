@@ -21,10 +21,12 @@ pub(super) struct Joints {
     without_peer: Vec<(u64, u32)>,
     /// The wires, and the end that their server has.
     wires: HashMap<Stdio, BTreeSet<Side>>,
+    /// The wires of the server to which a process belongs.
+    servers: HashMap<ProcessId, [Stdio; 2]>,
 }
 
 impl Joints {
-    pub fn new(members: &[Member], question: &SceneQuestion, asked: &BTreeSet<ProcessId>) -> Self {
+    pub fn new(members: &[Member], questions: &[&SceneQuestion], asked: &BTreeSet<ProcessId>) -> Self {
         let mut joints = Self::default();
         for Member { looked, .. } in members {
             for fd in &looked.table.fds {
@@ -38,7 +40,9 @@ impl Joints {
             }
         }
         let is_asked = |server: &&SceneServer| server.processes.iter().any(|process| asked.contains(process));
-        for server in question.servers.iter().filter(is_asked) {
+        for server in questions.iter().flat_map(|question| &question.servers).filter(is_asked) {
+            let of_server = server.processes.iter().map(|process| (*process, [server.stdin, server.stdout]));
+            joints.servers.extend(of_server);
             for (wire, side) in [(server.stdin, Side::Reads), (server.stdout, Side::Writes)] {
                 if wire.is_wire() {
                     joints.wires.entry(wire).or_default().insert(side);
@@ -57,7 +61,12 @@ impl Joints {
         self.owners.keys().copied().chain(wires).collect()
     }
 
-    /// Who has this socket.
+    /// Whether the process belongs to another server than the one with this wire.
+    pub fn is_of_another(&self, process: ProcessId, wire: Stdio) -> bool {
+        self.servers.get(&process).is_some_and(|wires| !wires.contains(&wire))
+    }
+
+    /// The processes that were asked about and have this socket.
     pub fn holders(&self, inode: u64) -> &[ProcessId] {
         self.owners.get(&inode).map_or(&[], Vec::as_slice)
     }
@@ -83,11 +92,6 @@ impl Joints {
     /// Whether this is the end of a wire that its server has.
     pub fn is_own(&self, of: Stdio, side: Side) -> bool {
         self.wires.get(&of).is_some_and(|sides| sides.contains(&side))
-    }
-
-    /// The processes that were asked about and have this socket.
-    pub fn owners(&self, socket: u64) -> &[ProcessId] {
-        self.owners.get(&socket).map_or(&[], Vec::as_slice)
     }
 
     /// Those that keep it in an `io_uring`.

@@ -20,6 +20,7 @@ pub(crate) mod index;
 mod inet;
 mod joints;
 pub(crate) mod networks;
+mod part;
 pub(crate) mod pipe;
 mod process;
 mod rows;
@@ -35,11 +36,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::holdings::holdings;
 
-use self::{joints::Joints, rows::Rows};
-use crate::host::{Beside, Caller, OpenEnd, Proc, TaskRow};
+use self::{inet::Lately, joints::Joints, rows::Rows};
+use crate::host::{Beside, OpenEnd, Proc, TaskRow};
 use orphand_core::model::{
     ProcessId, Stdio, UnitFacts,
-    scene::{Called, End, Scene, SceneQuestion, Side},
+    scene::{End, Holder, Scene, SceneQuestion, Side},
 };
 
 /// The most rounds. Who would be read in a further one is described in brief, and its descriptors are not looked at.
@@ -65,63 +66,63 @@ pub(crate) struct Reader<'a> {
     /// Tells the unit of a process.
     pub unit: &'a dyn Fn(ProcessId) -> Option<UnitFacts>,
     /// Tells who called a TCP port lately at which a process listens.
-    pub caller: &'a dyn Fn(u16, ProcessId) -> Caller,
+    pub caller: &'a Lately<'a>,
 }
 
 impl Reader<'_> {
-    /// The scene of the first of these servers (of all copies if there is no server), and of whoever of the others is
-    /// joined with it, directly or through others: who is joined with none of them cannot reach it.
-    pub fn scene(&self, question: &SceneQuestion) -> Scene {
-        let all = Groups::of(question);
-        let due = question.servers.first().map_or(&question.copies, |server| &server.processes);
-        let mut asked: BTreeSet<ProcessId> = due.iter().copied().collect();
+    /// One moment for all these questions, a scene for each: the first of its servers (all its copies if there is no server),
+    /// and whoever of the others is joined with that, directly or through others. Who is joined with none of them cannot
+    /// reach it.
+    pub fn scenes(&self, questions: &[&SceneQuestion]) -> Vec<Scene> {
+        let all = Groups::of(questions);
+        let mut asked: BTreeSet<ProcessId> = questions.iter().flat_map(|one| due(one)).collect();
         let mut round = 1;
-        loop {
-            let (scene, children) = self.once(question, &asked);
-            let mut next: BTreeSet<ProcessId> = children;
-            next.extend(all.joined(&scene, &asked).filter(|process| !asked.contains(process)));
+        let scene = loop {
+            let (scene, children) = self.once(questions, &asked);
+            let mut next = all.joined(scene.ends.iter(), &asked);
+            next.extend(children);
             if next.is_empty() || round == ROUNDS {
-                return scene;
+                break scene;
             }
             if round == NEAR {
                 next.extend(all.all());
             }
             asked.extend(next);
             round += 1;
+        };
+        match questions {
+            [_] => vec![scene],
+            _ if is_whole(&scene) => questions.iter().map(|question| part::of(&scene, question)).collect(),
+            // What could not be read of one is no obstacle for the others.
+            _ => questions.iter().flat_map(|question| self.scenes(&[question])).collect(),
         }
     }
 
     /// The scene of these processes, and the descendants of them that hold an end and were not asked about.
-    fn once(&self, question: &SceneQuestion, asked: &BTreeSet<ProcessId>) -> (Scene, BTreeSet<ProcessId>) {
+    fn once(
+        &self,
+        questions: &[&SceneQuestion],
+        asked: &BTreeSet<ProcessId>,
+    ) -> (Scene, BTreeSet<ProcessId>) {
         let mut rows = Rows::new(self.proc, self.unit, asked);
-        let members = process::all(&mut rows, question);
-        let mut joints = Joints::new(&members, question, asked);
-        networks::read(&mut rows, &members, &mut joints, &|port, holders| {
-            self.called(question, port, holders)
-        });
+        let members = process::all(&mut rows, questions);
+        let mut joints = Joints::new(&members, questions, asked);
+        networks::read(&mut rows, &members, &mut joints, self.caller);
         holders::enter(self, &mut rows, &members, &mut joints);
         dependents::enter(&mut rows, &members, self.tasks);
         rows.finish()
     }
 }
 
-impl Reader<'_> {
-    /// Whether anybody called this TCP port lately who is no process of the same server as its holders.
-    fn called(&self, question: &SceneQuestion, port: u16, holders: &[ProcessId]) -> Called {
-        let is_own = |holder: ProcessId, caller: ProcessId| {
-            let mut all = question.servers.iter().map(|server| &server.processes);
-            all.any(|processes| processes.contains(&holder) && processes.contains(&caller))
-        };
-        let by = |holder: &ProcessId| match (self.caller)(port, *holder) {
-            Caller::Nobody => Called::No,
-            Caller::Process(caller) if is_own(*holder, caller) => Called::No,
-            Caller::Process(_) | Caller::Anybody => Called::Yes,
-            Caller::Unknown => Called::Unknown,
-        };
-        let all: Vec<Called> = holders.iter().map(by).collect();
-        let is = |one: Called| all.contains(&one).then_some(one);
-        is(Called::Yes).or(is(Called::Unknown)).unwrap_or(Called::No)
-    }
+/// Whether all of it could be read.
+fn is_whole(scene: &Scene) -> bool {
+    scene.unread.is_empty() && scene.ends.iter().all(|end| end.holder != Holder::Unreadable)
+}
+
+/// Who is due in this question.
+fn due(question: &SceneQuestion) -> impl Iterator<Item = ProcessId> {
+    let due = question.servers.first().map_or(&question.copies, |server| &server.processes);
+    due.iter().copied()
 }
 
 /// What is read together: the processes of a server, and each copy for itself.
@@ -132,9 +133,12 @@ struct Groups<'q> {
 }
 
 impl<'q> Groups<'q> {
-    fn of(question: &'q SceneQuestion) -> Self {
-        let servers = question.servers.iter().map(|server| &*server.processes);
-        let all: Vec<_> = servers.chain(question.copies.iter().map(std::slice::from_ref)).collect();
+    fn of(questions: &[&'q SceneQuestion]) -> Self {
+        let groups = |question: &&'q SceneQuestion| {
+            let servers = question.servers.iter().map(|server| &*server.processes);
+            servers.chain(question.copies.iter().map(std::slice::from_ref))
+        };
+        let all: Vec<_> = questions.iter().flat_map(groups).collect();
         let of = all.iter().enumerate().flat_map(|(at, group)| group.iter().map(move |one| (*one, at)));
         Self { of: of.collect(), all }
     }
@@ -146,22 +150,26 @@ impl<'q> Groups<'q> {
     /// The groups of which a process has the other end of what an asked process has an end of, or an end of what no
     /// asked process has: a wire that was handed on. Who merely shares an end, as standard error is shared, is not
     /// joined.
-    fn joined(&self, scene: &Scene, asked: &BTreeSet<ProcessId>) -> impl Iterator<Item = ProcessId> {
+    fn joined<'e>(
+        &self,
+        ends: impl Iterator<Item = &'e End> + Clone,
+        asked: &BTreeSet<ProcessId>,
+    ) -> BTreeSet<ProcessId> {
         let mut sides: BTreeMap<u32, BTreeSet<Side>> = BTreeMap::new();
-        for end in
-            scene.ends.iter().filter(|end| end.holder.process().is_some_and(|one| asked.contains(&one)))
-        {
+        let is_asked = |end: &&End| end.holder.process().is_some_and(|one| asked.contains(&one));
+        for end in ends.clone().filter(is_asked) {
             sides.entry(end.endpoint).or_default().insert(end.side);
         }
         let is_opposite = |end: &&End| {
             sides.get(&end.endpoint).is_none_or(|sides| sides.iter().any(|side| *side != end.side))
         };
-        let ends = scene.ends.iter().filter(is_opposite);
         let groups: BTreeSet<usize> = ends
+            .filter(is_opposite)
             .filter_map(|end| end.holder.process())
             .filter_map(|one| self.of.get(&one))
             .copied()
             .collect();
-        groups.into_iter().filter_map(|at| self.all.get(at).copied()).flatten().copied()
+        let joined = groups.into_iter().filter_map(|at| self.all.get(at).copied()).flatten().copied();
+        joined.filter(|process| !asked.contains(process)).collect()
     }
 }

@@ -41,8 +41,9 @@ pub(super) struct Member {
 }
 
 /// Reads the processes that were asked about, and enters their rows.
-pub(super) fn all(rows: &mut Rows<'_>, question: &SceneQuestion) -> Vec<Member> {
-    let copies: BTreeSet<ProcessId> = question.copies.iter().copied().collect();
+pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Member> {
+    let copies: BTreeSet<ProcessId> =
+        questions.iter().flat_map(|question| &question.copies).copied().collect();
     let (mut members, mut descriptors) = (Vec::new(), 0);
     for &process in rows.asked() {
         if descriptors > MOST {

@@ -1,7 +1,7 @@
 //! A scene while it is filled: it knows which endpoint has which index, and describes each holder once.
 //!
-//! Invariant: every process that holds an end has a row. One that has ended or is exiting holds nothing. One that cannot
-//! be described is [`Holder::Unreadable`].
+//! Invariant: every process that holds an end has a row. One that has ended or is exiting holds nothing; only as the
+//! caller of a port it counts still. One that cannot be described is [`Holder::Unreadable`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -47,6 +47,8 @@ pub(super) enum Key {
     SystemV(u32),
     /// The number that the pass has for the open file.
     Shared(u64),
+    /// The inode number of the listener, and who called.
+    Call(u64, ProcessId),
 }
 
 /// What is known about a holder.
@@ -152,11 +154,7 @@ impl<'a> Rows<'a> {
     /// Enters that a process has an end.
     pub fn hold(&mut self, endpoint: u32, hold: Hold) {
         let Hold { process, side, number, beyond } = hold;
-        let known = match self.known.get(&process) {
-            Some(known) => *known,
-            None => self.describe(process),
-        };
-        let holder = match known {
+        let holder = match self.knows(process) {
             Known::Gone => return,
             Known::Unreadable => Holder::Unreadable,
             Known::Row { in_full: true } => Holder::Process(process),
@@ -168,6 +166,15 @@ impl<'a> Rows<'a> {
             }
         };
         self.end(endpoint, holder, side, number, beyond);
+    }
+
+    /// Enters who called, and may have ended since.
+    pub fn caller(&mut self, endpoint: u32, caller: ProcessId) {
+        let holder = match self.knows(caller) {
+            Known::Unreadable => Holder::Unreadable,
+            Known::Row { .. } | Known::Gone => Holder::Process(caller),
+        };
+        self.end(endpoint, holder, Side::Far, None, false);
     }
 
     /// Enters that somebody has an end whom no descriptor shows, or may have it.
@@ -197,6 +204,11 @@ impl<'a> Rows<'a> {
             end.numbers.insert(at, number);
             end.numbers.truncate(NUMBERS);
         }
+    }
+
+    /// What is known about a holder. One of whom nothing is known yet is described.
+    fn knows(&mut self, process: ProcessId) -> Known {
+        self.known.get(&process).copied().unwrap_or_else(|| self.describe(process))
     }
 
     /// Describes a holder in brief, and whoever is between it and a process that was asked about.

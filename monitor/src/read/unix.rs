@@ -71,7 +71,7 @@ fn began(near: &UnixSocket, far: Option<&UnixSocket>) -> Began {
 /// The path at which this socket was accepted, if a process that was asked about has the other end.
 fn visited<'s>(joints: &Joints, socket: &'s UnixSocket) -> Option<&'s [u8]> {
     let path = socket.name.as_deref().filter(|name| !name.starts_with(&[0]) && !socket.listens)?;
-    let inside = socket.connection && socket.peer.is_some_and(|peer| !joints.owners(peer).is_empty());
+    let inside = socket.connection && socket.peer.is_some_and(|peer| !joints.holders(peer).is_empty());
     inside.then_some(path)
 }
 
@@ -82,7 +82,7 @@ fn open(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket, by_itself
     let is_untouched = |dir: ProcessDir| dir.is_untouched(socket);
     let untouched = by_itself
         || joints
-            .owners(socket.inode)
+            .holders(socket.inode)
             .iter()
             .any(|one| proc.identified(*one).is_ok_and(|dir| dir.is_some_and(is_untouched)));
     let called = if untouched { Called::No } else { Called::Unknown };
@@ -116,7 +116,7 @@ pub(super) fn enter_by_name(
 ) -> Result<HashSet<u64>, TableError> {
     let lines = dir.unix_sockets()?;
     let is_ours = |line: &&UnixSocketLine| {
-        !joints.owners(line.inode).is_empty() || joints.is_wire(Stdio::Socket(line.inode))
+        !joints.holders(line.inode).is_empty() || joints.is_wire(Stdio::Socket(line.inode))
     };
     let ours: Vec<UnixSocketLine> = lines.iter().filter(is_ours).copied().collect();
     for UnixSocketLine { inode, is_named, state } in ours {

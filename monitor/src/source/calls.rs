@@ -12,7 +12,7 @@ use monitor_common::{CallRecord, LATELY};
 
 use super::{candidates::absent_is_fine, decode::process, kernel_error::KernelError};
 use crate::{
-    host::{Caller, Calls as Reader},
+    host::{Calls as Reader, LastCaller},
     os::clock,
 };
 use orphand_core::model::{BootTime, ProcessId};
@@ -43,7 +43,7 @@ impl Calls {
 }
 
 impl Reader for Calls {
-    fn lately(&mut self, port: u16, holder: ProcessId) -> Result<Caller, String> {
+    fn lately(&mut self, port: u16, holder: ProcessId) -> Result<LastCaller, String> {
         let record = match self.called.get(&u32::from(port), 0) {
             Ok(record) => record,
             Err(error) => {
@@ -56,18 +56,18 @@ impl Reader for Calls {
 }
 
 /// What such a record says `now`. `is_older`: who has the port was there when the hook was attached.
-const fn caller(record: &CallRecord, is_older: bool, since: u64, now: u64) -> Caller {
+const fn caller(record: &CallRecord, is_older: bool, since: u64, now: u64) -> LastCaller {
     const fn is_lately(at: u64, now: u64) -> bool {
         at != 0 && now.saturating_sub(at) < LATELY
     }
     if is_lately(record.by_anybody, now) {
-        Caller::Anybody
+        LastCaller::Anybody
     } else if is_older && is_lately(since, now) {
-        Caller::Unknown
+        LastCaller::Unknown
     } else if is_lately(record.by_caller, now) {
-        Caller::Process(process(record.caller.tgid, record.caller.start))
+        LastCaller::Process(process(record.caller.tgid, record.caller.start))
     } else {
-        Caller::Nobody
+        LastCaller::Nobody
     }
 }
 
@@ -82,14 +82,14 @@ mod tests {
         let by = monitor_common::Caller { start: 50 * 10_000_000, tgid: 7, port: 1 };
         let record = CallRecord { by_anybody: 20 * MINUTE, by_caller: 25 * MINUTE, caller: by };
         let says = |now: u64| caller(&record, false, MINUTE, now * MINUTE);
-        let process = Caller::Process(ProcessId::new(7, 50));
-        assert_eq!([29, 30, 34, 35].map(says), [Caller::Anybody, process, process, Caller::Nobody]);
-        assert_eq!(caller(&CallRecord::default(), false, MINUTE, 2 * MINUTE), Caller::Nobody);
+        let process = LastCaller::Process(ProcessId::new(7, 50));
+        assert_eq!([29, 30, 34, 35].map(says), [LastCaller::Anybody, process, process, LastCaller::Nobody]);
+        assert_eq!(caller(&CallRecord::default(), false, MINUTE, 2 * MINUTE), LastCaller::Nobody);
     }
 
     #[test]
     fn who_was_there_before_is_known_after_ten_minutes() {
         let says = |now: u64| caller(&CallRecord::default(), true, MINUTE, now * MINUTE);
-        assert_eq!([2, 10, 11].map(says), [Caller::Unknown, Caller::Unknown, Caller::Nobody]);
+        assert_eq!([2, 10, 11].map(says), [LastCaller::Unknown, LastCaller::Unknown, LastCaller::Nobody]);
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use orphand::{
-    host::{Caller, Calls as _},
+    host::{Calls as _, LastCaller},
     source::kernel::KernelSource,
 };
 use orphand_core::model::Tracking;
@@ -62,21 +62,21 @@ fn every_caller_is_somebody() {
     let reset = TcpStream::connect(("127.0.0.1", port("reset by a stranger"))).unwrap();
     rustix::net::sockopt::set_socket_linger(&reset, Some(std::time::Duration::ZERO)).unwrap();
     drop(reset);
-    let relative = Caller::Process(id(line("relative")));
+    let relative = LastCaller::Process(id(line("relative")));
     let server = |what| id(line(what));
     for (what, caller) in [
-        ("silent", Caller::Nobody),
-        ("called by a stranger", Caller::Anybody),
-        ("called by a stranger over IPv6", Caller::Anybody),
+        ("silent", LastCaller::Nobody),
+        ("called by a stranger", LastCaller::Anybody),
+        ("called by a stranger over IPv6", LastCaller::Anybody),
         ("called by a relative", relative),
-        ("called by a relative from elsewhere", Caller::Anybody),
-        ("called by several", Caller::Anybody),
-        ("reset by a stranger", Caller::Anybody),
+        ("called by a relative from elsewhere", LastCaller::Anybody),
+        ("called by several", LastCaller::Anybody),
+        ("reset by a stranger", LastCaller::Anybody),
     ] {
         assert_eq!(calls.lately(port(what), server(what)).unwrap(), caller, "{what}");
     }
     let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
-    assert_eq!(calls.lately(port("silent"), ourselves).unwrap(), Caller::Unknown, "older than the hook");
+    assert_eq!(calls.lately(port("silent"), ourselves).unwrap(), LastCaller::Unknown, "older than the hook");
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);

@@ -38,8 +38,9 @@ pub fn ask(question: &SceneQuestion) -> Scene {
     assert_eq!(rows.len(), scene.processes.len(), "one row for a process");
     for end in &scene.ends {
         assert!(scene.endpoint(end.endpoint).is_some());
+        let is_call = matches!(scene.endpoint(end.endpoint), Some(Endpoint::Call));
         let Holder::Process(process) = end.holder else { continue };
-        assert!(rows.contains(&process), "{process} holds something and has no row");
+        assert!(is_call || rows.contains(&process), "{process} holds something and has no row");
     }
     scene
 }
@@ -257,4 +258,48 @@ say(pipe=ino(r1))
     let found = ask(&SceneQuestion { servers, ..SceneQuestion::default() });
     assert!(found.row(one).is_some_and(|row| row.full));
     assert!(!found.row(two).is_some_and(|row| row.full));
+}
+
+/// The rows of a scene without their numbers: what is an end of what, and who has it.
+fn rows(scene: &Scene) -> BTreeSet<String> {
+    let row = |end: &orphand_core::model::scene::End| {
+        format!("{:?} {:?} {:?} {:?}", scene.endpoint(end.endpoint), end.holder, end.side, end.numbers)
+    };
+    scene.ends.iter().map(row).chain(scene.processes.iter().map(|row| row.process.to_string())).collect()
+}
+
+/// Servers that are due at once are read at once. Each gets what concerns it: what it would be told alone.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn several_servers_are_read_in_one_moment() {
+    let stand = Stand::new(
+        r#"
+r, w = os.pipe(); r2, w2 = os.pipe(); errors = os.pipe(); a, b = os.pipe(); c, d = os.pipe()
+who("one", child(lambda: (os.dup2(errors[1], 2), os.close(r2), os.close(w), os.close(w2), os.close(c), os.close(d), os.close(b))))
+who("two", child(lambda: (os.dup2(errors[1], 2), os.close(r), os.close(w), os.close(w2), os.close(c), os.close(d), os.close(a))))
+who("three", child(lambda: (os.close(r), os.close(r2), os.close(w), os.close(w2), os.close(d), os.close(a), os.close(b))))
+os.close(r); os.close(r2); os.close(c); os.close(a); os.close(b)
+say(wire_of_one=ino(w), wire_of_two=ino(w2), wire_of_three=ino(d))
+"#,
+    );
+    let wire = |name: &str| Stdio::Pipe(stand.number(&format!("wire_of_{name}")));
+    let part = |name: &str| server(&[stand.who(name)], [wire(name), Stdio::Null]);
+    let alone = |name: &str| SceneQuestion { servers: vec![part(name)], ..SceneQuestion::default() };
+    // The first is judged with its sibling, with which it is connected.
+    let questions = [
+        SceneQuestion { servers: vec![part("one"), part("two")], ..SceneQuestion::default() },
+        alone("two"),
+        alone("three"),
+    ];
+    let together = PROBE.scenes(&questions.iter().collect::<Vec<_>>());
+    for (found, question) in together.iter().zip(&questions) {
+        assert_eq!(found.unread, []);
+        let (found, alone) = (rows(found), rows(&ask(question)));
+        assert_eq!(alone.difference(&found).collect::<Vec<_>>(), [&""; 0], "rows that are lacking");
+    }
+    let wires = |scene: &Scene| {
+        scene.endpoints.iter().filter(|one| one.is(wire("one")) || one.is(wire("two"))).count()
+    };
+    assert_eq!([wires(&together[0]), wires(&together[2])], [2, 0], "what concerns others is left out");
+    assert!(together[0].row(stand.who("two")).unwrap().full);
 }

@@ -11,8 +11,8 @@ TRUTH = "in use"
 TWIN = "orphans/ring"
 
 
-def servers(stage):
-    """An agent with three servers. Each keeps a connection to the next one and asks there again and again."""
+def servers(stage, keeps=True):
+    """An agent with three servers. Each asks the next one again and again, over a connection that it keeps or a new one."""
     ring = ["first", "second", "third"]
     for name, after in zip(ring, ring[1:] + ring[:1]):
         stage.part(f"mcp-server-{name}", f"""
@@ -24,9 +24,9 @@ def servers(stage):
                 while True:
                     in_background(attend, listener.accept()[0])
             def ask():
-                after = dial("tcp", "mcp-server-{after}")
+                after = dial("tcp", "mcp-server-{after}") if {keeps} else None
                 while True:
-                    ask_over(after)
+                    ask_over(after) if after else call("tcp", "mcp-server-{after}")
                     tell("go/{name}", "asked")
                     time.sleep(0.5)
             in_background(welcome)

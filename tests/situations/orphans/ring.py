@@ -7,7 +7,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import used_in_a_ring
 from used_in_a_ring import situation
 
-COST = "when the first of them ends, its calls count for ten minutes; the others are ended after that"
 TRUTH = "orphan"
 TWIN = "clients/used_in_a_ring"
 

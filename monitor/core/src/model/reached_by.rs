@@ -17,8 +17,8 @@ pub struct ReachedBy {
     /// Its real user id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user: Option<u32>,
-    /// What joins the two: `stdin`, `stdout`, `connection`, `pipe`, `listener`, `memory`, `terminal`, `pid_namespace`, `trace`,
-    /// `device`.
+    /// What joins the two: `stdin`, `stdout`, `connection`, `call`, `pipe`, `listener`, `memory`, `open_file`, `terminal`,
+    /// `pid_namespace`, `parent_death`, `trace`, `device`.
     pub by: String,
     /// What it can do, in words that follow its name.
     pub via: String,

@@ -146,10 +146,13 @@ pub enum Endpoint {
         inode: u64,
         /// How it is reached.
         by: Address,
-        /// Whether anybody ever did: the access time of the socket's file; of a TCP port, whether anybody did lately: a call
-        /// that its holders ended in the last ten minutes, or a connection of the last minute (`TIME_WAIT`).
+        /// Whether anybody ever did: the access time of the socket's file; of a TCP port, whether anybody who is not known did
+        /// lately: a call that its holders ended in the last ten minutes, or a connection of the last minute (`TIME_WAIT`).
         called: Called,
     },
+    /// Calls of a TCP port by one process, over for less than ten minutes: who listens there is [`Side::Near`], the caller
+    /// [`Side::Far`]. It has no row if it has ended.
+    Call,
     /// Memory that several processes share, and at which one waits: the waiter [`Side::Reads`], all that share it
     /// [`Side::Writes`].
     Memory {
@@ -171,6 +174,17 @@ pub enum Endpoint {
     /// A file system or a device that a process offers through the kernel (FUSE, TUN, CUSE, NBD ..): [`Side::Serves`]. Its
     /// users [`Side::Depends`]: anybody.
     Device,
+}
+
+impl Endpoint {
+    /// Whether it is this wire.
+    pub const fn is(&self, wire: Stdio) -> bool {
+        match (self, wire) {
+            (Self::Pipe { inode, .. }, Stdio::Pipe(wire)) => *inode == wire,
+            (Self::Connection { near, far, .. }, Stdio::Socket(wire)) => *near == wire || *far == wire,
+            _ => false,
+        }
+    }
 }
 
 /// Which side began a connection.

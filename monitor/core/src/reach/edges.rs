@@ -166,7 +166,7 @@ pub(super) const fn are_opposite(endpoint: &Endpoint, own: Side, other: Side) ->
             | (Side::Near, Side::Far)
             | (Side::Far, Side::Near)
             | (Side::Serves, Side::Depends)
-    ) && !matches!((endpoint, own), (Endpoint::Memory { .. }, Side::Writes))
+    ) && !matches!((endpoint, own), (Endpoint::Memory { .. }, Side::Writes) | (Endpoint::Call, Side::Far))
         // A debugger can make the program act that it debugs.
         || matches!((endpoint, own, other), (Endpoint::Trace, Side::Depends, Side::Serves))
 }

@@ -41,11 +41,7 @@ pub enum Kind {
 impl Party {
     /// Which wires of the server this is: standard input, standard output.
     pub(super) fn is_wire(&self, endpoint: &Endpoint) -> [bool; 2] {
-        self.wires.map(|wire| match (endpoint, wire) {
-            (Endpoint::Pipe { inode, .. }, Stdio::Pipe(wire)) => *inode == wire,
-            (Endpoint::Connection { near, far, .. }, Stdio::Socket(wire)) => [*near, *far].contains(&wire),
-            _ => false,
-        })
+        self.wires.map(|wire| endpoint.is(wire))
     }
 }
 

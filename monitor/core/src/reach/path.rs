@@ -48,6 +48,7 @@ fn words(edge: Edge, endpoint: Option<&Endpoint>) -> (&'static str, &'static str
             ("open_file", "shares an open file with it, by which it can wake it")
         }
         (Way::Use, Some(Endpoint::Memory { .. })) => ("memory", "shares memory with it"),
+        (Way::Use, Some(Endpoint::Call)) => ("call", "called a port at which it listens, a few minutes ago"),
         (Way::Use, _) => ("connection", "is connected with it"),
     }
 }

@@ -33,6 +33,7 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         2 => (by, called).prop_map(|(by, called)| Endpoint::Open { inode: 7, by, called }),
         1 => Just(Endpoint::Memory { inode: 9 }),
         1 => Just(Endpoint::Shared),
+        1 => Just(Endpoint::Call),
         1 => Just(Endpoint::Terminal),
         1 => Just(Endpoint::PidNamespace),
         1 => Just(Endpoint::ParentDeath),
@@ -62,8 +63,8 @@ fn fit(endpoint: &Endpoint, side: Side) -> Side {
     let first = side == Side::Reads;
     match endpoint {
         Endpoint::Pipe { .. } | Endpoint::Memory { .. } => side,
-        Endpoint::Connection { .. } | Endpoint::Shared if first => Side::Near,
-        Endpoint::Connection { .. } | Endpoint::Shared => Side::Far,
+        Endpoint::Connection { .. } | Endpoint::Shared | Endpoint::Call if first => Side::Near,
+        Endpoint::Connection { .. } | Endpoint::Shared | Endpoint::Call => Side::Far,
         Endpoint::Open { .. } => Side::Listens,
         _ if first => Side::Serves,
         _ => Side::Depends,
@@ -268,6 +269,22 @@ fn a_ring_of_candidates_is_garbage_until_a_stranger_joins_it() {
     let path = mark(&small.scene, &small.parties).steps_to(&small.scene, 0);
     let who: Vec<_> = path.iter().map(|step| (step.process.unwrap().pid, step.by)).collect();
     assert_eq!(who, [(9, "connection"), (2, "connection")]);
+}
+
+#[test]
+fn a_call_that_is_over_counts_if_the_caller_may_call_again() {
+    let mut small = Small::new();
+    small.join(Endpoint::Call, &[(1, Side::Near, 5), (1, Side::Far, 0)]);
+    small.join(Endpoint::Call, &[(1, Side::Near, 5), (2, Side::Far, 0)]);
+    assert_eq!((small.ways(0), small.ways(1)), (vec![], vec![]));
+    // It has ended: it is not known for whom it called.
+    small.join(Endpoint::Call, &[(1, Side::Near, 5), (8, Side::Far, 0)]);
+    assert_eq!((small.ways(0), small.ways(1)), (vec![Way::Use], vec![]));
+    let path = mark(&small.scene, &small.parties).steps_to(&small.scene, 0);
+    assert_eq!((path[0].process, path[0].by), (Some(id(8)), "call"));
+    // orphand has ended it, because nobody could reach it.
+    small.parties.push(Party { members: BTreeSet::from([id(8)]), ..Party::default() });
+    assert_eq!((small.ways(0), small.ways(1)), (vec![], vec![]));
 }
 
 #[test]

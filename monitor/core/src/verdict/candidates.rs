@@ -44,6 +44,9 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
         parties.push(sibling(inspection, server));
     }
     parties.extend(inspection.copies().filter_map(|copy| inert_copy(inspection, copy)));
+    // What orphans called that were ended, they do not need any more.
+    let dead = inspection.owner().filter(|owner| !owner.is_alive());
+    parties.extend(dead.map(|owner| Party { members: owner.ended.clone(), ..Party::default() }));
     parties
 }
 

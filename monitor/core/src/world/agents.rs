@@ -16,6 +16,8 @@ use crate::{
 
 /// Dead agents are forgotten only if there are more of them than this.
 const DEAD_MIN: usize = 32;
+/// The most ended processes that are remembered of a dead agent.
+pub(super) const ENDED: usize = 256;
 
 /// An agent: alive, or remembered because some of its servers are alive.
 #[derive(Clone, Debug)]
@@ -61,6 +63,9 @@ pub struct Agent {
     pub killed_by: Option<Killer>,
     /// Its forked copies at the time it exited, and what each had done until then.
     pub copies: Vec<CopyFacts>,
+    /// Processes of its orphans that orphand has ended: what they called, nobody calls on their behalf any more. At most
+    /// [`ENDED`], the first ones.
+    pub ended: BTreeSet<ProcessId>,
     /// Forked copies that were alive when an earlier main process exited by itself. Each of them may continue the
     /// agent's work.
     pub peers: BTreeSet<ProcessId>,
@@ -155,6 +160,7 @@ impl Agents {
             killed: false,
             killed_by: None,
             copies: Vec::new(),
+            ended: BTreeSet::new(),
             peers: BTreeSet::new(),
             exempt: false,
             servers: BTreeSet::new(),

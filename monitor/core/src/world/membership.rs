@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Agent, NewAgent, NewServer, Server, Spawner, World, process_view};
+use super::{Agent, NewAgent, NewServer, Server, Spawner, World, agents::ENDED, process_view};
 use crate::{
     lineage::{AgentKey, Node, ServerKey},
     model::{BootTime, ProcessId},
@@ -63,9 +63,21 @@ impl World {
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
         let node = self.graph.remove(id)?;
+        self.remember_ended(&node);
         self.detach(&node);
         let server = node.server.map(|key| (key, self.process_lost(key, &node)));
         Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
+    }
+
+    /// Remembers a process of an orphan that orphand has ended, with the dead owner.
+    fn remember_ended(&mut self, node: &Node) {
+        let server = node.server.and_then(|key| self.servers.get(key));
+        let is_ours = |server: &&Server| server.phase.strongest_signal().is_some() && !server.phase.asked();
+        let owner = server.filter(is_ours).and_then(Server::owner);
+        let owner = owner.and_then(|owner| self.agents.get_mut(owner));
+        if let Some(owner) = owner.filter(|owner| !owner.is_alive() && owner.ended.len() < ENDED) {
+            owner.ended.insert(node.id);
+        }
     }
 
     /// Removes a process that left the graph from every server that names it.

@@ -110,7 +110,7 @@ fn questions_about_settings_are_taken_together() {
         counts.push(requests.len());
         queue.busy.remove(&user);
     }
-    assert_eq!((counts, queue.waiting), (vec![1, TOGETHER, 6], 0));
+    assert_eq!((counts, queue.waiting), (vec![1, SETTINGS_TOGETHER, 6], 0));
 }
 
 #[test]

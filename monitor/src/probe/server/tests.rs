@@ -75,7 +75,7 @@ print(*others, flush=True); time.sleep(600)";
     let processes: Vec<ProcessId> = std::iter::once(server.id()).chain(others).collect();
     let probe = Probe::new().unwrap();
     let told = |turn| {
-        let found = probe.facts(&subject(&processes, Stdio::Null, turn));
+        let found = probe.facts(&[&subject(&processes, Stdio::Null, turn)]).remove(0);
         let rows: Vec<_> = found.scene.full(&processes).collect();
         let resident: u64 = rows.iter().map(|row| row.rss_bytes).sum();
         (resident, rows.iter().map(|row| row.pss_bytes).sum::<Option<u64>>())
