@@ -12,7 +12,7 @@ use aya_ebpf::{
 use monitor_common::{CallKey, CallRecord, Caller, Counter, LATELY};
 
 use crate::{
-    maps::{CALLED, CALLERS, OUTGOING, call_offset},
+    maps::{CALLED, CALLERS, OUTGOING, global},
     members::{self, EEXIST},
     task::{Task, current_tgid, read},
 };
@@ -100,7 +100,8 @@ pub fn is_over(sk: u64) -> Result<(), Counter> {
     let (near, far) = ports(sk)?;
     // SAFETY: nobody writes while this side of the connection is closed.
     if unsafe { CALLERS.get(sk) }.is_some_and(|caller| caller.port == u32::from(near)) {
-        // It is the caller.
+        // It is the caller. This memory may be another connection's soon.
+        let _ = CALLERS.remove(sk);
         return Ok(());
     }
     let Some((own, other)) = addresses(sk)? else { return Ok(()) };
@@ -153,21 +154,27 @@ const fn is_for(record: &CallRecord, caller: Caller, now: u64) -> bool {
 /// The own port and that of the other side.
 #[inline(always)]
 fn ports(sk: u64) -> Result<(u16, u16), Counter> {
-    let near = read(sk as *const u8, call_offset!(sock_near_port))?;
-    Ok((u16::from_be(near), u16::from_be(read(sk as *const u8, call_offset!(sock_far_port))?)))
+    let near = read(sk as *const u8, global!(CALL_OFFSETS.sock_near_port))?;
+    Ok((u16::from_be(near), u16::from_be(read(sk as *const u8, global!(CALL_OFFSETS.sock_far_port))?)))
 }
 
 /// The own address and that of the other side. None: it is no internet socket.
 #[inline(always)]
 fn addresses(sk: u64) -> Result<Option<(Address, Address)>, Counter> {
     let sk = sk as *const u8;
-    let family: u16 = read(sk, call_offset!(sock_family))?;
+    let family: u16 = read(sk, global!(CALL_OFFSETS.sock_family))?;
     if family == AF_INET6 {
-        return Ok(Some((read(sk, call_offset!(sock_near6))?, read(sk, call_offset!(sock_far6))?)));
+        return Ok(Some((
+            read(sk, global!(CALL_OFFSETS.sock_near6))?,
+            read(sk, global!(CALL_OFFSETS.sock_far6))?,
+        )));
     }
     if family != AF_INET {
         return Ok(None);
     }
     let mapped = |address: u32| [0, 0, MAPPED, address];
-    Ok(Some((mapped(read(sk, call_offset!(sock_near))?), mapped(read(sk, call_offset!(sock_far))?))))
+    Ok(Some((
+        mapped(read(sk, global!(CALL_OFFSETS.sock_near))?),
+        mapped(read(sk, global!(CALL_OFFSETS.sock_far))?),
+    )))
 }

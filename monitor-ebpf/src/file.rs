@@ -8,7 +8,7 @@
 use monitor_common::Counter;
 
 use crate::{
-    maps::{end_offset, offset},
+    maps::global,
     task::{pointer, read},
 };
 
@@ -39,43 +39,43 @@ impl File {
     /// The inode that it is open on.
     #[inline(always)]
     pub fn inode(self) -> Result<Inode, Counter> {
-        Ok(Inode(pointer(self.0, offset!(file_inode))?))
+        Ok(Inode(pointer(self.0, global!(OFFSETS.file_inode))?))
     }
 
     /// How it was opened: `FMODE_READ`, `FMODE_WRITE` and others.
     #[inline(always)]
     pub fn access(self) -> Result<u32, Counter> {
-        read(self.0, end_offset!(file_mode))
+        read(self.0, global!(END_OFFSETS.file_mode))
     }
 
     /// References to it, without the iterator's.
     #[inline(always)]
     pub fn references(self) -> Result<u64, Counter> {
-        let count: u64 = read(self.0, end_offset!(file_count))?;
-        Ok(count.wrapping_sub(u64::from(end_offset!(file_count_of_one))))
+        let count: u64 = read(self.0, global!(END_OFFSETS.file_count))?;
+        Ok(count.wrapping_sub(u64::from(global!(END_OFFSETS.file_count_of_one))))
     }
 
     /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
     /// None: another kind of socket, one without a peer, or a file that only names a socket (`O_PATH`).
     #[inline(always)]
     pub fn peer(self) -> Result<Option<u64>, Counter> {
-        let socket = pointer(self.0, end_offset!(file_private))?;
+        let socket = pointer(self.0, global!(END_OFFSETS.file_private))?;
         if socket.is_null() {
             return Ok(None);
         }
-        let sock = pointer(socket, end_offset!(socket_sk))?;
-        if sock.is_null() || read::<u16>(sock, end_offset!(sock_family))? != AF_UNIX {
+        let sock = pointer(socket, global!(END_OFFSETS.socket_sk))?;
+        if sock.is_null() || read::<u16>(sock, global!(END_OFFSETS.sock_family))? != AF_UNIX {
             return Ok(None);
         }
-        let peer = pointer(sock, end_offset!(unix_peer))?;
+        let peer = pointer(sock, global!(END_OFFSETS.unix_peer))?;
         if peer.is_null() {
             return Ok(None);
         }
-        let socket = pointer(peer, end_offset!(sock_socket))?;
+        let socket = pointer(peer, global!(END_OFFSETS.sock_socket))?;
         if socket.is_null() {
             return Ok(Some(0));
         }
-        Inode(socket.wrapping_add(end_offset!(socket_inode) as usize)).number().map(Some)
+        Inode(socket.wrapping_add(global!(END_OFFSETS.socket_inode) as usize)).number().map(Some)
     }
 }
 
@@ -83,7 +83,7 @@ impl Inode {
     /// `i_mode`.
     #[inline(always)]
     pub fn mode(self) -> Result<u32, Counter> {
-        Ok(u32::from(read::<u16>(self.0, offset!(inode_mode))?))
+        Ok(u32::from(read::<u16>(self.0, global!(OFFSETS.inode_mode))?))
     }
 
     /// The number of the terminal of devpts of which this is the line.
@@ -92,31 +92,31 @@ impl Inode {
         if mode & S_IFMT != S_IFCHR {
             return Ok(None);
         }
-        let device: u32 = read(self.0, offset!(inode_rdev))?;
+        let device: u32 = read(self.0, global!(OFFSETS.inode_rdev))?;
         Ok((device >> 20 == UNIX98_PTY_SLAVE_MAJOR).then_some(device & 0xf_ffff))
     }
 
     /// `i_ino`.
     #[inline(always)]
     pub fn number(self) -> Result<u64, Counter> {
-        read(self.0, offset!(inode_ino))
+        read(self.0, global!(OFFSETS.inode_ino))
     }
 
     /// `i_sb->s_dev`.
     #[inline(always)]
     pub fn device(self) -> Result<u32, Counter> {
-        read(pointer(self.0, end_offset!(inode_super))?, end_offset!(super_device))
+        read(pointer(self.0, global!(END_OFFSETS.inode_super))?, global!(END_OFFSETS.super_device))
     }
 
     /// Of a FIFO: how many open file descriptions can read it, and how many can write it. A FIFO that is open for neither
     /// (`O_PATH`) has no pipe.
     #[inline(always)]
     pub fn pipe(self) -> Result<(u32, u32), Counter> {
-        let pipe = pointer(self.0, end_offset!(inode_pipe))?;
+        let pipe = pointer(self.0, global!(END_OFFSETS.inode_pipe))?;
         if pipe.is_null() {
             return Ok((0, 0));
         }
-        Ok((read(pipe, end_offset!(pipe_readers))?, read(pipe, end_offset!(pipe_writers))?))
+        Ok((read(pipe, global!(END_OFFSETS.pipe_readers))?, read(pipe, global!(END_OFFSETS.pipe_writers))?))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     emit::{Room, Urgency, emit, emit_bytes},
     file::{is_fifo, is_socket},
     filter,
-    maps::{self, CANDIDATES, SCRATCH, offset},
+    maps::{self, CANDIDATES, SCRATCH, global},
     members, signals,
     task::{Task, current_tgid, current_thread, executed_file, mode, opened},
     threads,
@@ -202,7 +202,8 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let tgid = current_tgid();
     let Some(member) = members::look_up(tgid) else { return Ok(()) };
     let task = Task::new(ctx.arg(0));
-    let dead = if offset!(exit_has_group_dead) == 1 { ctx.arg::<u8>(1) != 0 } else { task.group_dead()? };
+    let dead =
+        if global!(OFFSETS.exit_has_group_dead) == 1 { ctx.arg::<u8>(1) != 0 } else { task.group_dead()? };
     // Only agents own servers, so no thread of another process is looked up.
     let made_a_server = member.is(State::Agent) && threads::remove(tgid);
     if !dead {

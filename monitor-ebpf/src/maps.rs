@@ -7,7 +7,7 @@ use aya_ebpf::{
 };
 use monitor_common::{
     Anchor, COMM_LEN, CallKey, CallOffsets, CallRecord, Caller, Counter, Counters, EndOffsets, ExecRecord,
-    Filter, Member, Offsets, Shares, SignalOffsets, TAIL_MAX, Tuning, share_slot,
+    Filter, Member, Offsets, Shares, SignalOffsets, TAIL_MAX, TaskOffsets, Tuning, share_slot,
 };
 
 /// The records, in causal order. User space sets the size.
@@ -88,37 +88,27 @@ pub struct Scratch {
 #[map]
 pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
-/// Set by user space from BTF.
-#[unsafe(no_mangle)]
-static OFFSETS: Offsets = OFFSETS_UNSET;
-const OFFSETS_UNSET: Offsets = {
-    // SAFETY: zeroes are valid for a structure of integers.
-    unsafe { core::mem::zeroed() }
-};
+/// A global of integers that user space sets from BTF; zeroes where the kernel lacks a field.
+macro_rules! set_by_user_space {
+    ($($name:ident: $kind:ty),+ $(,)?) => {$(
+        #[unsafe(no_mangle)]
+        pub static $name: $kind = {
+            const UNSET: $kind = {
+                // SAFETY: zeroes are valid for a structure of integers.
+                unsafe { core::mem::zeroed() }
+            };
+            UNSET
+        };
+    )+};
+}
 
-/// Set by user space from BTF, where the kernel has all of the fields.
-#[unsafe(no_mangle)]
-static END_OFFSETS: EndOffsets = END_OFFSETS_UNSET;
-const END_OFFSETS_UNSET: EndOffsets = {
-    // SAFETY: zeroes are valid for a structure of integers.
-    unsafe { core::mem::zeroed() }
-};
-
-/// Set by user space from BTF, where the kernel has all of the fields.
-#[unsafe(no_mangle)]
-static SIGNAL_OFFSETS: SignalOffsets = SIGNAL_OFFSETS_UNSET;
-const SIGNAL_OFFSETS_UNSET: SignalOffsets = {
-    // SAFETY: zeroes are valid for a structure of integers.
-    unsafe { core::mem::zeroed() }
-};
-
-/// Set by user space from BTF, where the kernel has all of the fields.
-#[unsafe(no_mangle)]
-static CALL_OFFSETS: CallOffsets = CALL_OFFSETS_UNSET;
-const CALL_OFFSETS_UNSET: CallOffsets = {
-    // SAFETY: zeroes are valid for a structure of integers.
-    unsafe { core::mem::zeroed() }
-};
+set_by_user_space! {
+    OFFSETS: Offsets,
+    END_OFFSETS: EndOffsets,
+    SIGNAL_OFFSETS: SignalOffsets,
+    CALL_OFFSETS: CallOffsets,
+    TASK_OFFSETS: TaskOffsets,
+}
 
 /// Set by user space.
 #[unsafe(no_mangle)]
@@ -135,69 +125,10 @@ static TUNING: Tuning = Tuning {
 macro_rules! global {
     ($name:ident . $field:ident) => {
         // SAFETY: a reference to a static is valid for reads.
-        unsafe { core::ptr::read_volatile(&$name.$field) }
+        unsafe { core::ptr::read_volatile(&$crate::maps::$name.$field) }
     };
 }
-
-/// The offsets of the running kernel.
-macro_rules! offset {
-    ($field:ident) => {
-        $crate::maps::offsets(|o| &o.$field)
-    };
-}
-pub(crate) use offset;
-
-/// One offset of the running kernel.
-#[inline(always)]
-pub fn offsets(field: impl FnOnce(&'static Offsets) -> &'static u32) -> u32 {
-    // SAFETY: a reference to a static is valid for reads.
-    unsafe { core::ptr::read_volatile(field(&OFFSETS)) }
-}
-
-/// Those for a pass over all descriptors.
-macro_rules! end_offset {
-    ($field:ident) => {
-        $crate::maps::end_offsets(|o| &o.$field)
-    };
-}
-pub(crate) use end_offset;
-
-/// One of those for a pass over all descriptors.
-#[inline(always)]
-pub fn end_offsets(field: impl FnOnce(&'static EndOffsets) -> &'static u32) -> u32 {
-    // SAFETY: a reference to a static is valid for reads.
-    unsafe { core::ptr::read_volatile(field(&END_OFFSETS)) }
-}
-
-/// Those for the hook on signals.
-macro_rules! signal_offset {
-    ($field:ident) => {
-        $crate::maps::signal_offsets(|o| &o.$field)
-    };
-}
-pub(crate) use signal_offset;
-
-/// One of those for the hook on signals.
-#[inline(always)]
-pub fn signal_offsets(field: impl FnOnce(&'static SignalOffsets) -> &'static u32) -> u32 {
-    // SAFETY: a reference to a static is valid for reads.
-    unsafe { core::ptr::read_volatile(field(&SIGNAL_OFFSETS)) }
-}
-
-/// Those for the hook on connections.
-macro_rules! call_offset {
-    ($field:ident) => {
-        $crate::maps::call_offsets(|o| &o.$field)
-    };
-}
-pub(crate) use call_offset;
-
-/// One of those for the hook on connections.
-#[inline(always)]
-pub fn call_offsets(field: impl FnOnce(&'static CallOffsets) -> &'static u32) -> u32 {
-    // SAFETY: a reference to a static is valid for reads.
-    unsafe { core::ptr::read_volatile(field(&CALL_OFFSETS)) }
-}
+pub(crate) use global;
 
 /// The size of the ring in bytes, a power of two.
 #[inline(always)]

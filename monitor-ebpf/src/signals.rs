@@ -10,7 +10,7 @@ use crate::{
     emit::{Room, Urgency, emit},
     filter,
     hooks::header,
-    maps::signal_offset,
+    maps::global,
     members,
     task::{Task, current_tgid, read},
 };
@@ -97,7 +97,7 @@ fn is_from_current(info: u64, is_another: bool) -> Result<bool, Counter> {
     if info == PRIVATE {
         return Ok(false);
     }
-    let code: i32 = read(info as *const u8, signal_offset!(siginfo_code))?;
+    let code: i32 = read(info as *const u8, global!(SIGNAL_OFFSETS.siginfo_code))?;
     Ok(FROM_A_PROCESS.contains(&code))
 }
 

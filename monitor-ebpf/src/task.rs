@@ -12,7 +12,7 @@ use aya_ebpf::helpers::{
 };
 use monitor_common::{ARGV_MAX, COMM_LEN, Counter, EXE_MAX, StreamRecord};
 
-use crate::maps::{offset, signal_offset};
+use crate::maps::global;
 
 /// `SIGNAL_GROUP_EXIT`, include/linux/sched/signal.h: the group is ending by `exit_group(2)` or a fatal signal.
 const SIGNAL_GROUP_EXIT: u32 = 4;
@@ -55,13 +55,13 @@ pub fn opened(descriptors: *const u8, fd: u32) -> Result<*const u8, Counter> {
         return Ok(descriptors);
     }
     let file = pointer(descriptors, fd * size_of::<*const u8>() as u32)?;
-    if file.is_null() { Ok(file) } else { pointer(file, offset!(file_inode)) }
+    if file.is_null() { Ok(file) } else { pointer(file, global!(OFFSETS.file_inode)) }
 }
 
 /// The mode of an inode.
 #[inline(always)]
 pub fn mode(inode: *const u8) -> Result<u32, Counter> {
-    Ok(u32::from(read::<u16>(inode, offset!(inode_mode))?))
+    Ok(u32::from(read::<u16>(inode, global!(OFFSETS.inode_mode))?))
 }
 
 impl Task {
@@ -81,13 +81,13 @@ impl Task {
     /// Its thread group.
     #[inline(always)]
     pub fn tgid(self) -> Result<u32, Counter> {
-        read(self.0, offset!(task_tgid))
+        read(self.0, global!(OFFSETS.task_tgid))
     }
 
     /// Its own birth, `CLOCK_BOOTTIME` in nanoseconds: that of the group if it is the leader.
     #[inline(always)]
     pub fn birth(self) -> Result<u64, Counter> {
-        read(self.0, offset!(task_start_boottime))
+        read(self.0, global!(OFFSETS.task_start_boottime))
     }
 
     /// The birth of its thread group: what `/proc/PID/stat` shows in clock ticks (`do_task_stat()`,
@@ -100,38 +100,38 @@ impl Task {
     /// Its parent: its creator, or the process that adopted it.
     #[inline(always)]
     pub fn parent(self) -> Result<Self, Counter> {
-        Ok(Self(pointer(self.0, offset!(task_real_parent))?))
+        Ok(Self(pointer(self.0, global!(OFFSETS.task_real_parent))?))
     }
 
     /// Its real user id in the initial user namespace.
     #[inline(always)]
     pub fn uid(self) -> Result<u32, Counter> {
-        read(pointer(self.0, offset!(task_real_cred))?, offset!(cred_uid))
+        read(pointer(self.0, global!(OFFSETS.task_real_cred))?, global!(OFFSETS.cred_uid))
     }
 
     #[inline(always)]
     fn signal(self) -> Result<*const u8, Counter> {
-        pointer(self.0, offset!(task_signal))
+        pointer(self.0, global!(OFFSETS.task_signal))
     }
 
     /// Its session id in the initial PID namespace: `task_session_nr_ns()`, include/linux/pid.h.
     #[inline(always)]
     pub fn sid(self) -> Result<u32, Counter> {
-        read(pointer(self.signal()?, offset!(signal_sid))?, offset!(pid_nr))
+        read(pointer(self.signal()?, global!(OFFSETS.signal_sid))?, global!(OFFSETS.pid_nr))
     }
 
     /// Whether no thread of the group is alive: `do_exit()` (kernel/exit.c) decrements `signal->live` before it calls the
     /// tracepoint.
     #[inline(always)]
     pub fn group_dead(self) -> Result<bool, Counter> {
-        let live: i32 = read(self.signal()?, offset!(signal_live))?;
+        let live: i32 = read(self.signal()?, global!(OFFSETS.signal_live))?;
         Ok(live == 0)
     }
 
     /// Whether the group is ending by `exit_group(2)` or a fatal signal.
     #[inline(always)]
     pub fn group_exiting(self) -> Result<bool, Counter> {
-        let flags: u32 = read(self.signal()?, offset!(signal_flags))?;
+        let flags: u32 = read(self.signal()?, global!(OFFSETS.signal_flags))?;
         Ok(flags & SIGNAL_GROUP_EXIT != 0)
     }
 
@@ -139,23 +139,23 @@ impl Task {
     #[inline(always)]
     pub fn group_status(self) -> Result<u32, Counter> {
         let signal = self.signal()?;
-        let flags: u32 = read(signal, offset!(signal_flags))?;
+        let flags: u32 = read(signal, global!(OFFSETS.signal_flags))?;
         if flags & SIGNAL_GROUP_EXIT != 0 {
-            return read(signal, offset!(signal_group_exit_code));
+            return read(signal, global!(OFFSETS.signal_group_exit_code));
         }
-        read(pointer(self.0, offset!(task_group_leader))?, offset!(task_exit_code))
+        read(pointer(self.0, global!(OFFSETS.task_group_leader))?, global!(OFFSETS.task_exit_code))
     }
 
     /// The address of its descriptor table; null once it has released it.
     #[inline(always)]
     pub fn table(self) -> Result<*const u8, Counter> {
-        pointer(self.0, offset!(task_files))
+        pointer(self.0, global!(OFFSETS.task_files))
     }
 
     /// Whether the kernel chose it to die because memory had run out: `mark_oom_victim()`, `mm/oom_kill.c`.
     #[inline(always)]
     pub fn is_out_of_memory(self) -> Result<bool, Counter> {
-        let at = signal_offset!(signal_oom_mm);
+        let at = global!(SIGNAL_OFFSETS.signal_oom_mm);
         if at == 0 {
             return Ok(false);
         }
@@ -165,30 +165,31 @@ impl Task {
     /// Whether it has no handler of its own for a signal from 1 to 64, and does not ignore it (`SIG_DFL`).
     #[inline(always)]
     pub fn leaves_to_default(self, signal: u32) -> Result<bool, Counter> {
-        let handlers = pointer(self.0, signal_offset!(task_sighand))?;
+        let handlers = pointer(self.0, global!(SIGNAL_OFFSETS.task_sighand))?;
         if handlers.is_null() {
             return Ok(false);
         }
-        let at = signal_offset!(sighand_first_handler) + (signal - 1) * signal_offset!(action_size);
+        let at = global!(SIGNAL_OFFSETS.sighand_first_handler)
+            + (signal - 1) * global!(SIGNAL_OFFSETS.action_size);
         Ok(pointer(handlers, at)?.is_null())
     }
 
     /// The leading thread of its group.
     #[inline(always)]
     pub fn leader(self) -> Result<Self, Counter> {
-        Ok(Self(pointer(self.0, offset!(task_group_leader))?))
+        Ok(Self(pointer(self.0, global!(OFFSETS.task_group_leader))?))
     }
 
     /// Its name.
     #[inline(always)]
     pub fn name(self) -> Result<[u8; COMM_LEN], Counter> {
-        read(self.0, offset!(task_comm))
+        read(self.0, global!(OFFSETS.task_comm))
     }
 
     /// The first eight bytes of its name.
     #[inline(always)]
     pub fn name_start(self) -> Result<u64, Counter> {
-        read(self.0, offset!(task_comm))
+        read(self.0, global!(OFFSETS.task_comm))
     }
 
     /// The address of its descriptor array; null once it has released its table.
@@ -198,7 +199,7 @@ impl Task {
         if table.is_null() {
             return Ok(table);
         }
-        pointer(pointer(table, offset!(files_fdt))?, offset!(fdtable_fd))
+        pointer(pointer(table, global!(OFFSETS.files_fdt))?, global!(OFFSETS.fdtable_fd))
     }
 
     /// Descriptor `fd`, 0 to 2. In an exec hook the table is the task's own (`unshare_files()` in `begin_new_exec()`).
@@ -209,8 +210,8 @@ impl Task {
             return Ok(StreamRecord { ino: 0, rdev: 0, mode: 0 });
         }
         Ok(StreamRecord {
-            ino: read(inode, offset!(inode_ino))?,
-            rdev: read(inode, offset!(inode_rdev))?,
+            ino: read(inode, global!(OFFSETS.inode_ino))?,
+            rdev: read(inode, global!(OFFSETS.inode_rdev))?,
             mode: mode(inode)?,
         })
     }
@@ -219,9 +220,9 @@ impl Task {
     /// and whether there is more. For the current task only, because its own memory is read.
     #[inline(always)]
     pub fn argv(self, to: *mut u8) -> Result<(u64, bool), Counter> {
-        let mm = pointer(self.0, offset!(task_mm))?;
-        let start: u64 = read(mm, offset!(mm_arg_start))?;
-        let end: u64 = read(mm, offset!(mm_arg_end))?;
+        let mm = pointer(self.0, global!(OFFSETS.task_mm))?;
+        let start: u64 = read(mm, global!(OFFSETS.mm_arg_start))?;
+        let end: u64 = read(mm, global!(OFFSETS.mm_arg_end))?;
         let total = end.wrapping_sub(start);
         let len = if total > ARGV_MAX as u64 { ARGV_MAX as u64 } else { total };
         // SAFETY: `to` has the room; the helper checks the source.
@@ -236,7 +237,7 @@ impl Task {
 /// room for `EXE_MAX` bytes. Returns its length without the NUL.
 #[inline(always)]
 pub fn executed_file(bprm: *const u8, to: *mut u8) -> Result<u64, Counter> {
-    let name = pointer(bprm, offset!(bprm_interp)).map_err(|_| Counter::ExeFault)?;
+    let name = pointer(bprm, global!(OFFSETS.bprm_interp)).map_err(|_| Counter::ExeFault)?;
     // SAFETY: `to` has the room; the helper checks the source.
     let len = unsafe { bpf_probe_read_kernel_str(to.cast(), EXE_MAX as u32, name.cast()) }.cast_unsigned();
     // Negative errors are huge now. The NUL counts: success is never 0.

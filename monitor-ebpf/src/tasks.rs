@@ -3,11 +3,11 @@
 use core::hint::black_box;
 
 use aya_ebpf::helpers::generated::bpf_seq_write;
-use monitor_common::{Counter, TaskOffsets, TaskRecord, task_flags};
+use monitor_common::{Counter, TaskRecord, task_flags};
 
 use crate::{
     ends::Meta,
-    maps::{self, offset},
+    maps::{self, global},
     task::{Task, pointer, read},
 };
 
@@ -17,22 +17,6 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 const IGNORE: u64 = 1;
 /// `MAX_PID_NS_LEVEL`, `include/linux/pid_namespace.h`.
 const DEEPEST: u32 = 32;
-
-/// Set by user space from BTF, where the kernel has all of the fields.
-#[unsafe(no_mangle)]
-static TASK_OFFSETS: TaskOffsets = TASK_OFFSETS_UNSET;
-const TASK_OFFSETS_UNSET: TaskOffsets = {
-    // SAFETY: zeroes are valid for a structure of integers.
-    unsafe { core::mem::zeroed() }
-};
-
-/// The offsets that only this pass reads. Volatile, because the values in the object are not those at run time.
-macro_rules! at {
-    ($field:ident) => {
-        // SAFETY: a reference to a static is valid for reads.
-        unsafe { core::ptr::read_volatile(&TASK_OFFSETS.$field) }
-    };
-}
 
 /// `struct bpf_iter__task`, `kernel/bpf/task_iter.c`: what the kernel hands in.
 #[repr(C)]
@@ -71,29 +55,30 @@ pub fn visit(ctx: &Visit) {
 #[inline(always)]
 fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
     let task = Task::new(address);
-    if read::<u32>(address, at!(task_flags))? & KERNEL_THREAD != 0 {
+    if read::<u32>(address, global!(TASK_OFFSETS.task_flags))? & KERNEL_THREAD != 0 {
         return Ok(false);
     }
     record.tgid = task.tgid()?;
-    record.tid = read(address, at!(task_pid))?;
-    if read::<u32>(address, at!(task_ptrace))? != 0 {
-        record.tracer = read(pointer(address, at!(task_parent))?, at!(task_pid))?;
+    record.tid = read(address, global!(TASK_OFFSETS.task_pid))?;
+    if read::<u32>(address, global!(TASK_OFFSETS.task_ptrace))? != 0 {
+        record.tracer =
+            read(pointer(address, global!(TASK_OFFSETS.task_parent))?, global!(TASK_OFFSETS.task_pid))?;
     }
     if record.tid != record.tgid && record.tracer == 0 {
         return Ok(false);
     }
-    if read::<u32>(address, at!(task_pdeath_signal))? != 0 {
+    if read::<u32>(address, global!(TASK_OFFSETS.task_pdeath_signal))? != 0 {
         record.ends_with = task.parent()?.tgid()?;
     }
-    let signal = pointer(address, offset!(task_signal))?;
-    let number = pointer(address, at!(task_thread_pid))?;
+    let signal = pointer(address, global!(OFFSETS.task_signal))?;
+    let number = pointer(address, global!(TASK_OFFSETS.task_thread_pid))?;
     if number.is_null() {
         return Ok(false);
     }
     // What the kernel itself started has none: 0.
-    let session = pointer(signal, offset!(signal_sid))?;
+    let session = pointer(signal, global!(OFFSETS.signal_sid))?;
     if !session.is_null() {
-        record.sid = read(session, offset!(pid_nr))?;
+        record.sid = read(session, global!(OFFSETS.pid_nr))?;
     }
     record.start = task.group_birth()?;
     record.uid = task.uid()?;
@@ -102,8 +87,8 @@ fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
     if task.group_dead()? {
         record.flags |= task_flags::DEAD;
     }
-    let handlers = pointer(address, at!(task_sighand))?;
-    if !handlers.is_null() && read::<u64>(handlers, at!(sighand_hangup))? == IGNORE {
+    let handlers = pointer(address, global!(TASK_OFFSETS.task_sighand))?;
+    if !handlers.is_null() && read::<u64>(handlers, global!(TASK_OFFSETS.sighand_hangup))? == IGNORE {
         record.flags |= task_flags::IGNORES_HANGUP;
     }
     Ok(true)
@@ -112,27 +97,28 @@ fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
 /// `tty_devnum()`, include/linux/tty.h. A terminal that is released meanwhile is no longer that of the process.
 #[inline(always)]
 fn terminal(signal: *const u8) -> Result<u32, Counter> {
-    let tty = pointer(signal, at!(signal_tty))?;
+    let tty = pointer(signal, global!(TASK_OFFSETS.signal_tty))?;
     if tty.is_null() {
         return Ok(0);
     }
-    let driver = pointer(tty, at!(tty_driver))?;
-    let major: u32 = read(driver, at!(driver_major))?;
-    let first: u32 = read(driver, at!(driver_minor_start))?;
-    let index: u32 = read(tty, at!(tty_index))?;
+    let driver = pointer(tty, global!(TASK_OFFSETS.tty_driver))?;
+    let major: u32 = read(driver, global!(TASK_OFFSETS.driver_major))?;
+    let first: u32 = read(driver, global!(TASK_OFFSETS.driver_minor_start))?;
+    let index: u32 = read(tty, global!(TASK_OFFSETS.tty_index))?;
     Ok((major << 20).wrapping_add(first).wrapping_add(index))
 }
 
 /// The namespace, and the number there: the last of its numbers (`ns_of_pid()`, include/linux/pid.h).
 #[inline(always)]
 fn place(number: *const u8, record: &mut TaskRecord) -> Result<(), Counter> {
-    record.level = read(number, at!(pid_level))?;
+    record.level = read(number, global!(TASK_OFFSETS.pid_level))?;
     if record.level > DEEPEST {
         return Err(Counter::Unreadable);
     }
-    let own = at!(pid_numbers).wrapping_add(record.level.wrapping_mul(at!(upid_size)));
-    record.inner = read(number, own.wrapping_add(at!(upid_nr)))?;
-    let namespace = pointer(number, own.wrapping_add(at!(upid_ns)))?;
-    record.namespace = read(namespace, at!(namespace_inum))?;
+    let own = global!(TASK_OFFSETS.pid_numbers)
+        .wrapping_add(record.level.wrapping_mul(global!(TASK_OFFSETS.upid_size)));
+    record.inner = read(number, own.wrapping_add(global!(TASK_OFFSETS.upid_nr)))?;
+    let namespace = pointer(number, own.wrapping_add(global!(TASK_OFFSETS.upid_ns)))?;
+    record.namespace = read(namespace, global!(TASK_OFFSETS.namespace_inum))?;
     Ok(())
 }
