@@ -14,14 +14,38 @@ use ratatui::{
 };
 
 use super::state::State;
-use crate::sink::list::{self, Column, Kind, Row};
+use crate::sink::list::{self, Column, Entry, Kind, Row};
 use orphand_core::model::{self, ServerReport, text};
 
-/// From this width on a last column says why.
+/// From this width on a last column says why, and columns are wider.
 const WIDE: u16 = 120;
 
-/// From this width on the ports are shown, too.
-const WIDER: u16 = 140;
+/// A column that only wide terminals have room for.
+struct Further {
+    heading: &'static str,
+    /// The least width of the terminal.
+    from: u16,
+    room: Constraint,
+    value: fn(&Entry) -> String,
+}
+
+/// They follow the columns of the list.
+const FURTHER: [Further; 4] = [
+    Further { heading: "FOLDER", from: 160, room: Constraint::Length(16), value: folder },
+    Further { heading: "TERMINAL", from: 176, room: Constraint::Length(15), value: terminal },
+    Further { heading: "PORTS", from: 140, room: Constraint::Length(14), value: ports },
+    Further {
+        heading: "WHY",
+        from: WIDE,
+        room: Constraint::Fill(1),
+        value: |entry| list::why(&entry.report),
+    },
+];
+
+/// Those that a terminal of this width shows.
+fn further(width: u16) -> impl Iterator<Item = &'static Further> {
+    FURTHER.iter().filter(move |column| width >= column.from)
+}
 
 /// Bars of a sparkline without other letters than those of ASCII.
 const ASCII_BARS: symbols::bar::Set<'static> = symbols::bar::Set {
@@ -153,16 +177,10 @@ fn table(state: &State, width: u16) -> Table<'static> {
     let fits = |column: &Column| is_shown(*column, state.commands, width);
     let columns: Vec<Column> = Column::ALL.into_iter().filter(fits).collect();
     let wide = width >= WIDE;
-    let mut widths: Vec<Constraint> = columns.iter().map(|column| room(*column, wide)).collect();
-    let mut headings: Vec<Cell<'_>> = columns.iter().map(|column| heading(state, *column)).collect();
-    if width >= WIDER {
-        widths.push(Constraint::Length(14));
-        headings.push(Cell::from(Span::styled("PORTS", Modifier::DIM)));
-    }
-    if wide {
-        widths.push(Constraint::Fill(1));
-        headings.push(Cell::from(Span::styled("WHY", Modifier::DIM)));
-    }
+    let widths = columns.iter().map(|column| room(*column, wide));
+    let widths: Vec<Constraint> = widths.chain(further(width).map(|column| column.room)).collect();
+    let last = further(width).map(|column| Cell::from(Span::styled(column.heading, Modifier::DIM)));
+    let headings: Vec<Cell<'_>> = columns.iter().map(|column| heading(state, *column)).chain(last).collect();
     let shown = state.rows.iter().enumerate().skip(state.top).take(state.page);
     let rows = shown.map(|(at, row)| {
         let style = if at == state.selected { Modifier::REVERSED.into() } else { Style::default() };
@@ -223,17 +241,24 @@ fn cells(state: &State, row: &Row, columns: &[Column], width: u16) -> Vec<Cell<'
         let line = Line::styled(shown, style);
         Cell::from(if column.is_number() { line.right_aligned() } else { line })
     };
-    let of = |what: fn(&ServerReport) -> String| {
-        Cell::from(entry.map(|one| what(&one.report)).unwrap_or_default())
-    };
-    let ports = (width >= WIDER).then(|| of(ports));
-    let why = (width >= WIDE).then(|| of(list::why));
-    columns.iter().map(cell).chain(ports).chain(why).collect()
+    let last = further(width).map(|column| Cell::from(entry.map(column.value).unwrap_or_default()));
+    columns.iter().map(cell).chain(last).collect()
+}
+
+/// The name of the project's folder.
+fn folder(entry: &Entry) -> String {
+    let path = entry.folder().as_deref().unwrap_or_default();
+    text::sanitise(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()).into_owned()
+}
+
+fn terminal(entry: &Entry) -> String {
+    text::sanitise(entry.hints.terminal.as_deref().unwrap_or_default()).into_owned()
 }
 
 /// The ports on which a server listens, each once.
-fn ports(report: &ServerReport) -> String {
-    let ports = report.holdings.listens.iter().filter_map(|at| at.rsplit_once(':')?.1.parse::<u16>().ok());
+fn ports(entry: &Entry) -> String {
+    let ports =
+        entry.report.holdings.listens.iter().filter_map(|at| at.rsplit_once(':')?.1.parse::<u16>().ok());
     let ports: BTreeSet<u16> = ports.collect();
     ports.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")
 }

@@ -126,3 +126,35 @@ fn leave(tell: &Sender<News>) {
     let _ = ratatui::try_restore();
     std::process::exit(0);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{env, process::Command};
+
+    use super::*;
+
+    /// Set for the copy of this test that has a terminal.
+    const INSIDE: &str = "ORPHAND_TEST_HAS_A_TERMINAL";
+    const NAME: &str = "top::screen::tests::a_panic_leaves_the_terminal_whole";
+
+    /// script(1) and stty(1) are part of every Debian.
+    #[test]
+    fn a_panic_leaves_the_terminal_whole() {
+        if env::var_os(INSIDE).is_some() {
+            let screen = Screen::take().unwrap().terminal().size().unwrap();
+            panic!("while it has {screen:?}");
+        }
+        let inside =
+            format!("'{}' --exact {NAME} --nocapture; stty -a", env::current_exe().unwrap().display());
+        let mut script = Command::new("/usr/bin/script");
+        script.args(["-qec", &inside, "/dev/null"]).env(INSIDE, "1").env("PATH", "/usr/bin:/bin");
+        let script = script.output().unwrap();
+        let said = String::from_utf8_lossy(&script.stdout);
+        let taken = said.find("\x1b[?1049h").expect("it had the second screen");
+        for left in ["\x1b[?1049l", "\x1b[?1000l"] {
+            let at = said.find(left).unwrap_or_else(|| panic!("no {left:?} in {said:?}"));
+            assert!(taken < at && at < said.find("panicked at").unwrap(), "{said:?}");
+        }
+        assert!(said.contains(" icanon") && said.contains(" echo ") && !said.contains("-icanon"), "{said:?}");
+    }
+}

@@ -149,6 +149,11 @@ impl Entry {
         self.generation.map_or_else(|| self.agent.clone(), |number| format!("{} #{number}", self.agent))
     }
 
+    /// The folder of the project: that of its agent, or else its own.
+    pub const fn folder(&self) -> &Option<String> {
+        if self.hints.cwd.is_some() { &self.hints.cwd } else { &self.report.server.hints.cwd }
+    }
+
     /// The command line of the process that serves: the last of the launch chain.
     pub fn command(&self) -> String {
         self.report.server.processes.last().map(words::command_line).unwrap_or_default()

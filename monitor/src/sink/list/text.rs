@@ -130,8 +130,7 @@ fn further(entry: &Entry) -> [String; WIDE.len()] {
         hint.as_ref().map_or_else(|| "-".to_owned(), |text| sanitise(text).into_owned())
     };
     let (agent, server) = (&entry.hints, &entry.report.server.hints);
-    let folder = if agent.cwd.is_some() { &agent.cwd } else { &server.cwd };
-    let hints = [&server.configured_name, folder, &agent.terminal, &agent.session].map(known);
+    let hints = [&server.configured_name, entry.folder(), &agent.terminal, &agent.session].map(known);
     let [name, folder, terminal, session] = hints;
     [name, folder, terminal, session, words::why(&entry.report), entry.command()]
 }

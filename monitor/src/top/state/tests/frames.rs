@@ -52,6 +52,22 @@ fn wide_terminals_say_why() {
 }
 
 #[test]
+fn the_widest_say_where_it_belongs() {
+    let mut known = sample();
+    for agent in &mut known.report.agents {
+        agent.agent.hints.cwd = Some("/home/ada/shop/".to_owned());
+        agent.agent.hints.terminal = Some("pts/3, tmux %5".to_owned());
+    }
+    let mut state = state();
+    state.update(known);
+    let lines = frame(&mut state, 176, 10);
+    assert!(lines[2].contains("FOLDER           TERMINAL        PORTS"), "{lines:#?}");
+    assert!(lines[3].contains("shop             pts/3, tmux %5"), "{lines:#?}");
+    assert!(!frame(&mut state, 175, 10)[2].contains("TERMINAL"));
+    assert!(!frame(&mut state, 159, 10)[2].contains("FOLDER"));
+}
+
+#[test]
 fn narrow_terminals_lose_what_says_least() {
     let lines = frame(&mut state(), 40, 10);
     assert_eq!(lines[2], "STATE    SERVER              PID     MEM");
