@@ -8,6 +8,7 @@ mod daemon;
 mod kernel;
 mod latency;
 mod rest;
+mod scene;
 mod storm;
 mod table;
 mod wires;
@@ -61,6 +62,8 @@ enum Part {
     Latency,
     /// Memory, wake-ups and CPU time at rest, and time to start.
     Rest,
+    /// Verdicts on many servers that are due at once, beside many open files of others.
+    Scene,
     /// The pure core alone: events a second, bytes a process.
     Engine,
     /// A scrape of the metrics with 600 servers in 64 generations.
@@ -131,6 +134,7 @@ impl Part {
             Self::Loss => storm::loss(bench),
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),
+            Self::Scene => scene::scene(bench),
             Self::Engine => of_cargo("orphand-core", "engine"),
             Self::Scrape => of_cargo("orphand", "scrape"),
             Self::Store => of_cargo("orphand", "store"),

@@ -3,7 +3,7 @@
 //!
 //! `storm vfork|fork|spawn|wires MS PROGRAM` prints processes per second. `storm agent SERVER MS` starts the server,
 //! prints its pid and waits to be killed. `storm server MS` is that server. `storm owner SERVER N` is an agent with N
-//! servers until its stdin closes, `storm crowd N` keeps N sleeping processes until then. `storm empty TRACEPOINT ..` attaches an empty program to each tracepoint and
+//! servers until its stdin closes, `storm crowd N` keeps N sleeping processes until then, `storm files N` N open files. `storm empty TRACEPOINT ..` attaches an empty program to each tracepoint and
 //! keeps them until its stdin closes.
 
 mod empty;
@@ -11,6 +11,7 @@ mod new;
 
 use std::{
     env,
+    fs::File,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     os::unix::process::CommandExt as _,
     process::{Command, ExitCode, Stdio},
@@ -19,7 +20,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, waitpid};
 
 /// The user who owns nothing.
 const NOBODY: u32 = 65_534;
@@ -36,8 +37,11 @@ fn main() -> ExitCode {
         ["server", ms] => server(ms),
         ["owner", server, count] => owner(server, count),
         ["crowd", count] => crowd(count),
+        ["files", count] => files(count),
         ["empty", ref tracepoints @ ..] => empty_programs(tracepoints),
-        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|wires|agent|server|owner|crowd|empty ..")),
+        _ => Err(anyhow::anyhow!(
+            "usage: storm vfork|fork|spawn|wires|agent|server|owner|crowd|files|empty .."
+        )),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -145,6 +149,20 @@ fn crowd(count: &str) -> Result<()> {
         child.kill().and_then(|()| child.wait()).context("cannot end a sleeper")?;
     }
     closed
+}
+
+/// Open files: as many descriptors of /dev/null.
+fn files(count: &str) -> Result<()> {
+    let count: u64 = count.parse().with_context(|| format!("\"{count}\" is no number"))?;
+    let most = Rlimit { current: Some(count + 16), maximum: Some(count + 16) };
+    setrlimit(Resource::Nofile, most).context("cannot allow so many open files")?;
+    let null = File::open("/dev/null").context("cannot open /dev/null")?;
+    let _all: Vec<File> = (0..count)
+        .map(|_| null.try_clone())
+        .collect::<Result<_, _>>()
+        .context("cannot open so many files")?;
+    println!("gathered");
+    until_stdin_closes()
 }
 
 /// Empty programs, and the kernel's clocks on every program of the host.
