@@ -361,12 +361,8 @@ def write(plan, path):
     word = "mixed" if orphans and (used or jobs) else "orphan" if orphans else "in use"
     text = pprint.pformat(plan, width=130, sort_dicts=False)
     with open(path, "w") as f:
-        f.write(f'#!/usr/bin/python3 -B\n"""{described(plan)}"""\nimport os\nimport sys\n\n')
-        ours, kept = os.path.dirname(os.path.abspath(__file__)), os.path.dirname(os.path.dirname(os.path.abspath(path)))
-        above = "os.path.dirname(os.path.dirname(os.path.abspath(__file__)))" if kept == ours else repr(ours)
-        f.write(f"sys.path.insert(0, {above})\n")
-        f.write(f"import plan\nimport situation\n\nTRUTH = {word!r}\n\nPLAN = {text}\n\n\ndef build(stage):\n    return plan.build(stage, PLAN)\n\n\nsituation.main()\n")
-    os.chmod(path, 0o755)
+        f.write(f'"""{described(plan)}"""\nimport plan\n\nTRUTH = {word!r}\n\nPLAN = {text}\n\n\n')
+        f.write("def build(stage):\n    return plan.build(stage, PLAN)\n")
 
 
 def read(path):

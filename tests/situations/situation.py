@@ -1,11 +1,11 @@
 """The frame of a situation: real processes whose truth is known, which a judge shall tell apart.
 
-A script imports this, states `TRUTH`, `WHEN`, `NEEDS`, `TWIN`, `RESTART` beside its docstring, defines `build(stage)` and calls `situation.main()`.
+A story is a module that states `TRUTH`, `WHEN`, `NEEDS`, `TWIN`, `RESTART` beside its docstring, and defines `build(stage)`. `play.py` plays it.
 `build` puts everything in place, the cause included, and gives `stage.truth(orphans=.., in_use=..)`. Then one line of JSON is printed, a
 line (or the end) of stdin is waited for, one more line tells whether use went on, and all that was started is ended: whoever carries this
 situation's folder in the environment, or was named. Processes are ended by pidfd, with their birth compared, and in no other way.
 
-By hand: `./orphans/busy_timer.py` shows the first line; Enter ends it. `--describe` prints what the script states.
+By hand: `./play.py orphans/busy_timer.py` shows the first line; Enter ends it. `--describe` prints what the story states.
 """
 import ast
 import json
@@ -134,7 +134,7 @@ class Stage:
         self.dir = given or tempfile.mkdtemp(prefix="orphand-situation-")
         self.ours = not given
         os.environ[VARIABLE] = self.dir
-        os.environ.setdefault("ORPHAND_SITUATION", name())
+        os.environ.setdefault("ORPHAND_SITUATION", name(sys.argv[1]))
         os.chmod(self.dir, 0o755)
         for folder in ("bin", "here", "beats", "broken", "go"):
             os.makedirs(f"{self.dir}/{folder}", exist_ok=True)
@@ -176,6 +176,13 @@ class Stage:
         process = Process(child.pid)
         self.named.add(process)
         return process
+
+    def agent(self, *servers):
+        """An agent that starts these servers, keeps their wires and rests."""
+        starts = "".join(f"start({server!r})\n" for server in servers)
+        agent = self.run(self.part("claude", f"{starts}here()\nrest()\n"))
+        self.who("claude")
+        return agent
 
     # ---- who is there ----------------------------------------------------------------------------------------
 
@@ -326,14 +333,14 @@ class Stage:
             shutil.rmtree(self.dir, ignore_errors=True)
 
 
-def name(path=None):
-    """`group/name` of a script, the running one if none is given."""
-    path = os.path.abspath(path or sys.argv[0])
+def name(path):
+    """`group/name` of a story."""
+    path = os.path.abspath(path)
     return f"{os.path.basename(os.path.dirname(path))}/{os.path.basename(path)[:-3]}"
 
 
 def describe(path):
-    """What a script states of itself; it is read, not run."""
+    """What a story states of itself; it is read, not run."""
     with open(path) as f:
         script = ast.parse(f.read(), path)
     stated = {"WHEN": "watched", "NEEDS": [], "TWIN": None, "COST": None, "RESTART": False}
@@ -344,12 +351,8 @@ def describe(path):
     return {"name": name(path), "description": lines[0] if lines else "", **{k.lower(): v for k, v in stated.items()}}
 
 
-def main():
-    """Play the script that was run."""
-    script = sys.modules["__main__"]
-    if "--describe" in sys.argv:
-        print(json.dumps(describe(sys.argv[0])))
-        return
+def play(story, called):
+    """Play a story."""
 
     def stop(*_):
         raise SystemExit(1)
@@ -361,18 +364,12 @@ def main():
     signal.signal(signal.SIGTERM, stop)
     stage = Stage()
     try:
-        truth = script.build(stage)
+        truth = story.build(stage)
         print(json.dumps(truth), flush=True)
         sys.stdin.readline()
         print(json.dumps({"use_went_on": stage.use_went_on()}), flush=True)
     except Exception as error:
         with open(f"{stage.dir}/log") as f:
-            sys.exit(f"{name()}: {error!r}\n{f.read()}")
+            sys.exit(f"{called}: {error!r}\n{f.read()}")
     finally:
         stage.end()
-
-
-if __name__ == "__main__":
-    # `situation.py --describe SCRIPT ..`: what each states, a line each.
-    for one in sys.argv[2:]:
-        print(json.dumps(describe(one)))

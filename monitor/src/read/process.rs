@@ -8,7 +8,8 @@ use super::{
     activity,
     descriptors::{self, Looked, MOST, OPT_OUT, Stream},
     rows::Rows,
-    tracers, waits,
+    tracers,
+    waits::{self, Places},
 };
 use crate::host::{ProcessDir, SharedMemory, UNANSWERED, slices};
 use orphand_core::model::{
@@ -100,15 +101,15 @@ fn read(
     let process = dir.id();
     let table = dir.fd_table()?;
     let image = dir.image();
-    let rests = is_copy && waits::for_nothing_else(dir, &table);
-    let places = match waits::places(dir) {
-        Ok(places) => Some(places),
+    let waits = waits::calls(dir).and_then(|calls| {
+        let rests = is_copy && waits::for_nothing_else(dir, &table, &calls);
+        Ok((rests, waits::places(dir, &calls)?))
+    });
+    let (rests, places) = match waits {
         // One that could not be read is no inert copy.
-        Err(_) if is_copy => None,
-        Err(errno) => return Err(errno),
+        Err(_) if is_copy => (false, Places::default()),
+        waits => waits?,
     };
-    let rests = rests && places.is_some();
-    let places = places.unwrap_or_default();
     let used = dir.used().map_err(|_| Errno::SRCH)?;
     let row = ProcessRow {
         process,

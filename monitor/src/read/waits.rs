@@ -26,15 +26,18 @@ enum Wait {
     Other,
 }
 
+/// The system call in which each thread of the process sleeps; `None` for one that runs, or is stopped.
+pub(super) fn calls(dir: &ProcessDir) -> Result<Vec<Option<SystemCall>>, Errno> {
+    let threads = dir.threads()?.into_iter().map(|tid| dir.sleeps_in(tid));
+    // A thread that is gone has ended.
+    threads.filter(|call| !matches!(call, Err(Errno::NOENT | Errno::SRCH))).collect()
+}
+
 /// Whether all threads of the process wait, and only for pipes, sockets, each other and signals.
-pub(crate) fn for_nothing_else(dir: &ProcessDir, table: &FdTable) -> bool {
-    let Ok(threads) = dir.threads() else { return false };
-    let rests = |tid: &u32| match dir.sleeps_in(*tid) {
-        Ok(call) => call.is_some_and(|call| is_covered(dir, table, wait(&call))),
-        // The thread has ended.
-        Err(errno) => matches!(errno, Errno::NOENT | Errno::SRCH),
-    };
-    threads.iter().all(rests) && dir.has_timers() == Ok(false)
+pub(super) fn for_nothing_else(dir: &ProcessDir, table: &FdTable, calls: &[Option<SystemCall>]) -> bool {
+    let rests =
+        |call: &Option<SystemCall>| call.as_ref().is_some_and(|call| is_covered(dir, table, wait(call)));
+    calls.iter().all(rests) && dir.has_timers() == Ok(false)
 }
 
 /// What threads of a process wait at that has no descriptor: others may have it, too.
@@ -47,15 +50,11 @@ pub(super) struct Places {
 }
 
 /// What the threads of the process wait at for other processes.
-pub(super) fn places(dir: &ProcessDir) -> Result<Places, Errno> {
+pub(super) fn places(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<Places, Errno> {
     const PRIVATE: u64 = 0x80;
     let (mut addresses, mut queues) = (Vec::new(), BTreeSet::new());
-    for tid in dir.threads()? {
-        let SystemCall { number, arguments: [first, operation, ..] } = match dir.sleeps_in(tid) {
-            Ok(Some(call)) => call,
-            Ok(None) | Err(Errno::NOENT | Errno::SRCH) => continue,
-            Err(errno) => return Err(errno),
-        };
+    for call in calls.iter().flatten() {
+        let SystemCall { number, arguments: [first, operation, ..] } = *call;
         match number {
             libc::SYS_futex => addresses.extend((operation & PRIVATE == 0).then_some(first)),
             libc::SYS_msgrcv | libc::SYS_msgsnd => _ = queues.insert(id(first)),

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed both ends; a forked copy of it keeps the end of the output and reads the results."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.beats("copy")
     return stage.truth(in_use=[agent, stage.who("copy"), stage.who("mcp-server-batch")])
-
-
-situation.main()

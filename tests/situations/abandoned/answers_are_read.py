@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed the input of a long job, as one does after the last request, and reads its results."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go"
@@ -20,6 +14,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """One of a gateway's parallel jobs was cancelled and its server let go of; the servers of the others are in use."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "others/parallel_jobs"
@@ -20,6 +14,3 @@ def build(stage):
     """), "gateway", "run")
     stage.beats("hermes")
     return stage.truth(orphans=[stage.who("job1")], in_use=[agent, *[stage.who(f"job{n}") for n in (0, 2, 3)]])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed one of two servers behind `sh` and a launcher, as the Node SDK does: the launcher outlives the shell."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "abandoned/a_copy_reads"
@@ -29,6 +23,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(orphans=[stage.who("old")], in_use=[agent, stage.who("new")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A job of cron, `timeout 600 server`: cron has closed its input and reads its output until the end, for the mail."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -19,6 +13,3 @@ def build(stage):
     """))
     stage.beats("cron")
     return stage.truth(in_use=[cron, stage.who("mcp-server-batch"), *stage.find("timeout")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent has three servers with the same arguments in the same directory, one for each of its threads of talk."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -21,6 +16,3 @@ def build(stage):
     with open(f"{stage.dir}/servers") as f:
         servers = [situation.Process(pid) for pid in f.read().split()]
     return stage.truth(in_use=[agent, *servers])
-
-
-situation.main()

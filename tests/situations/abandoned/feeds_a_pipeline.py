@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A host runs `server | reader` in a shell, gives it its input to the end, and reads what comes out."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -21,6 +15,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch"), stage.who("reader")])
-
-
-situation.main()

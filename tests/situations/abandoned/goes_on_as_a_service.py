@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A launcher is told to start a service: the service closed its standard streams by itself, the agent closed its ends, and lives."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -27,6 +21,3 @@ def build(stage):
     """))
     stage.beats("service")
     return stage.truth(in_use=[agent, stage.who("claude"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A living host closed the standard streams and talks over a connection that the server made to it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go"
@@ -31,6 +25,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
-
-
-situation.main()

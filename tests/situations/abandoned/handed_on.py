@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent handed the wires to another program of it and closed its own ends: the program uses the server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go_socket"
@@ -25,6 +19,3 @@ def build(stage):
     """))
     stage.beats("worker")
     return stage.truth(in_use=[agent, stage.who("worker"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server that speaks HTTP was started with /dev/null for its input, and the agent closed its output."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go"
@@ -27,6 +21,3 @@ def build(stage):
     """))
     stage.when_called("claude", stage.who("claude"))
     return stage.truth(in_use=[agent, stage.who("mcp-server-web")])
-
-
-situation.main()

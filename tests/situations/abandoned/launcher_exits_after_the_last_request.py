@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A launcher exits by itself while the agent, which closed the input, still reads the results of the server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -19,6 +13,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed the input and ended the launcher, as the Node SDK does; the server stays and the agent could read."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "others/wrapper_killed"
@@ -23,6 +17,3 @@ def build(stage):
     """))
     stage.who("claude")
     return stage.truth(orphans=[stage.who("mcp-server-fake")], in_use=[])
-
-
-situation.main()

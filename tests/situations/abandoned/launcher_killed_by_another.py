@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed the input after the last request; somebody else kills the launcher; the results are still read."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -23,6 +18,3 @@ def build(stage):
     with open(f"{stage.dir}/go/launcher") as f:
         situation.Process(f.read()).kill()
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed the input and told the launcher to end, which exits with success and leaves the server behind."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "abandoned/launcher_exits_after_the_last_request"
@@ -23,6 +17,3 @@ def build(stage):
     """))
     stage.who("claude")
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server had started a daemon of its kind (gradle, adb, watchman); the agent closed the server, which stays."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "abandoned/leaves_a_daemon_on_its_wires"
@@ -34,6 +28,3 @@ def build(stage):
     """))
     stage.when_called("claude", stage.who("claude"))
     return stage.truth(orphans=[stage.who("mcp-server-fake")], in_use=[agent, stage.who("tool-daemon")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The same; the daemon inherited the server's standard streams, as adb's does, and others call it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/leaves_a_daemon"
@@ -34,6 +28,3 @@ def build(stage):
     """))
     stage.when_called("claude", stage.who("claude"))
     return stage.truth(in_use=[agent, stage.who("tool-daemon")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed both of its ends, as a client does that closes a server, and lives."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "abandoned/answers_are_read"
@@ -21,6 +15,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(orphans=[stage.who("old")], in_use=[agent, stage.who("new")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The same over a socket pair, in a session of its own, below a host that no rule knows."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "abandoned/handed_on"
@@ -21,6 +15,3 @@ def build(stage):
     """))
     stage.beats("home-made-host")
     return stage.truth(orphans=[stage.who("old")], in_use=[agent, stage.who("new")])
-
-
-situation.main()

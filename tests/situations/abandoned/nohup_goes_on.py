@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent's shell started `nohup server &` with files for its streams, and the shell was killed; the agent lives."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -23,6 +17,3 @@ def build(stage):
     stage.beats("batch")
     stage.grows("results")
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch")])
-
-
-situation.main()

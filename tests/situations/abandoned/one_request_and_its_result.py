@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A host gives a server one request and the end of its input, and waits for the result, which takes long."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go"
@@ -30,6 +24,3 @@ def build(stage):
     """))
     stage.when_called("home-made-host", stage.who("home-made-host"))
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent's shell feeds a server from a here-document, which is a pipe that is closed at once, and reads on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -20,6 +14,3 @@ def build(stage):
     """))
     stage.beats("reader")
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch"), stage.who("reader")])
-
-
-situation.main()

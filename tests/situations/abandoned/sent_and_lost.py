@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent sent its ends through a unix socket to a program that ended, and closed its own."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "abandoned/sent_to_another"
@@ -29,6 +23,3 @@ def build(stage):
     stage.was_used("broker", 2)
     other.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

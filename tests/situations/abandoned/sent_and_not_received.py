@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent sent its ends through a unix socket and closed them; who shall have them takes them later."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/sent_and_lost"
@@ -34,6 +28,3 @@ def build(stage):
     stage.who("claude")
     stage.when_called("broker", stage.who("broker"))
     return stage.truth(in_use=[agent, other, stage.who("mcp-server-fake")])
-
-
-situation.main()

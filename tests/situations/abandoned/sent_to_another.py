@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent sent its ends through a unix socket to a program that has nothing to do with it, and closed them."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/sent_and_lost"
@@ -27,6 +21,3 @@ def build(stage):
     """))
     stage.beats("broker")
     return stage.truth(in_use=[agent, other, stage.who("mcp-server-fake")])
-
-
-situation.main()

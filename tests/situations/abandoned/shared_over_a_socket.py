@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Two agents use a server over its named socket; the one that started it has let go of the wires, and is not needed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go"
@@ -28,6 +22,3 @@ def build(stage):
     """))
     stage.when_called("codex", stage.who("codex"))
     return stage.truth(in_use=[first, second, stage.who("mcp-server-shared")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed the input and waits for results; a person stopped the server for now, and somebody killed the launcher."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -26,6 +21,3 @@ def build(stage):
     with open(f"{stage.dir}/go/launcher") as f:
         situation.Process(f.read()).kill()
     return stage.truth(in_use=[agent, batch])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent let go of both wires; another program opened them anew through /proc, and the server, which reads on, serves it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/let_go"
@@ -31,6 +25,3 @@ def build(stage):
     """))
     stage.beats("proxy")
     return stage.truth(in_use=[agent, other, stage.who("mcp-server-fake")])
-
-
-situation.main()

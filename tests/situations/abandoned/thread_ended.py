@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A gateway whose rule says thread_scoped: one job's thread ended without closing its server, another goes on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "abandoned/thread_ended_without_a_rule"
@@ -26,6 +20,3 @@ def build(stage):
     """))
     stage.beats("job")
     return stage.truth(orphans=[stage.who("ended")], in_use=[agent, stage.who("goes-on")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The rule says thread_scoped, and is wrong: another thread goes on with the server of the one that ended."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/thread_ended"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.beats("threaded-gateway")
     return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
-
-
-situation.main()

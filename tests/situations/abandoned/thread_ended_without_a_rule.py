@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The same below a gateway of which no rule says that its servers end with their threads."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/thread_ended"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.when_called("claude", stage.who("claude"))
     return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The rule says thread_scoped; a forked copy of the gateway has the wires of the server and may use it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/thread_ended"
@@ -24,6 +18,3 @@ def build(stage):
     stage.who("threaded-gateway")
     stage.when_called("worker", stage.who("worker"))
     return stage.truth(in_use=[agent, stage.who("worker"), stage.who("mcp-server-fake")])
-
-
-situation.main()

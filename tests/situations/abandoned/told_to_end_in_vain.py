@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed the input and told the launcher to end, which ignores it; nobody reads any more."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "abandoned/told_to_end_works_off_its_last_request"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.who("claude")
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

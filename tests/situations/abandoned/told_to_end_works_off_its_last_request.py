@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent closed the input and told the launcher to end, which ignores it; the last result comes late and is read."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "abandoned/told_to_end_in_vain"
@@ -29,6 +23,3 @@ def build(stage):
     """))
     stage.when_called("claude", stage.who("claude"))
     return stage.truth(in_use=[agent, stage.who("mcp-server-batch")])
-
-
-situation.main()

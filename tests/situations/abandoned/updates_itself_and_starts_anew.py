@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent updates itself in place: its wires end with the exec, and the next version starts a server of its own."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "abandoned/updates_itself"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(orphans=[stage.who("old")], in_use=[agent, stage.who("new")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A client is connected over a unix socket in the abstract namespace; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -15,12 +9,7 @@ def build(stage):
         in_background(answer_calls, listen("abstract"))
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-ipc")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-ipc")
     stage.run(stage.part("person", """
         connection = dial("abstract", "mcp-server-ipc")
         use("person", lambda: ask_over(connection))
@@ -28,6 +17,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-ipc")])
-
-
-situation.main()

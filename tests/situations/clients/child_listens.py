@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Not the server but a child of it listens and has a client; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -21,12 +15,7 @@ def build(stage):
         present("dashboard")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-web")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-web")
     stage.run(stage.part("person", """
         connection = dial("tcp", "dashboard")
         use("person", lambda: ask_over(connection))
@@ -34,6 +23,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[stage.who("dashboard")], may_end=[stage.who("mcp-server-web")])
-
-
-situation.main()

@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """A person commands the server through a FIFO that is neither its stdin nor its stdout; the agent is killed."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -19,12 +14,7 @@ def build(stage):
         in_background(obey)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-player")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-player")
     person = stage.run(stage.part("person", """
         commands = os.open(f"{DIR}/commands", os.O_WRONLY)
         here()
@@ -34,6 +24,3 @@ def build(stage):
     stage.grows("done")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-player"), person])
-
-
-situation.main()

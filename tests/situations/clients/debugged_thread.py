@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A debugger is attached to a thread of the server, not to its leader; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/tracer_gone"
@@ -15,12 +9,7 @@ def build(stage):
         in_background(rest_in_a_thread)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     server = stage.who("mcp-server-fake")
     debugger = stage.run(stage.part("debugger", """
         pid = present("mcp-server-fake")
@@ -31,6 +20,3 @@ def build(stage):
     stage.who("debugger")
     agent.kill()
     return stage.truth(in_use=[server, debugger])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server is a debugger, attached to a person's program, which would end with it; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "clients/debugger"
@@ -19,15 +13,7 @@ def build(stage):
     """)
     stage.run(stage.part("program", "here()\nuse('program', lambda: None)\n"))
     program = stage.who("program")
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-lldb")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-lldb")
     stage.beats("program")
     agent.kill()
     return stage.truth(in_use=[program, stage.who("mcp-server-lldb")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A program wakes the server by an eventfd that both inherited, and is answered by another; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/event_counter"
@@ -40,6 +34,3 @@ def build(stage):
     stage.beats("feeder")
     agent.kill()
     return stage.truth(in_use=[stage.who("feeder"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server serves a file system (FUSE) that a person has mounted and uses; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -60,6 +54,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[desk, stage.who("person"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,11 +1,5 @@
-#!/usr/bin/python3 -B
 """A worker of the server's fork server left as a job of its own and goes on starting others through it; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "orphans"))
 import fork_server
-from fork_server import situation
 
 TRUTH = "in use"
 TWIN = "orphans/fork_server"
@@ -27,6 +21,3 @@ def build(stage):
     stage.beats("job")
     found.kill()
     return stage.truth(in_use=[server, forks, job])
-
-
-situation.main()

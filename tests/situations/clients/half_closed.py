@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A client has sent its request and closed its writing side, and waits for the answer; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -41,6 +35,3 @@ def build(stage):
     stage.when_called("person", server)
     agent.kill()
     return stage.truth(in_use=[server, person])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A client is connected over IPv6 and says nothing for now; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/calls_a_database"
@@ -15,12 +9,7 @@ def build(stage):
         in_background(answer_calls, listen("tcp6"))
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-web")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-web")
     person = stage.run(stage.part("person", """
         connection = dial("tcp6", "mcp-server-web")
         ask_over(connection)
@@ -29,6 +18,3 @@ def build(stage):
     stage.when_called("person", person)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-web")])
-
-
-situation.main()

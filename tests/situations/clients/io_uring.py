@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server keeps its client's connection in an io_uring and no descriptor of it; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -21,12 +15,7 @@ def build(stage):
         in_background(attend)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
 
     person = stage.run(stage.part("person", """
         connection = dial("tcp", "mcp-server-fake")
@@ -35,6 +24,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[person, stage.who("mcp-server-fake")])
-
-
-situation.main()

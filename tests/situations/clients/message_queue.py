@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A person sends jobs to a server through a POSIX message queue; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/channel_hung_up"
@@ -26,12 +20,7 @@ def build(stage):
         in_background(attend)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     person = stage.run(stage.part("person", QUEUE + """
         def ask():
             librt.mq_send(queue, b"ping", 4, 0)
@@ -42,6 +31,3 @@ def build(stage):
     stage.when_called("person", person)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server listened, then moved to a network namespace of its own (a sandbox); its client is connected; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -36,6 +30,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(in_use=[person, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A client is connected over multipath TCP, as programs in Go are by default, and says nothing for now; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -20,12 +14,7 @@ def build(stage):
         in_background(answer_calls, listener)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-web")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-web")
     person = stage.run(stage.part("person", """
         wait_for("port")
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
@@ -36,6 +25,3 @@ def build(stage):
     stage.when_called("person", person)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-web")])
-
-
-situation.main()

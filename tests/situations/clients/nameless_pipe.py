@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A program feeds the server through a pipe without a name, on a descriptor beside the standard streams; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/nameless_pipe_hung_up"
@@ -39,6 +33,3 @@ def build(stage):
     stage.beats("feeder")
     agent.kill()
     return stage.truth(in_use=[stage.who("feeder"), stage.who("mcp-server-fake")])
-
-
-situation.main()

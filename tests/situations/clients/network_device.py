@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server is the other end of a network device (TUN), as a VPN's is; a person's traffic goes through it; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "clients/file_system"
@@ -55,6 +49,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[stage.who("person"), stage.who("mcp-server-vpn")])
-
-
-situation.main()

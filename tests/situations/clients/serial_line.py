@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server offers a terminal as a serial line, and a program outside talks to it there, in no session of that terminal; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/idle_terminal"
@@ -25,12 +19,7 @@ def build(stage):
         in_background(attend)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-serial")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-serial")
     person = stage.run(stage.part("person", """
         wait_for("line")
         line = os.open(open(DIR + "/line").read().strip(), os.O_RDWR | os.O_NOCTTY)
@@ -43,6 +32,3 @@ def build(stage):
     stage.when_called("person", person)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-serial")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A person wakes a server at a semaphore in memory that both map; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/own_shared_memory"
@@ -27,12 +21,7 @@ def build(stage):
         in_background(attend)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     person = stage.run(stage.part("person", SHARED + """
         def ask():
             libc.sem_post(semaphore)
@@ -42,6 +31,3 @@ def build(stage):
     stage.when_called("person", person)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-fake")])
-
-
-situation.main()

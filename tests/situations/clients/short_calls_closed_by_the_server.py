@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The server speaks HTTP too; its client uses short connections and the server closes first (TIME_WAIT there). The agent ends."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -24,6 +19,3 @@ def build(stage):
     stage.beats("person")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("mcp-server-web")])
-
-
-situation.main()

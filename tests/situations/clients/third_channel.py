@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent made a third channel (an IPC socket pair on fd 3) and handed it on; the agent is killed, the channel is in use."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/channel_hung_up"
@@ -37,6 +31,3 @@ def build(stage):
     stage.beats("worker")
     agent.kill()
     return stage.truth(in_use=[stage.who("worker"), stage.who("mcp-server-fake")])
-
-
-situation.main()

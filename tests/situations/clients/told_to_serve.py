@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server was told to serve HTTP at a port; another host calls now and then, which leaves no trace here; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -35,6 +29,3 @@ def build(stage):
     stage.when_called("person", person)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-web")])
-
-
-situation.main()

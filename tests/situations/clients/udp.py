@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server answers over UDP; its client goes on asking; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -14,12 +8,7 @@ def build(stage):
         in_background(answer_calls, listen("udp"))
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-dns")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-dns")
     stage.run(stage.part("person", """
         connection = dial("udp", "mcp-server-dns")
         use("person", lambda: ask_over(connection))
@@ -27,6 +16,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-dns")])
-
-
-situation.main()

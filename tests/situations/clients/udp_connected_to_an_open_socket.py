@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server answers over UDP and connected its socket to its one client, whose own is open to everybody; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/reports_over_udp"
@@ -23,12 +17,7 @@ def build(stage):
         in_background(attend)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
 
     person = stage.run(stage.part("person", """
         server = dial("udp", "mcp-server-fake").getpeername()
@@ -43,6 +32,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[person, stage.who("mcp-server-fake")])
-
-
-situation.main()

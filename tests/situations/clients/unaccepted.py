@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A client is connected, but the server, busy for now, has not accepted it yet; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -18,12 +12,7 @@ def build(stage):
         signal.signal(signal.SIGUSR1, later)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-web")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-web")
     person = stage.run(stage.part("person", """
         tell("beats/person", "0")
         connection = dial("tcp", "mcp-server-web")
@@ -36,6 +25,3 @@ def build(stage):
     stage.when_called("person", server)
     agent.kill()
     return stage.truth(in_use=[server, person])
-
-
-situation.main()

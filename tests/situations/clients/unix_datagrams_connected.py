@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server answers datagrams on a unix socket that it connected to its one client; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -22,12 +16,7 @@ def build(stage):
         in_background(attend)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
 
     person = stage.run(stage.part("person", """
         connection = dial("datagram", "mcp-server-fake")
@@ -36,6 +25,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[person, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Two clients share a broker over its unix socket; the agent that started it is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -30,6 +24,3 @@ def build(stage):
         stage.beats(alias)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-broker")])
-
-
-situation.main()

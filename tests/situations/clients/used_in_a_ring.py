@@ -1,9 +1,5 @@
-#!/usr/bin/python3 -B
 """A client uses one of three servers that call each other over TCP in a ring; their agent is killed."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import used_through_two_siblings
 
@@ -47,7 +43,3 @@ def servers(stage, keeps=True):
 
 def build(stage):
     return used_through_two_siblings.used(stage, *servers(stage))
-
-
-if __name__ == "__main__":
-    situation.main()

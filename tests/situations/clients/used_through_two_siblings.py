@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A client uses a server, which uses a second over a pair of sockets, and that a third over another; their agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/joined_siblings"
@@ -66,7 +60,3 @@ def used(stage, agent, three):
 
 def build(stage):
     return used(stage, *servers(stage))
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server listens on a vsock, for virtual machines; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/silent_listener"
@@ -18,14 +12,6 @@ def build(stage):
         in_background(answer_calls, listener)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-web")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-web")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-web")])
-
-
-situation.main()

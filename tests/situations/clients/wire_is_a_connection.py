@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A super-server (inetd, socat) starts a server right on the connection of its client; the super-server is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -28,6 +22,3 @@ def build(stage):
     stage.beats("person")
     inetd.kill()
     return stage.truth(in_use=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent is killed; the client of its container lives, and the container does not end at the end of its input."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "orphan"
@@ -23,6 +17,3 @@ def build(stage):
     pair = docker.pair("box")
     agent.kill()
     return stage.truth(orphans=pair)
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent talks to a server in a container, with an init process, and rests beside another one."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "in use"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, *docker.pair("box"), *docker.pair("idle")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent of a container is killed; another one is attached to it and takes its results."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "in use"
@@ -30,6 +24,3 @@ def build(stage):
     stage.beats("codex")
     agent.kill()
     return stage.truth(in_use=[other, docker.client("attach"), pair[1]], may_end=[pair[0]])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The clients of two containers are sent SIGTERM, which the servers ignore; one of the agents is killed, the other works on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 import signal
 
@@ -28,6 +22,3 @@ def build(stage):
         client.kill(signal.SIGTERM, wait=False)
     killed.kill()
     return stage.truth(orphans=pair, in_use=[works, *kept])
-
-
-situation.main()

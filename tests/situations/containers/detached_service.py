@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent started a container in the background (`-d`) and is killed; another one runs servers in it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "in use"
@@ -32,6 +26,3 @@ def build(stage):
     stage.beats("codex")
     agent.kill()
     return stage.truth(in_use=[other, docker.client("exec"), inside])
-
-
-situation.main()

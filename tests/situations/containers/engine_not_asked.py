@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent of a container is killed, and orphand was not told of the container's engine: a person has to stop it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "in use"
@@ -23,6 +17,3 @@ def build(stage):
     pair = docker.pair("box")
     agent.kill()
     return stage.truth(in_use=pair)
-
-
-situation.main()

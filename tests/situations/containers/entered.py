@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent of a container is killed; another one runs a server in it (`docker exec -i`)."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "in use"
@@ -29,6 +23,3 @@ def build(stage):
     stage.beats("codex")
     agent.kill()
     return stage.truth(in_use=[other, docker.client("exec"), *pair])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent that runs a server in another agent's container (`docker exec -i`) is killed; that one works on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "in use"
@@ -30,6 +24,3 @@ def build(stage):
     client = docker.client("exec")
     guest.kill()
     return stage.truth(in_use=[agent, *pair], may_end=[client])
-
-
-situation.main()

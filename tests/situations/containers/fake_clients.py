@@ -1,9 +1,5 @@
-#!/usr/bin/python3 -B
 """The agent of a container is killed; a user without rights to the engine has 257 processes with the arguments of a client that is in it."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 from boxes import Docker
 
@@ -29,6 +25,3 @@ def build(stage):
     situation.within("257 of them", lambda: len(alike()) >= 257)
     agent.kill()
     return stage.truth(orphans=pair)
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A person runs a server of the same image on a terminal (`-it`), while an agent with another container is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "mixed"
@@ -42,6 +36,3 @@ def build(stage):
     stage.beats("terminal")
     agent.kill()
     return stage.truth(orphans=pair, in_use=[person, *seen])
-
-
-situation.main()

@@ -1,11 +1,6 @@
-#!/usr/bin/python3 -B
 """Two agents start a container of one image each, a second apart and without names; the first is killed, the other works on."""
 import os
-import sys
 import time
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "mixed"
@@ -30,6 +25,3 @@ def build(stage):
     stage.beats("works")
     killed.kill()
     return stage.truth(orphans=first, in_use=[works, *second])
-
-
-situation.main()

@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """Two agents have a container of one image each, without names; one is killed, the other works on."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "mixed"
@@ -28,6 +23,3 @@ def build(stage):
     stage.beats("works")
     killed.kill()
     return stage.truth(orphans=pair, in_use=[works, *kept])
-
-
-situation.main()

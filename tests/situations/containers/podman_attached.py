@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent of a container of podman is killed; another one is attached to it, and waits."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Podman
 
 TRUTH = "in use"
@@ -29,6 +23,3 @@ def build(stage):
     stage.who("codex")
     agent.kill()
     return stage.truth(in_use=[other, podman.client("attach"), pair[1]], may_end=[pair[0]])
-
-
-situation.main()

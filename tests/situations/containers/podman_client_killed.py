@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent of a container of podman is killed together with the client; nobody is left who can reach the container."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Podman
 
 TRUTH = "orphan"
@@ -25,6 +19,3 @@ def build(stage):
     client.kill()
     agent.kill()
     return stage.truth(orphans=[inside])
-
-
-situation.main()

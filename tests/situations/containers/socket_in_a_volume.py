@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server in a container listens on a socket in a volume, and another agent's server calls there; its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "in use"
@@ -32,6 +26,3 @@ def build(stage):
     stage.beats("client")
     agent.kill()
     return stage.truth(in_use=[client, *pair])
-
-
-situation.main()

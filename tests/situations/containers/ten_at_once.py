@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent with ten containers is killed, half of them with an init process; another agent works with an eleventh."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "mixed"
@@ -28,6 +22,3 @@ def build(stage):
     stage.beats("codex")
     agent.kill()
     return stage.truth(orphans=[one for pair in pairs for one in pair], in_use=[other, *kept])
-
-
-situation.main()

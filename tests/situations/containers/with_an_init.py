@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent of a container with an init process (`--init`) is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 
 TRUTH = "orphan"
@@ -23,6 +17,3 @@ def build(stage):
     pair = docker.pair("box")
     agent.kill()
     return stage.truth(orphans=pair)
-
-
-situation.main()

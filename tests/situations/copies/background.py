@@ -1,14 +1,7 @@
-#!/usr/bin/python3 -B
 """An agent forks itself, the copy calls setsid without exec, the launcher dies by SIGHUP; the copy works on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/terminal_closed"
-
 
 import signal
 
@@ -25,6 +18,3 @@ def build(stage):
     stage.beats("copy")
     agent.kill(signal.SIGHUP)
     return stage.truth(in_use=[stage.who("copy"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,13 +1,6 @@
-#!/usr/bin/python3 -B
 """An agent's copy in a session of its own, without exec, starts one more server when the launcher has been killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
-
 
 import signal
 
@@ -30,6 +23,3 @@ def build(stage):
     stage.go("launcher is dead")
     stage.beats("copy")
     return stage.truth(in_use=[stage.who("copy"), stage.who("first"), stage.who("second")])
-
-
-situation.main()

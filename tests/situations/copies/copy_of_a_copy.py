@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host and its worker are killed; the worker's own fork, in the same session, works on through the wire."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -25,6 +19,3 @@ def build(stage):
     host.kill()
     stage.who("first").kill()
     return stage.truth(in_use=[stage.who("second"), stage.who("mcp-server-fake")])
-
-
-situation.main()

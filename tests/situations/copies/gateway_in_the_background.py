@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A gateway forks itself into the background and the foreground ends with success."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -20,6 +15,3 @@ def build(stage):
     stage.beats("copy")
     situation.within("the foreground's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("copy"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; a forked worker that holds the wire waits for a file that a person has locked."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers"
@@ -40,6 +34,3 @@ def build(stage):
     stage.when_called("person", person)
     host.kill()
     return stage.truth(in_use=[worker, stage.who("mcp-server-fake")])
-
-
-situation.main()

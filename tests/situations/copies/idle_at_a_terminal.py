@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; a forked worker that holds the wire waits for the next line that a person types at its terminal."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers"
@@ -44,6 +38,3 @@ def build(stage):
     stage.when_called("person", person)
     host.kill()
     return stage.truth(in_use=[worker, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; a forked copy in a session of its own holds the wire, idle until it is asked."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers"
@@ -22,6 +16,3 @@ def build(stage):
     stage.when_called("copy", stage.who("copy"))
     host.kill()
     return stage.truth(in_use=[stage.who("copy"), stage.who("mcp-server-fake")])
-
-
-situation.main()

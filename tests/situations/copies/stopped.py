@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; a forked worker that holds the wire is stopped for now, as by a debugger, and goes on later."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -26,6 +21,3 @@ def build(stage):
     stage.when_called("worker", worker, situation.signal.SIGCONT)
     host.kill()
     return stage.truth(in_use=[worker, stage.who("mcp-server-fake")])
-
-
-situation.main()

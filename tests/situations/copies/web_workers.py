@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A preforking web application: the master is killed, its workers go on serving people through the shared server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers"
@@ -35,6 +29,3 @@ def build(stage):
     workers = [stage.who(f"worker{n}") for n in range(2)]
     host.kill()
     return stage.truth(in_use=[stage.who("mcp-server-fake"), *workers])
-
-
-situation.main()

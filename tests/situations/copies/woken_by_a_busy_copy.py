@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; a copy without the wire works on, and will wake an idle one that has it, through memory that the two share."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers_at_a_semaphore"
@@ -43,6 +37,3 @@ def build(stage):
     stage.when_called("front", front)
     host.kill()
     return stage.truth(in_use=[front, worker, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; a forked worker in its session goes on talking through the shared wire."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers"
@@ -25,6 +19,3 @@ def build(stage):
     idle = [stage.who(f"idle{n}") for n in range(2)]
     host.kill()
     return stage.truth(in_use=[stage.who("worker"), stage.who("mcp-server-fake")], may_end=idle)
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; a forked worker sleeps, and talks through the shared wire every second and a half."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers"
@@ -25,6 +19,3 @@ def build(stage):
     stage.beats("worker", 1)
     host.kill()
     return stage.truth(in_use=[stage.who("worker"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A host's main process is killed; its forked workers live, each uses a server that it started itself."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers"
@@ -26,6 +20,3 @@ def build(stage):
         stage.beats(f"worker{n}")
     host.kill()
     return stage.truth(in_use=[stage.who(f"{what}{n}") for what in ("worker", "server") for n in range(2)])
-
-
-situation.main()

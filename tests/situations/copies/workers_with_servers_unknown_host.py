@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A home-made host that no rule knows is killed; its forked workers live, each uses a server that it started itself."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pool_workers_at_a_queue"
@@ -28,6 +22,3 @@ def build(stage):
     host.kill()
     in_use = [stage.who(f"{what}{n}") for what in ("worker", "server") for n in range(2)]
     return stage.truth(in_use=in_use, may_end=[stage.who("shared")])
-
-
-situation.main()

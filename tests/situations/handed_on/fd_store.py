@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A store keeps the wires while the agent is restarted, and gives them to the next one."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -31,6 +26,3 @@ def build(stage):
     stage.when_called("store", store)
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[store, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server on FIFOs with names waits for its next host; the last one was killed, and nobody has them open just now."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/busy_timer"
@@ -40,6 +34,3 @@ def build(stage):
     stage.when_called("codex", next_host)
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-lasting"), next_host])
-
-
-situation.main()

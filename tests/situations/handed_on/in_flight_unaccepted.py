@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The wires lie in a connection that was not even accepted yet."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/flight_cancelled"
@@ -32,6 +26,3 @@ def build(stage):
     stage.when_called("chat", user)
     agent.kill()
     return stage.truth(in_use=[user, stage.who("mcp-server-fake")])
-
-
-situation.main()

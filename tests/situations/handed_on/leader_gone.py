@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The successor's leading thread has ended; another one holds the wires."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -23,6 +18,3 @@ def build(stage):
     stage.beats("helper")
     situation.within("the first's end", lambda: not first.alive())
     return stage.truth(in_use=[stage.who("helper.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A host starts its servers through a helper that makes the wires and sends their ends; the helper is killed, the host goes on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -31,6 +25,3 @@ def build(stage):
     stage.beats("host")
     zygote.kill()
     return stage.truth(in_use=[host, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent started the server on FIFOs with names; a child of another agent, which lives, opened them and talks."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -31,6 +25,3 @@ def build(stage):
     stage.beats("talker")
     agent.kill()
     return stage.truth(in_use=[other, stage.who("talker.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

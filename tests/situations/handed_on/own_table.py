@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A thread of the successor holds the wires in a descriptor table of its own; /proc/PID/fd does not show them."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -22,6 +17,3 @@ def build(stage):
     stage.beats("helper")
     situation.within("the first's end", lambda: not first.alive())
     return stage.truth(in_use=[stage.who("helper.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Somebody duplicated the agent's ends of the wires by pidfd_getfd and talks; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -26,6 +20,3 @@ def build(stage):
     stage.beats("tap")
     agent.kill()
     return stage.truth(in_use=[user, stage.who("mcp-server-fake")])
-
-
-situation.main()

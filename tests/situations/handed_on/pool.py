@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A pool makes servers and hands their wires over by SCM_RIGHTS, then it dies."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -29,6 +23,3 @@ def build(stage):
     stage.beats("chat")
     pool.kill()
     return stage.truth(in_use=[user, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A known agent hands the wire over by SCM_RIGHTS to a program younger than the server, and ends with success."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -29,6 +24,3 @@ def build(stage):
     stage.beats("chat")
     situation.within("the pool's end", lambda: not pool.alive())
     return stage.truth(in_use=[user, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent's relay, a child that no rule knows, carries a person's requests to the server; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -33,6 +27,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[person, stage.who("relay"), stage.who("mcp-server-fake")])
-
-
-situation.main()

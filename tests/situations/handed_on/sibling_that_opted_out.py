@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server that opted out goes on and uses its sibling; the agent of both is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/siblings"
@@ -28,6 +22,3 @@ def build(stage):
     stage.beats("a")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-a"), stage.who("mcp-server-b")])
-
-
-situation.main()

@@ -1,14 +1,8 @@
-#!/usr/bin/python3 -B
 """The successor is stopped for now (Ctrl-Z) and goes on later."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
 TWIN = "orphans/successor_died"
-
 
 import signal
 
@@ -25,6 +19,3 @@ def build(stage):
     helper.kill(signal.SIGSTOP, wait=False)
     stage.when_called("helper", helper, signal.SIGCONT)
     return stage.truth(in_use=[helper, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A host upgrades itself: it starts its next version with the wires and ends with success."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -21,6 +16,3 @@ def build(stage):
     stage.beats("second")
     situation.within("the first's end", lambda: not first.alive())
     return stage.truth(in_use=[stage.who("second"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The successor has a session of its own and was started by a double fork."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -25,6 +19,3 @@ def build(stage):
     stage.beats("helper")
     first.kill()
     return stage.truth(in_use=[stage.who("helper.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

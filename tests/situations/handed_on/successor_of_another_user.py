@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The successor gave up its rights and is another user than the server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -22,6 +16,3 @@ def build(stage):
     stage.beats("helper")
     first.kill()
     return stage.truth(in_use=[stage.who("helper.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

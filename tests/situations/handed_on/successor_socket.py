@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A host started its next version with the wire, a socket pair, and is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/successor_died"
@@ -23,6 +17,3 @@ def build(stage):
     stage.beats("second")
     first.kill()
     return stage.truth(in_use=[stage.who("second"), stage.who("mcp-server-fake")])
-
-
-situation.main()

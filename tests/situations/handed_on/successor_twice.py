@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The successor hands the wires to a successor of its own; both predecessors have ended."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -23,6 +18,3 @@ def build(stage):
     stage.beats("third")
     situation.within("their end", lambda: not first.alive() and not second.alive())
     return stage.truth(in_use=[stage.who("third"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The successor is a program that no rule knows, younger than the server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -20,6 +15,3 @@ def build(stage):
     stage.beats("helper")
     situation.within("the first's end", lambda: not first.alive())
     return stage.truth(in_use=[stage.who("helper.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

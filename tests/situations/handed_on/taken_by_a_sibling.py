@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server of the dead agent holds the wire of its sibling and talks through it: it is its client now, and has clients itself."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/siblings"
@@ -38,6 +32,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-gateway"), stage.who("mcp-server-fake")])
-
-
-situation.main()

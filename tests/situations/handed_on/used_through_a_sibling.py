@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server uses its sibling; the wires of the first were handed to a successor, which uses it; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/siblings"
@@ -45,6 +39,3 @@ def build(stage):
     stage.beats("worker")
     agent.kill()
     return stage.truth(in_use=[stage.who("worker"), stage.who("mcp-server-a"), stage.who("mcp-server-b")])
-
-
-situation.main()

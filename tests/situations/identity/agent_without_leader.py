@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent's leading thread has ended; its other threads go on with the server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -19,6 +13,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[stage.who("claude"), stage.who("mcp-server-fake")])
-
-
-situation.main()

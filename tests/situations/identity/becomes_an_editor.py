@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server execs in place into an editor with a person at it; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/execs_in_place"
@@ -19,15 +13,7 @@ def build(stage):
         answer(os.read(0, 65536))
         become("vim")
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-turncoat")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-turncoat")
     stage.beats("vim")
     agent.kill()
     return stage.truth(in_use=[stage.who("vim")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent execs in place into a program that no rule knows, which talks on through the wires."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/unknown_host"
@@ -20,6 +14,3 @@ def build(stage):
     """))
     stage.beats("helper")
     return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A daemon by design goes on when the agent that started it is killed, and uses its server later."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "identity/daemon_killed"
@@ -27,6 +21,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(in_use=[daemon, server])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A daemon by design is killed and leaves its server behind; the agent that started the daemon lives."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "identity/daemon_goes_on"
@@ -26,6 +20,3 @@ def build(stage):
     stage.who("claude")
     daemon.kill()
     return stage.truth(orphans=[server], in_use=[agent])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server opted out (`ORPHAND_OPT_OUT=1`); the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/busy_timer"
@@ -20,6 +14,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent dies within a millisecond after its server's exec; that server's wire is used by the agent above it, which made it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/quick_death_below_another"
@@ -26,6 +20,3 @@ def build(stage):
     """))
     stage.beats("codex")
     return stage.truth(in_use=[outer, stage.who("mcp-server-fake")])
-
-
-situation.main()

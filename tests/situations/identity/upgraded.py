@@ -1,10 +1,6 @@
-#!/usr/bin/python3 -B
 """The executable of a server was replaced on disk since it started; it is used later."""
 import os
 import shutil
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -25,6 +21,3 @@ def build(stage):
     situation.within("its binary is stale", lambda: os.readlink(f"/proc/{server.pid}/exe").endswith(" (deleted)"))
     stage.when_called("claude", agent)
     return stage.truth(in_use=[agent, server])
-
-
-situation.main()

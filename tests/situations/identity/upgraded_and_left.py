@@ -1,10 +1,6 @@
-#!/usr/bin/python3 -B
 """The executable of a server was replaced on disk since it started; then its agent is killed."""
 import os
 import shutil
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -26,6 +22,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[server])
-
-
-situation.main()

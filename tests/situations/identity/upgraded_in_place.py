@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent upgrades itself by exec in place and keeps its wires."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/busy_timer"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A server opened the person's browser (a session of its own, /dev/null) to log in; the session ends cleanly."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -32,6 +27,3 @@ def build(stage):
         stage.beats(one)
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who(one) for one in ("chromium", "gpu", "renderer")])
-
-
-situation.main()

@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """A server's git keeps a password in git's own cache, in the server's session; the agent is killed, a person's git asks the cache."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "orphans/driver"
@@ -18,12 +13,7 @@ def build(stage):
         subprocess.run([*cache, "--timeout", "900", "store"], input=secret.encode(), stdout=subprocess.DEVNULL)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
 
     [cache] = stage.find("credential-cache--daemon")
     stage.adopted(cache)
@@ -40,5 +30,3 @@ def build(stage):
     agent.kill()
     stage.when_called("person", person)
     return stage.truth(in_use=[cache], orphans=[stage.who("mcp-server-shell")])
-
-situation.main()

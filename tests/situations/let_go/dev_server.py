@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """`nohup dev-server &` in a server's shell tool; the session ends cleanly, the server exits, a person goes on using the dev server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -26,6 +21,3 @@ def build(stage):
     stage.beats("person")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("dev-server")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A leaking server started a web server, with a log, as a child in its own session; the agent is killed, a person visits it later."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "orphans/driver"
@@ -18,16 +12,9 @@ def build(stage):
         present("web-server")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
 
     person = stage.run(stage.part("person", "on_call('person', lambda: call('tcp', 'web-server'))\n"))
     agent.kill()
     stage.when_called("person", person)
     return stage.truth(in_use=[stage.who("web-server")], orphans=[stage.who("mcp-server-shell")])
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server started a dev server in a session of its own, which is to die with it (prctl(2), PR_SET_PDEATHSIG); a person visits it. The agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "let_go/dev_server"
@@ -21,16 +15,8 @@ def build(stage):
         present("web-server")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-starter")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-starter")
     stage.run(stage.part("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n"))
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[stage.who("web-server")], may_end=[stage.who("mcp-server-starter")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A git server commits; the hook starts a background job in a session of its own; the session ends cleanly."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -34,6 +29,3 @@ def build(stage):
     stage.grows("job.log")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("job")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A git server's hook started a background job in a session of its own; the agent is killed, the server ends a moment later by itself."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -29,6 +24,3 @@ def build(stage):
     stage.beats("job")
     situation.within("the server's end", lambda: not server.alive())
     return stage.truth(in_use=[stage.who("job")])
-
-
-situation.main()

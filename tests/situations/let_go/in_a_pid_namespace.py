@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server is the first process of a PID namespace; a site that it let go in there is visited; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/pid_namespace"
@@ -34,6 +28,3 @@ def build(stage):
     agent.kill()
     site = stage.find("site")
     return stage.truth(in_use=[person, *site])
-
-
-situation.main()

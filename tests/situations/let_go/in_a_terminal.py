@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A leaking server opened a terminal with a shell that runs a web server; a person visits it; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/idle_terminal"
@@ -21,16 +15,8 @@ def build(stage):
         present("web-server")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-terminal")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-terminal")
     stage.run(stage.part("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n"))
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[stage.who("web-server")], may_end=[])
-
-
-situation.main()

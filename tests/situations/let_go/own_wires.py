@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A let-go job has a pipeline of its own, with pipes that the server never had; the server leaks, the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 
@@ -16,16 +10,8 @@ def build(stage):
         present("job")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
     stage.beats("job")
     stage.grows("results")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-shell")], in_use=[stage.who("job"), *stage.find("sed")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A leaking server's shell tool ran `job > log 2>&1 &`, in the server's session; the agent is killed, the job works on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "orphans/shell_job_that_is_waited_for"
@@ -17,16 +11,9 @@ def build(stage):
         present("job")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
 
     stage.beats("job")
     stage.grows("job.log")
     agent.kill()
     return stage.truth(in_use=[stage.who("job")], orphans=[stage.who("mcp-server-shell")])
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The same with a loop of the shell's own: a forked shell that inherits the wires and then turns to its log."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "orphans/shell_job_that_is_waited_for"
@@ -17,16 +11,9 @@ def build(stage):
         present("step")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
 
     stage.grows("loop.log")
     loop = [p for p in stage.find("bash") if "while" in " ".join(p.argv())]
     agent.kill()
     return stage.truth(in_use=loop, orphans=[stage.who("mcp-server-shell")])
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A server started ssh-agent, which makes itself a daemon; the session ends cleanly, the keys are in use."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -35,6 +30,3 @@ def build(stage):
     stage.beats("ssh")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("ssh-agent")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A server started a supervisor that makes itself a daemon and keeps a service; the session ends cleanly."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -33,6 +28,3 @@ def build(stage):
     stage.beats("service")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("keeper"), stage.who("service")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A server started a web server in a session of its own; the session ends cleanly, the site is visited."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -27,6 +22,3 @@ def build(stage):
     stage.beats("person")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("web-server")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server opened a window for a person, in a session of its own, and answers it over a pair of sockets; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/tied_browser"
@@ -28,15 +22,7 @@ def build(stage):
         here()
         use("window", lambda: ask_over(channel))
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     stage.beats("window")
     agent.kill()
     return stage.truth(in_use=[stage.who("window"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """Left before the daemon came, on a socket pair, with its launch chain."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -26,6 +21,3 @@ def build(stage):
     server, npx = stage.who("mcp-server-fake"), stage.who("npx")
     stage.adopted(npx)
     return stage.truth(orphans=[npx, situation.Process(server.parent()), server])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Agent and server were there before the daemon came; the agent is killed under its eyes."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 WHEN = "before"
@@ -20,6 +14,3 @@ def build(stage):
     """))
     stage.who("claude")
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=[agent])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server with a megabyte of environment, in which nothing opts out; its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "identity/opted_out_far_behind"
@@ -21,6 +15,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

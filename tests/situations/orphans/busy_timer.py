@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent is killed; an interval timer keeps its server alive."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "handed_on/successor"
@@ -12,14 +6,6 @@ TWIN = "handed_on/successor"
 
 def build(stage):
     stage.server("mcp-server-fake", "timer")
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server asks itself over a short connection, which it resets; nobody else calls its port. The agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "clients/calls_that_are_reset"
@@ -20,14 +14,6 @@ def build(stage):
         call_and_reset()
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-web")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-web")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-web")])
-
-
-situation.main()

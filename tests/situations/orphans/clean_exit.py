@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent ends by itself and leaves its server behind."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -17,6 +12,3 @@ def build(stage):
     server = stage.who("mcp-server-fake")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(orphans=[server])
-
-
-situation.main()

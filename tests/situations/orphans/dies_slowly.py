@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent with much memory is killed, and holds its files while it dies."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 
@@ -22,6 +16,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

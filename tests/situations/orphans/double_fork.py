@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent starts its server by a double fork, so that init has it from the first moment, and is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 
@@ -25,6 +19,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

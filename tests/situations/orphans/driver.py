@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server has a driver for its browser: a child with a port that only the server calls, and /dev/null; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "let_go/dev_server_with_a_log"
@@ -27,14 +21,7 @@ def build(stage):
         driver = dial("tcp", "driver")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
 
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-shell"), stage.who("driver")])
-
-situation.main()

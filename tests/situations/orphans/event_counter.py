@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent shared an eventfd with its server, which waits at it, and is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "clients/event_counter"
@@ -25,6 +19,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

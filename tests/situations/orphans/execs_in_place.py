@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server execs in place into its next version and is a server still; its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "identity/becomes_an_agent"
@@ -25,6 +19,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-next")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; of two copies the one that feeds the other's queue rests for ever, too."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "copies/fed_by_a_busy_copy"
@@ -25,6 +19,3 @@ def build(stage):
     stage.asleep(*copies)
     host.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=copies)
-
-
-situation.main()

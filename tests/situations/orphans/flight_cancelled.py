@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The wires were on their way to somebody in a unix socket that was closed unread; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "handed_on/in_flight"
@@ -24,6 +18,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

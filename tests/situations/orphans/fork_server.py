@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The server starts its workers through Python's fork server, by short calls to a unix socket; its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -60,7 +55,3 @@ def build(stage):
     found, server, forks = agent(stage, "told.send(0), rest()")
     found.kill()
     return stage.truth(orphans=[server, forks])
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """One agent, fourteen servers on pipes and socket pairs; it is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 
@@ -27,6 +21,3 @@ def build(stage):
     stage.find("sleep", 14)
     agent.kill()
     return stage.truth(orphans=stage.everyone())
-
-
-situation.main()

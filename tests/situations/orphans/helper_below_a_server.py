@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server started a helper on streams of its own, which starts no server; their agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "others/own_agent_below_a_server"
@@ -17,14 +11,6 @@ def build(stage):
         present("assistant.py")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-agents")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-agents")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-agents"), stage.who("assistant.py")])
-
-
-situation.main()

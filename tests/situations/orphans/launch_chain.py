@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent is killed; `npx -y` > `sh -c` > server all stay, for nobody passes the end on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -25,6 +20,3 @@ def build(stage):
     agent.kill()
     server = stage.who("mcp-server-fake")
     return stage.truth(orphans=[stage.who("npx"), situation.Process(server.parent()), server])
-
-
-situation.main()

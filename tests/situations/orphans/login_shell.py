@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent started its server through `bash -c 'cd .. && server; ..'`; it is killed, shell and server stay."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -21,6 +16,3 @@ def build(stage):
     agent.kill()
     server = stage.who("mcp-server-fake")
     return stage.truth(orphans=[situation.Process(server.parent()), server])
-
-
-situation.main()

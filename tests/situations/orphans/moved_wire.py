@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A Python server moved its wire to another descriptor, as the SDK 2 does; its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "handed_on/moved_wire"
@@ -21,14 +15,6 @@ def build(stage):
             pass
         leak_on("timer")
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent had two pipes to its server beside the standard streams, and nobody else has them; it is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "clients/nameless_pipe"
@@ -21,6 +15,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

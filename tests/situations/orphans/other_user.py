@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Agent and server of an ordinary user; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 
@@ -19,6 +13,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

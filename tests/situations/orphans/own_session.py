@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The Python SDK starts servers in sessions of their own; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "let_go/web_server"
@@ -22,6 +16,3 @@ def build(stage):
     server = stage.who("mcp-server-fake")
     assert server.session() == server.pid
     return stage.truth(orphans=[server])
-
-
-situation.main()

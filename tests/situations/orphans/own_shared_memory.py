@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server and its worker wake each other at a semaphore in memory that nobody else maps; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "clients/shared_memory"
@@ -23,14 +17,6 @@ def build(stage):
         present("worker")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake"), stage.who("worker")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server is the first process of a PID namespace, with a child of its own; its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "let_go/in_a_pid_namespace"
@@ -25,7 +19,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[*stage.find("mcp-server-fake"), *stage.find("tool")])
-
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A host is killed; its forked pool workers, idle for ever, inherited the wire's write end."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "copies/worker_at_work"
@@ -24,6 +18,3 @@ def build(stage):
     stage.asleep(*workers)
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=workers)
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An unknown Python host is killed; its forked workers wait for ever at a queue that nobody fills any more."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "copies/workers_with_servers_unknown_host"
@@ -24,6 +18,3 @@ def build(stage):
     stage.asleep(*workers)
     host.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=workers)
-
-
-situation.main()

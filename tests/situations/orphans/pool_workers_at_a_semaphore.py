@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host is killed; of its two forked workers one reads the pipe of their queue, the other waits for the semaphore that lets it read."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "copies/woken_by_a_busy_copy"
@@ -26,6 +20,3 @@ def build(stage):
     stage.asleep(*workers)
     host.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")], may_end=workers)
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """Eight times: the agent dies within a millisecond after its server's exec."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -19,6 +14,3 @@ def build(stage):
     servers = [stage.who(f"server{n}") for n in range(8)]
     situation.within("the agents' end", lambda: not any(agent.alive() for agent in agents))
     return stage.truth(orphans=servers)
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Eight times: an agent dies within a millisecond after its server's exec; the agent above it lives and has nothing to do with that server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "identity/quick_death_of_a_stranger"
@@ -24,6 +18,3 @@ def build(stage):
     """))
     stage.beats("codex")
     return stage.truth(orphans=[stage.who(f"left{n}") for n in range(8)], in_use=[outer, stage.who("own")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Somebody read the server's results on behalf of the agent, and was killed with it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "stdout/stdin_closed"
@@ -24,6 +18,3 @@ def build(stage):
     agent.kill()
     stage.who("collector").kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

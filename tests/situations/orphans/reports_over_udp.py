@@ -1,9 +1,5 @@
-#!/usr/bin/python3 -B
 """The server reports figures over UDP, to a collector that lives and to a port where nobody is; its agent is killed."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -48,16 +44,8 @@ def build(stage):
         rest()
     """))
     stage.who("collector")
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     situation.within("a report", lambda: os.path.exists(f"{stage.dir}/go/collected"))
     server = stage.who("mcp-server-fake")
     agent.kill()
     return stage.truth(orphans=[server])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A launcher starts its server anew whenever that dies; the agent of both is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 
@@ -24,6 +18,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("npx"), stage.who("mcp-server-fake")])
-
-
-situation.main()

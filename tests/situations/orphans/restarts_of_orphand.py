@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Two agents with a server each; the one is killed, and orphand is restarted again and again."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 RESTART = True
@@ -22,5 +16,3 @@ def build(stage):
     stage.over.add("one")
     agents[0].kill()
     return stage.truth(orphans=[stage.who("one.server")], in_use=[agents[1], stage.who("two.server")])
-
-situation.main()

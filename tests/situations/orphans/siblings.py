@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Three servers of one killed agent hold each other's wires open."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "handed_on/successor_unknown"
@@ -27,6 +21,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who(f"server{n}") for n in range(3)])
-
-
-situation.main()

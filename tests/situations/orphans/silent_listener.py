@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server listens on a port too, but nobody ever called; its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "clients/keep_alive"
@@ -15,14 +9,6 @@ def build(stage):
         in_background(answer_calls, listen("tcp"))
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-fake")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-fake")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

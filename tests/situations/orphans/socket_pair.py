@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent is killed; an interval timer keeps its server alive, on a socket pair as node's SDK and Claude Code make them."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "handed_on/successor_socket"
@@ -20,6 +14,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent is killed; a log collector that lives reads the server's standard error, which is no wire."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "stdout/reader_waits"
@@ -27,6 +21,3 @@ def build(stage):
     agent = stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

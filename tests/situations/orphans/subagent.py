@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent lives and uses its server; the agent below it was killed and left one."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 
@@ -25,6 +19,3 @@ def build(stage):
     inner.kill()
     stage.beats("claude")
     return stage.truth(orphans=[stage.who("left")], in_use=[outer, stage.who("own")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The wires were handed to a successor, and then the successor was killed as well."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -25,6 +20,3 @@ def build(stage):
     situation.within("the first's end", lambda: not first.alive())
     second.kill()
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,14 +1,7 @@
-#!/usr/bin/python3 -B
 """The agent dies by SIGHUP when its terminal closes; its server, in a session of its own, does not."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "copies/background"
-
 
 import signal
 
@@ -23,6 +16,3 @@ def build(stage):
     stage.who("claude")
     agent.kill(signal.SIGHUP)
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

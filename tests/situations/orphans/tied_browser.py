@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server's browser has a session of its own but keeps fd 2 as a socket to it, as puppeteer's do; the agent is killed, both stay."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "let_go/browser"
@@ -19,14 +13,6 @@ def build(stage):
         present("chromium")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-browser")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-browser")
     agent.kill()
     return stage.truth(orphans=[stage.who("mcp-server-browser"), stage.who("chromium")])
-
-
-situation.main()

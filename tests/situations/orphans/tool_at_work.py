@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "orphans/tool_at_work_for_ever"
@@ -24,16 +19,9 @@ def build(stage):
         subprocess.run([f"{BIN}/migrate"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
     migration = stage.who("migrate")
     agent.kill()
 
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
     return stage.truth(orphans=[stage.who("mcp-server-shell")], may_end=[migration])
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server waits for a tool that works for ever; the agent is killed: both are ended when `work_grace` is over."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "orphans/tool_at_work"
@@ -23,15 +17,8 @@ def build(stage):
         subprocess.run([f"{BIN}/migrate"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
     migration = stage.who("migrate")
     agent.kill()
 
     return stage.truth(orphans=[stage.who("mcp-server-shell"), migration])
-
-situation.main()

@@ -1,13 +1,6 @@
-#!/usr/bin/python3 -B
 """The killed agent stays a zombie, because the program above it never waits."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
-
 
 import signal
 
@@ -26,6 +19,3 @@ def build(stage):
     agent = stage.who("claude")
     agent.kill(signal.SIGKILL)
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

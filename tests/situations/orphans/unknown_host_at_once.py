@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A home-made host that no rule knows is killed the moment its server runs."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 
@@ -16,6 +10,3 @@ def build(stage):
         os.kill(os.getpid(), signal.SIGKILL)
     """))
     return stage.truth(orphans=[stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server waits for a tool that it reads from (git, whose hook hangs); its agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "let_go/hook_job"
@@ -17,15 +11,7 @@ def build(stage):
         answer(os.read(0, 65536))
         subprocess.run([f"{BIN}/git", "commit"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-git")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-git")
     stage.find("sleep")
     agent.kill()
     return stage.truth(orphans=stage.everyone())
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The wrapper made a pipe of its own for the server's input and never closes it, though its own is hung up; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "others/wrapper_killed"
@@ -28,6 +22,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(orphans=[stage.who("npx"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent lives below a server and works with one of its own; the agent of the first is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/bridge"
@@ -18,16 +12,8 @@ def build(stage):
         present("codex")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-agents")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-agents")
     stage.beats("codex")
     agent.kill()
     in_use = [stage.who("codex"), stage.who("mcp-server-fake")]
     return stage.truth(in_use=in_use, may_end=[stage.who("mcp-server-agents")])
-
-
-situation.main()

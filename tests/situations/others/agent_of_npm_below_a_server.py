@@ -1,10 +1,6 @@
-#!/usr/bin/python3 -B
 """A tool of a server started Claude Code by the path of npm's package (bin/claude.exe); the server's agent is killed."""
 import os
 import shutil
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -21,15 +17,7 @@ def build(stage):
         present("assistant")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-agents")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-agents")
     stage.beats("assistant")
     agent.kill()
     return stage.truth(in_use=[stage.who("assistant")], may_end=[stage.who("mcp-server-agents")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Two agents of different vendors run the same server program; one of them is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 
@@ -21,6 +15,3 @@ def build(stage):
     stage.beats("codex")
     dead.kill()
     return stage.truth(orphans=[stage.who("left")], in_use=[living, stage.who("used")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent works with three servers, on pipes, a socket pair and in a session of its own: nothing is wrong."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -19,6 +13,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, *[stage.who(alias) for alias in "abc"]])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """conmon, below a leaking server, holds a container's streams; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -24,16 +18,8 @@ def build(stage):
         present("container")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-podman")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-podman")
     stage.beats("container")
     agent.kill()
     in_use = [stage.who("conmon"), stage.who("container")]
     return stage.truth(in_use=in_use, may_end=[stage.who("mcp-server-podman")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A dev server that the agent started in the background, on pipes; the agent ends."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -24,6 +19,3 @@ def build(stage):
     stage.beats("person")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("vite")])
-
-
-situation.main()

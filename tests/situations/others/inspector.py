@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A person's inspector on a terminal session talks to a server; an agent next to it is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -21,6 +15,3 @@ def build(stage):
     stage.beats("inspector")
     agent.kill()
     return stage.truth(in_use=[stage.who("inspector.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A scheduler that no rule knows runs a job called mcp-backup on pipes and is killed; the job works on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/unknown_host_confirmed"
@@ -28,6 +22,3 @@ def build(stage):
     stage.grows("saved")
     scheduler.kill()
     return stage.truth(in_use=[stage.who("mcp-backup")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A supervisor keeps a bot, and is killed; the bot works on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/before"
@@ -26,5 +20,3 @@ def build(stage):
     bot = stage.who("mcp-server-bot")
     stage.adopted(bot)
     return stage.truth(in_use=[bot])
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The same, and orphand is restarted again and again: what it knew of the bot is known to the next one."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/restarts_of_orphand"
@@ -27,5 +21,3 @@ def build(stage):
     bot = stage.who("mcp-server-bot")
     stage.adopted(bot)
     return stage.truth(in_use=[bot])
-
-situation.main()

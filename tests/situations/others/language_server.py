@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent's language server, on pipes, outlives it: no MCP server, so not ours to end."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -19,6 +13,3 @@ def build(stage):
     stage.who("claude")
     agent.kill()
     return stage.truth(in_use=[stage.who("pyright-langserver")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """codex is a launcher and the program it started; the launcher is killed, the program works on with its server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -21,6 +15,3 @@ def build(stage):
     stage.beats("codex")
     launcher.kill()
     return stage.truth(in_use=[stage.who("inner"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """`tail -f mcp-server.log | grep mcp-server-x > found &`: names of servers in arguments. The agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -22,6 +16,3 @@ def build(stage):
     stage.grows("found")
     agent.kill()
     return stage.truth(in_use=parts)
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A bot that the agent started with nohup; no server at all. The agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -20,6 +14,3 @@ def build(stage):
     stage.beats("bot")
     agent.kill()
     return stage.truth(in_use=[stage.who("bot.py")])
-
-
-situation.main()

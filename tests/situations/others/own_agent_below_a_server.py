@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A tool of a server started an assistant that no rule knows, which works with a server of its own; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/helper_below_a_server"
@@ -18,16 +12,8 @@ def build(stage):
         present("assistant.py")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-agents")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-agents")
     stage.beats("assistant")
     agent.kill()
     in_use = [stage.who("assistant.py"), stage.who("mcp-server-fake")]
     return stage.truth(in_use=in_use, may_end=[stage.who("mcp-server-agents")])
-
-
-situation.main()

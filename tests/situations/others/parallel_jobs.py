@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A gateway's job ended and left its server, the gateway lives; the servers of its other jobs are in use."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -18,6 +12,3 @@ def build(stage):
     """), "gateway", "run")
     stage.beats("hermes")
     return stage.truth(in_use=[agent, *[stage.who(f"job{n}") for n in range(3)]])
-
-
-situation.main()

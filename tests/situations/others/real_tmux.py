@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A leaking server's shell tool started the real tmux with a job in it; the agent is killed: tmux and the job stay."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -16,17 +10,9 @@ def build(stage):
         present("job")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
     stage.beats("job")
     agent.kill()
     job = stage.who("job")
     tmux = [p for p in stage.everyone() if p.argv()[:1] == ["tmux"]]
     return stage.truth(in_use=[job, *tmux], may_end=[stage.who("mcp-server-shell")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A remote editor's server, started through a log-in that has ended, uses MCP servers of its own."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -27,6 +21,3 @@ def build(stage):
     stage.beats("editor")
     agent.kill()
     return stage.truth(in_use=[stage.who("code-server"), stage.who("mcp-server-fake")])
-
-
-situation.main()

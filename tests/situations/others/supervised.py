@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A supervisor that the agent had started keeps a server as a service and logs through pipes; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -34,6 +28,3 @@ def build(stage):
     stage.beats("service")
     agent.kill()
     return stage.truth(in_use=[stage.who("supervisord"), stage.who("mcp-server-web")])
-
-
-situation.main()

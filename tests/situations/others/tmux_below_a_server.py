@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A leaking server's shell tool started tmux; the agent is killed: tmux and its session stay."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -24,15 +18,7 @@ def build(stage):
         present("job")
         serve()
     """)
-    agent = stage.run(stage.part("claude", """
-        start("mcp-server-shell")
-        here()
-        rest()
-    """))
-    stage.who("claude")
+    agent = stage.agent("mcp-server-shell")
     stage.beats("job")
     agent.kill()
     return stage.truth(in_use=[stage.who("tmux"), stage.who("job")], may_end=[stage.who("mcp-server-shell")])
-
-
-situation.main()

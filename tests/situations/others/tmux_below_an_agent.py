@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent started tmux; in it a person runs a server in a pipeline; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -27,6 +21,3 @@ def build(stage):
     stage.grows("results")
     agent.kill()
     return stage.truth(in_use=[stage.who("tmux"), stage.who("mcp-server-batch")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Only the wrapper `npx` was killed: the server is init's child now, and its host goes on with it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/launch_chain"
@@ -24,6 +18,3 @@ def build(stage):
     stage.who("npx").kill()
     stage.adopted(stage.who("mcp-server-fake"))
     return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
-
-
-situation.main()

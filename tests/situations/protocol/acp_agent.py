@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """An agent that an editor talks to by the Agent Client Protocol outlives it: no server of ours."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "protocol/home_made"
@@ -22,6 +16,3 @@ def build(stage):
     stage.who("editor_host.py")
     host.kill()
     return stage.truth(in_use=[stage.who("coder")])
-
-
-situation.main()

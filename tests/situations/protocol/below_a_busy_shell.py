@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A shell runs others on its wires before the server, as a start-up file does; the agent is killed, and the server stays."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "protocol/job_of_a_busy_shell"
@@ -20,6 +14,3 @@ def build(stage):
     stage.was_used("agent")
     agent.kill()
     return stage.truth(orphans=[stage.who("server.py")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A language server and a debug adapter outlive the program that started them: no servers of ours."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "protocol/home_made"
@@ -27,6 +21,3 @@ def build(stage):
     stage.who("editor_host.py")
     host.kill()
     return stage.truth(in_use=[stage.who("tlsd"), stage.who("dapd")])
-
-
-situation.main()

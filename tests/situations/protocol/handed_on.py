@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The host handed the wires of a server that no rule knows to another program before it was killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "protocol/home_made"
@@ -22,6 +16,3 @@ def build(stage):
     host.kill()
     stage.beats("successor")
     return stage.truth(in_use=[stage.who("successor"), stage.who("server.py")])
-
-
-situation.main()

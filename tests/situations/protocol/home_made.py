@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A server that no rule knows, of a home-made host, stays when the host is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "protocol/home_made_host_lives"
@@ -16,6 +10,3 @@ def build(stage):
     stage.was_used("host")
     host.kill()
     return stage.truth(orphans=[stage.who("server.py")])
-
-
-situation.main()

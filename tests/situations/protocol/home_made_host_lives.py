@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A home-made host and its server, which no rule knows, are idle."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "protocol/home_made"
@@ -19,6 +13,3 @@ def build(stage):
     """))
     stage.when_called("host", stage.who("chat_host.py"))
     return stage.truth(in_use=[host, stage.who("server.py")])
-
-
-situation.main()

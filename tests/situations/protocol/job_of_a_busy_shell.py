@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A shell runs others on its wires; what its killed agent wrote to it is no message of the protocol."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "protocol/below_a_busy_shell"
@@ -30,6 +24,3 @@ def build(stage):
     stage.grows("saved")
     agent.kill()
     return stage.truth(in_use=[stage.who("job.py")])
-
-
-situation.main()

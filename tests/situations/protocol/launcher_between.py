@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A company's own launcher runs the server on its own streams; both stay when the host is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "protocol/launcher_killed"
@@ -17,6 +11,3 @@ def build(stage):
     stage.was_used("host")
     host.kill()
     return stage.truth(orphans=[stage.who("company-run"), stage.who("server.py")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A company's own launcher was killed; the server that it ran goes on being used."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "protocol/launcher_between"
@@ -18,6 +12,3 @@ def build(stage):
     server = stage.who("server.py")
     stage.who("company-run").kill()
     return stage.truth(in_use=[host, server])
-
-
-situation.main()

@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """`node build/index.js`, on sockets and without a package's name, stays when its home-made host is killed."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 NEEDS = ["npm"]
@@ -30,6 +25,3 @@ def build(stage):
     server = stage.find("index.js")
     host.kill()
     return stage.truth(orphans=server)
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent is killed; its server, which no rule knows, stays."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "orphan"
 TWIN = "protocol/handed_on"
@@ -16,6 +10,3 @@ def build(stage):
     stage.was_used("agent")
     agent.kill()
     return stage.truth(orphans=[stage.who("main.py")])
-
-
-situation.main()

@@ -1,10 +1,6 @@
-#!/usr/bin/python3 -B
 """Neither the program of the host nor that of its server is known by any name: a company's own binaries."""
 import os
 import shutil
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "orphan"
@@ -20,6 +16,3 @@ def build(stage):
     stage.was_used("host")
     host.kill()
     return stage.truth(orphans=[stage.who("weather.txt")])
-
-
-situation.main()

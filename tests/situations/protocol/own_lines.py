@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Workers that are told what to do by lines of JSON of their own outlive their host: no servers of ours."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "protocol/home_made"
@@ -27,6 +21,3 @@ def build(stage):
     stage.who("queue_host.py")
     host.kill()
     return stage.truth(in_use=[stage.who(f"worker{at}") for at in range(len(LINES))])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """supergateway as a detached HTTP service in front of a stdio server, with a client that asks over and over"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 import web
 
@@ -17,7 +11,3 @@ def build(stage):
     port, service = web.bridge(stage)
     client = web.http_client(stage, port)
     return stage.truth(in_use=[service, *software.below(service), client])
-
-
-if __name__ == "__main__":
-    situation.main()

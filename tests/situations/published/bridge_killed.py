@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """supergateway, detached, with a server-everything whose ticker is on; the bridge is killed"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 import web
 
@@ -19,7 +13,3 @@ def build(stage):
     servers = software.below(service)
     service.kill()
     return stage.truth(orphans=servers)
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,11 +1,6 @@
-#!/usr/bin/python3 -B
 """Claude Code (`claude -p`) is killed; its mcp-remote, below npx, goes on waiting for somebody to sign in"""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import claude_code
-import situation
 import software
 import web
 from remote_service import Remote
@@ -29,7 +24,3 @@ def build(stage):
     stage.named.update(tree)
     agent.kill()
     return stage.truth(orphans=remote, may_end=[p for p in tree if p not in remote])
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,11 +1,6 @@
-#!/usr/bin/python3 -B
 """Claude Code (`claude -p`) is killed; below npx its server-everything, ticker on, lives on"""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import claude_code
-import situation
 import software
 
 TRUTH = "orphan"
@@ -24,7 +19,3 @@ def build(stage):
     stage.named.update(tree)
     agent.kill()
     return stage.truth(orphans=server, may_end=[p for p in tree if p not in server])
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """server-everything with its ticker on; its host on the Python SDK 1 is killed"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "orphan"
@@ -15,7 +9,3 @@ TWIN = "published/host_python1"
 def build(stage):
     host = software.ticking(stage, "python1", "node", software.everything())
     return stage.truth(orphans=host.kill())
-
-
-if __name__ == "__main__":
-    situation.main()

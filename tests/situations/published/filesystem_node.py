@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """server-filesystem blocked in a read, as on a network mount that went away; its host on the Node SDK is killed"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "orphan"
@@ -14,7 +8,3 @@ NEEDS = ["npm"]
 def build(stage):
     host = software.reading(stage, "node")
     return stage.truth(orphans=host.kill())
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """mcp-server-git commits and waits for a hook that never ends; its host is killed"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "orphan"
@@ -23,7 +17,3 @@ def build(stage):
     tree = software.below(host.process)
     host.kill()
     return stage.truth(orphans=tree)
-
-
-if __name__ == "__main__":
-    situation.main()

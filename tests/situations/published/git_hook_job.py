@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """mcp-server-git committed, a post-commit hook started a job in a session of its own; the session ended cleanly"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 import software
 
@@ -24,7 +19,3 @@ def build(stage):
     server = host.close()
     software.within("the server ends with its session", lambda: not any(p.alive() for p in server))
     return stage.truth(in_use=[job])
-
-
-if __name__ == "__main__":
-    situation.main()

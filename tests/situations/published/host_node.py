@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """server-everything, ticker on, and server-memory (socket pairs) below a living host on the Node SDK"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "in use"
@@ -16,7 +10,3 @@ def build(stage):
     one = software.ticking(stage, "node", "node", software.everything(), use=True, name="one")
     two = software.Host(stage, "node", software.npm_bin("mcp-server-memory"), use=True, name="two")
     return stage.truth(in_use=[one.process, *one.server, two.process, *two.server])
-
-
-if __name__ == "__main__":
-    situation.main()

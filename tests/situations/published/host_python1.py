@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """server-everything, ticker on, and server-filesystem below a living host on the Python SDK 1"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "in use"
@@ -16,7 +10,3 @@ def build(stage):
     one = software.ticking(stage, "python1", "node", software.everything(), use=True, name="one")
     two = software.Host(stage, "python1", software.npm_bin("mcp-server-filesystem"), stage.dir, use=True, name="two")
     return stage.truth(in_use=[one.process, *one.server, two.process, *two.server])
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """server-everything, mcp-server-time (its wire is not on fd 0) below living hosts on the Python SDK 2"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "in use"
@@ -16,7 +10,3 @@ def build(stage):
     one = software.ticking(stage, "python2", "node", software.everything(), use=True, name="one")
     two = software.Host(stage, "python2", software.venv_bin("PYTHON2", "mcp-server-time"), use=True, name="two")
     return stage.truth(in_use=[one.process, *one.server, two.process, *two.server])
-
-
-if __name__ == "__main__":
-    situation.main()

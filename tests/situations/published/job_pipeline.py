@@ -1,11 +1,5 @@
-#!/usr/bin/python3 -B
 """Claude Code's Bash tool ran `nohup sh -c 'echo {} | mcp-server-x | sed .. > results' &`; claude ended, the job goes on"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import claude_code
-import situation
 
 TRUTH = "in use"
 NEEDS = ["npm", "claude"]
@@ -27,7 +21,3 @@ def build(stage):
     job = [p for p in stage.everyone() if p.session() == server.session()]
     claude_code.claude_ended(stage, agent)
     return stage.truth(in_use=job)
-
-
-if __name__ == "__main__":
-    situation.main()

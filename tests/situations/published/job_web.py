@@ -1,11 +1,5 @@
-#!/usr/bin/python3 -B
 """Claude Code's Bash tool ran `echo y | nohup my-mcp-web --http PORT > log &`; claude ended, the service is under load"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import claude_code
-import situation
 import software
 
 TRUTH = "in use"
@@ -46,7 +40,3 @@ def build(stage):
     stage.beats("load")
     claude_code.claude_ended(stage, agent)
     return stage.truth(in_use=[web, load])
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """the Node SDK closes the session of an npx chain: npm and sh die, the server, abandoned, does not; the host lives"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "mixed"
@@ -19,7 +13,3 @@ def build(stage):
     stage.go("close")
     software.within("the wrapper is gone", lambda: not any(p.alive() for p in wrapper))
     return stage.truth(in_use=[host.process], orphans=[server], note="abandoned: its stdin is hung up, the host could still read its stdout")
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """playwright's server is blocked in the code that it was given, with its chromium; its host is killed"""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 import web
 
@@ -21,7 +16,3 @@ def build(stage):
     tree = software.below(host.process)
     host.kill()
     return stage.truth(orphans=tree)
-
-
-if __name__ == "__main__":
-    situation.main()

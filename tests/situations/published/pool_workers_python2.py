@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """forked pool workers of the killed host (Python SDK 2) hold the wire's other end"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "orphan"
@@ -15,7 +9,3 @@ TWIN = "published/pool_host"
 def build(stage):
     host = software.Host(stage, "python2", "node", software.everything(), pool=2)
     return stage.truth(orphans=host.kill(), may_end=host.workers)
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """mcp-remote opened a person's browser (chromium) to sign in; the session went on and ended cleanly"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 import web
 from remote_service import Remote
@@ -25,7 +19,3 @@ def build(stage):
     software.within("mcp-remote ends with its session", lambda: not host.server[0].alive())
     stage.checks.append(lambda: any(p.alive() for p in browser if p not in web.steady(browser)))
     return stage.truth(in_use=web.steady(browser))
-
-
-if __name__ == "__main__":
-    situation.main()

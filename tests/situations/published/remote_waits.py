@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """mcp-remote waits for somebody to sign in (OAuth); its host on the Node SDK is killed"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 import web
 from remote_service import Remote
@@ -21,7 +15,3 @@ def build(stage):
     software.within("it waits for the sign-in", lambda: software.listens(host.server[-1]))
     host.kill()
     return stage.truth(orphans=host.server)
-
-
-if __name__ == "__main__":
-    situation.main()

@@ -1,11 +1,5 @@
-#!/usr/bin/python3 -B
 """`claude mcp serve` ran `nohup python3 -m http.server &` in its Bash tool; the session ended cleanly"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import claude_code
-import situation
 import software
 
 TRUTH = "in use"
@@ -23,7 +17,3 @@ def build(stage):
     software.within("claude ends with its session", lambda: not any(p.alive() for p in server if p != web))
     stage.checks.append(lambda: software.answers(port))
     return stage.truth(in_use=[web])
-
-
-if __name__ == "__main__":
-    situation.main()

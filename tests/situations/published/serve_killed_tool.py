@@ -1,11 +1,6 @@
-#!/usr/bin/python3 -B
 """`claude mcp serve` is in the middle of a command that never comes back; its host is killed"""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import claude_code
-import situation
 import software
 
 TRUTH = "orphan"
@@ -22,7 +17,3 @@ def build(stage):
     stage.named.update(software.below(host.process))
     server = host.kill()
     return stage.truth(orphans=server, may_end=[tail])
-
-
-if __name__ == "__main__":
-    situation.main()

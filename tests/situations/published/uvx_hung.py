@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """uvx > mcp-server-time blocked in its start, in a read of time zones that never ends; the host on the Python SDK 2 is killed"""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "orphan"
@@ -27,7 +22,3 @@ def build(stage):
     tree = software.below(host.process)
     host.kill()
     return stage.truth(orphans=tree)
-
-
-if __name__ == "__main__":
-    situation.main()

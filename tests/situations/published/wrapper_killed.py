@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """npm exec > sh > server-everything; only npm is killed: the rest is pid 1's, its host goes on using it"""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "in use"
@@ -17,7 +11,3 @@ def build(stage):
     wrapper, *rest = host.server
     wrapper.kill()
     return stage.truth(in_use=[host.process, *rest])
-
-
-if __name__ == "__main__":
-    situation.main()

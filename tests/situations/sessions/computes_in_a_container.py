@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The key of a session is gone; its manager closes the input of a container and waits for the result of a quiet job in it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 from registry import Registry
 
@@ -39,6 +33,3 @@ def build(stage):
     registry.end("ended")
     stage.go("end")
     return stage.truth(in_use=[agent, *pairs])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A manager has a server for each session; the key of one session is gone, and the manager leaks its server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from registry import Registry
 
 TRUTH = "mixed"
@@ -24,6 +18,3 @@ def build(stage):
     stage.beats("claude")
     registry.end("ended")
     return stage.truth(orphans=[stage.who("ended")], in_use=[agent, stage.who("goes-on")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The key of a session is gone, and its manager uses the server nevertheless."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from registry import Registry
 
 TRUTH = "in use"
@@ -23,6 +17,3 @@ def build(stage):
     stage.beats("claude")
     registry.end("ended")
     return stage.truth(in_use=[agent, stage.who("ended"), stage.who("goes-on")])
-
-
-situation.main()

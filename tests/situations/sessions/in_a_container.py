@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The key of a session is gone, and its manager talks to the session's server in a container nevertheless."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 from registry import Registry
 
@@ -23,6 +17,3 @@ def build(stage):
     stage.beats("claude")
     registry.end("ended")
     return stage.truth(in_use=[agent, *docker.pair("ended"), *docker.pair("goes-on")])
-
-
-situation.main()

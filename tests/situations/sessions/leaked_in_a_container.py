@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A manager has a server in a container for each session; the key of one is gone, and the manager leaks its server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from boxes import Docker
 from registry import Registry
 
@@ -25,6 +19,3 @@ def build(stage):
     stage.beats("claude")
     registry.end("ended")
     return stage.truth(orphans=docker.pair("ended"), in_use=[agent, *docker.pair("goes-on")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A manager whose sessions have keys of another name: none of them was ever seen, and its servers rest."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 from registry import Registry
 
 TRUTH = "in use"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.when_called("claude", agent)
     return stage.truth(in_use=[agent, stage.who("one"), stage.who("other")])
-
-
-situation.main()

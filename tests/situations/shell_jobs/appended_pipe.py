@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """`tail -f requests | mcp-server-x > results &`: input through a pipe from tail, output to a file."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -23,6 +17,3 @@ def build(stage):
     stage.grows("results")
     agent.kill()
     return stage.truth(in_use=[server, *[p for p in stage.find("tail") if p.argv()[0] == "tail"]])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent queued a job; a double-forked shell in a session of its own runs a pipeline with a server, later; the agent is dead by then."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -24,6 +18,3 @@ def build(stage):
     server = stage.who("mcp-server-batch")
     stage.grows("results")
     return stage.truth(in_use=[server, *[p for p in stage.find("cat") if p.argv()[0] == "cat"]])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """`echo prompt | nohup python mcp_chatbot.py > out &`: a bot that outlives the agent, and its own server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/unknown_host"
@@ -26,6 +20,3 @@ def build(stage):
     stage.beats("bot")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp_chatbot.py"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A bash script talks to a server through `coproc` in the background; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/login_shell"
@@ -30,6 +24,3 @@ def build(stage):
     stage.grows("results")
     agent.kill()
     return stage.truth(in_use=[server, *stage.find("talk.sh")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """`find .. -exec sh -c 'mcp-server-x < FILE | sort' \\; &`: input is a file, the result goes through a pipe."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -24,6 +18,3 @@ def build(stage):
     agent.kill()
     others = [p for name in ("find", "cat") for p in stage.find(name) if p.argv()[0] == name]
     return stage.truth(in_use=[server, *others])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """`mcp-server-x <<< '{}' > results &`: the input is a pipe whose writer is gone, the output a file."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -21,6 +15,3 @@ def build(stage):
     stage.grows("results")
     agent.kill()
     return stage.truth(in_use=[server])
-
-
-situation.main()

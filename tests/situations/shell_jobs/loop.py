@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A nohup loop outlives the agent and starts one server after the other: each is born when the agent is dead."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -29,6 +23,3 @@ def build(stage):
     server = stage.who("server1")
     stage.grows("results")
     return stage.truth(in_use=[server, *loop])
-
-
-situation.main()

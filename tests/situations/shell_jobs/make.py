@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """`make &` in the Bash tool; a recipe pipes requests through a server; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -23,6 +17,3 @@ def build(stage):
     agent.kill()
     others = [p for name in ("make", "tee") for p in stage.find(name) if p.argv()[0] == name]
     return stage.truth(in_use=[server, *others])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """`nohup sh -c 'echo {} | mcp-server-x | sed .. > results' &` works off a job; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -22,6 +17,3 @@ def build(stage):
     stage.grows("results")
     agent.kill()
     return stage.truth(in_use=[server, situation.Process(server.parent()), *stage.find("sed")[-1:]])
-
-
-situation.main()

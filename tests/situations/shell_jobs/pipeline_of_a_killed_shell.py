@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """A pipeline in the background, whose shell is killed with the agent: server and reader of the results are left."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -24,6 +19,3 @@ def build(stage):
     agent.kill()
     situation.Process(server.parent()).kill()
     return stage.truth(in_use=[server, *sed])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """`nohup bash -c 'server < <(tail -f requests) > >(sed .. > results)' &`; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -25,6 +19,3 @@ def build(stage):
     agent.kill()
     parts = [p for name in ("tail", "sed") for p in stage.find(name) if p.argv()[0] == name]
     return stage.truth(in_use=[server, *parts])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A test suite in the background of the Bash tool starts servers and talks to them; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/unknown_host"
@@ -32,6 +26,3 @@ def build(stage):
     stage.beats("pytest")
     agent.kill()
     return stage.truth(in_use=[stage.who("pytest"), stage.who("long")])
-
-
-situation.main()

@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """`timeout 600 sh -c 'cat requests - | server' | tee` with a person's FIFO for input; the agent is killed."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -27,6 +22,3 @@ def build(stage):
     agent.kill()
     others = [p for name in ("cat", "tee") for p in stage.find(name) if p.argv()[0] == name]
     return stage.truth(in_use=[server, *others])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A client and a server joined by two FIFOs, both in the background of the Bash tool; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -21,6 +15,3 @@ def build(stage):
     stage.beats("client")
     agent.kill()
     return stage.truth(in_use=[stage.who("mcp-server-fake"), stage.who("client.py")])
-
-
-situation.main()

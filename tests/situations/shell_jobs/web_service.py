@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """`echo y | nohup my-mcp-web --http > log &` in the Bash tool: a web service under load; the agent ends."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -26,6 +21,3 @@ def build(stage):
     stage.beats("person")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("my-mcp-web")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Before the daemon came: `cat requests | server | sed > results &`, adopted by init, at work."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 WHEN = "before"
@@ -24,6 +18,3 @@ def build(stage):
     agent.kill()
     stage.adopted(server)
     return stage.truth(in_use=[server, *[p for p in stage.find("sed") if p.argv()[0] == "sed"]])
-
-
-situation.main()

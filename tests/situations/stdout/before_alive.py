@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Before the daemon came: an agent at work with its server, nothing wrong."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 WHEN = "before"
@@ -19,6 +13,3 @@ def build(stage):
     """))
     stage.beats("claude")
     return stage.truth(in_use=[agent, stage.who("mcp-server-fake")])
-
-
-situation.main()

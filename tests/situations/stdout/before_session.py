@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """Before the daemon came: a copy of the agent in a session of its own works on, the agent is dead."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -21,6 +16,3 @@ def build(stage):
     situation.within("the agent's end", lambda: not agent.alive())
     stage.adopted(stage.who("mcp-server-fake"))
     return stage.truth(in_use=[stage.who("copy"), stage.who("mcp-server-fake")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The results are read by a collector that is older than the agent and was sent the read end."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -28,6 +22,3 @@ def build(stage):
     stage.beats("collector")
     agent.kill()
     return stage.truth(in_use=[collector, stage.who("mcp-server-batch")])
-
-
-situation.main()

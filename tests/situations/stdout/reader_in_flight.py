@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The read end of the results lies in a unix socket, sent by the agent, which was killed, not received yet."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/flight_cancelled"
@@ -34,6 +28,3 @@ def build(stage):
     stage.when_called("collector", user)
     agent.kill()
     return stage.truth(in_use=[user, stage.who("mcp-server-batch")])
-
-
-situation.main()

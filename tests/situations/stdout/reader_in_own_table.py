@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A thread with a descriptor table of its own reads the results; the agent is killed."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 
@@ -29,6 +23,3 @@ def build(stage):
     stage.beats("collector")
     agent.kill()
     return stage.truth(in_use=[stage.who("collector"), stage.who("mcp-server-batch")])
-
-
-situation.main()

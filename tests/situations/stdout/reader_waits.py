@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Somebody waits for a result that takes long: neither reader nor server does anything for now."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/stderr_is_read"
@@ -35,6 +29,3 @@ def build(stage):
     stage.when_called("collector", server)
     agent.kill()
     return stage.truth(in_use=[server, collector])
-
-
-situation.main()

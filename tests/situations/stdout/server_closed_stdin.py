@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The server closed its own input and works off what it was asked; a successor of the agent reads the results."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/closed_stdin"
@@ -31,6 +25,3 @@ def build(stage):
     stage.beats("collector")
     agent.kill()
     return stage.truth(in_use=[stage.who("collector"), stage.who("mcp-server-batch")])
-
-
-situation.main()

@@ -1,9 +1,4 @@
-#!/usr/bin/python3 -B
 """The agent asked for a long job over a socket pair, shut its writing side down, gave the reading to another and ended."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import situation
 
 TRUTH = "in use"
@@ -22,6 +17,3 @@ def build(stage):
     stage.beats("collector")
     situation.within("the agent's end", lambda: not agent.alive())
     return stage.truth(in_use=[stage.who("collector"), stage.who("mcp-server-batch")])
-
-
-situation.main()

@@ -1,10 +1,5 @@
-#!/usr/bin/python3 -B
 """A `tee` reads the server's output on behalf of a person's program; the agent is killed."""
 import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "orphans/reader_gone"
@@ -27,6 +22,3 @@ def build(stage):
     stage.beats("person")
     agent.kill()
     return stage.truth(in_use=[person, stage.who("mcp-server-batch"), *stage.find("tee")])
-
-
-situation.main()

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     line::Fates,
-    script::Script,
+    script::{self, Script},
     shared::Shared,
     stated::{Cast, Stated},
 };
@@ -97,7 +97,7 @@ impl StartingSituation {
         let group = folder.file_name().context("a folder has a name")?.to_string_lossy();
         let [enter, procs] = s.enter_room(&group)?;
         let mut command = Command::new(enter);
-        command.arg(&procs).arg(path).env("ORPHAND_SITUATION_PROCS", &procs);
+        command.arg(&procs).args(script::player()).arg(path).env("ORPHAND_SITUATION_PROCS", &procs);
         command.env("ORPHAND_SITUATION", &stated.name).env("ORPHAND_SITUATION_DIR", &folder);
         command.envs(shared.environment(stated));
         if stated.needs_fixtures() {

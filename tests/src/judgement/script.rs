@@ -1,6 +1,7 @@
 //! The scripts of the situations.
 
 use std::{
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -57,13 +58,19 @@ pub fn in_folder(folder: &Path) -> Result<Vec<Script>> {
 fn described(mut paths: Vec<PathBuf>) -> Result<Vec<Script>> {
     paths.retain(|path| path.extension().is_some_and(|e| e == "py"));
     paths.sort();
-    describe(&folder().join("situation.py"), &paths)
+    describe(&paths)
+}
+
+/// The command that plays the script that follows.
+pub fn player() -> Vec<OsString> {
+    vec!["/usr/bin/python3".into(), "-B".into(), folder().join("play.py").into()]
 }
 
 /// One process describes all scripts, because starting a hundred interpreters takes long.
-fn describe(frame: &Path, paths: &[PathBuf]) -> Result<Vec<Script>> {
-    let told = output(Command::new("/usr/bin/python3").arg("-B").arg(frame).arg("--describe").args(paths))
-        .context("ask the situations what they are")?;
+fn describe(paths: &[PathBuf]) -> Result<Vec<Script>> {
+    let mut python = Command::new("/usr/bin/env");
+    python.args(player()).arg("--describe").args(paths);
+    let told = output(&mut python).context("ask the situations what they are")?;
     ensure!(told.status.success(), "they cannot be read: {}", String::from_utf8_lossy(&told.stderr));
     let text = String::from_utf8_lossy(&told.stdout);
     let lines =

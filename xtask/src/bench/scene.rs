@@ -18,7 +18,7 @@ const DUE: [usize; 4] = [1, 100, 1_000, 10_000];
 /// Open files of processes that have nothing to do with any server.
 const FOREIGN: usize = 400_000;
 /// How many of them one process has.
-const OF_ONE: usize = 100_000;
+const OF_ONE: usize = 10_000;
 /// Another user, whose only server is due at the same time.
 const OTHER: u32 = 64_020;
 /// How long the daemon may take to tell of the next server.

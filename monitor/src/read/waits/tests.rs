@@ -11,7 +11,7 @@ fn rests(script: &str, last: &str) -> bool {
     // It may have to run on for a moment until it waits.
     let look = || {
         let dir = proc.process(copy.0.id()).unwrap();
-        for_nothing_else(&dir, &dir.fd_table().unwrap())
+        for_nothing_else(&dir, &dir.fd_table().unwrap(), &calls(&dir).unwrap())
     };
     let dir = proc.process(copy.0.id()).unwrap();
     let threads = if script.contains("Thread(") { 2 } else { 1 };

@@ -20,7 +20,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use rustix::process::{Pid, Resource, Rlimit, WaitOptions, setrlimit, waitpid};
+use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, setrlimit, waitpid};
 
 /// The user who owns nothing.
 const NOBODY: u32 = 65_534;
@@ -154,7 +154,7 @@ fn crowd(count: &str) -> Result<()> {
 /// Open files: as many descriptors of /dev/null.
 fn files(count: &str) -> Result<()> {
     let count: u64 = count.parse().with_context(|| format!("\"{count}\" is no number"))?;
-    let most = Rlimit { current: Some(count + 16), maximum: Some(count + 16) };
+    let most = Rlimit { current: Some(count + 16), ..getrlimit(Resource::Nofile) };
     setrlimit(Resource::Nofile, most).context("cannot allow so many open files")?;
     let null = File::open("/dev/null").context("cannot open /dev/null")?;
     let _all: Vec<File> = (0..count)
