@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::{Bench, daemon::Line, rest::Usage, table::Table};
 use crate::command;
@@ -57,11 +58,11 @@ fn row(bench: &Bench<'_>, due: usize) -> Result<[String; 6]> {
     }
     let before = Usage::of(daemon.pid())?;
     drop((many, other));
-    let (mut all, mut others) = (Vec::new(), 0);
+    let (mut all, mut others) = (Vec::new(), 0.0);
     for _ in 0..=due {
         let line = daemon.wait_for(PATIENCE, |line| line.kind() == "orphan_detected");
         let line = line.context("not all servers are judged")?;
-        let latency = number(&line, "/latency_ms")?;
+        let latency = line.event.get("latency_ms").and_then(Value::as_f64).context("no latency")?;
         if number(&line, "/server/processes/0/uid")? == u64::from(OTHER) {
             others = latency;
         } else {
@@ -73,20 +74,20 @@ fn row(bench: &Bench<'_>, due: usize) -> Result<[String; 6]> {
     for server in servers {
         kill_process(server, Signal::KILL).context("cannot end a server")?;
     }
-    let ms = |ms: Option<u64>| format!("{} ms", ms.unwrap_or(0));
+    let ms = |ms: Option<f64>| format!("{:.0} ms", ms.unwrap_or(0.0));
     let aim = if due == 1_000 { "last below 2 s" } else { "" };
     Ok([
         due.to_string(),
-        ms(all.iter().copied().min()),
-        ms(all.iter().copied().max()),
+        ms(all.iter().copied().reduce(f64::min)),
+        ms(all.iter().copied().reduce(f64::max)),
         ms(Some(others)),
-        ms(Some(spent * 10)),
+        format!("{} ms", spent * 10),
         aim.to_owned(),
     ])
 }
 
 fn number(line: &Line, place: &str) -> Result<u64> {
-    let found = line.event.pointer(place).and_then(serde_json::Value::as_u64);
+    let found = line.event.pointer(place).and_then(Value::as_u64);
     found.with_context(|| format!("an event has no {place}"))
 }
 
