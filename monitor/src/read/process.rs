@@ -56,7 +56,7 @@ pub(super) fn all(rows: &mut Rows<'_>, question: &SceneQuestion) -> Vec<Member> 
         let found = rows.proc.identified(process).and_then(|dir| {
             let read = |dir: ProcessDir| {
                 let parent = rows.parent(&dir);
-                read(&dir, parent, copies.contains(&process))
+                read(&dir, parent, copies.contains(&process), question.waits)
             };
             dir.map(read).transpose()
         });
@@ -92,6 +92,7 @@ fn read(
     dir: &ProcessDir,
     parent: Option<ProcessId>,
     is_copy: bool,
+    asks_waits: bool,
 ) -> Result<Option<(ProcessRow, Member)>, Errno> {
     if dir.stat().has_begun_to_exit() {
         return Ok(None);
@@ -99,7 +100,7 @@ fn read(
     let process = dir.id();
     let table = dir.fd_table()?;
     let image = dir.image();
-    let rests = is_copy && waits::for_nothing_else(dir, &table);
+    let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table);
     let places = match waits::places(dir) {
         Ok(places) => Some(places),
         // One that could not be read is no inert copy.
@@ -138,7 +139,7 @@ fn read(
         tracers: tracers::of(dir)?,
         leads,
         image,
-        rests,
+        rests: rests && is_copy,
         memory: places.memory,
         waits_at: places.queues,
         looked: Looked { process, in_rings: descriptors::sockets_in_rings(dir, &table), table },
