@@ -27,7 +27,12 @@ impl Probe {
         let directory = self.hash_of(&[directory, mounts].join(&0));
         // A title that was written over the command line may go on over the environment.
         let environment = command.and_then(|_| dir.whole_environment(ENVIRONMENT_MAX));
-        let environment = environment.map(|environment| self.hash_of(&environment));
+        // Another user, or another network, is another environment, too.
+        let around = |environment: Vec<u8>| {
+            let user = dir.uid().ok()?.to_ne_bytes();
+            Some(self.hash_of(&[&environment[..], &user, &dir.network().ok()?].join(&0)))
+        };
+        let environment = environment.and_then(around);
         dir.still_alive().then_some(Whereabouts { directory, command, environment })
     }
 
