@@ -36,9 +36,9 @@ def tell(path, text):
     os.replace(new, f"{DIR}/{path}")
 
 
-def here(alias=None):
-    """Announce this process, under the number that the /proc in sight has for it."""
-    with open("/proc/self/stat", "rb") as f:
+def here(alias=None, pid="self"):
+    """Announce this process (or another one), under the number that the /proc in sight has for it."""
+    with open(f"/proc/{pid}/stat", "rb") as f:
         text = f.read()
     tell(f"here/{alias or ALIAS}", f"{text.split()[0].decode()} {text.rpartition(b')')[2].split()[19].decode()}")
 
@@ -120,6 +120,14 @@ def start(program, *args, wire="pipe", stdin=None, stdout=None, **popen):
     if asked:
         server.ask()
     return server
+
+
+def two(program="mcp-server-fake", older=(), newer=(), **how):
+    """Two servers of one identity, announced as `older` and `newer`; each with further arguments, if there are any."""
+    both = start(program, *older, **how), start(program, *newer, **how)
+    for alias, server in zip(("older", "newer"), both):
+        here(alias, server.pid)
+    return both
 
 
 def session(program, *args, **how):

@@ -81,7 +81,7 @@ fn duplicates<'k>(
 fn patterns(rule: &Rule) -> String {
     let mut table = toml::Table::try_from(rule).unwrap_or_default();
     table.remove("name");
-    for other in ["reap", "daemon", "thread_scoped", "grace"] {
+    for other in ["reap", "daemon", "thread_scoped", "grace", "idle_duplicates"] {
         table.remove(other);
     }
     // What is tried before agents is no double of theirs.

@@ -32,6 +32,10 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
                 .to_owned()
         }
         Some(NextStep::OwnerEnds) => "Its owner is sought.".to_owned(),
+        Some(NextStep::Idle) => format!(
+            "A newer server of the same identity is in use. If this one does nothing, it counts as released {due}, and is \
+             judged after abandoned_grace. If nothing keeps it, {ended}."
+        ),
         Some(NextStep::Never) => "Nothing: it has no owner that could leave it behind.".to_owned(),
         Some(NextStep::Judged) => format!("It is judged {due}. If nobody can use it, {ended}."),
         Some(NextStep::Inspected) => "It is looked at now.".to_owned(),

@@ -27,6 +27,10 @@ pub(super) const fn evidence_sentence(evidence: Evidence) -> Reason {
             "This changes if the key of the session comes back.",
         ),
         Evidence::Released => ("Its manager has released it.", "This changes if it is used."),
+        Evidence::IdleDuplicate => (
+            "It has done nothing for the time of idle_duplicates, and a newer server of the same identity is in use.",
+            "This changes if it does anything, or the newer one ends.",
+        ),
         Evidence::SpawnerThreadExited => {
             ("The thread of its owner that started it has ended.", "Nothing undoes that.")
         }
@@ -72,8 +76,8 @@ pub(super) const fn doubt_sentence(doubt: Doubt) -> Reason {
             "A message of the protocol, settings that declare it, or a rule would show it.",
         ),
         Doubt::Active => (
-            "It did something a moment ago.",
-            "This ends when it has been at rest for the time of abandoned_grace.",
+            "It did something a moment ago, or a call of it may be under way.",
+            "This ends when it has been at rest for the time of abandoned_grace, and waits for its next request alone.",
         ),
         Doubt::Working => (
             "A tool that it started is at work.",

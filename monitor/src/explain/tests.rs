@@ -108,12 +108,13 @@ fn creator(pid: u32, alive: Option<bool>, exited: Option<BootTime>) -> Creator {
     }
 }
 
-const EVIDENCE: [Evidence; 9] = [
+const EVIDENCE: [Evidence; 10] = [
     Evidence::OwnerExited,
     Evidence::StdinHangup,
     Evidence::StaleInvocation,
     Evidence::UnitStopped,
     Evidence::SessionExpired,
+    Evidence::IdleDuplicate,
     Evidence::Released,
     Evidence::SpawnerThreadExited,
     Evidence::NoOwner,
@@ -197,6 +198,7 @@ fn every_fact_is_a_sentence() {
         "spawner_thread_exited",
         "asked",
         "session_expired",
+        "idle_duplicate",
         "released",
     ] {
         let one =
@@ -243,6 +245,7 @@ fn every_state_has_its_next_step_and_its_command() {
         ("owner sought", Explained { owner: None, ..server(State::Live) }),
         ("a job", Explained { owner: None, next: Some(NextStep::Never), ..server(State::Live) }),
         ("owner gone unseen", Explained { owner: Some(agent(false)), ..server(State::Live) }),
+        ("idle", Explained { due: Some(seconds(106)), next: Some(NextStep::Idle), ..server(State::Live) }),
         ("suspect", next(NextStep::Judged, Some(106), server(State::Suspect))),
         (
             "suspect, observed",

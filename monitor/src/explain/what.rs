@@ -169,6 +169,9 @@ pub(super) fn cause_sentence(cause: &str) -> Option<&'static str> {
         "asked" => "It is looked at because a person asked to end it",
         "released" => "It is looked at because its manager has released it",
         "session_expired" => "It is looked at because its session has expired",
+        "idle_duplicate" => {
+            "It is looked at because it is idle, and a newer server of the same identity is in use"
+        }
         _ => return None,
     })
 }

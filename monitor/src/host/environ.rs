@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::read;
+use super::{ProcessDir, read};
 
 /// The most bytes that are searched. It is more than `execve(2)` accepts for arguments and environment
 /// together, which is a quarter of the stack limit and never more than 6 MiB (`_STK_LIM / 4 * 3`).
@@ -36,6 +36,18 @@ pub(super) enum Sight {
 /// Searches for the complete entry `NAME=VALUE` in the environment of the process behind `dir`.
 pub(super) fn find(dir: &OwnedFd, entry: &[u8]) -> Sight {
     find_within(dir, entry, MOST)
+}
+
+impl ProcessDir {
+    /// Its whole environment at its exec; `None` if it has more than `most` bytes or cannot be read to its end.
+    pub fn whole_environment(&self, most: usize) -> Option<Vec<u8>> {
+        let _at = self.at().ok()?;
+        let dir = self.body();
+        let before = place(dir)?;
+        let (bytes, more) = read(dir, "environ", most).ok()?;
+        let is_whole = is_all(bytes.len(), before) && place(dir) == Some(before);
+        (is_whole && !more).then_some(bytes)
+    }
 }
 
 fn find_within(dir: &OwnedFd, entry: &[u8], most: usize) -> Sight {
@@ -71,8 +83,13 @@ fn find_once(dir: &OwnedFd, entry: &[u8], most: usize) -> Sight {
     if search.ends() {
         return Sight::Found;
     }
-    let whole = place(dir) == Some(before) && u64::try_from(length) == Ok(before.1.saturating_sub(before.0));
+    let whole = place(dir) == Some(before) && is_all(length, before);
     if whole { Sight::Absent } else { Sight::Unseen }
+}
+
+/// Whether this is the length of an environment at this place.
+fn is_all(length: usize, (first, end): (u64, u64)) -> bool {
+    u64::try_from(length) == Ok(end.saturating_sub(first))
 }
 
 /// The position of the environment in the memory of the process: the address of its first byte, and the

@@ -1,6 +1,7 @@
 //! All facts from the host that a verdict on one server needs.
 
 use super::{Probe, activity};
+use crate::read::unread;
 use orphand_core::model::{
     CopyFacts, ProcessId, ServerFacts, Subject,
     scene::{ProcessRow, Scene},
@@ -30,7 +31,9 @@ impl Probe {
         let inside = container.iter().flat_map(|container| &container.processes);
         let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
-        ServerFacts { scene, work, container, enclosing }
+        let due = subject.question.servers.first().filter(|_| subject.question.waits);
+        let unread = due.and_then(|server| unread::bytes(&self.proc, &server.processes, server.stdin));
+        ServerFacts { scene, work, unread, container, enclosing }
     }
 
     /// Adds the proportional memory of the server's processes. It is reported and no evidence: without it a row is complete.

@@ -10,6 +10,8 @@ use orphand_core::model::{ProcessId, Whereabouts};
 
 /// The most bytes of a command line that are compared. A longer one is not compared.
 const COMMAND_LINE_MAX: usize = 128 * 1024;
+/// The same of an environment.
+const ENVIRONMENT_MAX: usize = 128 * 1024;
 
 impl Probe {
     /// Where this process works. `None` if it has exited, if it cannot be read, or if its directory was removed:
@@ -23,7 +25,15 @@ impl Probe {
         let (command, more) = dir.command_line(COMMAND_LINE_MAX).ok()?;
         let command = (!more && is_as_started(&command)).then(|| self.hash_of(&command));
         let directory = self.hash_of(&[directory, mounts].join(&0));
-        dir.still_alive().then_some(Whereabouts { directory, command })
+        // A title that was written over the command line may go on over the environment.
+        let environment = command.and_then(|_| dir.whole_environment(ENVIRONMENT_MAX));
+        // Another user, or another network, is another environment, too.
+        let around = |environment: Vec<u8>| {
+            let user = dir.uid().ok()?.to_ne_bytes();
+            Some(self.hash_of(&[&environment[..], &user, &dir.network().ok()?].join(&0)))
+        };
+        let environment = environment.and_then(around);
+        dir.still_alive().then_some(Whereabouts { directory, command, environment })
     }
 
     fn hash_of(&self, bytes: &[u8]) -> u64 {
@@ -67,8 +77,12 @@ mod tests {
 
     impl Sleeper {
         fn start(directory: &Path, time: &str) -> Self {
+            Self::start_with(directory, time, "1")
+        }
+
+        fn start_with(directory: &Path, time: &str, variable: &str) -> Self {
             let mut command = Command::new("sleep");
-            command.arg(time).current_dir(directory).stdin(Stdio::null());
+            command.arg(time).current_dir(directory).stdin(Stdio::null()).env("DATABASE", variable);
             let this = Self(command.spawn().unwrap());
             // Its arguments are in place a moment after the exec has succeeded.
             while std::fs::read(format!("/proc/{}/cmdline", this.0.id())).unwrap().is_empty() {
@@ -105,6 +119,13 @@ mod tests {
         assert_ne!(one.command, other.command);
         assert_ne!(one.directory, away.directory);
         assert_eq!(one.command, away.command);
+        let with =
+            |variable| probe.whereabouts(Sleeper::start_with(here.path(), "100", variable).id()).unwrap();
+        assert_eq!(with("1"), one);
+        let apart = with("2");
+        assert_eq!((apart.directory, apart.command), (one.directory, one.command));
+        assert_ne!(apart.environment, one.environment);
+        assert!(apart.environment.is_some() && one.environment.is_some());
         let elsewhere = Probe::new().unwrap().whereabouts(identity::identity(std::process::id()).unwrap());
         assert_ne!(elsewhere, probe.whereabouts(identity::identity(std::process::id()).unwrap()));
     }

@@ -30,6 +30,7 @@ mod tests;
 pub(crate) mod tracers;
 mod unix;
 pub(crate) mod unlisted;
+pub(crate) mod unread;
 pub(crate) mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use super::{
     activity,
     descriptors::{self, Looked, MOST, OPT_OUT, Stream},
+    due,
     rows::Rows,
     tracers,
     waits::{self, Places},
@@ -45,6 +46,8 @@ pub(super) struct Member {
 pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Member> {
     let copies: BTreeSet<ProcessId> =
         questions.iter().flat_map(|question| &question.copies).copied().collect();
+    let waits: BTreeSet<ProcessId> =
+        questions.iter().filter(|question| question.waits).flat_map(|question| due(question)).collect();
     let (mut members, mut descriptors) = (Vec::new(), 0);
     for &process in rows.asked() {
         if descriptors > MOST {
@@ -58,7 +61,7 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Memb
         let found = rows.proc.identified(process).and_then(|dir| {
             let read = |dir: ProcessDir| {
                 let parent = rows.parent(&dir);
-                read(&dir, parent, copies.contains(&process))
+                read(&dir, parent, copies.contains(&process), waits.contains(&process))
             };
             dir.map(read).transpose()
         });
@@ -94,6 +97,7 @@ fn read(
     dir: &ProcessDir,
     parent: Option<ProcessId>,
     is_copy: bool,
+    asks_waits: bool,
 ) -> Result<Option<(ProcessRow, Member)>, Errno> {
     if dir.stat().has_begun_to_exit() {
         return Ok(None);
@@ -102,7 +106,7 @@ fn read(
     let table = dir.fd_table()?;
     let image = dir.image();
     let waits = waits::calls(dir).and_then(|calls| {
-        let rests = is_copy && waits::for_nothing_else(dir, &table, &calls);
+        let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
         Ok((rests, waits::places(dir, &calls)?))
     });
     let (rests, places) = match waits {
@@ -140,7 +144,7 @@ fn read(
         tracers: tracers::of(dir)?,
         leads,
         image,
-        rests,
+        rests: rests && is_copy,
         memory: places.memory,
         waits_at: places.queues,
         looked: Looked { process, in_rings: descriptors::sockets_in_rings(dir, &table), table },

@@ -53,6 +53,10 @@ name = "threaded-gateway"
 program = "threaded-gateway"
 thread_scoped = true
 [[agent]]
+name = "tidy-gateway"
+program = "tidy-gateway"
+idle_duplicates = "5s"
+[[agent]]
 name = "job-daemon"
 program = "job-daemon"
 daemon = true

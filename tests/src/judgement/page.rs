@@ -33,7 +33,7 @@ Each situation is a script in `tests/situations/`. Those with the same outcome s
 ";
 
 /// The groups in the order of the page, with their headlines. Other groups come last under their own name.
-const GROUPS: [(&str, &str); 14] = [
+const GROUPS: [(&str, &str); 15] = [
     ("orphans", "True orphans"),
     ("let_go", "Let go: what a server started and left to itself"),
     ("copies", "Copies: forks of the owner that go on with its work"),
@@ -46,6 +46,7 @@ const GROUPS: [(&str, &str); 14] = [
     ("others", "Others that must survive"),
     ("published", "Published software"),
     ("abandoned", "Abandoned: the owner lives and has left them behind"),
+    ("idle_duplicates", "Idle duplicates: a newer one is in use"),
     ("protocol", "Protocol: known by what is said to them"),
     ("sessions", "Sessions: what a registry says of their users"),
 ];

@@ -97,15 +97,17 @@ pub enum By {
     Session,
     /// Its manager: it said so.
     Manager,
+    /// The rule of its owner, for a duplicate that does nothing while a newer one is in use (`idle_duplicates`).
+    Idle,
 }
 
 impl By {
     /// Everybody who can release a server.
-    pub const ALL: [Self; 4] = [Self::Owner, Self::Thread, Self::Session, Self::Manager];
+    pub const ALL: [Self; 5] = [Self::Owner, Self::Thread, Self::Session, Self::Manager, Self::Idle];
 
     /// Whether somebody said so. What the owner still holds of the server is then an accident, unless it was used since.
     pub const fn in_words(self) -> bool {
-        matches!(self, Self::Session | Self::Manager)
+        matches!(self, Self::Session | Self::Manager | Self::Idle)
     }
 }
 

@@ -5,7 +5,8 @@
 //! same arguments is there and both have lived for the grace period: clients start a new server before they close
 //! the old one. What cannot be read is no duplicate.
 //!
-//! Duplicates are reported and never ended, except at a person's request: it is not known which of them is in use.
+//! Duplicates are reported and never ended, except at a person's request: it is not known which of them is in use. Where a
+//! rule says so, an idle one is released ([`super::released`]); of those also the environments are compared.
 
 mod groups;
 
@@ -81,8 +82,9 @@ impl Engine {
         process: ProcessId,
         place: Option<Whereabouts>,
     ) {
-        let Some(identity) = place.and_then(|place| self.identity(process, place)) else { return };
-        let Some((further, count)) = self.duplicates.identify(key, process, identity) else { return };
+        let identity = |place: Whereabouts| Some((self.identity(process, place)?, place.environment));
+        let Some(found) = place.and_then(identity) else { return };
+        let Some((further, count)) = self.duplicates.identify(key, process, found) else { return };
         let Some(server) = self.world.view(further) else { return };
         let owner = self.world.owner(further).map(agent_view);
         self.emit(now, Notice::ServerDuplicated { server, owner, count });

@@ -107,6 +107,8 @@ impl Engine {
             (Some(NextStep::Inspected), None)
         } else if server.phase.is_clear() && server.owner().is_none() && self.is_job(key) {
             (Some(NextStep::Never), None)
+        } else if let Some(at) = self.released_as_duplicate(key) {
+            (Some(NextStep::Idle), Some(at))
         } else {
             upcoming(&server.phase, server.timer())
         }
@@ -199,5 +201,6 @@ const fn word(reason: Reason) -> &'static str {
         Reason::Asked => "asked",
         Reason::Released(By::Session) => "session_expired",
         Reason::Released(By::Manager) => "released",
+        Reason::Released(By::Idle) => "idle_duplicate",
     }
 }

@@ -29,6 +29,9 @@ impl Engine {
         }
         let asked = server.phase.asked();
         self.work_answered(now, key, Look::Later, &facts.work);
+        if self.keep_duplicate(now, key) {
+            return;
+        }
         self.update_users(facts);
         self.container_found(key, facts);
         let rows = Rows::new(&facts.scene);

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, released::is_idle_duplicate};
 use crate::{
     case::{Event, INSPECT_AGAIN, Kind},
     lineage::{AgentKey, Origin, ServerKey},
@@ -130,7 +130,7 @@ impl Engine {
             servers.push(sibling);
         }
         let copies = owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect();
-        SceneQuestion { servers, copies }
+        SceneQuestion { servers, copies, waits: is_idle_duplicate(server) }
     }
 
     /// The servers that may be judged together with this one.

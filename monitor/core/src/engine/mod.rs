@@ -76,6 +76,8 @@ pub struct Engine {
     wire_watch: released::WireWatch,
     /// Servers of one identity under one owner.
     duplicates: duplicates::Duplicates,
+    /// What those do whose owner's rule says that idle ones are ended.
+    idle: released::IdleDuplicates,
     /// Released servers that are to be looked at.
     looks: released::Looks,
     /// Processes that may be servers which no rule knows.
@@ -130,6 +132,7 @@ impl Engine {
     pub fn handle(&mut self, now: BootTime, input: Input) {
         self.dispatch(now, input);
         self.begin_wire_watch(now);
+        self.begin_idle_watch(now);
         self.begin_processor_watch(now);
         self.evaluate_alerts(now);
     }
@@ -176,6 +179,7 @@ impl Engine {
             self.other_ended(now);
         }
         self.watch_wires(now);
+        self.look_at_duplicates(now);
         self.look_at_servers(now);
         self.look_for_first_messages(now);
         self.look_for_leftovers(now);
@@ -202,7 +206,7 @@ impl Engine {
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
         let watches = [self.wire_watch.due(), self.looks.due(), self.first_messages.due(), self.next_place()];
-        let rare = [self.leftovers.due(), self.processor.due()];
+        let rare = [self.leftovers.due(), self.processor.due(), self.idle.due()];
         let others = [self.repair_at, self.alarms.next(), self.bursts.next()].into_iter().chain(watches);
         cases.into_iter().chain(others).chain(rare).flatten().min()
     }
@@ -261,6 +265,9 @@ impl Engine {
             }
             (Purpose::Work { server, look }, Answer::Work { processes }) => {
                 self.work_answered(now, server, look, &processes);
+            }
+            (Purpose::Duplicate { server, user }, Answer::Work { processes }) => {
+                self.duplicate_answered(now, server, user, &processes);
             }
             (Purpose::Measure { servers }, Answer::Memory { processes }) => {
                 self.remember_memory(&servers, &processes);

@@ -29,6 +29,8 @@ pub(super) enum Purpose {
     Wires { servers: Vec<(ServerKey, ProcessId)> },
     /// Asks what the processes of a server have done so far, because its living owner may still use it.
     Work { server: ServerKey, look: Look },
+    /// Asks what the processes of a duplicate, and who uses it, have done so far.
+    Duplicate { server: ServerKey, user: ProcessId },
     /// Asks about the branches that this agent left.
     Leftovers { agent: AgentKey },
     /// Asks for the memory of these servers.

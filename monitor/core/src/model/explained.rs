@@ -153,6 +153,8 @@ pub enum NextStep {
     OwnerEnds,
     /// Nothing: nobody can leave it behind.
     Never,
+    /// Nothing, as long as its owner lives and it does anything before that time: an idle duplicate is released then.
+    Idle,
     /// It is judged at the end of its grace.
     Judged,
     /// The host is being inspected now.
@@ -171,6 +173,7 @@ impl NextStep {
         match self {
             Self::OwnerEnds => "owner_ends",
             Self::Never => "never",
+            Self::Idle => "idle",
             Self::Judged => "judged",
             Self::Inspected => "inspected",
             Self::InspectedAgain => "inspected_again",
@@ -280,8 +283,8 @@ mod tests {
 
     #[test]
     fn a_step_has_the_word_that_is_written() {
-        use NextStep::{Ended, GivenUp, Inspected, InspectedAgain, Judged, Never, OwnerEnds};
-        for step in [OwnerEnds, Never, Judged, Inspected, InspectedAgain, Ended, GivenUp] {
+        use NextStep::{Ended, GivenUp, Idle, Inspected, InspectedAgain, Judged, Never, OwnerEnds};
+        for step in [OwnerEnds, Never, Idle, Judged, Inspected, InspectedAgain, Ended, GivenUp] {
             assert_eq!(serde_json::to_value(step).unwrap(), step.word());
         }
     }

@@ -17,6 +17,9 @@ pub enum Evidence {
     UnitStopped,
     /// The session that it was started for has expired: its key has been missing in the registry for the configured time.
     SessionExpired,
+    /// It is a duplicate, and its owner's rule says that those are ended (`idle_duplicates`): for so long it did nothing, while a newer server
+    /// of the same identity has worked.
+    IdleDuplicate,
     /// Its manager released it: its own user said that it is done with it (`orphand release`).
     Released,
     /// The thread of its living owner that started it has ended. It proves something only where a rule for the owner says
@@ -57,7 +60,8 @@ pub enum Doubt {
     /// no rule knows the program that started it. It may be a job that is only called like a server.
     OnlyNamed,
     /// It was released, or its session has expired, and yet somebody may use it: since then it has read or written something, or has
-    /// not been at rest for `abandoned_grace`.
+    /// not been at rest for `abandoned_grace`. Or it is an idle duplicate that may owe an answer: a request waits to be read, a process that
+    /// it started lives, it has a connection, or it waits for a time.
     Active,
     /// A tool that it started goes on with its work: it has used the processor, has read or written something, or has just begun.
     /// It has until `deadline` (`work_grace`).

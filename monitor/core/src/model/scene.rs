@@ -16,6 +16,8 @@ pub struct SceneQuestion {
     pub servers: Vec<SceneServer>,
     /// Forked copies of their dead owner, which may be inert.
     pub copies: Vec<ProcessId>,
+    /// Whether it matters what the processes of the server that is due wait for.
+    pub waits: bool,
 }
 
 /// A server of a scene.
@@ -69,7 +71,7 @@ pub struct ProcessRow {
     /// Its descriptors 0, 1 and 2.
     #[serde(default)]
     pub stdio: [Stdio; 3],
-    /// What all its threads wait for. Only for copies.
+    /// What all its threads wait for. Only for copies, and where [`SceneQuestion::waits`].
     #[serde(skip_serializing_if = "Wait::is_for_anything", default)]
     pub waits: Wait,
     /// What it has done so far; absent if it could not be read, or is stopped and goes on some day.

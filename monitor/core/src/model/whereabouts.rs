@@ -11,4 +11,8 @@ pub struct Whereabouts {
     /// The command line with its secrets. Absent if it is not what the process was started with: a title was
     /// written over it.
     pub command: Option<u64>,
+    /// The environment that the process was started with, its user and its network namespace. Absent if it could not be
+    /// read to its end, or a title was written over the command line, and perhaps over what follows it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub environment: Option<u64>,
 }

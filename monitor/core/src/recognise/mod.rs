@@ -225,21 +225,38 @@ impl Rules {
     /// Whether a rule says of this agent, known by this name, that each of its servers ends with the thread that
     /// started it. The rule is the one that recognises it: by its unit, or else by what it runs.
     pub fn is_thread_scoped(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> bool {
-        let named = || self.book.agent.iter().filter(|rule| rule.is_thread_scoped() && rule.name() == name);
-        if named().next().is_none() {
-            return false;
-        }
-        let first = |rules: &mut dyn Iterator<Item = &Rule>| {
-            rules.next().is_some_and(|rule| rule.is_thread_scoped() && rule.name() == name)
+        let says_so = self.book.agent.iter().any(Rule::is_thread_scoped);
+        says_so && self.rule_of(name, image, unit).is_some_and(Rule::is_thread_scoped)
+    }
+
+    /// How long a duplicate server of this agent, known by this name, must do nothing until it is ended, if the rule that
+    /// recognises the agent says so.
+    pub fn idle_duplicates_of(
+        &self,
+        name: &str,
+        image: Option<&Image>,
+        unit: Option<&Unit>,
+    ) -> Option<std::time::Duration> {
+        self.shortest_idle_duplicates().and_then(|_| self.rule_of(name, image, unit)?.idle_duplicates())
+    }
+
+    /// The shortest such time of all rules.
+    pub fn shortest_idle_duplicates(&self) -> Option<std::time::Duration> {
+        self.book.agent.iter().filter_map(Rule::idle_duplicates).min()
+    }
+
+    /// The rule that recognises this agent, known by this name: by its unit, or else by what it runs.
+    fn rule_of(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> Option<&Rule> {
+        let is_it = |rule: &&Rule| rule.name() == name;
+        let of_unit = unit.and_then(|unit| self.book.agent.iter().find(|rule| rule.names_unit(unit)));
+        let Some(image) = image.filter(|_| !of_unit.is_some_and(|rule| is_it(&rule))) else {
+            return of_unit.filter(is_it);
         };
-        let of_unit =
-            unit.is_some_and(|unit| first(&mut self.book.agent.iter().filter(|r| r.names_unit(unit))));
-        let Some(image) = image.filter(|_| !of_unit) else { return of_unit };
         let words = program::words(image);
         let programs =
             [Some(Program::parse(&words, 0)), program::behind(&words, text::without_deleted(&image.exe))];
         let by_image = |rule: &&Rule| programs.iter().flatten().any(|program| rule.matches(program, image));
-        first(&mut self.book.agent.iter().filter(by_image))
+        self.book.agent.iter().find(by_image).filter(is_it)
     }
 
     /// How long servers may outlive an agent of this name, if a rule of this name says so.

@@ -73,6 +73,7 @@ impl Pattern {
 /// A rule for agents may have `thread_scoped`: each server ends with the thread of the agent that started it.
 /// A rule for programs has `kind`: what such a program is.
 /// A rule for agents may have `grace`, for the servers of its agents, in place of the one for all.
+/// A rule for agents may have `idle_duplicates`: how long a duplicate must do nothing until it is ended.
 ///
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
 /// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
@@ -90,6 +91,7 @@ pub struct Rule {
     pub(super) daemon: bool,
     pub(super) thread_scoped: bool,
     grace: Option<Duration>,
+    idle_duplicates: Option<Duration>,
     kind: Option<ProgramKind>,
 }
 
@@ -106,6 +108,9 @@ pub enum ProgramKind {
     /// It runs another program on its own standard streams.
     Launcher,
 }
+
+/// The shortest time after which a duplicate counts as idle.
+const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 
 /// A duration as users write it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -131,6 +136,8 @@ pub(super) struct Written {
     pub(super) thread_scoped: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) grace: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) idle_duplicates: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kind: Option<ProgramKind>,
 }
@@ -182,8 +189,11 @@ pub enum RuleError {
     #[error("rule \"{0}\": a rule with unit takes no daemon: the unit's manager starts its main process")]
     UnitAndDaemon(String),
     /// Only agents can be ended with their units.
-    #[error("rule \"{0}\": reap, daemon, thread_scoped and grace are for [[agent]] only")]
+    #[error("rule \"{0}\": reap, daemon, thread_scoped, grace and idle_duplicates are for [[agent]] only")]
     AgentsOnly(String),
+    /// A time that nothing can be idle for would end whatever pauses.
+    #[error("rule \"{0}\": idle_duplicates is shorter than 1s")]
+    IdleDuplicates(String),
     /// Only agents and exemptions are known by their unit.
     #[error("rule \"{0}\": unit is for [[agent]] and [[exempt]] only")]
     NoUnit(String),
@@ -230,6 +240,10 @@ impl TryFrom<Written> for Rule {
                 return Err(RuleError::Unit { rule: name, unit: unit.clone() });
             }
         }
+        let idle_duplicates = w.idle_duplicates.map(|Time(time)| time);
+        if idle_duplicates.is_some_and(|time| time < SHORTEST_IDLE) {
+            return Err(RuleError::IdleDuplicates(name));
+        }
         Ok(Self {
             name,
             program: program.into_iter().map(|word| Pattern::new(word.to_owned())).collect(),
@@ -239,6 +253,7 @@ impl TryFrom<Written> for Rule {
             daemon: w.daemon,
             thread_scoped: w.thread_scoped,
             grace: w.grace.map(|Time(grace)| grace),
+            idle_duplicates,
             kind: w.kind,
         })
     }
@@ -256,6 +271,7 @@ impl From<Rule> for Written {
             daemon: rule.daemon,
             thread_scoped: rule.thread_scoped,
             grace: rule.grace.map(Time),
+            idle_duplicates: rule.idle_duplicates.map(Time),
             kind: rule.kind,
         }
     }
@@ -294,7 +310,8 @@ impl Rule {
 
     /// Whether it says what only a rule for agents can say.
     pub(super) const fn is_for_agents(&self) -> bool {
-        self.reap || self.daemon || self.thread_scoped || self.grace.is_some()
+        let has_time = self.grace.is_some() || self.idle_duplicates.is_some();
+        self.reap || self.daemon || self.thread_scoped || has_time
     }
 
     /// Whether its agents are ended when their unit has left them behind.
@@ -320,6 +337,11 @@ impl Rule {
     /// How long the servers of its agents may outlive them, if that is another time than for all.
     pub(super) const fn grace(&self) -> Option<Duration> {
         self.grace
+    }
+
+    /// How long a duplicate of its agents must do nothing until it is ended; `None` if it is not.
+    pub(super) const fn idle_duplicates(&self) -> Option<Duration> {
+        self.idle_duplicates
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {

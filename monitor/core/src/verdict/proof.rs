@@ -113,6 +113,7 @@ fn evidence(inspection: &Inspection<'_>, is_hung_up: bool) -> Vec<Evidence> {
     match inspection.released_in_words() {
         Some(By::Session) => evidence.push(Evidence::SessionExpired),
         Some(By::Manager) => evidence.push(Evidence::Released),
+        Some(By::Idle) => evidence.push(Evidence::IdleDuplicate),
         _ => {}
     }
     if thread_has_ended(inspection) {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{inspection::Inspection, membership::Members};
+use super::{idle::may_owe_an_answer, inspection::Inspection, membership::Members};
 use crate::{
     case::By,
     model::{Doubt, Stdio, scene::ProcessRow},
@@ -34,7 +34,8 @@ pub fn stays_silent(inspection: &Inspection<'_>, members: &Members) -> bool {
 pub fn somebody_uses_it(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let asked = inspection.server.phase.asked();
     let by = inspection.released_in_words().filter(|_| !asked)?;
-    (!is_unused(inspection, members, by)).then_some(Doubt::Active)
+    let owes = by == By::Idle && !is_being_ended(inspection) && may_owe_an_answer(inspection, members);
+    (owes || !is_unused(inspection, members, by)).then_some(Doubt::Active)
 }
 
 /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.

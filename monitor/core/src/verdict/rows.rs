@@ -90,6 +90,18 @@ impl<'a> Rows<'a> {
         self.of(process).any(|(_, end)| end.side == Side::Listens)
     }
 
+    /// Whether this process of a server has a connection to somebody else, beside its wires and standard error.
+    pub fn is_connected(&self, process: ProcessId, wires: [Stdio; 2], members: &Members) -> bool {
+        let is_wire =
+            |near: u64, far: u64| [near, far].iter().any(|one| wires.contains(&Stdio::Socket(*one)));
+        self.of(process).any(|(endpoint, end)| match endpoint {
+            Endpoint::Connection { near, far, .. } if !is_wire(*near, *far) && end.numbers != [2] => {
+                self.opposite(end).any(|other| !is_held_by(other, members))
+            }
+            _ => false,
+        })
+    }
+
     /// Whether one of these members of a server is connected with a socket of this process.
     pub fn is_called_by(&self, process: ProcessId, members: &Members) -> bool {
         let connections =

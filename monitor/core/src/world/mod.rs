@@ -24,7 +24,7 @@ pub use servers::{Asked, NewServer, Server};
 pub use spawner::Spawner;
 pub use tools::Tools;
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
-pub use watch::{Counted, Look, Watch};
+pub use watch::{Counted, Look, Watch, served};
 
 use crate::{
     lineage::{AgentKey, Graph, Node, ServerKey},

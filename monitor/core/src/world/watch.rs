@@ -114,19 +114,27 @@ impl Watch {
     }
 }
 
+/// Whether a process has read something and answered it between two looks: it read and wrote more than what wakes its own
+/// threads.
+pub const fn served(before: &Work, after: &Work) -> bool {
+    before.read_bytes != after.read_bytes
+        && before.written_bytes != after.written_bytes
+        && !woke_itself_only(before, after)
+}
+
 fn accounts(work: &[Work]) -> Accounts {
     work.iter().map(|work| (work.process, *work)).collect()
 }
 
 /// Whether it wrote nothing but what wakes a thread, and read exactly that. A request or an answer is longer.
-fn woke_itself_only(before: &Work, after: &Work) -> bool {
+const fn woke_itself_only(before: &Work, after: &Work) -> bool {
     let read = after.read_bytes.wrapping_sub(before.read_bytes);
     let written = after.written_bytes.wrapping_sub(before.written_bytes);
     read == written && wrote_wake_ups_only(before, after)
 }
 
 /// Whether it wrote nothing but what wakes a thread, or nothing at all.
-fn wrote_wake_ups_only(before: &Work, after: &Work) -> bool {
+const fn wrote_wake_ups_only(before: &Work, after: &Work) -> bool {
     let written = after.written_bytes.wrapping_sub(before.written_bytes);
     let writes = after.writes.wrapping_sub(before.writes);
     written == writes.wrapping_mul(WAKE_UP)

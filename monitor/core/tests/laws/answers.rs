@@ -41,8 +41,8 @@ impl Host {
                 Answer::FirstMessage { message: FirstMessage::Nothing }
             }
             About::Whereabouts(process) => {
-                let place =
-                    |_: &Process| Whereabouts { directory: u64::from(process.pid % 2), command: Some(0) };
+                let directory = u64::from(process.pid % 2);
+                let place = |_: &Process| Whereabouts { directory, command: Some(0), environment: Some(0) };
                 Answer::Whereabouts { place: self.kernel.get(process).map(place) }
             }
             About::Work(processes) => Answer::Work { processes: self.work(&processes) },
@@ -66,8 +66,7 @@ impl Host {
         ServerFacts {
             scene: self.scene(&subject.question),
             work: if subject.work { self.work(&subject.processes) } else { Vec::new() },
-            container: None,
-            enclosing: None,
+            ..ServerFacts::default()
         }
     }
 

@@ -177,7 +177,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         prop::option::of(seen()).prop_map(|process| Answer::Process { process }),
         facts.prop_map(|facts| Answer::Server { facts }),
         prop::option::of((0u64..2, prop::option::of(0u64..2))).prop_map(|place| Answer::Whereabouts {
-            place: place.map(|(directory, command)| Whereabouts { directory, command })
+            place: place.map(|(directory, command)| Whereabouts { directory, command, environment: command })
         }),
     ]
 }

@@ -286,6 +286,14 @@ const RULE: &[Key] = &[
         example: "\"1m\"",
     },
     Key {
+        name: "idle_duplicates",
+        value: "a duration, 1s to 24h; [[agent]] only",
+        default: None,
+        about: "How long a duplicate server of such an agent must do nothing at all, while a newer server of the same identity \
+                is in use, until it is ended although the agent lives. Without it no duplicate is ended.",
+        example: "\"4h\"",
+    },
+    Key {
         name: "kind",
         value: "\"server\", \"launcher\", \"supervisor\" or \"multiplexer\", [[program]] only, and always needed there",
         default: None,

@@ -1,8 +1,14 @@
-use std::process::{Command, Stdio as Std};
+use std::{
+    io::Write as _,
+    process::{Command, Stdio as Std},
+};
 
 use super::*;
 use crate::probe::tests::{Started, facts, our_session, ourselves, subject};
-use orphand_core::model::{About, Answer, Stdio, scene::Scene};
+use orphand_core::model::{
+    About, Answer, Stdio,
+    scene::{Scene, Wait},
+};
 
 #[test]
 fn the_facts_about_a_living_server() {
@@ -85,4 +91,25 @@ print(*others, flush=True); time.sleep(600)";
     assert!(proportional.is_some_and(|pss| (150 << 20..400 << 20).contains(&pss)), "{proportional:?}");
     // Who is waited for by everybody is not weighed for so long.
     assert_eq!(told(None).1, None);
+}
+
+/// What a server waits for is told where that matters: one that waits for its next request, and one that sleeps over it.
+#[test]
+fn what_a_server_waits_for_is_told_where_it_is_asked() {
+    let read = |server: &Started, waits: bool| {
+        let mut subject = subject(&[server.id()], server.wire(), None);
+        subject.question.waits = waits;
+        let facts = Probe::new().unwrap().facts(&subject);
+        (facts.scene.row(server.id()).unwrap().waits, facts.unread)
+    };
+    let reader = Started::new(Command::new("cat").stdin(Std::piped()).stdout(Std::null()));
+    while !std::fs::read_to_string(format!("/proc/{}/stat", reader.0.id())).unwrap().contains("(cat) S") {
+        std::thread::yield_now();
+    }
+    assert_eq!(read(&reader, true), (Wait::Ends, Some(0)));
+    assert_eq!(read(&reader, false), (Wait::Anything, None));
+    let mut sleeper = Started::sleeper(Std::piped());
+    sleeper.until_asleep();
+    sleeper.0.stdin.as_mut().unwrap().write_all(b"{}\n").unwrap();
+    assert_eq!(read(&sleeper, true), (Wait::Anything, Some(3)));
 }

@@ -124,6 +124,7 @@ pub(crate) const fn evidence(evidence: Evidence) -> &'static str {
         Evidence::UnitStopped => "its unit is stopped",
         Evidence::SessionExpired => "its session has expired",
         Evidence::Released => "its manager has released it",
+        Evidence::IdleDuplicate => "it is idle, and a newer one of its kind is in use",
         Evidence::SpawnerThreadExited => "the thread that started it has exited",
         Evidence::NoOwner => "no owner found",
         Evidence::Abandoned => "its owner lives and has abandoned it",
@@ -141,7 +142,7 @@ const fn doubt(doubt: Doubt) -> &'static str {
         Doubt::Traced => "a debugger is attached",
         Doubt::DependedOn => "something would end with it that is no part of it",
         Doubt::OnlyNamed => "only its name says that it is a server",
-        Doubt::Active => "it did something a moment ago",
+        Doubt::Active => "it did something a moment ago, or a call of it may be under way",
         Doubt::Working => "a tool that it started is at work",
     }
 }

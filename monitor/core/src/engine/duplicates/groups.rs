@@ -67,6 +67,8 @@ struct Listed {
     age: Age,
     due: Option<BootTime>,
     identity: Option<Identity>,
+    /// What it was started with in its environment.
+    environment: Option<u64>,
 }
 
 impl Likeness {
@@ -91,7 +93,14 @@ impl Duplicates {
         self.leave(key);
         let entry =
             self.servers.entry(key).or_insert(Entry { settles, counted: false, told: false, listed: None });
-        entry.listed = Some(Listed { likeness: likeness.clone(), process, age, due: None, identity: None });
+        entry.listed = Some(Listed {
+            likeness: likeness.clone(),
+            process,
+            age,
+            due: None,
+            identity: None,
+            environment: None,
+        });
         let group = self.alike.entry(likeness).or_default();
         group.all.insert(key);
         // The first of them is asked about when there is a second.
@@ -160,11 +169,11 @@ impl Duplicates {
         &mut self,
         key: ServerKey,
         process: ProcessId,
-        identity: Identity,
+        (identity, environment): (Identity, Option<u64>),
     ) -> Option<(ServerKey, u64)> {
         let entry = self.servers.get_mut(&key)?;
         let listed = entry.listed.as_mut().filter(|l| l.process == process && l.identity.is_none())?;
-        listed.identity = Some(identity);
+        (listed.identity, listed.environment) = (Some(identity), environment);
         let same = self.alike.get_mut(&listed.likeness)?.same.entry(identity).or_default();
         same.insert(listed.age);
         let newcomer = !std::mem::replace(&mut entry.counted, true);
@@ -183,6 +192,18 @@ impl Duplicates {
         let listed = self.servers.get(&key)?.listed.as_ref()?;
         let same = self.alike.get(&listed.likeness)?.same.get(&listed.identity?)?;
         same.last().map(|(_, newest)| *newest)
+    }
+
+    /// The servers of the identity that this one has, itself included, by age; only those that were started in the same
+    /// environment. None if that is not known.
+    pub(in crate::engine) fn twins(&self, key: ServerKey) -> Vec<ServerKey> {
+        let environment = |key: &ServerKey| self.servers.get(key)?.listed.as_ref()?.environment;
+        let same = || {
+            let listed = self.servers.get(&key)?.listed.as_ref()?;
+            self.alike.get(&listed.likeness)?.same.get(&listed.identity?)
+        };
+        let Some((own, same)) = environment(&key).zip(same()) else { return Vec::new() };
+        same.iter().map(|(_, twin)| *twin).filter(|twin| environment(twin) == Some(own)).collect()
     }
 
     /// How a server is listed.

@@ -1,5 +1,6 @@
 //! Servers that are released although their owner lives: one mechanism, and a module for each who can release one
-//! ([`By`]): the owner that let go of the wires, the thread that ended, the registry of sessions, the manager that said so.
+//! ([`By`]): the owner that let go of the wires, the thread that ended, the registry of sessions, the manager that said so, the
+//! rule about idle duplicates.
 //!
 //! A released server has a case, and `abandoned_grace`. Its owner lives and may still use it. So what the server does is
 //! watched ([`crate::world::Watch`]), and a use takes the release back: what the owner holds counts again.
@@ -9,13 +10,14 @@
 //! other time, and none is looked at without a watch.
 
 mod abandoned;
+mod idle;
 mod managers;
 mod sessions;
 mod threads;
 
 use std::{collections::BTreeSet, time::Duration};
 
-pub(super) use self::{abandoned::WireWatch, sessions::Sessions};
+pub(super) use self::{abandoned::WireWatch, idle::IdleDuplicates, sessions::Sessions};
 use super::{Engine, Purpose, tools::may_have_tools};
 use crate::{
     case::{By, Event, Phase, Reason},
@@ -56,7 +58,7 @@ impl Engine {
             By::Owner => self.watch_since_its_head_was_killed(now, key),
             // It is watched since the thread ended, which may be long ago.
             By::Thread => self.watch_its_grace(now, key),
-            By::Session | By::Manager => {
+            By::Session | By::Manager | By::Idle => {
                 self.watch_anew(now, key, by);
                 self.watch_its_grace(now, key);
             }
@@ -121,6 +123,7 @@ impl Engine {
         look: Look,
         work: &[Work],
     ) {
+        self.see_duplicate(now, key, work);
         let Some(server) = self.world.server_mut(key) else { return };
         if let Look::Begin(by) = look
             && holds(server, by)
@@ -170,13 +173,18 @@ fn holds(server: &Server, by: By) -> bool {
     match by {
         By::Thread => server.spawner.as_ref().and_then(Spawner::ended).is_some(),
         By::Owner => server.head_killed && is_released(server, by),
-        By::Session | By::Manager => is_released(server, by),
+        By::Session | By::Manager | By::Idle => is_released(server, by),
     }
 }
 
 /// Whether the case of a server is that it was released by this one, and no person asked.
 fn is_released(server: &Server, by: By) -> bool {
     server.phase.cause().is_some_and(|cause| cause.reason == Reason::Released(by) && !cause.asked)
+}
+
+/// Whether the case of a server is that it is an idle duplicate. Then it matters what it waits for.
+pub(super) fn is_idle_duplicate(server: &Server) -> bool {
+    is_released(server, By::Idle)
 }
 
 fn can_be_looked_at(server: &Server) -> bool {

@@ -9,8 +9,8 @@ use crate::{
     model::{Holder, Image, Input, Notice, ProcessEvent, ReapRequest, Signal, Whereabouts},
 };
 
-const HERE: Whereabouts = Whereabouts { directory: 1, command: Some(10) };
-const THERE: Whereabouts = Whereabouts { directory: 2, command: Some(10) };
+const HERE: Whereabouts = Whereabouts { directory: 1, command: Some(10), environment: Some(5) };
+const THERE: Whereabouts = Whereabouts { directory: 2, ..HERE };
 const OTHER: &[&str] = &["node", "/srv/node_modules/.bin/mcp-server-filesystem", "/home"];
 
 /// Agent 20, without a server.
@@ -152,7 +152,7 @@ fn masked_secrets_are_compared_by_the_whole_command_line() {
     let masked = [SERVER, &["--token", "***"]].concat();
     let mut story = agent();
     for (pid, command) in [(30, Some(1)), (31, Some(2)), (32, None), (33, Some(2))] {
-        start(&mut story, pid, &masked, Some(Whereabouts { directory: 1, command }));
+        start(&mut story, pid, &masked, Some(Whereabouts { command, ..HERE }));
     }
     story.pass_secs(100);
     assert_eq!(duplicated(&mut story), [("33@33".to_owned(), 2)]);
@@ -161,7 +161,7 @@ fn masked_secrets_are_compared_by_the_whole_command_line() {
 
 #[test]
 fn a_title_that_was_found_is_no_identity_and_arguments_that_were_found_are() {
-    let (host, titled) = (20, Whereabouts { directory: 1, command: None });
+    let (host, titled) = (20, Whereabouts { command: None, ..HERE });
     for (place, expected) in [(titled, vec![]), (HERE, vec![pair(30, 31)])] {
         let mut story = agent();
         story.places.extend([(30, place), (31, place)]);

@@ -18,6 +18,7 @@ mod endings;
 mod first_messages;
 mod found;
 mod hints;
+mod idle;
 mod late;
 mod launchers;
 mod leftovers;

@@ -181,7 +181,7 @@ fn a_dying_owner_is_no_new_owner() {
 #[test]
 fn a_client_is_a_doubt_until_it_has_gone() {
     let mut story = Story::agent_with_server(Settings::default());
-    story.sockets = SocketUse { listens: true, clients: true, inside: Vec::new() };
+    story.sockets = SocketUse { listens: true, clients: true, ..SocketUse::default() };
     let mut story = judged(story);
     unproven(&mut story, "clients");
     story.sockets.clients = false;

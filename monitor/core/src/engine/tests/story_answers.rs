@@ -125,7 +125,8 @@ impl Story {
         let server = question.servers.first().cloned().unwrap_or_default();
         let scene = scene(&server, &outside, &others);
         let Outside { container, enclosing, .. } = outside;
-        Answer::Server { facts: ServerFacts { scene, work, container, enclosing } }
+        let unread = outside.unread.filter(|_| question.waits);
+        Answer::Server { facts: ServerFacts { scene, work, unread, container, enclosing } }
     }
 
     /// The number of its creator, or of init if that has ended.

@@ -20,6 +20,10 @@ pub struct Outside {
     /// Whether it still has its own ends of both.
     pub own_ends: [bool; 2],
     pub copies: Vec<Copy>,
+    /// What its processes wait for.
+    pub waits: Wait,
+    /// How many bytes wait in its standard input.
+    pub unread: Option<u64>,
     pub opted_out: bool,
     pub unit: Option<UnitFacts>,
     pub container: Option<Box<ContainerFacts>>,
@@ -37,6 +41,8 @@ impl Default for Outside {
             stdout: WireState::HungUp,
             own_ends: [false; 2],
             copies: Vec::new(),
+            waits: Wait::Ends,
+            unread: Some(0),
             opted_out: false,
             unit: None,
             container: None,
@@ -70,6 +76,8 @@ pub struct SocketUse {
     pub listens: bool,
     /// Whether somebody is connected who is not seen.
     pub clients: bool,
+    /// Whether it has called somebody who is not seen.
+    pub asks: bool,
     /// Those who are connected.
     pub inside: Vec<ProcessId>,
 }
@@ -111,6 +119,7 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             unit: outside.unit.clone(),
             ignores_hangup: facts.ignores_hangup,
             stale_binary: facts.stale_binary,
+            waits: outside.waits,
             full: true,
             rss_bytes: facts.rss_bytes,
             pss_bytes: facts.pss_bytes,
@@ -181,6 +190,11 @@ fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
     }
     if facts.sockets.clients {
         use_by_anybody(scene, facts.process);
+    }
+    if facts.sockets.asks {
+        let at = endpoint(scene, Endpoint::Connection { near: 0, far: 0, began: Began::Near });
+        end(scene, at, own, Side::Near, 7);
+        end(scene, at, Holder::Anybody, Side::Far, 7);
     }
     for client in &facts.sockets.inside {
         let at = endpoint(scene, Endpoint::Connection { near: 0, far: 0, began: Began::Far });

@@ -180,6 +180,48 @@ fn threads_are_scopes_by_the_rule_that_recognises() {
     }
 }
 
+#[test]
+fn idle_duplicates_are_those_of_the_agent_that_the_rule_recognises() {
+    let mine = rules(
+        r#"
+        [[agent]]
+        name = "gateway"
+        program = "/srv/gw.py run"
+        idle_duplicates = "4h"
+        [[agent]]
+        name = "gateway"
+        program = "/srv/*.py"
+        [[agent]]
+        name = "unit"
+        unit = "gw.service"
+        idle_duplicates = "90m"
+        "#,
+    );
+    assert_eq!(Rules::from_source(&mine.source()).unwrap().source(), mine.source());
+    let gw = Unit { manager: "system".into(), name: "gw.service".into() };
+    let minutes = |name, line, unit| {
+        mine.idle_duplicates_of(name, Some(&image(line)), unit).map(|time| time.as_secs() / 60)
+    };
+    assert_eq!(minutes("gateway", "python3 /srv/gw.py run", None), Some(240));
+    assert_eq!(minutes("gateway", "python3 /srv/gw.py stop", None), None, "another rule recognises this one");
+    assert_eq!(minutes("else", "python3 /srv/gw.py run", None), None);
+    assert_eq!(minutes("unit", "python3 /srv/x", Some(&gw)), Some(90));
+    assert_eq!(minutes("unit", "python3 /srv/x", None), None);
+    assert_eq!(mine.shortest_idle_duplicates().map(|time| time.as_secs() / 60), Some(90));
+    assert_eq!(Rules::builtin().shortest_idle_duplicates(), None);
+    let rule = "[[agent]]\nname = 'x'\nprogram = 'x'\nidle_duplicates = '4h'\n";
+    for (wrong, says) in [
+        (rule.replace("agent", "exempt"), "idle_duplicates are for [[agent]] only"),
+        (rule.replace("agent", "program"), "idle_duplicates are for [[agent]] only"),
+        (rule.replace("4h", "900ms"), "idle_duplicates is shorter than 1s"),
+        (rule.replace("4h", "25h"), "longer than a day"),
+        (rule.replace("4h", "long"), "not a duration"),
+    ] {
+        let error = Rules::from_source(&wrong).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
 /// A shell script with an agent's name is a wrapper, unless the configuration says that it is the agent.
 #[test]
 fn a_shell_script_is_an_agent_by_rule_only() {

@@ -1,0 +1,262 @@
+//! Idle duplicates: where a rule says so of the living owner (`idle_duplicates`), a server is released that did nothing at all
+//! for so long, while a newer server of the same identity has worked ([`By::Idle`]).
+//!
+//! Invariant: time counts as idle only if it was looked at. Between two looks the server did nothing, all of its processes could be
+//! read, and the owner worked: an owner that is stopped, or asleep with its computer, uses nobody. The longest time
+//! that counts between two looks is twice the time at which they are due. Anything else begins anew, a restart of orphand
+//! included. After the release the least activity takes it back.
+//!
+//! Invariant: the newest server of an identity is never released.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use super::{can_be_looked_at, is_released};
+use crate::{
+    case::{By, Event},
+    engine::{Engine, Purpose},
+    lineage::ServerKey,
+    model::{About, BootTime, ProcessId, Work},
+    verdict::idle_duplicates_of,
+    world::{Agent, Server, served},
+};
+
+/// How often a server is looked at in the time of its rule.
+const LOOKS: u32 = 16;
+/// The shortest and the longest time between two looks.
+const EVERY: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(60)];
+/// The most servers that are looked at in one pass. The next pass continues with the others, whose time counts more slowly.
+const AT_ONCE: usize = 128;
+
+/// What duplicates do whose owner has such a rule.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct IdleDuplicates {
+    /// When the next look is due.
+    due: Option<BootTime>,
+    /// The last server that was looked at.
+    last: Option<ServerKey>,
+    all: BTreeMap<ServerKey, Idle>,
+}
+
+type Accounts = BTreeMap<ProcessId, Work>;
+
+/// What one server did.
+#[derive(Debug)]
+struct Idle {
+    /// What each of its processes had done at the last look.
+    done: Accounts,
+    /// What its owner had done then.
+    owner: Option<Work>,
+    /// The last look.
+    looked: BootTime,
+    /// The last look that saw anything new, or could not see everything.
+    changed: BootTime,
+    /// For how long it has done nothing, as far as that counts.
+    rested: Duration,
+    /// The begin of the last time between two looks in which it read something and answered.
+    served: Option<BootTime>,
+    /// The newer server for which it was released.
+    successor: Option<ServerKey>,
+}
+
+impl Idle {
+    /// The first look.
+    const fn begin(now: BootTime, done: Accounts, owner: Option<Work>) -> Self {
+        let (rested, served, successor) = (Duration::ZERO, None, None);
+        Self { done, owner, looked: now, changed: now, rested, served, successor }
+    }
+
+    /// A further look. At most `longest` counts.
+    fn look(&mut self, now: BootTime, seen: Seen, longest: Duration) {
+        let Seen { done, whole, owner } = seen;
+        let rests = whole && done == self.done && owner.is_some() && self.owner.is_some();
+        if rests && owner != self.owner {
+            self.rested = self.rested.saturating_add(now.since(self.looked).min(longest));
+        }
+        self.see(now, done, whole);
+        (self.owner, self.looked) = (owner, now);
+    }
+
+    /// Compares what its processes have done by now: if that is anything, its rest begins anew.
+    fn see(&mut self, now: BootTime, done: Accounts, whole: bool) {
+        if whole && done == self.done {
+            return;
+        }
+        let has_served = |(process, after): (&ProcessId, &Work)| {
+            self.done.get(process).is_some_and(|before| served(before, after))
+        };
+        if done.iter().any(has_served) {
+            self.served = Some(self.looked);
+        }
+        (self.done, self.looked, self.changed, self.rested) = (done, now, now, Duration::ZERO);
+    }
+}
+
+/// What a look saw.
+#[derive(Debug)]
+struct Seen {
+    done: Accounts,
+    /// Whether all of its processes could be read.
+    whole: bool,
+    owner: Option<Work>,
+}
+
+impl IdleDuplicates {
+    /// When the next look is due; `None` if no rule says anything of duplicates, or there are no servers.
+    pub(in crate::engine) const fn due(&self) -> Option<BootTime> {
+        self.due
+    }
+}
+
+impl Engine {
+    /// Looks from time to time while there are servers, and a rule that says something of duplicates.
+    pub(in crate::engine) fn begin_idle_watch(&mut self, now: BootTime) {
+        match self.settings.rules.shortest_idle_duplicates() {
+            Some(shortest) if !self.world.servers().is_empty() => {
+                self.idle.due.get_or_insert(now + between_looks(shortest));
+            }
+            _ => self.idle = IdleDuplicates::default(),
+        }
+    }
+
+    /// Asks what duplicates have done, if that is due.
+    pub(in crate::engine) fn look_at_duplicates(&mut self, now: BootTime) {
+        if self.idle.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.idle.due = None;
+        self.begin_idle_watch(now);
+        for key in self.next_duplicates() {
+            let Some((server, user)) = self.world.server(key).zip(self.user_of(key)) else { continue };
+            let processes = all_processes(server).chain([user]).collect();
+            self.ask(About::Work(processes), Purpose::Duplicate { server: key, user });
+        }
+    }
+
+    /// The duplicates to look at: those after the last one that was looked at come first. Whatever is none any more is
+    /// forgotten.
+    fn next_duplicates(&mut self) -> Vec<ServerKey> {
+        let is_one = |key: &ServerKey| {
+            let Some(server) = self.world.server(*key) else { return false };
+            server.phase.is_clear()
+                && self.idle_after(server).is_some()
+                && self.duplicates.twins(*key).len() > 1
+        };
+        let mut keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(is_one).collect();
+        let (world, known) = (&self.world, keys.iter().copied().collect::<BTreeSet<_>>());
+        let is_one = |key: &ServerKey| {
+            known.contains(key) || world.server(*key).is_some_and(|server| is_released(server, By::Idle))
+        };
+        self.idle.all.retain(|key, _| is_one(key));
+        if keys.len() > AT_ONCE {
+            let after = keys.iter().position(|key| self.idle.last.is_none_or(|last| *key > last));
+            keys.rotate_left(after.unwrap_or_default());
+            keys.truncate(AT_ONCE);
+        }
+        self.idle.last = keys.last().copied();
+        keys
+    }
+
+    /// For how long a duplicate of this server's living owner must do nothing until it is released; `None` if no rule
+    /// says so, or its processes are too many to be looked at.
+    fn idle_after(&self, server: &Server) -> Option<Duration> {
+        let owner = self.world.agent(server.owner()?).filter(|owner| owner.is_alive())?;
+        let after = idle_duplicates_of(&self.settings.rules, self.world.graph(), owner)?;
+        (can_be_looked_at(server) && !server.disowned).then_some(after)
+    }
+
+    /// The process that uses a server: it made its wires.
+    fn user_of(&self, key: ServerKey) -> Option<ProcessId> {
+        let server = self.world.server(key)?;
+        server.maker.or_else(|| self.world.owner(key).map(Agent::main))
+    }
+
+    /// What a duplicate and its user have done by now.
+    pub(in crate::engine) fn duplicate_answered(
+        &mut self,
+        now: BootTime,
+        key: ServerKey,
+        user: ProcessId,
+        work: &[Work],
+    ) {
+        let Some(server) = self.world.server(key).filter(|server| server.phase.is_clear()) else { return };
+        let Some(after) = self.idle_after(server) else { return };
+        let longest = between_looks(after) * 2;
+        let mut done = accounts(work);
+        let owner = done.remove(&user);
+        let whole = all_processes(server).all(|process| done.contains_key(&process));
+        match self.idle.all.get_mut(&key) {
+            Some(idle) => idle.look(now, Seen { done, whole, owner }, longest),
+            None => _ = self.idle.all.insert(key, Idle::begin(now, done, owner)),
+        }
+        let rests = self.idle.all.get(&key).filter(|idle| idle.rested >= after);
+        let Some(since) = rests.map(|idle| idle.changed) else { return };
+        if let Some(successor) = self.newer_in_use(key)
+            && let Some(idle) = self.idle.all.get_mut(&key)
+        {
+            idle.successor = Some(successor);
+            self.release(now, key, By::Idle, since);
+        }
+    }
+
+    /// The newest of the newer servers of the same identity that have worked since this one did anything.
+    fn newer_in_use(&self, key: ServerKey) -> Option<ServerKey> {
+        let changed = self.idle.all.get(&key)?.changed;
+        let has_served = |key: &ServerKey| {
+            self.idle.all.get(key).and_then(|idle| idle.served).is_some_and(|begin| begin >= changed)
+        };
+        self.duplicates.twins(key).into_iter().rev().take_while(|twin| *twin != key).find(has_served)
+    }
+
+    /// An inspection, or another look, tells what the processes of a server have done.
+    pub(super) fn see_duplicate(&mut self, now: BootTime, key: ServerKey, work: &[Work]) {
+        let Some((server, idle)) = self.world.server(key).zip(self.idle.all.get_mut(&key)) else { return };
+        let done = accounts(work);
+        let whole = all_processes(server).all(|process| done.contains_key(&process));
+        idle.see(now, done, whole);
+    }
+
+    /// Closes the case of an idle duplicate that has done anything since, or whose successor has gone. Returns whether it
+    /// did. What is being ended works on its end.
+    pub(in crate::engine) fn keep_duplicate(&mut self, now: BootTime, key: ServerKey) -> bool {
+        let Some(server) = self.world.server(key) else { return false };
+        if !is_released(server, By::Idle) || server.phase.strongest_signal().is_some() {
+            return false;
+        }
+        let idle = self.idle.all.get(&key);
+        let stands = |idle: &Idle| {
+            let successor = idle.successor.and_then(|key| self.world.server(key));
+            let is_in_use = |other: &Server| other.phase.is_clear() && other.owner() == server.owner();
+            let rests = self.idle_after(server).is_some_and(|after| idle.rested >= after);
+            rests && successor.is_some_and(is_in_use)
+        };
+        if idle.is_some_and(stands) {
+            return false;
+        }
+        self.server_event(now, key, Event::OwnerFound);
+        true
+    }
+
+    /// When an idle duplicate is released, if it does nothing until then and its owner goes on.
+    pub(in crate::engine) fn released_as_duplicate(&self, key: ServerKey) -> Option<BootTime> {
+        let server = self.world.server(key).filter(|server| server.phase.is_clear())?;
+        let (idle, after) = (self.idle.all.get(&key)?, self.idle_after(server)?);
+        self.newer_in_use(key).map(|_| idle.looked + after.saturating_sub(idle.rested))
+    }
+}
+
+/// The time between two looks at servers that are released after this time.
+fn between_looks(after: Duration) -> Duration {
+    let [shortest, longest] = EVERY;
+    (after / LOOKS).clamp(shortest, longest)
+}
+
+fn accounts(work: &[Work]) -> Accounts {
+    work.iter().map(|work| (work.process, *work)).collect()
+}
+
+fn all_processes(server: &Server) -> impl Iterator<Item = ProcessId> {
+    server.processes().iter().chain(server.wrappers()).chain(&server.container_processes).copied()
+}

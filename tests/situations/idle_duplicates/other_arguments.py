@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""The newer one has other arguments: it is another server."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "idle_duplicates/idle"
+
+
+def build(stage):
+    stage.server()
+    agent = stage.run(stage.part("tidy-gateway", """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        older, newer = two(older=["/srv/a"], newer=["/srv/b"])
+        here()
+        threading.Thread(target=use, args=("tidy-gateway", newer.ask)).start()
+        on_call("older", older.ask)
+    """))
+    stage.beats("tidy-gateway")
+    stage.when_called("older", stage.who("tidy-gateway"))
+    return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
+
+
+situation.main()

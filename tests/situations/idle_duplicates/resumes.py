@@ -1,0 +1,29 @@
+#!/usr/bin/python3 -B
+"""Now and then the agent calls the older one, too: its thread goes on."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "idle_duplicates/idle"
+
+
+def build(stage):
+    stage.server()
+    agent = stage.run(stage.part("tidy-gateway", """
+        older, newer = two()
+        here()
+        def both():
+            for _ in range(6):
+                newer.ask()
+                time.sleep(0.25)
+            older.ask()
+        use("tidy-gateway", both)
+    """))
+    stage.beats("tidy-gateway")
+    return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
+
+
+situation.main()

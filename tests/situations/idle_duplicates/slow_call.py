@@ -1,0 +1,46 @@
+#!/usr/bin/python3 -B
+"""The older one has been asked something, and sleeps over it: its tool takes longer than idle_duplicates."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "idle_duplicates/idle"
+
+
+def build(stage):
+    stage.part("mcp-server-slow", """
+        def slow():
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+            here("at-work")
+            signal.sigtimedwait({signal.SIGUSR1}, 3600)
+
+        pending = b""
+        while data := os.read(0, 65536):
+            *lines, pending = (pending + data).split(b"\\n")
+            for line in lines:
+                if b"slow" in line:
+                    slow()
+                answer(line)
+    """)
+    agent = stage.run(stage.part("tidy-gateway", """
+        older, newer = two("mcp-server-slow")
+        tell("beats/older", "0")
+        os.write(older.w, b'{"jsonrpc": "2.0", "id": 1, "method": "slow"}\\n')
+        present("at-work")
+        here()
+        def both():
+            newer.ask()
+            if select.select([older.r], [], [], 0)[0]:
+                older.take()
+                tell("beats/older", "1")
+        use("tidy-gateway", both)
+    """))
+    stage.beats("tidy-gateway")
+    stage.when_called("older", stage.who("older"))
+    return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
+
+
+situation.main()

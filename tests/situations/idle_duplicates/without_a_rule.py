@@ -1,0 +1,27 @@
+#!/usr/bin/python3 -B
+"""The same, and no rule of the agent has idle_duplicates."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "idle_duplicates/idle"
+
+
+def build(stage):
+    stage.server()
+    agent = stage.run(stage.part("claude", """
+        older, newer = two()
+        here()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        threading.Thread(target=use, args=("claude", newer.ask)).start()
+        on_call("older", older.ask)
+    """))
+    stage.beats("claude")
+    stage.when_called("older", stage.who("claude"))
+    return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
+
+
+situation.main()

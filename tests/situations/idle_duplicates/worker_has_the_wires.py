@@ -1,0 +1,26 @@
+#!/usr/bin/python3 -B
+"""A forked copy of the agent has the wires of the older one, and may use it."""
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import situation
+
+TRUTH = "in use"
+TWIN = "idle_duplicates/idle"
+
+
+def build(stage):
+    stage.server()
+    agent = stage.run(stage.part("tidy-gateway", """
+        older, newer = two()
+        copy(lambda: on_call("worker", older.ask), alias="worker")
+        here()
+        use("tidy-gateway", newer.ask)
+    """))
+    stage.beats("tidy-gateway")
+    stage.when_called("worker", stage.who("worker"))
+    return stage.truth(in_use=[agent, stage.who("worker"), stage.who("older"), stage.who("newer")])
+
+
+situation.main()
