@@ -19,7 +19,7 @@ use rustix::fs::FlockOperation;
 
 pub use bpf::{Bpf, TARGET};
 use compiler::Compiler;
-pub use packages::{download, install_clippy};
+pub use packages::install_clippy;
 pub use tools::Tools;
 
 use crate::{command, workspace};

@@ -2,11 +2,7 @@
 //!
 //! This works only on Debian and its derivatives, only with `apt-get`, and only if no package has to be removed.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 
@@ -47,28 +43,6 @@ pub fn install_programs(programs: &[Program]) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-/// Fetches the package that `depends_on_it` stands for into `dir`, without installing it; gives its file.
-pub fn download(depends_on_it: &str, dir: &Path) -> Result<PathBuf> {
-    if command::find("apt-get").is_none() {
-        bail!("{depends_on_it} is wanted, and there is no apt-get to download it");
-    }
-    if !has_lists() {
-        apt(&["update"])?;
-    }
-    fetch(depends_on_it, dir).or_else(|_| apt(&["update"]).and_then(|()| fetch(depends_on_it, dir)))
-}
-
-fn fetch(depends_on_it: &str, dir: &Path) -> Result<PathBuf> {
-    let said = command::output(Command::new("apt-cache").args(["depends", depends_on_it]))?;
-    let package = said.lines().find_map(|line| line.trim_start().strip_prefix("Depends: "));
-    let package = package.with_context(|| format!("apt knows no {depends_on_it}"))?;
-    command::say("setup", &format!("downloading {package}"));
-    command::output(Command::new("apt-get").args(["download", "-q", package]).current_dir(dir))?;
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    let mut files = entries.flatten().map(|entry| entry.path());
-    files.find(|file| file.extension().is_some_and(|e| e == "deb")).context("apt-get downloaded nothing")
 }
 
 /// What to do where we could not install it.
