@@ -5,18 +5,16 @@ use std::{process::Command, time::Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::{command, setup, test, workspace};
+use crate::{setup, workspace};
 
 /// The test.
 pub fn main() -> Result<()> {
     setup::bpf()?;
-    setup::vm()?;
-    // What the other tests build, so that neither makes the other build anew.
-    command::run(workspace::cargo().arg("build").args(test::WHAT).arg("--bins"))?;
-    let (root, target) = (workspace::root(), workspace::target_dir()?);
+    setup::install(setup::VM)?;
+    let (root, built, target) = (workspace::root(), workspace::build()?, workspace::target_dir()?);
     let begun = Instant::now();
     let mut machine = Command::new(root.join("tests/vm/machine.sh"));
-    let done = machine.args([target.join("debug"), target.join("vm"), root.join(".cache/vm")]).status()?;
+    let done = machine.args([built, target.join("vm"), root.join(".cache/vm")]).status()?;
     ensure!(done.success(), "the test on a machine of its own failed (above)");
     println!("xtask: vm: {:.1} s", begun.elapsed().as_secs_f64());
     Ok(())

@@ -2,18 +2,18 @@
 //! processes, and empty eBPF programs.
 //!
 //! `storm vfork|fork|spawn|wires MS PROGRAM` prints processes per second. `storm agent SERVER MS` starts the server,
-//! prints its pid and waits to be killed. `storm server MS` is that server. `storm owner SERVER N` is an agent with N
-//! servers until its stdin closes, `storm crowd N` keeps N sleeping processes until then. `storm empty TRACEPOINT ..` attaches an empty program to each tracepoint and
-//! keeps them until its stdin closes.
+//! prints its pid and waits to be killed. `storm server MS` is that server. Until their stdin closes, `storm owner
+//! SERVER N` is an agent with N servers, `storm crowd PROGRAM N` keeps N sleeping processes, and `storm empty
+//! TRACEPOINT ..` keeps an empty program on each tracepoint.
 
 mod empty;
 mod new;
 
 use std::{
     env,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{BufRead as _, BufReader, Read as _},
     os::unix::process::CommandExt as _,
-    process::{Command, ExitCode, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -24,34 +24,41 @@ use rustix::process::{Pid, WaitOptions, waitpid};
 /// The user who owns nothing.
 const NOBODY: u32 = 65_534;
 
-fn main() -> ExitCode {
+fn main() -> Result<()> {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let done = match *args {
+    match *args {
         ["vfork", ms, _] => storm(ms, || wait(new::vfork()?)),
         ["fork", ms, _] => storm(ms, || wait(new::fork()?)),
-        ["spawn", ms, program] => storm(ms, || spawn(program)),
+        // std starts programs by `posix_spawn` where nothing forbids it, as here.
+        ["spawn", ms, program] => storm(ms, || done(&mut start(program)?)),
         ["wires", ms, _] => storm(ms, cat),
         ["agent", server, ms] => agent(server, ms),
-        ["server", ms] => server(ms),
-        ["owner", server, count] => owner(server, count),
-        ["crowd", count] => crowd(count),
-        ["empty", ref tracepoints @ ..] => empty_programs(tracepoints),
-        _ => Err(anyhow::anyhow!("usage: storm vfork|fork|spawn|wires|agent|server|owner|crowd|empty ..")),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("storm: {error:#}");
-            ExitCode::FAILURE
+        ["server", ms] => {
+            // It ignores its stdin and therefore outlives its client, for a limited time.
+            println!("serving");
+            thread::sleep(milliseconds(ms)?);
+            Ok(())
         }
+        // Longer than any bench. The owner keeps the wires.
+        ["owner", server, count] => many(count, || wired(server, "86400000")),
+        ["crowd", program, count] => many(count, || {
+            let mut sleeper = Command::new(program);
+            sleeper.arg("infinity").stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+        }),
+        ["empty", ref tracepoints @ ..] => {
+            let _clocks = empty::clocks()?;
+            let _programs: Vec<_> =
+                tracepoints.iter().map(|name| empty::attach(name)).collect::<Result<_>>()?;
+            println!("attached");
+            until_stdin_closes()
+        }
+        _ => bail!("usage: storm vfork|fork|spawn|wires|agent|server|owner|crowd|empty .."),
     }
 }
 
 fn milliseconds(text: &str) -> Result<Duration> {
-    text.parse()
-        .map(Duration::from_millis)
-        .with_context(|| format!("\"{text}\" is no number of milliseconds"))
+    text.parse().map(Duration::from_millis).with_context(|| format!("{text:?} is no number of milliseconds"))
 }
 
 /// Makes and reaps processes for a while, one after the other.
@@ -76,88 +83,53 @@ fn wait(child: Pid) -> Result<()> {
     waitpid(Some(child), WaitOptions::empty()).map(drop).context("cannot wait for a child")
 }
 
-/// std starts programs by `posix_spawn` where nothing forbids it, as here.
-fn spawn(program: &str) -> Result<()> {
-    let status = Command::new(program).status().with_context(|| format!("cannot start {program}"))?;
-    ensure!(status.success(), "{program} ended with {status}");
+fn start(program: &str) -> Result<Child> {
+    Command::new(program).spawn().with_context(|| format!("cannot start {program}"))
+}
+
+fn done(child: &mut Child) -> Result<()> {
+    let status = child.wait().context("cannot wait for a program")?;
+    ensure!(status.success(), "a program ended with {status}");
     Ok(())
 }
 
 /// `cat` on wires of its own, run by a user of its own: as far as anybody can tell, a server that no rule knows.
 fn cat() -> Result<()> {
     let mut cat = Command::new("cat");
-    cat.uid(NOBODY).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let cat = cat.spawn().context("cannot start cat")?;
-    let status = cat.wait_with_output().context("cannot wait for cat")?.status;
-    ensure!(status.success(), "cat ended with {status}");
-    Ok(())
+    let cat = cat.uid(NOBODY).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    done(&mut cat.context("cannot start cat")?)
+}
+
+/// A server on wires of its own.
+fn wired(program: &str, ms: &str) -> std::io::Result<Child> {
+    Command::new(program).args(["server", ms]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
 }
 
 /// An agent that lives until somebody kills it.
 fn agent(program: &str, ms: &str) -> Result<()> {
-    let mut server = Command::new(program)
-        .args(["server", ms])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {program}"))?;
+    let mut server = wired(program, ms).with_context(|| format!("cannot start {program}"))?;
     let mut said = String::new();
-    BufReader::new(server.stdout.take().context("the server has no stdout")?).read_line(&mut said)?;
-    let mut stdout = std::io::stdout();
-    writeln!(stdout, "{}", server.id()).and_then(|()| stdout.flush()).context("nobody listens")?;
-    // Until it is killed.
+    BufReader::new(server.stdout.as_mut().context("the server has no stdout")?).read_line(&mut said)?;
+    println!("{}", server.id());
     loop {
         thread::park();
     }
 }
 
-/// A server that ignores its stdin and therefore outlives its client, for a limited time.
-fn server(ms: &str) -> Result<()> {
-    println!("serving");
-    thread::sleep(milliseconds(ms)?);
-    Ok(())
-}
-
-/// An agent with idle servers, whose wires it keeps.
-fn owner(program: &str, count: &str) -> Result<()> {
-    let count: usize = count.parse().with_context(|| format!("\"{count}\" is no number"))?;
-    // Longer than any bench.
-    let args = ["server", "86400000"];
-    let start = |_| Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut servers: Vec<_> =
-        (0..count).map(start).collect::<Result<_, _>>().with_context(|| format!("cannot start {program}"))?;
+/// So many idle processes.
+fn many(count: &str, start: impl Fn() -> std::io::Result<Child>) -> Result<()> {
+    let count: usize = count.parse().with_context(|| format!("{count:?} is no number"))?;
+    let mut all = (0..count).map(|_| start()).collect::<Result<Vec<_>, _>>().context("cannot start one")?;
     println!("gathered");
     let closed = until_stdin_closes();
-    for server in &mut servers {
-        server.kill().and_then(|()| server.wait()).context("cannot end a server")?;
+    for child in &mut all {
+        child.kill().and_then(|()| child.wait()).context("cannot end one")?;
     }
     closed
-}
-
-/// Sleeping processes.
-fn crowd(count: &str) -> Result<()> {
-    let count: usize = count.parse().with_context(|| format!("\"{count}\" is no number"))?;
-    let start = |_| Command::new("sleep").arg("infinity").stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-    let mut crowd: Vec<_> = (0..count).map(start).collect::<Result<_, _>>().context("cannot start sleep")?;
-    println!("gathered");
-    let closed = until_stdin_closes();
-    for child in &mut crowd {
-        child.kill().and_then(|()| child.wait()).context("cannot end a sleeper")?;
-    }
-    closed
-}
-
-/// Empty programs, and the kernel's clocks on every program of the host.
-fn empty_programs(tracepoints: &[&str]) -> Result<()> {
-    let _clocks = empty::clocks()?;
-    let _programs: Vec<_> = tracepoints.iter().map(|name| empty::attach(name)).collect::<Result<_>>()?;
-    println!("attached");
-    until_stdin_closes()
 }
 
 fn until_stdin_closes() -> Result<()> {
-    if std::io::stdin().read(&mut [0]).context("cannot read stdin")? > 0 {
-        bail!("stdin is there to be closed");
-    }
+    let read = std::io::stdin().read(&mut [0]).context("cannot read stdin")?;
+    ensure!(read == 0, "stdin is there to be closed");
     Ok(())
 }
