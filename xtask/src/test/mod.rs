@@ -106,11 +106,10 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     // Most of them mostly wait.
     let at_a_time = 2 * thread::available_parallelism().map_or(2, usize::from);
     let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
-    let alone = pool::run("one by one", Vec::new(), alone, 1)?;
+    count = count + pool::run("one by one", Vec::new(), alone, 1)?.count();
     let beside = beside.finish();
     // Nothing is compiled beside them now, either.
     count = count + beside_others.again_alone()?;
-    count = count + alone.again_alone()?;
     if runs(groups::FUZZ) {
         fuzz::briefly()?;
     }
