@@ -32,7 +32,7 @@ pub const NOTHING: &str = "nothing";
 /// Builds the actors and lays them out in a folder.
 pub fn actors() -> Result<PathBuf> {
     // Unoptimised, like this program: it does little but call the kernel, and what it depends on is built already.
-    command::run(workspace::cargo().args(["build", "--quiet", "-p", "xtask", "--bin", "storm"]))?;
+    command::run(workspace::cargo().args(["build", "--quiet", "-p", "tests", "--bin", "storm"]))?;
     let target = workspace::target_dir()?;
     let dir = target.join("bench");
     files::empty(&dir)?;
