@@ -4,19 +4,15 @@
 //! `<!-- NAME:end -->`. A page has the same comments where the part belongs. `cargo xtask check reference` fails if
 //! a page differs from what this verb writes.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use crate::{command, setup, workspace};
+use crate::{command, files, setup, workspace};
 
-/// The verb.
 pub fn main() -> Result<()> {
     for (path, text) in stale()? {
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(&path, &text)?;
         command::say("docs", &format!("{} written", path.display()));
     }
     Ok(())
@@ -25,87 +21,61 @@ pub fn main() -> Result<()> {
 /// Pages with a generated part that is not up to date, as they should be.
 pub fn stale() -> Result<Vec<(PathBuf, String)>> {
     setup::bpf()?;
-    let printed = command::output(workspace::cargo().args([
-        "run",
-        "--quiet",
-        "-p",
-        "orphand",
-        "--example",
-        "reference",
-    ]))?;
-    let mut parts: Vec<(Part<'_>, bool)> = parts(&printed)?.into_iter().map(|part| (part, false)).collect();
-    let mut stale = Vec::new();
-    for path in pages(&workspace::root().join("docs"))? {
-        let old = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mut new = old.clone();
-        for (part, used) in &mut parts {
-            if let Some(text) = part.put_into(&new).with_context(|| path.display().to_string())? {
-                (new, *used) = (text, true);
+    let reference = ["run", "--quiet", "-p", "orphand", "--example", "reference"];
+    let printed = command::output(workspace::cargo().args(reference))?;
+    let (docs, parts) = (workspace::root().join("docs"), parts(&printed)?);
+    let (mut all, mut used) = (Vec::new(), Vec::new());
+    for path in files::ending(&docs, "md")? {
+        let mut page = files::read(&path)?;
+        for (name, text) in &parts {
+            if let Some(new) = put(name, text, &page).with_context(|| path.display().to_string())? {
+                page = new;
+                used.push(name);
             }
         }
-        if new != old {
-            stale.push((path, new));
-        }
+        all.push((path, page));
     }
-    for (part, used) in &mut parts {
+    for (name, text) in &parts {
         // The one part that is a file of its own.
-        if part.name == "schema" {
-            let (path, new) = (workspace::root().join("docs/schema.json"), format!("{}\n", part.text.trim()));
-            *used = true;
-            if fs::read_to_string(&path).ok().as_ref() != Some(&new) {
-                stale.push((path, new));
-            }
+        if *name == "schema" {
+            all.push((docs.join("schema.json"), format!("{text}\n")));
+        } else {
+            ensure!(
+                used.contains(&name),
+                "no page has the part `{name}`: `{}` says where it belongs",
+                begin(name)
+            );
         }
     }
-    for (part, used) in parts {
-        ensure!(used, "no page has the part `{}`: `{}` says where it belongs", part.name, part.begin());
-    }
-    Ok(stale)
+    all.retain(|(path, text)| files::read(path).ok().as_ref() != Some(text));
+    Ok(all)
 }
 
-/// The pages in a folder, by name.
-pub fn pages(dir: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    let mut pages: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    pages.retain(|path| path.extension().is_some_and(|e| e == "md"));
-    pages.sort();
-    Ok(pages)
+/// The page with the part of this name in its place; nothing if the page has no place for it.
+fn put(name: &str, text: &str, page: &str) -> Result<Option<String>> {
+    let (begin, end) = (begin(name), end(name));
+    let Some((before, rest)) = page.split_once(&begin) else { return Ok(None) };
+    let (_, after) = rest.split_once(&end).with_context(|| format!("`{begin}` has no `{end}` below it"))?;
+    Ok(Some(format!("{before}{begin}\n\n{text}\n\n{end}{after}")))
 }
 
-/// A generated part.
-#[derive(Debug, PartialEq, Eq)]
-struct Part<'a> {
-    name: &'a str,
-    text: &'a str,
+fn begin(name: &str) -> String {
+    format!("<!-- {name}:begin -->")
 }
 
-impl Part<'_> {
-    fn begin(&self) -> String {
-        format!("<!-- {}:begin -->", self.name)
-    }
-
-    fn end(&self) -> String {
-        format!("<!-- {}:end -->", self.name)
-    }
-
-    /// The page with this part in its place; nothing if the page has no place for it.
-    fn put_into(&self, page: &str) -> Result<Option<String>> {
-        let (begin, end) = (self.begin(), self.end());
-        let Some((before, rest)) = page.split_once(&begin) else { return Ok(None) };
-        let Some((_, after)) = rest.split_once(&end) else { bail!("`{begin}` has no `{end}` below it") };
-        Ok(Some(format!("{before}{begin}\n\n{}\n\n{end}{after}", self.text.trim())))
-    }
+fn end(name: &str) -> String {
+    format!("<!-- {name}:end -->")
 }
 
-/// Splits what the example printed.
-fn parts(printed: &str) -> Result<Vec<Part<'_>>> {
+/// Splits what the example printed into names and texts.
+fn parts(printed: &str) -> Result<Vec<(&str, &str)>> {
     let mut parts = Vec::new();
     let mut rest = printed;
     while let Some((_, tail)) = rest.split_once("<!-- ") {
         let (name, tail) = tail.split_once(":begin -->").context("the reference has no begin")?;
-        let end = format!("<!-- {name}:end -->");
-        let (text, tail) = tail.split_once(&end).with_context(|| format!("the reference has no {end}"))?;
-        parts.push(Part { name, text });
+        let ended = tail.split_once(&end(name));
+        let (text, tail) = ended.with_context(|| format!("the reference has no {}", end(name)))?;
+        parts.push((name, text.trim()));
         rest = tail;
     }
     ensure!(!parts.is_empty(), "the reference is empty");
@@ -120,18 +90,18 @@ mod tests {
     fn parts_are_put_into_their_places() {
         let printed = "<!-- a:begin -->\nnew a\n<!-- a:end -->\n<!-- b:begin -->\nnew b\n<!-- b:end -->\n";
         let parts = parts(printed).unwrap();
-        assert_eq!(parts.iter().map(|part| part.name).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(parts, [("a", "new a"), ("b", "new b")]);
         let page = "head\n<!-- b:begin -->\nold\n<!-- b:end -->\ntail\n";
-        assert_eq!(parts[0].put_into(page).unwrap(), None);
-        let new = parts[1].put_into(page).unwrap().unwrap();
+        assert_eq!(put("a", "new a", page).unwrap(), None);
+        let new = put("b", "new b", page).unwrap().unwrap();
         assert_eq!(new, "head\n<!-- b:begin -->\n\nnew b\n\n<!-- b:end -->\ntail\n");
-        assert_eq!(parts[1].put_into(&new).unwrap().unwrap(), new, "twice is once");
+        assert_eq!(put("b", "new b", &new).unwrap().unwrap(), new, "twice is once");
     }
 
     #[test]
     fn what_is_cut_short_is_told() {
         assert!(parts("").is_err());
         assert!(parts("<!-- a:begin -->\nnever ends").is_err());
-        assert!(Part { name: "a", text: "x" }.put_into("<!-- a:begin -->\n").is_err());
+        assert!(put("a", "x", "<!-- a:begin -->\n").is_err());
     }
 }

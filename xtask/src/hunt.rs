@@ -3,9 +3,8 @@
 
 use anyhow::Result;
 
-use crate::{command, privilege, setup, test::WHAT, workspace};
+use crate::{command, privilege};
 
-/// The arguments of `hunt`.
 #[derive(clap::Args)]
 pub struct Args {
     /// What the first batch is made from: the same number gives the same situations.
@@ -19,12 +18,8 @@ pub struct Args {
     tell: bool,
 }
 
-/// The verb.
 pub fn main(args: &Args) -> Result<()> {
-    setup::bpf()?;
-    let program = workspace::target_dir()?.join("debug/hunt");
-    let mut hunt = privilege::command(&program.to_string_lossy(), "hunting with real processes")?;
-    command::run(workspace::cargo().arg("build").args(WHAT).arg("--bins"))?;
+    let mut hunt = privilege::built("hunt", "hunting with real processes")?;
     hunt.args(["--seed", &args.seed.to_string(), "--minutes", &args.minutes.to_string()]);
     hunt.args(args.tell.then_some("--tell"));
     command::run(&mut hunt)

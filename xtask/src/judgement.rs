@@ -5,9 +5,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{command, privilege, setup, test::WHAT, workspace};
+use crate::{command, privilege, setup, workspace};
 
-/// The arguments of `test judgement`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only situations whose name (group/name) contains this; the page is not written then.
@@ -20,21 +19,11 @@ pub struct Args {
     restart: bool,
 }
 
-/// The verb.
 pub fn main(args: &Args) -> Result<()> {
-    setup::bpf()?;
-    let folder = workspace::target_dir()?.join("debug");
-    let mut judgement =
-        privilege::command(&folder.join("judgement").to_string_lossy(), "judging real processes")?;
-    command::run(workspace::cargo().arg("build").args(WHAT).arg("--bins"))?;
+    let mut judgement = privilege::built("judgement", "judging real processes")?;
     setup::tests()?;
-    setup::fixtures(&mut Command::new(folder.join("fixtures")))?;
-    judgement.args(&args.filter);
-    if let Some(judge) = &args.judge {
-        judgement.args(["--judge", judge]);
-    }
-    if args.restart {
-        judgement.arg("--restart");
-    }
+    setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
+    judgement.args(&args.filter).args(args.restart.then_some("--restart"));
+    judgement.args(args.judge.iter().flat_map(|judge| ["--judge", judge]));
     command::run(&mut judgement)
 }

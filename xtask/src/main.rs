@@ -9,6 +9,7 @@ mod clean_root;
 mod command;
 mod dist;
 mod docs;
+mod files;
 mod fresh;
 mod fuzz;
 mod hunt;
@@ -27,12 +28,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(
-    name = "cargo xtask",
-    bin_name = "cargo xtask",
-    about = "orphand's chores",
-    disable_help_subcommand = true
-)]
+#[command(bin_name = "cargo xtask", about = "orphand's chores", disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -65,9 +61,6 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    if let Some(code) = fuzz::as_compiler() {
-        return code;
-    }
     let done = match Cli::parse().verb {
         Verb::Setup(args) => setup::main(&args),
         Verb::Run(args) => run::main(&args),
@@ -81,11 +74,7 @@ fn main() -> ExitCode {
         Verb::Dist(args) => dist::main(&args),
         Verb::Trace(args) => trace::main(&args),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    eprintln!("xtask: {error:#}");
+    ExitCode::FAILURE
 }

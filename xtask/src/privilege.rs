@@ -1,10 +1,14 @@
 //! Root, or how to become root: with `sudo`, after a message that says so.
 
-use std::process::Command;
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    process::Command,
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
-use crate::command;
+use crate::{command, setup, workspace};
 
 /// Whether we are root.
 pub fn is_root() -> bool {
@@ -14,27 +18,25 @@ pub fn is_root() -> bool {
 /// The words before a command line that make it run as root: none when we are root, `sudo` otherwise.
 ///
 /// `PATH` is handed on because sudo's own one lacks `~/.cargo/bin` and node version managers.
-pub fn prefix(why: &str) -> Result<Vec<String>> {
+pub fn prefix(why: &str) -> Result<Vec<OsString>> {
     if is_root() {
         return Ok(Vec::new());
     }
-    if command::find("sudo").is_none() {
-        bail!("{why} needs root: become root, or install sudo");
-    }
+    ensure!(command::find("sudo").is_some(), "{why} needs root: become root, or install sudo");
     command::say("xtask", &format!("{why} needs root: using sudo"));
-    let path = std::env::var("PATH").unwrap_or_default();
-    Ok(["sudo", "-E", "env", &format!("PATH={path}")].map(str::to_owned).into())
+    let mut path = OsString::from("PATH=");
+    path.push(env::var_os("PATH").unwrap_or_default());
+    Ok(vec!["sudo".into(), "-E".into(), "env".into(), path])
 }
 
 /// A command for `program` that runs as root.
-pub fn command(program: &str, why: &str) -> Result<Command> {
-    Ok(words(&prefix(why)?, program))
+pub fn command(program: impl AsRef<OsStr>, why: &str) -> Result<Command> {
+    Ok(command::behind(&prefix(why)?, &Command::new(program)))
 }
 
-/// A command for `program` behind the words of [`prefix`].
-pub fn words(prefix: &[String], program: &str) -> Command {
-    let mut words = prefix.iter().map(String::as_str).chain([program]);
-    let mut command = Command::new(words.next().unwrap_or(program));
-    command.args(words);
-    command
+/// A program of the tests, built, that runs as root; nobody should wait for a build to learn that a password is needed.
+pub fn built(program: &str, why: &str) -> Result<Command> {
+    setup::bpf()?;
+    let command = command(workspace::target_dir()?.join("debug").join(program), why)?;
+    workspace::build().map(|_| command)
 }

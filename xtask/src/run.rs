@@ -1,12 +1,11 @@
 //! `cargo xtask run`: builds the daemon and executes it in place of this process.
 
-use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf, process::Command};
+use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 
 use crate::{command, privilege, setup, workspace};
 
-/// The arguments of `run`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Build without optimisation: quicker to build, slower to run.
@@ -17,40 +16,22 @@ pub struct Args {
     args: Vec<OsString>,
 }
 
+/// What it needs root for.
+pub const WHY: &str = "watching every process of the host";
+
 /// The verb. Does not come back: the daemon takes our place, so that signals and its exit code are its own.
 pub fn main(args: &Args) -> Result<()> {
-    let orphand = build(if args.debug { Profile::Debug } else { Profile::Quick })?;
-    let mut daemon = as_root(&orphand)?;
+    let orphand = build(if args.debug { "dev" } else { "quick" })?;
+    let mut daemon = privilege::command(&orphand, WHY)?;
     daemon.arg("run").args(&args.args);
     Err(daemon.exec()).with_context(|| format!("cannot start {}", orphand.display()))
 }
 
-/// How the binary is built; Cargo.toml has the profiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Profile {
-    /// Without optimisation.
-    Debug,
-    /// With a little: it is there in half the time of a release.
-    Quick,
-    /// As it is handed out. What is measured is built so.
-    Release,
-}
-
-/// Builds the binary, and what that needs. Gives its path.
-pub fn build(profile: Profile) -> Result<PathBuf> {
+/// Builds the binary in this profile of Cargo.toml, and what that needs. Gives its path.
+pub fn build(profile: &str) -> Result<PathBuf> {
     setup::bpf()?;
-    let (name, folder) = match profile {
-        Profile::Debug => ("dev", "debug"),
-        Profile::Quick => ("quick", "quick"),
-        Profile::Release => ("release", "release"),
-    };
-    let mut cargo = workspace::cargo();
-    cargo.args(["build", "-p", "orphand", "--bin", "orphand", "--profile", name]);
-    command::run(&mut cargo)?;
+    let what = ["build", "-p", "orphand", "--bin", "orphand", "--profile", profile];
+    command::run(workspace::cargo().args(what))?;
+    let folder = if profile == "dev" { "debug" } else { profile };
     Ok(workspace::target_dir()?.join(folder).join("orphand"))
-}
-
-/// A command for the daemon as root.
-pub fn as_root(orphand: &std::path::Path) -> Result<Command> {
-    privilege::command(&orphand.to_string_lossy(), "watching every process of the host")
 }

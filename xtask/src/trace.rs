@@ -6,7 +6,6 @@ use anyhow::{Context as _, Result};
 
 use crate::{command, privilege, run};
 
-/// The arguments of `trace`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The file to record to.
@@ -19,19 +18,13 @@ pub struct Args {
 
 /// The verb. The daemon only observes: recording on a host must not change it.
 pub fn main(args: &Args) -> Result<()> {
-    let orphand = run::build(run::Profile::Quick)?;
+    let orphand = run::build("quick")?;
     let file = std::path::absolute(&args.file).context("there is no working directory")?;
     command::say("trace", &format!("recording to {0}; afterwards: orphand replay {0}", file.display()));
-    let mut daemon = match args.seconds {
-        Some(seconds) => {
-            let mut timeout = privilege::command("timeout", "watching every process of the host")?;
-            timeout
-                .args(["--foreground", "--preserve-status", "--signal=INT", &seconds.to_string()])
-                .arg(&orphand);
-            timeout
-        }
-        None => run::as_root(&orphand)?,
-    };
+    // 0 is no limit.
+    let mut daemon = privilege::command("timeout", run::WHY)?;
+    let seconds = args.seconds.unwrap_or_default().to_string();
+    daemon.args(["--foreground", "--preserve-status", "--signal=INT", &seconds]).arg(&orphand);
     daemon.args(["run", "--observe", "--record"]).arg(&file);
     Err(daemon.exec()).with_context(|| format!("cannot start {}", orphand.display()))
 }

@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 use crate::command;
 
+/// All packages that are built for this machine: monitor-ebpf is not, so it has no tests on it.
+pub const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
+
 /// The root of the repository.
 pub fn root() -> PathBuf {
     let package =
@@ -24,12 +27,9 @@ pub fn root() -> PathBuf {
 /// every crate that watches those variables each time one goes from `cargo build` to `cargo xtask` and back.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let told = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_PRIMARY_"];
     for (name, _) in env::vars_os() {
-        let text = name.to_string_lossy();
-        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_PRIMARY_"]
-            .iter()
-            .any(|p| text.starts_with(p))
-        {
+        if told.iter().any(|start| name.to_string_lossy().starts_with(start)) {
             cargo.env_remove(&name);
         }
     }
@@ -37,38 +37,30 @@ pub fn cargo() -> Command {
     cargo
 }
 
-/// Where this program is. The tests may have built it anew meanwhile: then the kernel says that the one that runs
-/// was deleted, `proc_pid_exe(5)`.
-pub fn ourselves() -> Result<PathBuf> {
-    let own = env::current_exe().context("cannot tell where this program is")?;
-    let text = own.to_string_lossy();
-    Ok(text.strip_suffix(" (deleted)").map_or(own.clone(), PathBuf::from))
+/// Where cargo keeps what it downloads, and its configuration.
+pub fn cargo_home() -> PathBuf {
+    let home = || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo");
+    env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
 /// What `cargo metadata` says, as far as we care.
 #[derive(Deserialize)]
 pub struct Metadata {
-    /// Where cargo builds.
     pub target_directory: PathBuf,
     /// Every package of the lock file, the workspace's own included.
     pub packages: Vec<Package>,
 }
 
-/// A package.
 #[derive(Deserialize)]
 pub struct Package {
-    /// Its name.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Its SPDX licence expression, if it states one.
     pub license: Option<String>,
     /// Where it comes from; nothing for the workspace's own.
     pub source: Option<String>,
-    /// Who wrote it, where it says so.
     #[serde(default)]
     pub authors: Vec<String>,
-    /// Its Cargo.toml.
     pub manifest_path: PathBuf,
 }
 
@@ -78,14 +70,16 @@ pub fn metadata(extra: &[&str]) -> Result<Metadata> {
     serde_json::from_str(&text).context("cannot read what `cargo metadata` says")
 }
 
+/// Builds what the tests run, and nothing twice; gives the folder of the programs.
+pub fn build() -> Result<PathBuf> {
+    command::run(cargo().arg("build").args(WHAT).arg("--bins"))?;
+    Ok(target_dir()?.join("debug"))
+}
+
 /// Where cargo puts what it builds.
 pub fn target_dir() -> Result<PathBuf> {
     Ok(metadata(&["--no-deps"])?.target_directory)
 }
 
-/// The version of the workspace's packages.
-pub fn version() -> Result<String> {
-    let packages = metadata(&["--no-deps"])?.packages;
-    let ours = packages.into_iter().find(|package| package.name == "orphand");
-    Ok(ours.context("the workspace has no package `orphand`")?.version)
-}
+/// The version of the workspace's packages, of which this one is one.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -4,17 +4,14 @@
 //! Empty programs on the same tracepoints in the same storm give the lower limit: their run time is the cost of
 //! measuring. So the difference is stable where throughput is not, on a machine that does other work.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
-};
+use std::{collections::BTreeMap, fs, process::Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
-    Bench, storm,
+    Bench,
+    daemon::{Actor, STRANGER},
+    storm,
     table::{Table, median},
 };
 use crate::command;
@@ -22,6 +19,10 @@ use crate::command;
 const FORK: &str = "sched_process_fork";
 const EXEC: &str = "sched_process_exec";
 const EXIT: &str = "sched_process_exit";
+
+/// The storms, and the tracepoints that each goes through.
+const STORMS: [(&str, &str, &[&str]); 2] =
+    [("fork", storm::FORK, &[FORK, EXIT]), ("spawn", storm::SPAWN, &[FORK, EXEC, EXIT])];
 
 /// The aim: a fork and an exit together, more than empty programs, in nanoseconds.
 const AIM: f64 = 60.0;
@@ -34,87 +35,71 @@ pub fn cost(bench: &Bench<'_>) -> Result<Table> {
     let head = ["storm", "tracepoint", "runs", "orphand ns", "empty program ns", "more ns", "aim"];
     let mut table =
         Table::new("A stranger's process in the kernel, by the kernel's own account, medians", &head);
-    for kind in ["fork", "spawn"] {
+    for (kind, name, tracepoints) in STORMS {
         let rounds = rounds(bench, kind)?;
-        let tracepoints: &[_] = if kind == "fork" { &[FORK, EXIT] } else { &[FORK, EXEC, EXIT] };
-        for name in tracepoints {
-            let runs: u64 = rounds.iter().filter_map(|round| Some(round.ours.get(*name)?.runs)).sum();
-            let ours = medians(&rounds, |round| nanoseconds(&round.ours, name))?;
-            let empty = medians(&rounds, |round| nanoseconds(&round.empty, name))?;
-            let more = medians(&rounds, |round| round.more(name))?;
-            let cells = [ours, empty, more].map(|ns| format!("{ns:.0}"));
-            let named = [storm::name(kind).into(), (*name).into(), runs.to_string()];
-            table.row(named.into_iter().chain(cells).chain([String::new()]));
+        let of = |tracepoint: &str| -> Result<Vec<(f64, f64)>> {
+            rounds
+                .iter()
+                .map(|round| Ok((each(&round[0], tracepoint)?, each(&round[1], tracepoint)?)))
+                .collect()
+        };
+        let more = |pairs: &[(f64, f64)]| pairs.iter().map(|pair| pair.0 - pair.1).collect::<Vec<_>>();
+        for tracepoint in tracepoints {
+            let runs: u64 = rounds.iter().filter_map(|round| Some(round[0].get(*tracepoint)?.1)).sum();
+            let (ours, empty): (Vec<_>, Vec<_>) = of(tracepoint)?.into_iter().unzip();
+            let ns = [ours, empty, more(&of(tracepoint)?)].map(|all| format!("{:.0}", median(&all)));
+            let named = [name.into(), (*tracepoint).into(), runs.to_string()];
+            table.row(named.into_iter().chain(ns).chain([String::new()]));
         }
-        let more = medians(&rounds, |round| Ok(round.more(FORK)? + round.more(EXIT)?))?;
-        let aim = format!("below {AIM:.0}{}", if more < AIM { "" } else { ", missed" });
-        let named = [storm::name(kind).into(), "fork and exit together".into()];
-        table.row(named.into_iter().chain(vec![String::new(); 3]).chain([format!("{more:.0}"), aim]));
+        let together: Vec<f64> =
+            more(&of(FORK)?).iter().zip(more(&of(EXIT)?)).map(|(fork, exit)| fork + exit).collect();
+        let together = median(&together);
+        let aim = format!("below {AIM:.0}{}", if together < AIM { "" } else { ", missed" });
+        let cells = [name, "fork and exit together", "", "", "", &format!("{together:.0}"), &aim];
+        table.row(cells.map(str::to_owned));
     }
     Ok(table)
 }
 
-/// Storms of this kind by strangers, below the daemon and the empty programs.
-fn rounds(bench: &Bench<'_>, kind: &str) -> Result<Vec<Round>> {
+/// What the kernel charged to the programs on each tracepoint: nanoseconds and runs.
+type Accounts = BTreeMap<String, (u64, u64)>;
+
+/// What storms of this kind by strangers were charged: to the daemon's programs, and to empty ones.
+fn rounds(bench: &Bench<'_>, kind: &str) -> Result<Vec<[Accounts; 2]>> {
     let daemon = bench.start()?;
-    let empty = Empty::start(bench)?;
-    command::say("bench", &format!("kernel: {kind}: {} short storms", bench.args.rounds * CUTS as usize));
-    let rounds = (0..bench.args.rounds * CUTS as usize)
-        .map(|_| {
-            let before = (account(daemon.pid())?, account(empty.0.id())?);
-            storm::rate(bench, kind, &bench.actors.stranger, bench.window() / CUTS)?;
-            let after = (account(daemon.pid())?, account(empty.0.id())?);
-            Ok(Round { ours: since(&before.0, &after.0), empty: since(&before.1, &after.1) })
-        })
-        .collect::<Result<_>>()?;
+    // It has the kernel take the time of all programs, too.
+    let mut empty = bench.actor(STRANGER);
+    let empty = Actor::start(empty.args(["empty", FORK, EXEC, EXIT]).stdin(Stdio::piped()))?;
+    ensure!(empty.said == "attached\n", "the empty programs are not attached");
+    let count = bench.args.rounds * CUTS as usize;
+    command::say("bench", &format!("kernel: {kind}: {count} short storms"));
+    let accounts = || Ok::<_, anyhow::Error>([account(daemon.pid())?, account(empty.child.id())?]);
+    let mut rounds = Vec::new();
+    for _ in 0..count {
+        let before = accounts()?;
+        storm::rate(bench, kind, STRANGER, bench.args.window / u64::from(CUTS))?;
+        let [ours, others] = accounts()?;
+        rounds.push([since(&before[0], ours), since(&before[1], others)]);
+    }
     drop(empty);
     daemon.stop()?;
     Ok(rounds)
 }
 
-fn medians(rounds: &[Round], of: impl Fn(&Round) -> Result<f64>) -> Result<f64> {
-    Ok(median(&rounds.iter().map(of).collect::<Result<Vec<_>>>()?))
-}
-
-/// What the kernel charged to a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Account {
-    nanoseconds: u64,
-    runs: u64,
-}
-
-/// Accounts by tracepoint.
-type Accounts = BTreeMap<String, Account>;
-
-/// One storm.
-struct Round {
-    ours: Accounts,
-    empty: Accounts,
-}
-
-impl Round {
-    fn more(&self, tracepoint: &str) -> Result<f64> {
-        Ok(nanoseconds(&self.ours, tracepoint)? - nanoseconds(&self.empty, tracepoint)?)
-    }
-}
-
 /// Nanoseconds a run.
-fn nanoseconds(accounts: &Accounts, tracepoint: &str) -> Result<f64> {
-    let account = accounts.get(tracepoint).copied().unwrap_or_default();
-    ensure!(account.runs > 0, "a program on {tracepoint} did not run, or the kernel does not take its time");
+fn each(accounts: &Accounts, tracepoint: &str) -> Result<f64> {
+    let (nanoseconds, runs) = accounts.get(tracepoint).copied().unwrap_or_default();
+    ensure!(runs > 0, "a program on {tracepoint} did not run, or the kernel does not take its time");
     #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a few seconds")]
-    Ok(account.nanoseconds as f64 / account.runs as f64)
+    Ok(nanoseconds as f64 / runs as f64)
 }
 
-fn since(before: &Accounts, after: &Accounts) -> Accounts {
-    let change = |(name, now): (&String, &Account)| {
+fn since(before: &Accounts, mut accounts: Accounts) -> Accounts {
+    for (name, now) in &mut accounts {
         let then = before.get(name).copied().unwrap_or_default();
-        (
-            name.clone(),
-            Account { nanoseconds: now.nanoseconds - then.nanoseconds, runs: now.runs - then.runs },
-        )
-    };
-    after.iter().map(change).collect()
+        *now = (now.0 - then.0, now.1 - then.1);
+    }
+    accounts
 }
 
 /// The accounts of the programs that this process has attached to raw tracepoints.
@@ -127,48 +112,17 @@ fn account(pid: u32) -> Result<Accounts> {
 
 /// A link says which program is on which tracepoint, a program says what it was charged.
 fn join(descriptors: impl Iterator<Item = String>) -> Accounts {
-    let (mut names, mut accounts) = (BTreeMap::new(), BTreeMap::new());
+    let (mut names, mut accounts) = (Vec::new(), BTreeMap::new());
     for text in descriptors {
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
         };
         let number = |name: &str| field(name)?.parse::<u64>().ok();
         let Some(program) = number("prog_id") else { continue };
-        if let Some(name) = field("tp_name") {
-            names.insert(program, name.to_owned());
-        }
-        if let (Some(nanoseconds), Some(runs)) = (number("run_time_ns"), number("run_cnt")) {
-            accounts.insert(program, Account { nanoseconds, runs });
-        }
+        names.extend(field("tp_name").map(|name| (program, name.to_owned())));
+        accounts.extend(number("run_time_ns").zip(number("run_cnt")).map(|account| (program, account)));
     }
     names.into_iter().filter_map(|(program, name)| Some((name, *accounts.get(&program)?))).collect()
-}
-
-/// The actor that has the empty programs, and has the kernel take the time of all programs. Its end ends both.
-struct Empty(Child);
-
-impl Empty {
-    fn start(bench: &Bench<'_>) -> Result<Self> {
-        let mut actor = Command::new(&bench.actors.stranger)
-            .args(["empty", FORK, EXEC, EXIT])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the empty programs")?;
-        let stdout = actor.stdout.take();
-        let actor = Self(actor);
-        let mut said = String::new();
-        BufReader::new(stdout.context("no stdout")?).read_line(&mut said)?;
-        ensure!(said == "attached\n", "the empty programs are not attached");
-        Ok(actor)
-    }
-}
-
-impl Drop for Empty {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
 }
 
 #[cfg(test)]
@@ -184,12 +138,9 @@ mod tests {
             "map_type:\t2\n",
         ];
         let before = join(descriptors.iter().map(ToString::to_string));
-        let read: Vec<_> =
-            before.iter().map(|(name, account)| (&**name, account.nanoseconds, account.runs)).collect();
-        assert_eq!(read, [(EXIT, 600, 20)]);
-        let after = Accounts::from([(EXIT.to_owned(), Account { nanoseconds: 1_000, runs: 30 })]);
-        let change = since(&before, &after);
-        assert_eq!(nanoseconds(&change, EXIT).unwrap().to_bits(), 40.0_f64.to_bits());
-        assert!(nanoseconds(&change, FORK).is_err());
+        assert_eq!(before, Accounts::from([(EXIT.to_owned(), (600, 20))]));
+        let change = since(&before, Accounts::from([(EXIT.to_owned(), (1_000, 30))]));
+        assert_eq!(each(&change, EXIT).unwrap().to_bits(), 40.0_f64.to_bits());
+        assert!(each(&change, FORK).is_err());
     }
 }

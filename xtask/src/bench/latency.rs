@@ -1,112 +1,76 @@
-//! Measures the time from the kernel's timestamp of an owner's exit to the line about it at a reader.
+//! Measures the time from the kernel's timestamp of an owner's exit to the line about it at a reader, and how late an
+//! orphan is judged.
 
-use std::{
-    io::{BufRead as _, BufReader},
-    os::unix::process::CommandExt as _,
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{process::Stdio, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::{
     Bench,
-    daemon::{Daemon, Line},
+    daemon::{AGENT, Actor, Daemon, SERVER, STRANGER},
     storm,
     table::{Table, quantile},
 };
 use crate::command;
 
-/// How long a server outlives its owner: long enough to be suspected, short of the grace.
-const SERVER_MS: &str = "1000";
-/// The first of those who storm beside the user who is measured.
-const FIRST_USER: u32 = 64_010;
-/// An exit whose line has not come by then counts as missed.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// What is waited for, how many owners leave a server together, how long each server lives after that in milliseconds,
+/// and after how long its line counts as missed.
+type Wait = (&'static str, usize, &'static str, Duration);
+
+/// The server lives long enough to be suspected, short of the grace.
+const SUSPECTED: Wait = ("orphan_suspected", 1, "1000", Duration::from_secs(2));
+/// It lives longer than the grace, and than a storm takes to delay the verdict by much. What is measured is how long
+/// after the end of the grace the verdict comes.
+const DETECTED: Wait = ("orphan_detected", 10, "40000", Duration::from_secs(60));
+
+/// Far longer than a series: the storm is ended before.
+const LONG: u64 = 600_000;
 
 /// The latency idle and below a storm on all cores.
 pub fn latency(bench: &Bench<'_>) -> Result<Table> {
-    let head = ["host", "owner exits", "missed", "p50 ms", "p99 ms", "max ms", "aim"];
-    let mut table = Table::new("From an owner's exit to the line `orphan_suspected`", &head);
-    let idle = series(bench)?;
-    table.row(row("idle", &idle, "p99 below 2 ms"));
-    let storms = Storms::start(bench, "fork", &bench.actors.agent)?;
-    let under_storm = series(bench)?;
-    drop(storms);
-    table.row(row("fork storm on all cores", &under_storm, ""));
-    let storms = Storms::of_users(bench, 3)?;
-    let beside_others = series(bench)?;
-    drop(storms);
-    table.row(row("vfork storms below agents of three other users", &beside_others, "none missed"));
+    let head = ["line", "host", "owner exits", "missed", "p50 ms", "p99 ms", "max ms", "aim"];
+    let mut table = Table::new("From an owner's exit to a line, or from the end of the grace", &head);
+    for (wait, host, storm, aim) in [
+        (SUSPECTED, "idle", None, "p99 below 2 ms"),
+        (SUSPECTED, "fork storm on all cores", Some(("fork", AGENT)), ""),
+        (DETECTED, "idle", None, ""),
+        (DETECTED, "storm of another user's `cat` on wires", Some(("wires", STRANGER)), ""),
+    ] {
+        let exits = if wait == SUSPECTED { bench.args.exits } else { wait.1 };
+        command::say("bench", &format!("latency: {}, {host}, {exits} owner exits", wait.0));
+        let mut daemon = bench.start()?;
+        let storms = storm.map(|(kind, by)| storm::start(bench, kind, by, LONG)).transpose()?;
+        let mut seen = Vec::new();
+        for round in 0..exits / wait.1 {
+            seen.extend(together(bench, &mut daemon, wait)?);
+            ensure!(round < 5 || !seen.is_empty(), "the daemon says nothing about five owner exits");
+        }
+        drop(storms);
+        daemon.stop()?;
+        let ms = |share| format!("{:.3}", quantile(&seen, share));
+        let missed = (exits - seen.len()).to_string();
+        let (line, exits) = (format!("`{}`", wait.0), exits.to_string());
+        table.row([line, host.into(), exits, missed, ms(0.5), ms(0.99), ms(1.0), aim.into()]);
+    }
     Ok(table)
 }
 
-/// A storm in the background; over when dropped.
-pub struct Storms(Vec<Child>);
-
-impl Storms {
-    /// `bench.jobs` copies of `program`.
-    pub fn start(bench: &Bench<'_>, kind: &str, program: &Path) -> Result<Self> {
-        // Far longer than the series: it is ended before.
-        let long = Duration::from_secs(600);
-        let start = |_| storm::command(bench, kind, program, long).stdout(Stdio::null()).spawn();
-        (0..bench.jobs).map(start).collect::<Result<_, _>>().map(Self).context("cannot start a storm")
+/// Agents start a server each and are killed: the milliseconds until the line about it, of those that came.
+fn together(bench: &Bench<'_>, daemon: &mut Daemon, (kind, count, ms, patience): Wait) -> Result<Vec<f64>> {
+    let mut servers = Vec::new();
+    for _ in 0..count {
+        servers.extend(leave(bench, daemon, ms, patience)?);
     }
-
-    /// Below an agent of each of so many users who own nothing else.
-    fn of_users(bench: &Bench<'_>, users: u32) -> Result<Self> {
-        let long = Duration::from_secs(600);
-        let start = |n| {
-            let mut storm = storm::command(bench, "vfork", &bench.actors.agent, long);
-            storm.uid(FIRST_USER + n).gid(FIRST_USER + n).stdout(Stdio::null()).spawn()
-        };
-        (0..users)
-            .map(start)
-            .collect::<Result<_, _>>()
-            .map(Self)
-            .context("cannot start a storm of another user")
+    let mut late = Vec::new();
+    while late.len() < servers.len() {
+        let wanted = daemon
+            .wait_for(patience, |line| line.is(kind) && servers.iter().any(|server| line.is_about(*server)));
+        let Ok(line) = wanted else { break };
+        let after_grace = line.event.get("latency_ms").and_then(Value::as_f64);
+        late.push(if kind == SUSPECTED.0 { line.age_ms() } else { after_grace.context("no latency_ms")? });
     }
-}
-
-impl Drop for Storms {
-    fn drop(&mut self) {
-        for storm in &mut self.0 {
-            let _ = storm.kill();
-            let _ = storm.wait();
-        }
-    }
-}
-
-/// Milliseconds of each exit; nothing for a missed one.
-fn series(bench: &Bench<'_>) -> Result<Vec<Option<f64>>> {
-    command::say("bench", &format!("latency: {} owner exits", bench.args.exits));
-    let mut daemon = bench.start()?;
-    let mut all = Vec::with_capacity(bench.args.exits);
-    for _ in 0..bench.args.exits {
-        all.push(one(bench, &mut daemon)?);
-        if all.len() == 5 && all.iter().all(Option::is_none) {
-            bail!("the daemon says nothing about five owner exits");
-        }
-    }
-    daemon.stop()?;
-    Ok(all)
-}
-
-/// An agent starts a server and is killed: how long until the line about that server?
-fn one(bench: &Bench<'_>, daemon: &mut Daemon) -> Result<Option<f64>> {
-    let Some(server) = leave(bench, daemon, SERVER_MS, PATIENCE)? else { return Ok(None) };
-    let line =
-        daemon.wait_for(PATIENCE, |line| line.kind() == "orphan_suspected" && is_about(&line.event, server));
-    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a latency are few")]
-    Ok(line.ok().map(|line| line.read_ns.saturating_sub(line.boot_ns()) as f64 / 1e6))
-}
-
-/// Whether an event is about the server with this process.
-pub fn is_about(event: &Value, server: u64) -> bool {
-    let processes = event.pointer("/server/processes").and_then(Value::as_array);
-    processes.is_some_and(|all| all.iter().any(|p| p.get("pid").and_then(Value::as_u64) == Some(server)))
+    Ok(late)
 }
 
 /// An agent starts a server that lives for `ms`, and is killed. The process of the server; `None` if the daemon did not
@@ -114,27 +78,10 @@ pub fn is_about(event: &Value, server: u64) -> bool {
 ///
 /// It is killed only when the daemon has told of the server: real agents live longer than that, and one that is
 /// not yet confirmed does not wake the daemon.
-pub fn leave(bench: &Bench<'_>, daemon: &mut Daemon, ms: &str, patience: Duration) -> Result<Option<u64>> {
-    let mut agent = Command::new(&bench.actors.agent)
-        .arg("agent")
-        .arg(&bench.actors.server)
-        .arg(ms)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start an agent")?;
-    let mut said = String::new();
-    BufReader::new(agent.stdout.take().context("an agent has no stdout")?).read_line(&mut said)?;
-    let server: u64 = said.trim().parse().with_context(|| format!("an agent said \"{}\"", said.trim()))?;
-    let started = |line: &Line| line.kind() == "server_started" && is_about(&line.event, server);
-    let known = daemon.wait_for(patience, started).is_ok();
-    agent.kill().and_then(|()| agent.wait()).context("cannot end an agent")?;
+fn leave(bench: &Bench<'_>, daemon: &mut Daemon, ms: &str, patience: Duration) -> Result<Option<u64>> {
+    let mut agent = bench.actor(AGENT);
+    let agent = Actor::start(agent.arg("agent").arg(bench.dir.join(SERVER)).arg(ms).stdin(Stdio::null()))?;
+    let server: u64 = agent.said.trim().parse().with_context(|| format!("an agent said {:?}", agent.said))?;
+    let known = daemon.wait_for(patience, |line| line.is("server_started") && line.is_about(server)).is_ok();
     Ok(known.then_some(server))
-}
-
-fn row(host: &str, all: &[Option<f64>], aim: &str) -> [String; 7] {
-    let seen: Vec<f64> = all.iter().flatten().copied().collect();
-    let ms = |share| format!("{:.3}", quantile(&seen, share));
-    let missed = all.len() - seen.len();
-    [host.into(), all.len().to_string(), missed.to_string(), ms(0.5), ms(0.99), ms(1.0), aim.into()]
 }

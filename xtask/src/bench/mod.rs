@@ -11,17 +11,15 @@ mod rest;
 mod scene;
 mod storm;
 mod table;
-mod wires;
 
-use std::{env, ffi::OsString, path::PathBuf, process::Command, time::Duration};
+use std::{env, path::PathBuf, process::Command};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::ValueEnum;
 
+use self::table::Table;
 use crate::{command, privilege, run, workspace};
-use table::Table;
 
-/// The arguments of `bench`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only these parts; all of them if none is named.
@@ -47,16 +45,13 @@ pub struct Args {
     orphand: Option<PathBuf>,
 }
 
-/// A part of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
     /// What a stranger's process costs in the kernel, beside empty programs on the same tracepoints.
     Kernel,
     /// Throughput of storms of new processes, monitored against unmonitored.
     Storm,
-    /// A storm of programs that no rule knows on wires of their own, each of which may be a server.
-    Wires,
-    /// Records lost in a long storm on all cores.
+    /// Records lost in a long storm on all cores, and what that costs the daemon.
     Loss,
     /// From an owner's exit to the line about it, idle and under storm.
     Latency,
@@ -78,51 +73,47 @@ enum Part {
 struct Bench<'a> {
     args: &'a Args,
     orphand: PathBuf,
-    /// Actors and storms: the `storm` binary of this package and its other names.
-    actors: daemon::Actors,
+    /// Where the actors are.
+    dir: PathBuf,
+    /// Processes that make a storm together.
     jobs: usize,
 }
 
 impl Bench<'_> {
     fn start(&self) -> Result<daemon::Daemon> {
-        daemon::Daemon::start(&self.orphand, &self.actors)
+        daemon::Daemon::start(&self.orphand, &self.dir)
     }
 
-    fn window(&self) -> Duration {
-        Duration::from_millis(self.args.window)
+    /// What starts an actor, by its name.
+    fn actor(&self, name: &str) -> Command {
+        Command::new(self.dir.join(name))
     }
 }
 
-/// The verb.
 pub fn main(args: &Args) -> Result<()> {
-    let orphand = match &args.orphand {
-        Some(path) => path.clone(),
-        None => run::build(run::Profile::Release)?,
-    };
+    let orphand =
+        args.orphand.as_ref().map_or_else(|| run::build("release"), |path| Ok(path.canonicalize()?))?;
     if !privilege::is_root() {
-        return again_as_root(&orphand);
+        // What was built is handed on, so that root builds nothing of the daemon.
+        let mut again = privilege::command(env::current_exe()?, "measuring the daemon")?;
+        return command::run(again.args(env::args_os().skip(1)).arg("--orphand").arg(orphand));
     }
-    // Unoptimised, like this program: it does little but call the kernel, and what it depends on is built already.
-    command::run(workspace::cargo().args(["build", "--quiet", "-p", "xtask", "--bin", "storm"]))?;
-    let storm = workspace::target_dir()?.join("debug/storm");
-    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
-    let bench = Bench { args, orphand, actors: daemon::Actors::new(&storm)?, jobs };
-
-    println!("{}\n", machine(&bench));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let bench = Bench { args, orphand, dir: daemon::actors()?, jobs: args.jobs.unwrap_or(cores) };
+    let uname = command::output(Command::new("uname").args(["-r", "-m"]))?;
+    let model =
+        command::output(Command::new("sed").args(["-n", "0,/^model name.*: /s///p", "/proc/cpuinfo"]))?;
+    let (cpu, kernel, jobs, rounds) = (model.trim(), uname.trim(), bench.jobs, args.rounds);
+    println!(
+        "Machine: {cores} cores ({cpu}), Linux {kernel}; storms by {jobs} processes, {rounds} rounds of {} ms each.\n",
+        args.window
+    );
     let parts = if args.parts.is_empty() { Part::value_variants() } else { &args.parts };
-    let mut failed = Vec::new();
-    for part in parts {
-        // A part that fails costs its own figures only.
-        match part.measure(&bench) {
-            Ok(table) => println!("{table}"),
-            Err(error) => {
-                let name = part.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
-                command::say("bench", &format!("{name}: {error:#}"));
-                failed.push(name);
-            }
-        }
-    }
-    if failed.is_empty() { Ok(()) } else { bail!("not measured: {}", failed.join(", ")) }
+    // A part that fails costs its own figures only.
+    command::each("bench", parts, |part| {
+        println!("{}", part.measure(&bench)?);
+        Ok(())
+    })
 }
 
 impl Part {
@@ -130,45 +121,17 @@ impl Part {
         match self {
             Self::Kernel => kernel::cost(bench),
             Self::Storm => storm::throughput(bench),
-            Self::Wires => wires::storm(bench),
             Self::Loss => storm::loss(bench),
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),
             Self::Scene => scene::scene(bench),
-            Self::Engine => of_cargo("orphand-core", "engine"),
-            Self::Scrape => of_cargo("orphand", "scrape"),
-            Self::Store => of_cargo("orphand", "store"),
-            Self::Memory => of_cargo("orphand", "memory"),
+            // Benches of the packages print their figures themselves.
+            Self::Engine | Self::Scrape | Self::Store | Self::Memory => {
+                let package = if self == Self::Engine { "orphand-core" } else { "orphand" };
+                let name = self.to_possible_value().map(|name| name.get_name().to_owned());
+                let which = ["bench", "-p", package, "--bench", &name.unwrap_or_default()];
+                command::run(workspace::cargo().args(which)).map(|()| Table::default())
+            }
         }
     }
-}
-
-/// The same command line as root; what was built is handed on, so that root builds nothing of the daemon.
-fn again_as_root(orphand: &std::path::Path) -> Result<()> {
-    let this: OsString = env::current_exe()?.into();
-    let mut again = privilege::command(&this.to_string_lossy(), "measuring the daemon")?;
-    again.args(env::args_os().skip(1)).arg("--orphand").arg(orphand);
-    command::run(&mut again)
-}
-
-/// What was measured on.
-fn machine(bench: &Bench<'_>) -> String {
-    let kernel = command::output(Command::new("uname").args(["-r", "-m"])).unwrap_or_default();
-    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    format!(
-        "Machine: {cores} cores ({}), Linux {}; storms by {} processes, {} rounds of {:?} each.",
-        model.trim_start_matches([' ', '\t', ':']),
-        kernel.trim(),
-        bench.jobs,
-        bench.args.rounds,
-        bench.window(),
-    )
-}
-
-/// A bench of a package, which prints its figures itself.
-fn of_cargo(package: &str, name: &str) -> Result<Table> {
-    command::run(workspace::cargo().args(["bench", "-p", package, "--bench", name]))?;
-    Ok(Table::default())
 }

@@ -1,141 +1,116 @@
 //! Measures storms of new processes: how many per second with and without the daemon, and whether records are lost.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{io::Read, process::Stdio, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 
 use super::{
     Bench,
+    daemon::{AGENT, Actor, NOTHING, STRANGER},
+    rest::Usage,
     table::{Table, median},
 };
 use crate::command;
 
-/// What a storm is made of, and the share of its throughput that the daemon has to leave: to strangers, and to
-/// an agent's own descendants.
-pub const KINDS: [(&str, f64, f64); 3] = [("vfork", 0.96, 0.90), ("fork", 0.98, 0.96), ("spawn", 0.99, 0.98)];
+/// What a storm is made of, by its word and its name; who makes it, and the share of its throughput that the daemon has
+/// to leave. On wires of its own, which a host made, each process may be a server that no rule knows, and is looked at.
+const STORMS: [(&str, &str, &str, &str); 7] = [
+    ("vfork", VFORK, STRANGER, "0.96"),
+    ("vfork", VFORK, AGENT, "0.90"),
+    ("fork", FORK, STRANGER, "0.98"),
+    ("fork", FORK, AGENT, "0.96"),
+    ("spawn", SPAWN, STRANGER, "0.99"),
+    ("spawn", SPAWN, AGENT, "0.98"),
+    ("wires", "fork + exec of `cat` on two pipes", STRANGER, ""),
+];
+const VFORK: &str = "vfork + exit";
+pub const FORK: &str = "fork + exit";
+pub const SPAWN: &str = "posix_spawn of a static program";
 
 /// Throughput monitored against unmonitored.
 pub fn throughput(bench: &Bench<'_>) -> Result<Table> {
     let head =
         ["storm", "made by", "unmonitored /s", "monitored /s", "share", "pairs, lowest to highest", "aim"];
     let mut table = Table::new("Throughput of storms, medians", &head);
-    for (kind, strangers, own) in KINDS {
-        for (program, by, aim) in [
-            (&bench.actors.stranger, "strangers", strangers),
-            (&bench.actors.agent, "an agent's descendants", own),
-        ] {
-            let pairs = in_turns(bench, kind, program, || bench.start(), |daemon| daemon.stop().map(drop))?;
-            table.row(row(kind, by, &pairs).into_iter().chain([format!("{aim:.2}")]));
-        }
+    for (kind, name, by, aim) in STORMS {
+        command::say("bench", &format!("{name} by {by}"));
+        let pairs = in_turns(bench, kind, by)?;
+        let (alone, observed): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        let (alone, observed) = (median(&alone), median(&observed));
+        let shares = pairs.iter().map(|pair| pair.1 / pair.0);
+        let (lowest, highest) = (shares.clone().fold(f64::INFINITY, f64::min), shares.fold(0.0, f64::max));
+        table.row([
+            name.into(),
+            if by == AGENT { "an agent's descendants" } else { "strangers" }.into(),
+            format!("{alone:.0}"),
+            format!("{observed:.0}"),
+            format!("{:.3}", observed / alone),
+            format!("{lowest:.2} to {highest:.2}"),
+            aim.into(),
+        ]);
     }
     Ok(table)
 }
 
-/// Pairs of rates, without and with an observer, the order changing from pair to pair.
-pub fn in_turns<O>(
-    bench: &Bench<'_>,
-    kind: &str,
-    program: &Path,
-    start: impl Fn() -> Result<O>,
-    stop: impl Fn(O) -> Result<()>,
-) -> Result<Vec<(f64, f64)>> {
+/// Pairs of rates, without and with the daemon, the order changing from pair to pair.
+fn in_turns(bench: &Bench<'_>, kind: &str, by: &str) -> Result<Vec<(f64, f64)>> {
+    let alone = || rate(bench, kind, by, bench.args.window);
     let observed = || -> Result<f64> {
-        let observer = start()?;
-        let rate = rate(bench, kind, program, bench.window());
-        stop(observer)?;
+        let daemon = bench.start()?;
+        let rate = alone();
+        daemon.stop()?;
         rate
     };
-    let alone = || rate(bench, kind, program, bench.window());
     // The first storm after a build finds cold caches.
     alone()?;
-    (0..bench.args.rounds)
-        .map(|round| {
-            command::say("bench", &format!("{kind} by {}: round {}", program.display(), round + 1));
-            if round % 2 == 0 {
-                let before = alone()?;
-                Ok((before, observed()?))
-            } else {
-                let with = observed()?;
-                Ok((alone()?, with))
-            }
-        })
-        .collect()
+    let pair = |round| {
+        if round % 2 == 0 {
+            return Ok((alone()?, observed()?));
+        }
+        let with = observed()?;
+        Ok((alone()?, with))
+    };
+    (0..bench.args.rounds).map(pair).collect()
 }
 
-/// The cells of a row about such pairs.
-pub fn row(kind: &str, by: &str, pairs: &[(f64, f64)]) -> Vec<String> {
-    let alone = median(&pairs.iter().map(|pair| pair.0).collect::<Vec<_>>());
-    let observed = median(&pairs.iter().map(|pair| pair.1).collect::<Vec<_>>());
-    let shares = pairs.iter().map(|pair| pair.1 / pair.0);
-    let lowest = shares.clone().fold(f64::INFINITY, f64::min);
-    let highest = shares.fold(0.0, f64::max);
-    vec![
-        name(kind).into(),
-        by.into(),
-        format!("{alone:.0}"),
-        format!("{observed:.0}"),
-        format!("{:.3}", observed / alone),
-        format!("{lowest:.2} to {highest:.2}"),
-    ]
+/// Storms by `bench.jobs` copies of an actor, which end after `ms` milliseconds or when they are dropped.
+pub fn start(bench: &Bench<'_>, kind: &str, by: &str, ms: u64) -> Result<Vec<(Actor, impl Read)>> {
+    let mut storm = bench.actor(by);
+    storm.args([kind, &ms.to_string()]).arg(bench.dir.join(NOTHING)).stdin(Stdio::null());
+    (0..bench.jobs).map(|_| Actor::spawn(&mut storm)).collect()
 }
 
-/// The name of a kind in a table.
-pub fn name(kind: &str) -> &str {
-    match kind {
-        "vfork" => "vfork + exit",
-        "fork" => "fork + exit",
-        "wires" => "fork + exec of `cat` on two pipes",
-        _ => "posix_spawn of a static program",
-    }
-}
-
-/// Processes a second that `bench.jobs` copies of `program` make together.
-pub fn rate(bench: &Bench<'_>, kind: &str, program: &Path, window: Duration) -> Result<f64> {
-    let storms: Vec<_> = (0..bench.jobs)
-        .map(|_| command(bench, kind, program, window).stdout(Stdio::piped()).spawn())
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("cannot start {}", program.display()))?;
-    storms.into_iter().try_fold(0.0, |sum, storm| {
-        let output = storm.wait_with_output().context("cannot wait for a storm")?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let rate: f64 = text.trim().parse().with_context(|| format!("a storm said \"{}\"", text.trim()))?;
-        Ok(sum + rate)
+/// Processes a second that they make together.
+pub fn rate(bench: &Bench<'_>, kind: &str, by: &str, ms: u64) -> Result<f64> {
+    start(bench, kind, by, ms)?.into_iter().try_fold(0.0, |sum, (_storm, mut stdout)| {
+        let mut said = String::new();
+        stdout.read_to_string(&mut said)?;
+        Ok(sum + said.trim().parse::<f64>().with_context(|| format!("a storm said {said:?}"))?)
     })
 }
 
-/// The command line of one storm.
-pub fn command(bench: &Bench<'_>, kind: &str, program: &Path, window: Duration) -> Command {
-    let mut storm = Command::new(program);
-    storm.arg(kind).arg(window.as_millis().to_string()).arg(&bench.actors.nothing).stdin(Stdio::null());
-    storm
-}
-
-/// Records lost while an agent's own descendants storm on all cores.
+/// Records lost while a storm is made on all cores: by an agent's own descendants, or on wires by strangers.
 pub fn loss(bench: &Bench<'_>) -> Result<Table> {
-    let mut table = Table::new(
-        "Records lost in a storm of an agent's own descendants",
-        &["storm", "seconds", "processes", "lost"],
-    );
-    for (kind, ..) in KINDS {
-        command::say("bench", &format!("{kind}: {} seconds of storm", bench.args.seconds));
+    let head =
+        ["storm", "seconds", "processes", "lost", "CPU of the daemon for each", "memory before and after"];
+    let mut table = Table::new("Records lost in a storm of whom the daemon follows", &head);
+    let seconds = bench.args.seconds;
+    for (kind, name, by, _) in STORMS.into_iter().filter(|(kind, _, by, _)| *by == AGENT || *kind == "wires")
+    {
+        command::say("bench", &format!("{name}: {seconds} seconds of storm"));
         let daemon = bench.start()?;
-        let window = Duration::from_secs(bench.args.seconds);
-        let rate = rate(bench, kind, &bench.actors.agent, window)?;
-        let lost = daemon.stop()?;
-        let made = rate * window.as_secs_f64();
+        let before = Usage::of(daemon.pid())?;
+        let made = rate(bench, kind, by, seconds * 1_000)? * Duration::from_secs(seconds).as_secs_f64();
+        ensure!(made >= 1.0, "a storm that makes no process proves nothing");
+        let after = Usage::of(daemon.pid())?;
         table.row([
-            name(kind).into(),
-            bench.args.seconds.to_string(),
+            name.into(),
+            seconds.to_string(),
             format!("{made:.0}"),
-            lost.to_string(),
+            daemon.stop()?.to_string(),
+            format!("{:.0} us", (after.cpu_ms - before.cpu_ms) * 1e3 / made),
+            format!("{}, {}", before.megabytes(), after.megabytes()),
         ]);
-        if made < 1.0 {
-            bail!("a storm that makes no process proves nothing");
-        }
     }
     Ok(table)
 }

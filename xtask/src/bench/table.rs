@@ -11,12 +11,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
     pub fn new(title: &str, head: &[&str]) -> Self {
         Self { title: title.to_owned(), head: head.iter().map(|&s| s.to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }

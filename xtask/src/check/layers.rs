@@ -1,68 +1,52 @@
 //! Checks the layers: which module may use which, in the core and in the shell; that the core does no I/O; and that
 //! only one folder of modules reads /proc.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use super::scan;
+use crate::files;
 
 /// A module of the first level and what it may use. What is not listed is on top: it may use everything, and nothing
 /// listed may use it.
-type Layers = &'static [(&'static str, &'static [&'static str])];
+type Layers = &'static [(&'static str, &'static str)];
 
 /// The pure core, a crate of its own below `monitor/core`: total, synchronous, deterministic.
 const CORE: Layers = &[
-    ("model", &[]),
-    ("recognise", &["model"]),
-    ("lineage", &["model", "recognise"]),
-    ("case", &["model"]),
-    ("world", &["model", "lineage", "recognise", "case"]),
-    ("reach", &["model", "recognise"]),
-    ("verdict", &["model", "lineage", "recognise", "case", "world", "reach"]),
-    ("engine", &["model", "lineage", "recognise", "case", "world", "reach", "verdict"]),
+    ("model", ""),
+    ("recognise", "model"),
+    ("lineage", "model recognise"),
+    ("case", "model"),
+    ("world", "model lineage recognise case"),
+    ("reach", "model recognise"),
+    ("verdict", "model lineage recognise case world reach"),
+    ("engine", "model lineage recognise case world reach verdict"),
 ];
 
 /// The rooms of the shell below `monitor`.
 const SHELL: Layers = &[
-    ("os", &["model"]),
-    ("host", &["model", "os"]),
-    ("source", &["model", "os", "host"]),
-    ("helper", &["model", "os"]),
-    ("read", &["model", "recognise", "os", "host"]),
-    ("probe", &["model", "recognise", "verdict", "os", "host", "helper", "read"]),
-    ("sink", &["model", "os"]),
-    ("explain", &["model", "sink"]),
-    ("actuator", &["model", "os", "host"]),
-    ("store", &["model", "os"]),
-    ("events", &["model", "sink", "store"]),
-    ("driver", &["model", "recognise", "engine", "os", "host", "source", "probe"]),
-    ("control", &["model", "os", "host", "sink", "probe", "store", "events"]),
+    ("os", "model"),
+    ("host", "model os"),
+    ("source", "model os host"),
+    ("helper", "model os"),
+    ("read", "model recognise os host"),
+    ("probe", "model recognise verdict os host helper read"),
+    ("sink", "model os"),
+    ("explain", "model sink"),
+    ("actuator", "model os host"),
+    ("store", "model os"),
+    ("events", "model sink store"),
+    ("driver", "model recognise engine os host source probe"),
+    ("control", "model os host sink probe store events"),
 ];
 
 /// The rooms that name files of /proc: the one that reads it, and the one that knows this program's own part of it.
 const PROC: [&str; 2] = ["host", "os"];
 
 /// What the core must not name: I/O, clocks, the runtime, the kernel, and what differs from run to run.
-const IMPURE: [&str; 17] = [
-    "std::fs",
-    "std::env",
-    "std::net",
-    "std::process",
-    "std::thread",
-    "std::io",
-    "Instant",
-    "SystemTime",
-    "tokio",
-    "aya",
-    "rustix",
-    "procfs",
-    "tracing",
-    "println",
-    "eprintln",
-    "RandomState",
-    "thread_rng",
-];
+const IMPURE: &str = "std::fs std::env std::net std::process std::thread std::io Instant SystemTime tokio aya rustix \
+    procfs tracing println eprintln RandomState thread_rng";
 
 /// Violations of both packages; `root` is the repository.
 pub fn findings(root: &Path) -> Result<Vec<String>> {
@@ -79,7 +63,7 @@ fn below(root: &Path, folder: &str, layers: Layers) -> Result<Vec<String>> {
         if relative.extension().is_none_or(|e| e != "rs") || scan::is_test(relative) {
             continue;
         }
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = files::read(&file)?;
         findings.extend(
             judge(layers, relative, &scan::code(&text))
                 .into_iter()
@@ -109,18 +93,19 @@ fn judge(layers: Layers, relative: &Path, code: &str) -> Vec<String> {
     let mut findings: Vec<String> = used
         .iter()
         // Types and macros that the crate's root re-exports have capitals.
-        .filter(|name| **name != module && !may.contains(&name.as_str()))
+        .filter(|name| **name != module && may.split(' ').all(|room| room != *name))
         .map(|name| format!("`{module}` must not use `{name}`"))
         .collect();
     if CORE.iter().any(|(name, _)| *name == module) {
         let compact: String = code.split_whitespace().collect::<Vec<_>>().join(" ");
-        findings.extend(
-            IMPURE
-                .iter()
-                .filter(|name| names(&compact, name))
-                .map(|name| format!("the core must not use `{name}`")),
-        );
-        findings.extend(std_group(&compact));
+        // `use std::{fs, ..}` names `std::fs` too.
+        let grouped = scan::modules_below(code, "std");
+        let is_named = |name: &str| {
+            scan::has_word(&compact, name)
+                || name.strip_prefix("std::").is_some_and(|it| grouped.contains(it))
+        };
+        let impure = IMPURE.split_ascii_whitespace().filter(|name| is_named(name));
+        findings.extend(impure.map(|name| format!("the core must not use `{name}`")));
     }
     findings
 }
@@ -131,24 +116,6 @@ fn reads_proc(relative: &Path, text: &str) -> Option<String> {
     let module = module(relative);
     let is_elsewhere = !PROC.contains(&&*module) && CORE.iter().all(|(name, _)| *name != module);
     (is_elsewhere && code.contains("\"/proc/")).then(|| "only `host` reads files of /proc".to_owned())
-}
-
-/// Whether code has this path as whole words.
-fn names(code: &str, path: &str) -> bool {
-    let bounds = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-    code.match_indices(path).any(|(at, _)| {
-        let before = code.get(..at).and_then(|s| s.chars().next_back());
-        let after = code.get(at + path.len()..).and_then(|s| s.chars().next());
-        bounds(before) && bounds(after)
-    })
-}
-
-/// `use std::{fs, ..}` names `std::fs` too.
-fn std_group(code: &str) -> Vec<String> {
-    let used = scan::modules_below(code, "std");
-    let impure = |name: &String| IMPURE.contains(&format!("std::{name}").as_str());
-    let grouped = used.into_iter().filter(|name| impure(name) && !names(code, &format!("std::{name}")));
-    grouped.map(|name| format!("the core must not use `std::{name}`")).collect()
 }
 
 #[cfg(test)]

@@ -1,56 +1,35 @@
 //! Checks licences and sources of the dependencies by `deny.toml`. It uses cargo-deny if installed; otherwise it
 //! makes the two checks that `cargo metadata` alone can answer.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
-use anyhow::{Context as _, Result, bail};
-use serde::Deserialize;
+use anyhow::{Context as _, Result, ensure};
 use spdx::{Expression, ParseMode};
 
 use crate::{
-    command,
+    command, files,
     workspace::{self, Package},
 };
-
-/// The part of deny.toml that the fallback understands.
-#[derive(Deserialize)]
-struct Policy {
-    licenses: Licenses,
-}
-
-#[derive(Deserialize)]
-struct Licenses {
-    allow: BTreeSet<String>,
-}
 
 /// Checks what the workspace depends on.
 pub fn check(root: &Path) -> Result<()> {
     if command::find("cargo-deny").is_some() {
         // Advisories need a database from the network: `cargo deny check` by hand has them.
-        return command::run(workspace::cargo().args([
-            "deny",
-            "--locked",
-            "--log-level",
-            "error",
-            "check",
-            "bans",
-            "licenses",
-            "sources",
-        ]));
+        let words = "deny --locked --log-level error check bans licenses sources";
+        return command::run(workspace::cargo().args(words.split(' ')));
     }
     command::say(
         "check",
         "cargo-deny is not installed: licences and sources only, bans and advisories unchecked",
     );
-    let path = root.join("deny.toml");
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let policy: Policy = toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
-    let findings: Vec<String> = workspace::metadata(&["--locked"])?
-        .packages
-        .iter()
-        .filter_map(|p| judge(p, &policy.licenses.allow))
-        .collect();
-    if findings.is_empty() { Ok(()) } else { bail!("{}", findings.join("\n")) }
+    let policy: toml::Table =
+        files::read(&root.join("deny.toml"))?.parse().context("cannot read deny.toml")?;
+    let allow = policy.get("licenses").and_then(|licences| licences.get("allow")?.clone().try_into().ok());
+    let allow: BTreeSet<String> = allow.context("deny.toml has no licenses.allow")?;
+    let packages = workspace::metadata(&["--locked"])?.packages;
+    let findings: Vec<String> = packages.iter().filter_map(|package| judge(package, &allow)).collect();
+    ensure!(findings.is_empty(), findings.join("\n"));
+    Ok(())
 }
 
 /// What is wrong with a package, if something is.

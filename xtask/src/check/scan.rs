@@ -3,35 +3,42 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
-/// Every file below `dir` in order of its path, without what is built, fetched or hidden.
+use crate::files::{self, name};
+
+/// What is built, fetched or hidden.
+const SKIPPED: [&str; 6] = ["target", "node_modules", ".git", ".toolchain", ".cache", "__pycache__"];
+
+/// Every file below `dir` in order of its path, without what is skipped.
 pub fn files(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    collect(dir, &mut found).with_context(|| format!("cannot read {}", dir.display()))?;
-    found.sort();
+    for path in
+        files::list(dir)?.into_iter().filter(|path| !SKIPPED.contains(&&*name(path)) && !path.is_symlink())
+    {
+        if path.is_dir() {
+            found.extend(files(&path)?);
+        } else if path.is_file() {
+            found.push(path);
+        }
+    }
     Ok(found)
 }
 
-fn collect(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let skipped =
-            ["target", "node_modules", ".git", ".toolchain", ".cache", "__pycache__"].contains(&&*name);
-        if kind.is_dir() && !skipped {
-            collect(&entry.path(), found)?;
-        } else if kind.is_file() && !skipped {
-            found.push(entry.path());
-        }
-    }
-    Ok(())
+/// Whether `what` occurs in a text where the characters before and after it fit.
+pub fn occurs(text: &str, what: &str, fits: impl Fn(Option<char>, Option<char>) -> bool) -> bool {
+    text.match_indices(what).any(|(at, _)| {
+        let before = text.get(..at).and_then(|s| s.chars().next_back());
+        fits(before, text.get(at + what.len()..).and_then(|s| s.chars().next()))
+    })
+}
+
+/// Whether it occurs as whole words.
+pub fn has_word(text: &str, word: &str) -> bool {
+    occurs(text, word, |before, after| !before.is_some_and(is_word) && !after.is_some_and(is_word))
 }
 
 /// Whether a file is test code by its place: it may look at everything, and its module's header speaks for it.
@@ -51,7 +58,7 @@ pub fn code(text: &str) -> String {
 /// Whether a module begins in this line. `mod testing;` at the head of a file ends nothing.
 fn is_module(line: &str) -> bool {
     let line = line.trim();
-    line.ends_with('{') && words(line).contains(&"mod")
+    line.ends_with('{') && words(line).iter().any(|word| word == "mod")
 }
 
 fn is_word(c: char) -> bool {
@@ -59,47 +66,34 @@ fn is_word(c: char) -> bool {
 }
 
 /// The words of code: identifiers, and every other character that is not space by itself.
-fn words(code: &str) -> Vec<&str> {
-    let mut words = Vec::new();
-    let mut rest = code.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let len = if is_word(first) {
-            rest.find(|c: char| !is_word(c)).unwrap_or(rest.len())
-        } else {
-            first.len_utf8()
-        };
-        let (word, tail) = rest.split_at(len);
-        words.push(word);
-        rest = tail.trim_start();
-    }
-    words
+fn words(code: &str) -> Vec<String> {
+    let apart = |c| if is_word(c) { vec![c] } else { vec![' ', c, ' '] };
+    code.chars().flat_map(apart).collect::<String>().split_whitespace().map(str::to_owned).collect()
 }
 
 /// The modules that code names by a path from `root` (`crate`, or `super` in a module of the first level):
 /// `crate::a::b`, `use crate::{a, b::c, d::{e}}`.
 pub fn modules_below(code: &str, root: &str) -> BTreeSet<String> {
     let words = words(code);
-    let word = |i: usize| words.get(i).copied().unwrap_or_default();
+    let word = |i: usize| words.get(i).map(String::as_str).unwrap_or_default();
     let mut found = BTreeSet::new();
     for i in 0..words.len() {
         // `a::super::b` or `my_crate` are other things.
         if word(i) != root || word(i + 1) != ":" || word(i + 2) != ":" || (i > 0 && word(i - 1) == ":") {
             continue;
         }
-        if word(i + 3) != "{" {
-            found.insert(word(i + 3).to_owned());
-            continue;
-        }
-        let mut depth = 0_usize;
-        for j in i + 3..words.len() {
-            match word(j) {
+        let (mut depth, mut at) = (0_i32, i + 3);
+        loop {
+            let is_name = depth == 0 || (depth == 1 && matches!(word(at - 1), "{" | ","));
+            match word(at) {
                 "{" => depth += 1,
-                "}" if depth == 1 => break,
                 "}" => depth -= 1,
-                name if depth == 1 && matches!(word(j - 1), "{" | ",") => {
-                    found.insert(name.to_owned());
-                }
+                name if is_name => drop(found.insert(name.to_owned())),
                 _ => {}
+            }
+            at += 1;
+            if depth <= 0 || at >= words.len() {
+                break;
             }
         }
     }

@@ -14,20 +14,7 @@ const MAX_LINES: usize = 400;
 const LEFTOVERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:")];
 
 /// Folders that may be named although a checkout may lie in them: every host has them.
-const COMMON: [&str; 12] = [
-    "/",
-    "/home",
-    "/root",
-    "/tmp",
-    "/usr",
-    "/usr/src",
-    "/usr/local",
-    "/var",
-    "/var/tmp",
-    "/opt",
-    "/srv",
-    "/mnt",
-];
+const COMMON: &str = "/ /home /root /tmp /usr /usr/src /usr/local /var /var/tmp /opt /srv /mnt";
 
 /// Violations in the repository.
 pub fn findings(root: &Path) -> Result<Vec<String>> {
@@ -47,7 +34,7 @@ pub fn findings(root: &Path) -> Result<Vec<String>> {
 fn machine_paths(root: &Path) -> Vec<String> {
     root.ancestors()
         .map(|dir| dir.to_string_lossy().into_owned())
-        .filter(|dir| !COMMON.contains(&dir.as_str()))
+        .filter(|dir| COMMON.split(' ').all(|common| common != dir))
         .collect()
 }
 
@@ -56,23 +43,27 @@ fn judge(relative: &Path, text: &str, machine: &[String]) -> Vec<String> {
     let name = relative.display();
     let is = |extension: &str| relative.extension().is_some_and(|e| e == extension);
     let lines = text.lines().count();
-    if (is("rs") || is("py") || is("sh")) && lines > MAX_LINES {
-        findings.push(format!("{name}: {lines} lines, {MAX_LINES} at most: what are its two topics?"));
-    }
-    let is_module = is("rs")
-        && !(scan::is_test(relative)
-            && (relative.starts_with("monitor/src") || relative.starts_with("monitor/core/src")));
-    if is_module && !text.trim_start().starts_with("//!") {
-        findings.push(format!("{name}:1: opens without `//!` (purpose, invariant, who may use it)"));
-    }
-    let is_member =
-        is("toml") && relative.file_name().is_some_and(|f| f == "Cargo.toml") && text.contains("[package]");
-    if is_member && !text.contains("[lints]\nworkspace = true") {
-        findings
-            .push(format!("{name}: the workspace's lints are not switched on ([lints] workspace = true)"));
+    let is_part = scan::is_test(relative)
+        && (relative.starts_with("monitor/src") || relative.starts_with("monitor/core/src"));
+    let is_member = relative.ends_with("Cargo.toml") && text.contains("[package]");
+    for (is_wrong, what) in [
+        (
+            (is("rs") || is("py") || is("sh")) && lines > MAX_LINES,
+            format!("{lines} lines, {MAX_LINES} at most: what are its two topics?"),
+        ),
+        (
+            is("rs") && !is_part && !text.trim_start().starts_with("//!"),
+            "opens without `//!` (purpose, invariant, who may use it)".to_owned(),
+        ),
+        (
+            is_member && !text.contains("[lints]\nworkspace = true"),
+            "the workspace's lints are not switched on ([lints] workspace = true)".to_owned(),
+        ),
+    ] {
+        findings.extend(is_wrong.then(|| format!("{name}: {what}")));
     }
     for (number, line) in (1..).zip(text.lines()) {
-        for word in LEFTOVERS.iter().filter(|word| has_word(line, word)) {
+        for word in LEFTOVERS.iter().filter(|word| scan::has_word(line, word)) {
             findings
                 .push(format!("{name}:{number}: {word}: finish it, or open an issue and say so in prose"));
         }
@@ -83,21 +74,10 @@ fn judge(relative: &Path, text: &str, machine: &[String]) -> Vec<String> {
     findings
 }
 
-fn has_word(line: &str, word: &str) -> bool {
-    line.match_indices(word).any(|(at, _)| {
-        let before = line.get(..at).and_then(|s| s.chars().next_back());
-        let after = line.get(at + word.len()..).and_then(|s| s.chars().next());
-        let joins = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-        !joins(before) && !joins(after)
-    })
-}
-
 /// Whether a line has this absolute path: not as the tail of a longer one, and not as the head of a longer name.
 fn has_path(line: &str, path: &str) -> bool {
-    line.match_indices(path).any(|(at, _)| {
-        let before = line.get(..at).and_then(|s| s.chars().next_back());
-        let after = line.get(at + path.len()..).and_then(|s| s.chars().next());
-        let name = |c: char| c.is_alphanumeric() || "_-.~$}*>".contains(c);
+    let name = |c: char| c.is_alphanumeric() || "_-.~$}*>".contains(c);
+    scan::occurs(line, path, |before, after| {
         before.is_none_or(|c| !name(c) && c != '/') && after.is_none_or(|c| c == '/' || !name(c))
     })
 }

@@ -7,40 +7,28 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use crate::{
-    command,
+    command, files,
     setup::Bpf,
     workspace::{self, Package},
 };
 
 /// What is linked beside packages of the registry.
-const BESIDE: &str = "\
-Beside the packages below, the binary has in it:
-
-- the standard library of Rust, by The Rust Project Developers, MIT OR Apache-2.0;
-- SQLite, which its authors have put into the public domain;
-- of the GNU C Library, what the rest calls, by the Free Software Foundation, LGPL-2.1-or-later: its licence is at the end, where
-  the machine that built this had it, and at https://www.gnu.org/licenses/lgpl-2.1.html. To link the binary with another version
-  of that library, take the source of orphand of this version and call `cargo xtask dist`;
-- of GCC's run-time library, what unwinds the stack, GPL-3.0-or-later WITH GCC-exception-3.1.
-";
+const BESIDE: &str = include_str!("../../../packaging/third-parties");
 
 /// Where Debian has the text of the LGPL.
 const LGPL: &str = "/usr/share/common-licenses/LGPL-2.1";
 
 /// The file that tells it all.
 pub fn notices(way: &Bpf) -> Result<String> {
-    let linked = linked(way)?;
-    let metadata = workspace::metadata(&["--locked"])?;
+    let (linked, packages) = (linked(way)?, workspace::metadata(&["--locked"])?.packages);
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let (mut list, mut bare) = (Vec::new(), Vec::new());
-    for package in metadata.packages.iter().filter(|p| p.source.is_some()) {
-        let name = format!("{} {}", package.name, package.version);
-        if !linked.contains(&name) {
-            continue;
-        }
+    let name = |package: &Package| format!("{} {}", package.name, package.version);
+    for package in packages.iter().filter(|one| one.source.is_some() && linked.contains(&name(one))) {
+        let name = name(package);
         list.push(format!("- {name}: {}\n", package.license.as_deref().unwrap_or("no licence stated")));
         let found = licences(package)?;
         if found.is_empty() {
@@ -50,34 +38,28 @@ pub fn notices(way: &Bpf) -> Result<String> {
             texts.entry(text).or_default().push(name.clone());
         }
     }
-    let line = "-".repeat(72);
-    let mut parts =
-        vec![format!("Third parties' work in orphand\n\n{BESIDE}\nPackages\n\n{}", list.concat())];
+    let mut all = vec![format!("{BESIDE}\nPackages\n\n{}", list.concat())];
     if !bare.is_empty() {
-        let them = bare.concat();
-        parts.push(format!(
-            "\nThese bring no text along; that of their licence by others is below. Their authors:\n\n{them}"
-        ));
+        let why = "These bring no text along; that of their licence by others is below. Their authors:";
+        all.push(format!("\n{why}\n\n{}", bare.concat()));
     }
-    parts.extend(texts.iter().map(|(text, names)| format!("\n{line}\n{}\n\n{text}\n", names.join(", "))));
-    parts
-        .extend(fs::read_to_string(LGPL).ok().map(|text| format!("\n{line}\nThe GNU C Library\n\n{text}\n")));
-    Ok(parts.concat())
+    let texts = texts.into_iter().map(|(text, names)| (names.join(", "), text));
+    let lgpl = fs::read_to_string(LGPL).ok().map(|text| ("The GNU C Library".to_owned(), text));
+    let line = "-".repeat(72);
+    all.extend(texts.chain(lgpl).map(|(names, text)| format!("\n{line}\n{names}\n\n{text}\n")));
+    Ok(all.concat())
 }
 
 /// The packages that are in the binary, those in the programs in the kernel included: `name version`.
 fn linked(way: &Bpf) -> Result<BTreeSet<String>> {
     let tree = |package: &str, target: &[&str]| {
-        command::output(
-            workspace::cargo()
-                .args(["tree", "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none"])
-                .args(["--format", "{p}", "--package", package])
-                .args(target)
-                .env("RUSTC", &way.rustc),
-        )
+        let mut cargo = workspace::cargo();
+        cargo.args(
+            "tree --locked --edges normal,no-proc-macro --prefix none --format {p} --package".split(' '),
+        );
+        command::output(cargo.arg(package).args(target).env("RUSTC", &way.rustc))
     };
-    let mut all = tree("orphand", &[])?;
-    all += &tree("monitor-ebpf", &["--target", crate::setup::TARGET])?;
+    let all = tree("orphand", &[])? + &tree("monitor-ebpf", &["--target", crate::setup::TARGET])?;
     Ok(all.lines().filter_map(name).collect())
 }
 
@@ -89,21 +71,15 @@ fn name(line: &str) -> Option<String> {
 
 /// The licences and notices that a package brings along.
 fn licences(package: &Package) -> Result<Vec<String>> {
-    let Some(dir) = package.manifest_path.parent() else { return Ok(Vec::new()) };
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    let mut files: Vec<_> =
-        entries.flatten().map(|entry| entry.path()).filter(|f| f.is_file() && is_licence(f)).collect();
-    files.sort();
-    Ok(files.iter().filter_map(|file| fs::read_to_string(file).ok()).map(|text| tidy(&text)).collect())
+    let all = files::list(package.manifest_path.parent().unwrap_or(&package.manifest_path))?;
+    let texts = all.iter().filter(|file| file.is_file() && is_licence(file));
+    Ok(texts.filter_map(|file| fs::read_to_string(file).ok()).map(|text| tidy(&text)).collect())
 }
 
 fn is_licence(file: &Path) -> bool {
-    let name = file.file_name().unwrap_or_default().to_string_lossy().to_ascii_uppercase();
-    let is_source = file.extension().is_some_and(|e| e == "rs");
-    !is_source
-        && ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"]
-            .iter()
-            .any(|w| name.starts_with(w))
+    let name = files::name(file).to_ascii_uppercase();
+    let words = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
+    words.iter().any(|word| name.starts_with(word)) && file.extension().is_none_or(|its| its != "rs")
 }
 
 /// The same text is the same, however its lines end.

@@ -1,15 +1,16 @@
-//! `.toolchain/bpf.toml`: how to build eBPF, as found by setup. The build script of the product reads this file.
+//! Compilers that can build for BPF, and `.toolchain/bpf.toml`: the way to do it, as found by setup. The build script of
+//! the product reads this file.
 
 use std::{
     fmt, fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::compiler::Compiler;
-use crate::command;
+use crate::{command, files};
 
 /// The BPF target of this machine's byte order.
 pub const TARGET: &str =
@@ -25,9 +26,10 @@ pub struct Bpf {
     pub rustc: PathBuf,
     /// The folder of `bpf-linker`.
     pub linker_dir: PathBuf,
-    /// Whether `core` has to be built from source: `-Z build-std=core`.
+    /// Whether there is no compiled `core`: `-Z build-std=core`.
     pub build_std: bool,
-    /// Whether the compiler needs `RUSTC_BOOTSTRAP=1` to accept unstable features.
+    /// Whether the compiler takes unstable features only with `RUSTC_BOOTSTRAP=1`: aya-ebpf needs
+    /// `asm_experimental_arch`.
     pub bootstrap: bool,
     /// The name by which rustup knows the compiler.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,38 +39,58 @@ pub struct Bpf {
 }
 
 impl Bpf {
-    /// This compiler with the linker in this folder.
-    pub fn new(compiler: &Compiler, linker_dir: &Path) -> Self {
-        Self {
-            rustc: compiler.rustc.clone(),
-            linker_dir: linker_dir.to_path_buf(),
-            build_std: compiler.build_std,
-            bootstrap: compiler.bootstrap,
-            toolchain: compiler.toolchain.clone(),
-            llvm: compiler.llvm,
+    /// All compilers there are, the best first: made for this (nightly), then ready to use, then the rest. They have no
+    /// linker yet.
+    pub fn compilers() -> Vec<Self> {
+        let mut all: Vec<_> =
+            rustup_toolchains().iter().filter_map(|(name, rustc)| Self::judge(rustc, Some(name))).collect();
+        all.extend(Self::judge(Path::new("/usr/bin/rustc"), None));
+        all.sort_by_key(|compiler| (compiler.bootstrap, compiler.build_std));
+        all
+    }
+
+    /// What this compiler can do; nothing if it is not there or cannot build for BPF.
+    fn judge(rustc: &Path, toolchain: Option<&str>) -> Option<Self> {
+        let version = command::output(Command::new(rustc).arg("-vV")).ok()?;
+        let sysroot = command::output(Command::new(rustc).args(["--print", "sysroot"])).ok()?;
+        let rustlib = Path::new(sysroot.trim()).join("lib/rustlib");
+        let prebuilt = has_core(&rustlib.join(TARGET).join("lib"));
+        if !prebuilt && !rustlib.join("src/rust/library/core/src/lib.rs").is_file() {
+            return None;
         }
+        let (nightly, llvm) = about(&version)?;
+        Some(Self {
+            rustc: rustc.to_path_buf(),
+            linker_dir: PathBuf::new(),
+            build_std: !prebuilt,
+            bootstrap: !nightly,
+            toolchain: toolchain.map(str::to_owned),
+            llvm,
+        })
+    }
+
+    /// With the linker in this folder.
+    pub fn with(&self, linker_dir: PathBuf) -> Self {
+        Self { linker_dir, ..self.clone() }
     }
 
     /// What was found before; nothing if there is no file, or one that an older setup wrote.
     pub fn read(home: &Path) -> Option<Self> {
-        toml::from_str(&fs::read_to_string(home.join("bpf.toml")).ok()?).ok()
+        toml::from_str(&files::read(&home.join("bpf.toml")).ok()?).ok()
     }
 
     /// Writes the file, whole or not at all.
     pub fn write(&self, home: &Path) -> Result<()> {
-        let path = home.join("bpf.toml");
-        let text = format!("{HEADER}{}", toml::to_string(self)?);
         let fresh = home.join("bpf.toml.new");
-        fs::write(&fresh, text)
-            .and_then(|()| fs::rename(&fresh, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        files::write(&fresh, format!("{HEADER}{}", toml::to_string(self)?))?;
+        fs::rename(&fresh, home.join("bpf.toml")).context("cannot write bpf.toml")
     }
 
     /// Whether it is still there: an upgrade of the distribution may have taken the compiler or changed its LLVM.
     pub fn stands(&self) -> bool {
         command::is_executable(&self.linker_dir.join("bpf-linker"))
-            && Compiler::judge(&self.rustc, self.toolchain.clone())
-                .is_some_and(|now| Self::new(&now, &self.linker_dir) == *self)
+            && Self::judge(&self.rustc, self.toolchain.as_deref())
+                .is_some_and(|now| now.with(self.linker_dir.clone()) == *self)
     }
 }
 
@@ -78,6 +100,46 @@ impl fmt::Display for Bpf {
         let linker = self.linker_dir.join("bpf-linker");
         write!(f, "{} (LLVM {}, {core}) and {}", self.rustc.display(), self.llvm, linker.display())
     }
+}
+
+/// Whether a folder has a compiled `core`.
+fn has_core(lib: &Path) -> bool {
+    files::ending(lib, "rlib")
+        .is_ok_and(|all| all.iter().any(|file| files::name(file).starts_with("libcore-")))
+}
+
+/// What `rustc -vV` says, as far as we care: whether it is a nightly, and the major version of its LLVM.
+fn about(text: &str) -> Option<(bool, u32)> {
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let release = field("release")?;
+    let llvm = field("LLVM version")?.split('.').next()?.parse().ok()?;
+    Some((release.contains("-nightly") || release.contains("-dev"), llvm))
+}
+
+/// The toolchains that rustup has installed: their names and compilers.
+fn rustup_toolchains() -> Vec<(String, PathBuf)> {
+    let rustup = |args: &[&str]| command::output(Command::new("rustup").args(args)).ok();
+    let list = rustup(&["toolchain", "list"]).unwrap_or_default();
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
+    names
+        .filter_map(|name| {
+            let sysroot = rustup(&["run", name, "rustc", "--print", "sysroot"])?;
+            Some((name.to_owned(), Path::new(sysroot.trim()).join("bin/rustc")))
+        })
+        .collect()
+}
+
+/// Has rustup install the source of `core` for a nightly compiler.
+pub fn install_by_rustup() -> Result<()> {
+    ensure!(command::find("rustup").is_some(), "there is no rustup");
+    command::say("setup", "asking rustup for a nightly compiler with the source of core");
+    let nightly = rustup_toolchains().into_iter().find(|(name, _)| name.starts_with("nightly"));
+    let mut rustup = Command::new("rustup");
+    match nightly {
+        Some((name, _)) => rustup.args(["component", "add", "rust-src", "--toolchain", &name]),
+        None => rustup.args("toolchain install nightly --component rust-src --profile minimal".split(' ')),
+    };
+    command::output(&mut rustup).map(drop).context("rustup cannot install it")
 }
 
 #[cfg(test)]
@@ -108,5 +170,25 @@ mod tests {
     #[test]
     fn a_file_that_names_what_is_gone_does_not_stand() {
         assert!(!sample().stands());
+    }
+
+    #[test]
+    fn reads_what_a_compiler_says_of_itself() {
+        let stable = "rustc 1.96.0 (ac68faa20 2026-05-25)\nrelease: 1.96.0\nLLVM version: 22.1.8\n";
+        assert_eq!(about(stable), Some((false, 22)));
+        let nightly = "rustc 1.99.0-nightly\nrelease: 1.99.0-nightly\nLLVM version: 23.0\n";
+        assert_eq!(about(nightly), Some((true, 23)));
+        assert_eq!(about("release: 1.96.0\n"), None);
+    }
+
+    #[test]
+    fn a_core_is_a_compiled_library() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!has_core(dir.path()));
+        fs::write(dir.path().join("libcore-1.rmeta"), "").unwrap();
+        fs::write(dir.path().join("liballoc-1.rlib"), "").unwrap();
+        assert!(!has_core(dir.path()));
+        fs::write(dir.path().join("libcore-1.rlib"), "").unwrap();
+        assert!(has_core(dir.path()));
     }
 }

@@ -1,12 +1,12 @@
 //! `bpf-linker`. It reads the bitcode of the compiler, so its LLVM must be that of the compiler, or newer.
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 
 use super::packages;
 use crate::{command, workspace};
@@ -30,32 +30,35 @@ pub fn find(llvm: u32) -> Option<PathBuf> {
     if runs(&ours.join("bpf-linker")) {
         return Some(ours);
     }
-    let theirs = command::find("bpf-linker")?;
-    let fits = runs(&theirs) && llvm_of(&theirs).is_some_and(|its| its >= llvm);
-    fits.then(|| theirs.parent().map(Path::to_path_buf)).flatten()
+    let theirs = command::find("bpf-linker").filter(|theirs| runs(theirs))?;
+    llvm_of(&theirs).filter(|its| *its >= llvm).and(theirs.parent()).map(Path::to_path_buf)
 }
 
 /// Builds one, for all checkouts of this user, and gives its folder.
 pub fn install(llvm: u32) -> Result<PathBuf> {
-    if !LLVMS.contains(&llvm) {
-        bail!("bpf-linker {VERSION} cannot be built for its LLVM {llvm}, only for {LLVMS:?}");
+    ensure!(
+        LLVMS.contains(&llvm),
+        "bpf-linker {VERSION} cannot be built for its LLVM {llvm}, only for {LLVMS:?}"
+    );
+    if llvm_prefix(llvm).is_none() {
+        packages::install(&format!("LLVM {llvm}"), &format!("llvm-{llvm}-dev"))?;
     }
-    let prefix = if let Some(prefix) = llvm_prefix(llvm) {
-        prefix
-    } else {
-        packages::install_llvm(llvm)?;
-        llvm_prefix(llvm).with_context(|| format!("the development files of LLVM {llvm} cannot be found"))?
-    };
+    let prefix = llvm_prefix(llvm);
+    let prefix = prefix.with_context(|| format!("the development files of LLVM {llvm} cannot be found"))?;
     command::say("setup", &format!("building bpf-linker {VERSION} for LLVM {llvm} (half a minute, once)"));
     let root = folder(llvm);
-    command::run(
-        workspace::cargo()
-            .args(["install", "--quiet", "--locked", "bpf-linker", "--version", VERSION])
-            .args(["--no-default-features", "--features", &format!("llvm-{llvm}"), "--root"])
-            .arg(&root)
-            .env("LLVM_PREFIX", prefix)
-            .envs(PROFILE),
-    )?;
+    let mut cargo = workspace::cargo();
+    cargo.args([
+        "install",
+        "--quiet",
+        "--locked",
+        "bpf-linker",
+        "--version",
+        VERSION,
+        "--no-default-features",
+    ]);
+    cargo.args(["--features", &format!("llvm-{llvm}"), "--root"]).arg(&root);
+    command::run(cargo.env("LLVM_PREFIX", prefix).envs(PROFILE))?;
     find(llvm).with_context(|| format!("what was built below {} does not run", root.display()))
 }
 
@@ -90,21 +93,10 @@ fn llvm_prefix(llvm: u32) -> Option<PathBuf> {
 /// The major version of the LLVM that a linker was built with, from the producer string that LLVM puts into
 /// bitcode (`LLVM22.1.8`): it is in the linker itself or in the shared library that it loads.
 fn llvm_of(linker: &Path) -> Option<u32> {
-    let loaded = command::output(Command::new("ldd").arg(linker)).unwrap_or_default();
-    let library =
-        loaded.lines().find(|line| line.contains("libLLVM")).and_then(|line| line.split(" => ").nth(1));
-    let file = library.and_then(|path| path.split_whitespace().next()).map_or(linker, Path::new);
-    producer(&fs::read(file).ok()?)
-}
-
-/// The major version in the first producer string.
-fn producer(bytes: &[u8]) -> Option<u32> {
-    bytes.windows(8).find_map(|window| {
-        let rest = window.strip_prefix(b"LLVM")?;
-        let (major, minor) = rest.split_at_checked(2)?;
-        let numbered = major.iter().all(u8::is_ascii_digit) && minor.first() == Some(&b'.');
-        numbered.then(|| std::str::from_utf8(major).ok()?.parse().ok())?
-    })
+    const SCRIPT: &str = "library=$(ldd \"$0\" | sed -n 's/.*libLLVM.* => \\([^ ]*\\).*/\\1/p')
+        grep -aoE 'LLVM[0-9]{2}\\.' \"${library:-$0}\" | head -n 1";
+    let said = command::output(Command::new("sh").args(["-c", SCRIPT]).arg(linker)).ok()?;
+    said.trim().strip_prefix("LLVM")?.strip_suffix('.')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -113,8 +105,15 @@ mod tests {
 
     #[test]
     fn reads_the_llvm_out_of_a_binary() {
-        assert_eq!(producer(b"\0\0LLVM tools\0LLVM22.1.8\0"), Some(22));
-        assert_eq!(producer(b"LLVMContext LLVM-22 LLVM22"), None);
-        assert_eq!(producer(b""), None);
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("linker");
+        for (text, llvm) in [
+            ("\0\0LLVM tools\0LLVM22.1.8\0LLVM23.1\0", Some(22)),
+            ("LLVMContext LLVM-22 LLVM22", None),
+            ("", None),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(llvm_of(&file), llvm);
+        }
     }
 }

@@ -5,26 +5,20 @@
 //! replaces what is installed. What it cannot install is named in one line.
 
 mod bpf;
-mod compiler;
 mod linker;
-mod mounts;
 mod packages;
 mod programs;
-mod tools;
 
-use std::{fs, path::Path};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
-use rustix::fs::FlockOperation;
 
-pub use bpf::{Bpf, TARGET};
-use compiler::Compiler;
-pub use packages::{download, install_clippy};
-pub use tools::Tools;
+pub use self::{
+    bpf::{Bpf, TARGET},
+    programs::Tools,
+};
+use crate::{command, files, privilege, workspace};
 
-use crate::{command, workspace};
-
-/// The arguments of `setup`.
 #[derive(clap::Args)]
 pub struct Args {
     /// Also install what the tests need: Python, Node.js, chromium and the published MCP packages.
@@ -32,7 +26,6 @@ pub struct Args {
     tests: bool,
 }
 
-/// The verb.
 pub fn main(args: &Args) -> Result<()> {
     let bpf = bpf()?;
     command::say("setup", &format!("eBPF is built by {bpf}"));
@@ -46,15 +39,15 @@ pub fn main(args: &Args) -> Result<()> {
 
 /// Makes sure that eBPF can be built, and that the kernel's file systems that eBPF uses are mounted.
 pub fn bpf() -> Result<Bpf> {
-    mounts::mount_missing();
+    mount_missing();
     let home = workspace::root().join(".toolchain");
-    if let Some(bpf) = Bpf::read(&home).filter(Bpf::stands) {
+    let there = || Bpf::read(&home).filter(Bpf::stands);
+    if let Some(bpf) = there() {
         return Ok(bpf);
     }
-    fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
-    let _lock = lock(&home)?;
+    let _lock = files::lock(&home)?;
     // Another setup may have done it while we waited.
-    if let Some(bpf) = Bpf::read(&home).filter(Bpf::stands) {
+    if let Some(bpf) = there() {
         return Ok(bpf);
     }
     let bpf = find_or_install()?;
@@ -64,75 +57,91 @@ pub fn bpf() -> Result<Bpf> {
 
 /// Makes sure that the programs the tests call are there, those of both rounds.
 pub fn tests() -> Result<Tools> {
-    packages::install_programs(&programs::TESTS)?;
+    install(programs::TESTS)?;
     Tools::found()
 }
 
-/// Makes sure that the programs are there that the test on a machine of its own calls.
-pub fn vm() -> Result<()> {
-    packages::install_programs(&programs::VM)
+/// Makes sure that these programs are there.
+pub fn install(programs: &'static str) -> Result<()> {
+    packages::install_programs(&programs::of(programs))
 }
 
-/// Makes sure that the programs are there that pack what is handed out.
-pub fn dist() -> Result<()> {
-    packages::install_programs(&programs::DIST)
-}
-
-/// Makes sure that the programs are there that the test of what is handed out calls.
-pub fn package() -> Result<()> {
-    packages::install_programs(&programs::PACKAGE)
-}
-
-/// Makes sure that the programs are there that the test on a machine without any of them calls.
-pub fn fresh() -> Result<()> {
-    packages::install_programs(&programs::FRESH)
-}
+pub use self::programs::{DIST, FRESH, PACKAGE, VM};
 
 /// Has the tests' own installer fetch the published MCP packages; it is idempotent.
-pub fn fixtures(installer: &mut std::process::Command) -> Result<()> {
+pub fn fixtures(installer: &mut Command) -> Result<()> {
     command::run(installer.stdout(std::process::Stdio::null()))
         .context("cannot install the published MCP packages that the tests use")
 }
 
-/// One setup at a time in a checkout.
-fn lock(home: &Path) -> Result<fs::File> {
-    let path = home.join("lock");
-    let file = fs::File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    rustix::fs::flock(&file, FlockOperation::LockExclusive)
-        .with_context(|| format!("cannot lock {}", path.display()))?;
-    Ok(file)
+/// Installs the clippy of the distribution's compiler for BPF, where that was there without it.
+pub fn clippy() -> Result<()> {
+    packages::install("the clippy of the compiler for BPF", CLIPPY)
 }
+
+/// A compiler with a prebuilt `core` for BPF, and its clippy for `cargo xtask check`.
+const COMPILER: &str = "rustc-web libstd-rust-web-dev-bpf";
+const CLIPPY: &str = "rust-web-clippy";
 
 /// What is there is preferred to what would have to be built, and that to what would have to be installed.
 fn find_or_install() -> Result<Bpf> {
     let mut failures = Vec::new();
-    if let Some(bpf) = first(&mut failures) {
-        return Ok(bpf);
-    }
-    for install in [packages::install_compiler, compiler::install_by_rustup] {
-        match install() {
-            Ok(()) => {
-                if let Some(bpf) = first(&mut failures) {
-                    return Ok(bpf);
-                }
+    let nothing: fn() -> Result<()> = || Ok(());
+    let compiler = || packages::install("a compiler with a core for BPF", &format!("{COMPILER} {CLIPPY}"));
+    for install in [nothing, compiler, bpf::install_by_rustup] {
+        if let Err(error) = install() {
+            failures.push(format!("{error:#}"));
+            continue;
+        }
+        let compilers = Bpf::compilers();
+        if let Some(ready) = compilers.iter().find_map(|one| Some(one.with(linker::find(one.llvm)?))) {
+            return Ok(ready);
+        }
+        for compiler in compilers {
+            match linker::install(compiler.llvm) {
+                Ok(folder) => return Ok(compiler.with(folder)),
+                Err(error) => failures.push(format!("{}: {error:#}", compiler.rustc.display())),
             }
-            Err(error) => failures.push(format!("{error:#}")),
         }
     }
     bail!("eBPF cannot be built here ({}). {}", failures.join("; "), packages::advice());
 }
 
-/// The first compiler that has a linker, or gets one.
-fn first(failures: &mut Vec<String>) -> Option<Bpf> {
-    let compilers = Compiler::all();
-    let ready = compilers.iter().find_map(|c| Some(Bpf::new(c, &linker::find(c.llvm)?)));
-    ready.or_else(|| {
-        compilers.iter().find_map(|c| match linker::install(c.llvm) {
-            Ok(dir) => Some(Bpf::new(c, &dir)),
-            Err(error) => {
-                failures.push(format!("{}: {error:#}", c.rustc.display()));
-                None
-            }
-        })
-    })
+/// Mounts what is missing of the kernel's file systems that eBPF uses, where root can: tracefs (for the setsid
+/// tracepoint), which older kernels put elsewhere, and bpffs. The first word is the list of mounts. The daemon says for
+/// itself what it lacks, so a failure is no error.
+const MOUNT: &str = "
+grep -qE '^[^ ]+ /sys/kernel/(debug/)?tracing tracefs ' \"$0\" || ! [ -d /sys/kernel/tracing ] ||
+    mount -t tracefs tracefs /sys/kernel/tracing
+grep -q '^[^ ]* /sys/fs/bpf bpf ' \"$0\" || ! [ -d /sys/fs/bpf ] || mount -t bpf bpf /sys/fs/bpf";
+
+fn mount_missing() {
+    if privilege::is_root()
+        && let Err(error) = command::output(Command::new("sh").args(["-c", MOUNT, "/proc/self/mounts"]))
+    {
+        command::say("setup", &format!("cannot mount what eBPF uses: {error:#}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_kind_and_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let mounts = dir.path().join("mounts");
+        let tracefs = "-t tracefs tracefs /sys/kernel/tracing\n";
+        let bpf = "-t bpf bpf /sys/fs/bpf\n";
+        for (there, missing) in [
+            ("proc /proc proc rw 0 0\nt /sys/kernel/debug/tracing tracefs rw 0 0\n", bpf.to_owned()),
+            ("t /sys/kernel/tracing tracefs rw 0 0\nb /sys/fs/bpf bpf rw 0 0\n", String::new()),
+            ("proc /sys/fs/bpf proc rw 0 0\n", format!("{tracefs}{bpf}")),
+        ] {
+            files::write(&mounts, there).unwrap();
+            let script = format!("mount() {{ echo \"$@\"; }}\n{MOUNT}");
+            let said = command::output(Command::new("sh").args(["-c", &script]).arg(&mounts)).unwrap();
+            assert_eq!(said, missing);
+        }
+    }
 }

@@ -2,144 +2,83 @@
 //!
 //! This works only on Debian and its derivatives, only with `apt-get`, and only if no package has to be removed.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
-use super::programs::Program;
-use crate::{command, privilege};
-
-/// A compiler with a prebuilt `core` for BPF, and its clippy for `cargo xtask check`.
-const COMPILER: [&str; 3] = ["rustc-web", "libstd-rust-web-dev-bpf", CLIPPY];
-const CLIPPY: &str = "rust-web-clippy";
-
-/// Installs a compiler that can build for BPF.
-pub fn install_compiler() -> Result<()> {
-    install("a compiler with a core for BPF", &COMPILER)
-}
-
-/// Installs the clippy of that compiler, where the compiler was there without it.
-pub fn install_clippy() -> Result<()> {
-    install("the clippy of the compiler for BPF", &[CLIPPY])
-}
-
-/// Installs the development files of an LLVM.
-pub fn install_llvm(major: u32) -> Result<()> {
-    install(&format!("LLVM {major}"), &[&format!("llvm-{major}-dev")])
-}
+use super::programs::{Program, named};
+use crate::{command, files, privilege};
 
 /// Installs what is missing of these programs.
 pub fn install_programs(programs: &[Program]) -> Result<()> {
-    let missing: Vec<&Program> = programs.iter().filter(|program| !program.is_there()).collect();
+    let missing: Vec<Program> = programs.iter().copied().filter(|program| !program.is_there()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let names: Vec<&str> = missing.iter().map(|program| program.name).collect();
-    let packages: Vec<&str> = missing.iter().flat_map(|program| program.packages).copied().collect();
-    install(&names.join(", "), &packages)?;
+    let (names, packages) = named(&missing);
+    install(&names, &packages)?;
     match missing.iter().find(|program| !program.is_there()) {
-        Some(program) => {
-            bail!("{} was installed but does not work: `{}`", program.name, program.proof.join(" "))
-        }
+        Some(program) => bail!("{} was installed but does not work: `{}`", program.name, program.proof),
         None => Ok(()),
     }
 }
 
-/// Fetches the package that `depends_on_it` stands for into `dir`, without installing it; gives its file.
-pub fn download(depends_on_it: &str, dir: &Path) -> Result<PathBuf> {
-    if command::find("apt-get").is_none() {
-        bail!("{depends_on_it} is wanted, and there is no apt-get to download it");
-    }
-    if !has_lists() {
-        apt(&["update"])?;
-    }
-    fetch(depends_on_it, dir).or_else(|_| apt(&["update"]).and_then(|()| fetch(depends_on_it, dir)))
-}
-
-fn fetch(depends_on_it: &str, dir: &Path) -> Result<PathBuf> {
-    let said = command::output(Command::new("apt-cache").args(["depends", depends_on_it]))?;
-    let package = said.lines().find_map(|line| line.trim_start().strip_prefix("Depends: "));
-    let package = package.with_context(|| format!("apt knows no {depends_on_it}"))?;
-    command::say("setup", &format!("downloading {package}"));
-    command::output(Command::new("apt-get").args(["download", "-q", package]).current_dir(dir))?;
-    let entries = fs::read_dir(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    let mut files = entries.flatten().map(|entry| entry.path());
-    files.find(|file| file.extension().is_some_and(|e| e == "deb")).context("apt-get downloaded nothing")
-}
-
-/// What to do where we could not install it.
+/// What to do where we could not install it, by the words in os-release(5) that name a distribution or its family.
 pub fn advice() -> &'static str {
-    let os = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    match family(&os) {
-        Family::Debian => {
-            "As root: apt-get install rustc-web libstd-rust-web-dev-bpf, and the llvm-NN-dev of its LLVM \
-             (rustc -vV tells NN); or: rustup toolchain install nightly --component rust-src, and cargo binstall bpf-linker"
-        }
-        Family::Fedora => "As root: dnf install rust rust-src llvm-devel; then call this again",
-        Family::Arch => {
-            "pacman -S rustup llvm; rustup toolchain install nightly --component rust-src; then call this again"
-        }
-        Family::Other => {
-            "rustup toolchain install nightly --component rust-src, and cargo binstall bpf-linker; then call this again"
-        }
-    }
+    advice_for(&fs::read_to_string("/etc/os-release").unwrap_or_default())
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
-    Debian,
-    Fedora,
-    Arch,
-    Other,
-}
+const ADVICE: [(&[&str], &str); 4] = [
+    (
+        &["debian", "ubuntu"],
+        "As root: apt-get install rustc-web libstd-rust-web-dev-bpf, and the llvm-NN-dev of its LLVM \
+         (rustc -vV tells NN); or: rustup toolchain install nightly --component rust-src, and cargo binstall bpf-linker",
+    ),
+    (&["fedora", "rhel"], "As root: dnf install rust rust-src llvm-devel; then call this again"),
+    (
+        &["arch"],
+        "pacman -S rustup llvm; rustup toolchain install nightly --component rust-src; then call this again",
+    ),
+    (
+        &[""],
+        "rustup toolchain install nightly --component rust-src, and cargo binstall bpf-linker; then call this again",
+    ),
+];
 
-/// The family of a distribution, from os-release(5).
-fn family(os_release: &str) -> Family {
-    let mut ids = os_release
+fn advice_for(os_release: &str) -> &'static str {
+    let lines = os_release
         .lines()
-        .filter_map(|line| line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")))
-        .flat_map(|value| value.trim_matches('"').split_whitespace());
-    ids.find_map(|id| match id {
-        "debian" | "ubuntu" => Some(Family::Debian),
-        "fedora" | "rhel" => Some(Family::Fedora),
-        "arch" => Some(Family::Arch),
-        _ => None,
-    })
-    .unwrap_or(Family::Other)
+        .filter_map(|line| line.strip_prefix("ID").map(|id| id.trim_start_matches("_LIKE")));
+    let ids: Vec<&str> = lines
+        .filter_map(|line| line.strip_prefix('='))
+        .flat_map(|value| value.trim_matches('"').split_whitespace())
+        .chain([""])
+        .collect();
+    let known = ADVICE.iter().find(|(names, _)| names.iter().any(|name| ids.contains(name)));
+    known.map(|(_, advice)| *advice).unwrap_or_default()
 }
 
 /// Installs packages; a failure is tried once more with fresh lists.
-fn install(what: &str, packages: &[&str]) -> Result<()> {
-    if command::find("apt-get").is_none() {
-        bail!("{what} is missing, and there is no apt-get to install {}", packages.join(" "));
-    }
-    command::say("setup", &format!("installing {what}: apt-get install {}", packages.join(" ")));
-    if !has_lists() {
-        apt(&["update"])?;
-    }
-    let words = ["install", "--no-install-recommends", "--no-remove"];
-    let words: Vec<&str> = words.iter().chain(packages).copied().collect();
-    apt(&words)
-        .or_else(|_| apt(&["update"]).and_then(|()| apt(&words)))
+pub fn install(what: &str, packages: &str) -> Result<()> {
+    let apt_get = command::find("apt-get");
+    ensure!(apt_get.is_some(), "{what} is missing, and there is no apt-get to install {packages}");
+    command::say("setup", &format!("installing {what}: apt-get install {packages}"));
+    let install = format!("install --no-install-recommends --no-remove {packages}");
+    // Whether apt has ever fetched its lists.
+    let lists = files::list(Path::new("/var/lib/apt/lists")).unwrap_or_default();
+    let known = lists.iter().any(|list| files::name(list).contains("_Packages"));
+    let first = if known { apt(&install) } else { Err(anyhow::anyhow!("no lists")) };
+    first
+        .or_else(|_| apt("update").and_then(|()| apt(&install)))
         .with_context(|| format!("{what} is missing"))
 }
 
-fn apt(words: &[&str]) -> Result<()> {
+fn apt(words: &str) -> Result<()> {
     let mut apt = privilege::command("apt-get", "installing packages")?;
     apt.args(["-y", "-q", "-o", "DPkg::Lock::Timeout=120"])
-        .args(words)
+        .args(words.split(' '))
         .env("DEBIAN_FRONTEND", "noninteractive");
     command::output(&mut apt).map(drop)
-}
-
-/// Whether apt has ever fetched its lists.
-fn has_lists() -> bool {
-    fs::read_dir("/var/lib/apt/lists")
-        .is_ok_and(|entries| entries.flatten().any(|e| e.file_name().to_string_lossy().contains("_Packages")))
 }
 
 #[cfg(test)]
@@ -147,11 +86,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_distribution_belongs_to_a_family() {
-        assert_eq!(family("ID=debian\n"), Family::Debian);
-        assert_eq!(family("NAME=\"Linux Mint\"\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"), Family::Debian);
-        assert_eq!(family("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n"), Family::Fedora);
-        assert_eq!(family("ID=arch\n"), Family::Arch);
-        assert_eq!(family("ID=nixos\n"), Family::Other);
+    fn a_distribution_has_its_advice() {
+        for (os_release, word) in [
+            ("ID=debian\n", "apt-get"),
+            ("NAME=\"Linux Mint\"\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", "apt-get"),
+            ("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "dnf"),
+            ("ID=arch\n", "pacman"),
+            ("ID=nixos\n", "rustup toolchain install nightly --component rust-src, and cargo binstall"),
+            ("", "rustup"),
+        ] {
+            assert!(advice_for(os_release).contains(word), "{os_release}");
+        }
+        assert!(!advice_for("ID=nixos\n").contains("apt-get"));
     }
 }

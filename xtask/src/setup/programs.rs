@@ -1,189 +1,179 @@
-//! The only list of programs, other than Rust, that tests and packaging call.
+//! The only list of programs, other than Rust, that tests and packaging call, and those that the tests of the first
+//! round find.
 
-use std::process::Command;
+use std::{
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use crate::command;
+use anyhow::{Context as _, Result, ensure};
 
-/// A program that the tests need, how to see that it is there, and Debian's packages for it.
+use crate::{command, files};
+
+/// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
+/// browser, tmux is a guard, systemd is booted in namespaces whether the machine runs it or not, the image of containers
+/// is made of a busybox that needs no library, and the examples of alert hooks are run against the real thing.
+///
+/// Its name | a command line that succeeds where it is there and whole | Debian's packages for it | the names by which
+/// tests of the first round call it; none where only others do.
+pub const TESTS: &str = "
+Python | python3 -c '' | python3 | python3
+Python with venv | python3 -c 'import ensurepip, venv' | python3 python3-venv |
+Node.js | node --version | nodejs | node
+npm | npm --version | npm |
+chromium | test -x /usr/bin/chromium | chromium |
+Prometheus | test -x /usr/bin/prometheus -a -x /usr/bin/promtool | prometheus |
+a C++ compiler (of libFuzzer) | c++ --version | g++ |
+ext4 and fsfreeze (a disk that hangs) | test -x /usr/sbin/mkfs.ext4 -a -x /usr/sbin/fsfreeze | e2fsprogs util-linux |
+make | make --version | make |
+Docker | test -x /usr/bin/docker -a -x /usr/sbin/dockerd | docker.io |
+docker-compose | /usr/bin/docker-compose version --short | docker-compose |
+podman | test -x /usr/bin/podman -a -x /usr/bin/conmon | podman |
+a static busybox | test -x /bin/busybox && ! ldd /bin/busybox | busybox-static |
+tmux | test -x /usr/bin/tmux | tmux |
+systemd | test -x /lib/systemd/systemd | systemd |
+D-Bus | test -x /usr/bin/dbus-daemon -a -e /usr/lib/systemd/user/dbus.socket | dbus dbus-user-session |
+curl and jq | test -x /usr/bin/curl -a -x /usr/bin/jq | curl jq | curl jq
+notify-send | test -x /usr/bin/notify-send | libnotify-bin |
+Python's D-Bus | test -e /usr/lib/python3/dist-packages/dbus/service.py | python3-dbus python3-gi |
+man | test -x /usr/bin/man | man-db |
+msmtp | test -x /usr/bin/msmtp | msmtp | msmtp
+Redis | test -x /usr/bin/redis-server | redis-server |
+shellcheck | test -x /usr/bin/shellcheck | shellcheck | shellcheck
+";
+
+/// What the test on a machine of its own needs beside those: the machine, and what packs and loads its kernel's parts.
+pub const VM: &str = "
+QEMU | qemu-system-x86_64 --version | qemu-system-x86 |
+cpio | cpio --version | cpio |
+the tools for kernel modules | test -x /usr/sbin/modprobe -a -x /usr/sbin/depmod | kmod |
+systemd | test -x /usr/lib/systemd/systemd -a -x /usr/bin/systemctl | systemd |
+";
+
+/// What packs what is handed out; the rest of it comes with every compiler of C.
+pub const DIST: &str = "xz | xz --version | xz-utils |";
+
+/// What the test of what is handed out needs beside those for all: what makes a clean root, and what judges a package.
+pub const PACKAGE: &str = "
+mmdebstrap | mmdebstrap --version | mmdebstrap |
+lintian | lintian --version | lintian |
+";
+
+/// What the test on a machine that has nothing needs.
+pub const FRESH: &str = "mmdebstrap | mmdebstrap --version | mmdebstrap |";
+
+/// What Debian is never without and tests call, or what starts Python where a version manager stands before it:
+/// shells, coreutils, util-linux, sed, grep, awk.
+const EVERYWHERE: &str = "awk base64 basename bash cat chmod chrt cut date dirname env expr false grep head hostname \
+    id kill ln logger ls mkdir mkfifo mktemp mv nproc nsenter printf readlink realpath rm sed seq setpriv setsid sh sleep \
+    sort stat tail tee test timeout touch tr true uname uniq unshare wc";
+
+/// A line of such a list.
+#[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// Its name, for people.
     pub name: &'static str,
-    /// A command line that succeeds where it is there and whole.
-    pub proof: &'static [&'static str],
-    /// The packages that have it.
-    pub packages: &'static [&'static str],
-    /// The names by which tests of the first round call it; none where only others do.
-    pub first: &'static [&'static str],
+    pub proof: &'static str,
+    pub packages: &'static str,
+    first: &'static str,
+}
+
+/// What a list has.
+pub fn of(list: &'static str) -> Vec<Program> {
+    let lines = list.lines().filter_map(|line| {
+        let mut cells = line.split('|').map(str::trim);
+        let [name, proof, packages, first] = [(); 4].map(|()| cells.next());
+        Some(Program { name: name?, proof: proof?, packages: packages?, first: first? })
+    });
+    lines.collect()
 }
 
 impl Program {
     /// Whether it is there and whole, in `PATH` too where tests look for it there.
     pub fn is_there(&self) -> bool {
-        if !self.first.iter().all(|name| command::find(name).is_some()) {
-            return false;
-        }
-        let Some((name, args)) = self.proof.split_first() else { return false };
-        command::output(Command::new(name).args(args)).is_ok()
+        self.first.split(' ').all(|name| name.is_empty() || command::find(name).is_some())
+            && command::output(Command::new("sh").args(["-c", self.proof])).is_ok()
     }
 }
 
-/// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
-/// browser, tmux is a guard, and systemd is booted in namespaces whether the machine runs it or not.
-pub const TESTS: [Program; 22] = [
-    Program { name: "Python", proof: &["python3", "-c", ""], packages: &["python3"], first: &["python3"] },
-    Program {
-        name: "Python with venv",
-        proof: &["python3", "-c", "import ensurepip, venv"],
-        packages: &["python3", "python3-venv"],
-        first: &[],
-    },
-    Program { name: "Node.js", proof: &["node", "--version"], packages: &["nodejs"], first: &["node"] },
-    Program { name: "npm", proof: &["npm", "--version"], packages: &["npm"], first: &[] },
-    Program {
-        name: "chromium",
-        proof: &["test", "-x", "/usr/bin/chromium"],
-        packages: &["chromium"],
-        first: &[],
-    },
-    Program {
-        name: "Prometheus",
-        proof: &["test", "-x", "/usr/bin/prometheus", "-a", "-x", "/usr/bin/promtool"],
-        packages: &["prometheus"],
-        first: &[],
-    },
-    Program {
-        name: "a C++ compiler (of libFuzzer)",
-        proof: &["c++", "--version"],
-        packages: &["g++"],
-        first: &[],
-    },
-    Program {
-        name: "ext4 and fsfreeze (a disk that hangs)",
-        proof: &["test", "-x", "/usr/sbin/mkfs.ext4", "-a", "-x", "/usr/sbin/fsfreeze"],
-        packages: &["e2fsprogs", "util-linux"],
-        first: &[],
-    },
-    Program { name: "make", proof: &["make", "--version"], packages: &["make"], first: &[] },
-    // Servers in containers: the image is made of a busybox that needs no library.
-    Program {
-        name: "Docker",
-        proof: &["test", "-x", "/usr/bin/docker", "-a", "-x", "/usr/sbin/dockerd"],
-        packages: &["docker.io"],
-        first: &[],
-    },
-    Program {
-        name: "docker-compose",
-        proof: &["/usr/bin/docker-compose", "version", "--short"],
-        packages: &["docker-compose"],
-        first: &[],
-    },
-    Program {
-        name: "podman",
-        proof: &["test", "-x", "/usr/bin/podman", "-a", "-x", "/usr/bin/conmon"],
-        packages: &["podman"],
-        first: &[],
-    },
-    Program {
-        name: "a static busybox",
-        proof: &["sh", "-c", "test -x /bin/busybox && ! ldd /bin/busybox"],
-        packages: &["busybox-static"],
-        first: &[],
-    },
-    Program { name: "tmux", proof: &["test", "-x", "/usr/bin/tmux"], packages: &["tmux"], first: &[] },
-    Program {
-        name: "systemd",
-        proof: &["test", "-x", "/lib/systemd/systemd"],
-        packages: &["systemd"],
-        first: &[],
-    },
-    Program {
-        name: "D-Bus for systems and users",
-        proof: &["test", "-x", "/usr/bin/dbus-daemon", "-a", "-e", "/usr/lib/systemd/user/dbus.socket"],
-        packages: &["dbus", "dbus-user-session"],
-        first: &[],
-    },
-    // The examples of alert hooks are run against the real thing.
-    Program {
-        name: "curl and jq",
-        proof: &["test", "-x", "/usr/bin/curl", "-a", "-x", "/usr/bin/jq"],
-        packages: &["curl", "jq"],
-        first: &["curl", "jq"],
-    },
-    Program {
-        name: "notify-send and Python's D-Bus",
-        proof: &[
-            "test",
-            "-x",
-            "/usr/bin/notify-send",
-            "-a",
-            "-e",
-            "/usr/lib/python3/dist-packages/dbus/service.py",
-        ],
-        packages: &["libnotify-bin", "python3-dbus", "python3-gi"],
-        first: &[],
-    },
-    // The package's pages are looked for as a person would.
-    Program { name: "man", proof: &["test", "-x", "/usr/bin/man"], packages: &["man-db"], first: &[] },
-    Program {
-        name: "msmtp",
-        proof: &["test", "-x", "/usr/bin/msmtp"],
-        packages: &["msmtp"],
-        first: &["msmtp"],
-    },
-    // The registry of sessions.
-    Program {
-        name: "Redis",
-        proof: &["test", "-x", "/usr/bin/redis-server"],
-        packages: &["redis-server"],
-        first: &[],
-    },
-    Program {
-        name: "shellcheck",
-        proof: &["test", "-x", "/usr/bin/shellcheck"],
-        packages: &["shellcheck"],
-        first: &["shellcheck"],
-    },
-];
+/// The names and the packages of programs, for people.
+pub fn named(programs: &[Program]) -> (String, String) {
+    let names: Vec<&str> = programs.iter().map(|program| program.name).collect();
+    let packages: Vec<&str> = programs.iter().map(|program| program.packages).collect();
+    (names.join(", "), packages.join(" "))
+}
 
-/// What the test on a machine of its own needs beside those: the machine, and what packs and loads its kernel's parts.
-pub const VM: [Program; 4] = [
-    Program {
-        name: "QEMU",
-        proof: &["qemu-system-x86_64", "--version"],
-        packages: &["qemu-system-x86"],
-        first: &[],
-    },
-    Program { name: "cpio", proof: &["cpio", "--version"], packages: &["cpio"], first: &[] },
-    Program {
-        name: "the tools for kernel modules",
-        proof: &["test", "-x", "/usr/sbin/modprobe", "-a", "-x", "/usr/sbin/depmod"],
-        packages: &["kmod"],
-        first: &[],
-    },
-    Program {
-        name: "systemd",
-        proof: &["test", "-x", "/usr/lib/systemd/systemd", "-a", "-x", "/usr/bin/systemctl"],
-        packages: &["systemd"],
-        first: &[],
-    },
-];
+/// The programs that the tests of the first round may call, seen to be there: these tests get a `PATH` that contains
+/// nothing else. A program that is missing in the list is therefore missing on every machine, not only on a newly
+/// installed one.
+#[derive(Debug)]
+pub struct Tools(Vec<(&'static str, PathBuf)>);
 
-/// What packs what is handed out; the rest of it comes with every compiler of C.
-pub const DIST: [Program; 1] =
-    [Program { name: "xz", proof: &["xz", "--version"], packages: &["xz-utils"], first: &[] }];
+impl Tools {
+    /// Looks for them; an error names those that are missing, and how they are installed.
+    pub fn found() -> Result<Self> {
+        let called: Vec<Program> = of(TESTS).into_iter().filter(|one| !one.first.is_empty()).collect();
+        let missing: Vec<Program> = called.iter().copied().filter(|program| !program.is_there()).collect();
+        ensure!(missing.is_empty(), complaint(&missing));
+        let names = called.iter().flat_map(|program| program.first.split(' '));
+        let names = names.chain(EVERYWHERE.split_ascii_whitespace());
+        Ok(Self(names.filter_map(|name| Some((name, command::find(name)?))).collect()))
+    }
 
-/// What the test of what is handed out needs beside those for all: what makes a clean root, and what judges a package.
-pub const PACKAGE: [Program; 2] = [
-    MMDEBSTRAP,
-    Program { name: "lintian", proof: &["lintian", "--version"], packages: &["lintian"], first: &[] },
-];
+    /// Makes `folder` one of links to them, and of nothing else.
+    pub fn link(&self, folder: &Path) -> Result<()> {
+        files::empty(folder)?;
+        self.0.iter().try_for_each(|(name, place)| {
+            symlink(place, folder.join(name)).with_context(|| format!("cannot link {}", place.display()))
+        })
+    }
+}
 
-/// What the test on a machine that has nothing needs.
-pub const FRESH: [Program; 1] = [MMDEBSTRAP];
+/// What is said where programs are missing.
+fn complaint(missing: &[Program]) -> String {
+    let (names, packages) = named(missing);
+    format!(
+        "the tests call what is not here: {names}. As root: apt-get install {packages}; or let `cargo xtask setup --tests` \
+         do it"
+    )
+}
 
-const MMDEBSTRAP: Program = Program {
-    name: "mmdebstrap",
-    proof: &["mmdebstrap", "--version"],
-    packages: &["mmdebstrap"],
-    first: &[],
-};
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_lists_is_a_program() {
+        for (list, count) in [(TESTS, 23), (VM, 4), (DIST, 1), (PACKAGE, 2), (FRESH, 1)] {
+            let programs = of(list);
+            assert!(programs.iter().all(|one| ![one.name, one.proof, one.packages].contains(&"")));
+            assert_eq!(programs.len(), count);
+        }
+    }
+
+    #[test]
+    fn a_complaint_names_the_programs_and_their_packages() {
+        let missing: Vec<Program> = of(TESTS)
+            .into_iter()
+            .filter(|program| ["msmtp", "curl and jq"].contains(&program.name))
+            .collect();
+        let said = complaint(&missing);
+        assert!(
+            said.contains("not here: curl and jq, msmtp.") && said.contains("install curl jq msmtp;"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn the_folder_has_what_is_listed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("tools");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("of-before"), "").unwrap();
+        Tools(vec![("sh", "/bin/sh".into())]).link(&folder).unwrap();
+        assert_eq!(files::list(&folder).unwrap(), [folder.join("sh")]);
+        assert!(command::is_executable(&folder.join("sh")));
+    }
+}

@@ -56,22 +56,18 @@ pub fn is_alone(name: &str) -> bool {
 
 /// Whether `start` is the whole name, its program, or the beginning of a name of more than a program.
 fn is_of(start: &str, name: &str) -> bool {
-    name.strip_prefix(start)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(' ') || start_of_test(start))
-}
-
-fn start_of_test(start: &str) -> bool {
-    start.contains(' ') && !start.ends_with(')')
+    let of_test = start.contains(' ') && !start.ends_with(')');
+    name.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ') || of_test)
 }
 
 /// Every line stands for a test.
 pub fn stand_for_tests(names: &[String]) -> Result<()> {
-    for (start, _) in ALONE {
-        ensure!(
-            names.iter().any(|name| is_of(start, name)),
-            "there is no test \"{start}\" to have the host for itself"
-        );
-    }
+    let idle = ALONE.iter().find(|(start, _)| !names.iter().any(|name| is_of(start, name)));
+    ensure!(
+        idle.is_none(),
+        "there is no test {:?} to have the host for itself",
+        idle.map(|(start, _)| start)
+    );
     Ok(())
 }
 

@@ -7,26 +7,21 @@
 //! What the second round needs is installed while the first round runs. What no test needs is built during the second
 //! round, which mostly waits ([`beside`]).
 //!
-//! Some tests are separate. `cargo xtask test vm` runs in a virtual machine ([`crate::vm`]).
-//! `cargo xtask test package` tests the released files ([`dist::test`]). `cargo xtask test fresh` runs all of this
-//! on a system where nothing is installed ([`fresh`]). `cargo xtask test judgement` prints the table of all
-//! situations ([`crate::judgement`]), which the full test also runs.
+//! Some tests are separate: [`vm`], `package` ([`dist::test`]), [`fresh`] and [`judgement`].
 
 mod alone;
 mod beside;
-mod count;
 mod groups;
-mod pool;
+pub mod pool;
 mod programs;
 
-use std::{process::Command, thread};
+use std::{ffi::OsString, process::Command, thread};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, ensure};
 
 use self::{beside::Beside, groups::Group, pool::Job, programs::Program};
 use crate::{command, dist, fresh, fuzz, judgement, privilege, setup, vm, workspace};
 
-/// The arguments of `test`.
 #[derive(Default, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -64,10 +59,6 @@ enum On {
     Judgement(judgement::Args),
 }
 
-/// monitor-ebpf is not built for this machine, so it has no tests on it.
-pub const WHAT: [&str; 3] = ["--workspace", "--exclude", "monitor-ebpf"];
-
-/// The verb.
 pub fn main(args: &Args) -> Result<()> {
     match &args.on {
         Some(On::All) => every(&Args::default(), &[]),
@@ -91,57 +82,60 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     // Before the first round, which calls some of them. A user who may not install them sees which are missing.
     let tools = if args.unprivileged { setup::Tools::found()? } else { setup::tests()? };
     command::say("test", "building");
-    command::run(workspace::cargo().arg("build").args(WHAT).args(["--bins", "--tests"]))?;
+    let built = workspace::build()?;
     let programs = Program::all()?;
-    let plain = if args.privileged { Vec::new() } else { plain(&programs, &only(&tools)?, filter) };
+    let plain = if args.privileged { Vec::new() } else { plain(&programs, &tools, filter)? };
+    let for_any_user = || pool::run("for any user", Vec::new(), plain, 2);
     if args.unprivileged {
-        return pool::run("for any user", Vec::new(), plain, 2)?.count().judge(filter);
+        return for_any_user()?.count().judge(filter);
     }
-    let Privileged { in_turn, shared, alone } = privileged(&programs, &root, filter, left_out)?;
+    let [in_turn, shared, alone] = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
-    setup::dist()?;
-    let fixtures = || Ok::<_, anyhow::Error>(Command::new(workspace::target_dir()?.join("debug/fixtures")));
-    let packer = if packages { dist::building() } else { None };
-    let prepared = Beside::start([Some(("fixtures", fixtures()?)), packer].into_iter().flatten().collect())?;
-    let mut count = pool::run("for any user", Vec::new(), plain, 2)?.count();
+    setup::install(setup::DIST)?;
+    let fixtures = || Command::new(built.join("fixtures"));
+    let packer = dist::building().filter(|_| packages);
+    let prepared = Beside::start([("fixtures", fixtures())].into_iter().chain(packer).collect())?;
+    let mut count = for_any_user()?.count();
     prepared.finish()?;
     if packages {
         dist::make(true)?;
     }
-    setup::fixtures(&mut fixtures()?)?;
-    let runs = |group: &Group| filter.is_none() && !left_out.iter().any(|left| left.name == group.name);
-    let beside = Beside::start(rest(args.check, runs(&groups::FUZZ))?)?;
-    let beside_others = pool::run("side by side", in_turn, shared, side_by_side())?;
-    let alone = pool::run("one by one", Vec::new(), alone, 1)?;
+    setup::fixtures(&mut fixtures())?;
+    let runs = |group: &str| filter.is_none() && !left_out.iter().any(|left| left.name == group);
+    let beside = Beside::start(rest(args.check, runs(groups::FUZZ)))?;
+    // Most of them mostly wait.
+    let at_a_time = 2 * thread::available_parallelism().map_or(2, usize::from);
+    let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
+    count = count + pool::run("one by one", Vec::new(), alone, 1)?.count();
     let beside = beside.finish();
     // Nothing is compiled beside them now, either.
-    count += beside_others.again_alone()?;
-    count += alone.again_alone()?;
-    if runs(&groups::FUZZ) {
+    count = count + beside_others.again_alone()?;
+    if runs(groups::FUZZ) {
         fuzz::briefly()?;
     }
-    if runs(&groups::INSTALL) {
+    if runs(groups::INSTALL) {
         // Last, because it puts the binary anew that tests run.
         installs()?;
     }
     count.judge(filter).and(beside)
 }
 
-/// How many tests run side by side: most of them mostly wait.
-fn side_by_side() -> usize {
-    2 * thread::available_parallelism().map_or(2, usize::from)
-}
-
-/// The first round: a job for each program, and one for the examples in the documentation.
-fn plain(programs: &[Program], runner: &[String], filter: Option<&str>) -> Vec<Job> {
+/// The first round: a job for each program, and one for the examples in the documentation. They find these tools and no
+/// other programs.
+fn plain(programs: &[Program], tools: &setup::Tools, filter: Option<&str>) -> Result<Vec<Job>> {
+    let folder = workspace::target_dir()?.join("tools");
+    tools.link(&folder)?;
+    let env = command::find("env").context("env is not in PATH")?;
+    let runner = [env.into(), format!("PATH={}", folder.display()).into()];
     let filter: Vec<&str> = filter.into_iter().collect();
-    let mut jobs: Vec<Job> =
-        programs.iter().map(|program| program.job(program.name.clone(), runner, &filter)).collect();
+    let mut programs: Vec<&Program> = programs.iter().collect();
+    programs.sort_by_key(|program| place(&alone::FIRST, &program.name));
+    let job = |program: &&Program| program.job(program.name.clone(), &runner, &filter);
+    let mut jobs: Vec<Job> = programs.iter().map(job).collect();
     let mut examples = workspace::cargo();
-    examples.args(["test", "--quiet", "--doc"]).args(WHAT).arg("--").args(filter);
-    jobs.sort_by_key(|job| place(&alone::FIRST, &job.name));
+    examples.args(["test", "--quiet", "--doc"]).args(workspace::WHAT).arg("--").args(filter);
     jobs.push(Job { name: "examples in the documentation".to_owned(), command: examples });
-    jobs
+    Ok(jobs)
 }
 
 /// Where a program is in a list; behind all of them where it is not.
@@ -149,83 +143,56 @@ fn place(list: &[&str], program: &str) -> usize {
     list.iter().position(|one| *one == program).unwrap_or(list.len())
 }
 
-/// The second round.
-struct Privileged {
-    /// Those of which one runs at a time, beside others.
-    in_turn: Vec<Job>,
-    /// Those that run side by side.
-    shared: Vec<Job>,
-    /// Those that have the host for themselves.
-    alone: Vec<Job>,
-}
-
-/// What of it is run.
+/// The second round: of the first jobs one runs at a time beside others, the next run side by side, and the last have
+/// the host for themselves.
 fn privileged(
     programs: &[Program],
-    root: &[String],
+    root: &[OsString],
     filter: Option<&str>,
     left_out: &[&Group],
-) -> Result<Privileged> {
-    const FLAGS: [&str; 2] = ["--ignored", "--test-threads=1"];
+) -> Result<[Vec<Job>; 3]> {
     let in_turn = alone::IN_TURN.map(|(program, _)| program);
-    let mut jobs = Vec::new();
+    let mut programs: Vec<&Program> = programs.iter().collect();
+    programs.sort_by_key(|one| (place(&in_turn, &one.name), place(&alone::FIRST, &one.name)));
+    let (mut beside_one, mut beside_all, mut alone) = (Vec::new(), Vec::new(), Vec::new());
     let mut names = Vec::new();
     for program in programs {
-        let tests = program.privileged(filter)?;
-        let whole = tests.is_none() || alone::WHOLE.contains(&program.name.as_str());
-        let tests = match tests {
+        let tests = match program.privileged(filter)? {
             Some(tests) if tests.is_empty() => continue,
-            _ if whole => vec![None],
-            tests => tests.unwrap_or_default().into_iter().map(Some).collect(),
+            Some(tests) if !alone::WHOLE.contains(&&*program.name) => tests.into_iter().map(Some).collect(),
+            _ => vec![None],
         };
+        let left_out = left_out.iter().any(|group| group.programs.contains(&&*program.name));
         for test in tests {
             let name = test.as_ref().map_or(program.name.clone(), |test| format!("{} {test}", program.name));
-            names.push(name.clone());
-            if left_out.iter().any(|group| group.programs.contains(&program.name.as_str())) {
-                continue;
+            let mut args = vec!["--ignored", "--test-threads=1"];
+            match &test {
+                Some(test) => args.extend(["--exact", test]),
+                None => args.extend(filter),
             }
-            let one = test.as_deref().map(|test| ["--exact", test]);
-            let args: Vec<&str> = FLAGS
-                .into_iter()
-                .chain(one.into_iter().flatten())
-                .chain(filter.filter(|_| test.is_none()))
-                .collect();
-            let places = (place(&in_turn, &program.name), place(&alone::FIRST, &program.name));
-            jobs.push((places, program.job(name, root, &args)));
+            let round = match () {
+                () if alone::is_alone(&name) => &mut alone,
+                () if in_turn.contains(&&*program.name) => &mut beside_one,
+                () => &mut beside_all,
+            };
+            if !left_out {
+                round.push(program.job(name.clone(), root, &args));
+            }
+            names.push(name);
         }
     }
     if filter.is_none() {
         alone::stand_for_tests(&names)?;
     }
-    jobs.sort_by_key(|(places, _)| *places);
-    let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|(_, job)| alone::is_alone(&job.name));
-    let (in_turn, shared): (Vec<_>, Vec<_>) =
-        beside.into_iter().partition(|((at, _), _)| *at < in_turn.len());
-    let [in_turn, shared, alone] =
-        [in_turn, shared, alone].map(|jobs| jobs.into_iter().map(|(_, job)| job).collect());
-    Ok(Privileged { in_turn, shared, alone })
+    Ok([beside_one, beside_all, alone])
 }
 
 /// What is compiled beside the second round: nothing of it touches what these tests run.
-fn rest(check: bool, fuzz: bool) -> Result<Vec<(&'static str, Command)>> {
-    let mut all = Vec::new();
-    if check {
-        let mut lints = Command::new(workspace::ourselves()?);
-        lints.args(["check", "clippy", "clippy-bpf", "reference", "docs"]);
-        all.push(("check", lints));
-    }
-    if fuzz {
-        all.push(("fuzz", fuzz::building()?));
-    }
-    Ok(all)
-}
-
-/// What runs the tests of the first round: they find these programs and no others.
-fn only(tools: &setup::Tools) -> Result<Vec<String>> {
-    let folder = workspace::target_dir()?.join("tools");
-    tools.link(&folder)?;
-    let env = command::find("env").context("env is not in PATH")?;
-    Ok([env.to_string_lossy().into_owned(), format!("PATH={}", folder.display())].into())
+fn rest(check: bool, fuzz: bool) -> Vec<(&'static str, Command)> {
+    let mut lints = workspace::cargo();
+    lints.args(["xtask", "check", "clippy", "clippy-bpf", "reference", "docs"]);
+    let all = [(check, "check", lints), (fuzz, "fuzz", fuzz::building())];
+    all.into_iter().filter_map(|(wanted, name, command)| wanted.then_some((name, command))).collect()
 }
 
 /// Tries what the README says: `cargo install --path monitor` gives `orphand`, and nothing else.
@@ -233,12 +200,9 @@ fn installs() -> Result<()> {
     command::say("test", "cargo install --path monitor");
     let folder = workspace::root().join("target/installed");
     let mut cargo = workspace::cargo();
-    cargo.args(["install", "--quiet", "--path", "monitor", "--debug", "--locked", "--force", "--root"]);
+    cargo.args("install --quiet --path monitor --debug --locked --force --root".split(' '));
     command::run(cargo.arg(&folder))?;
-    let orphand = folder.join("bin/orphand");
-    let said = command::output(Command::new(&orphand).arg("--version"))?;
-    if said.trim() != format!("orphand {}", workspace::version()?) {
-        bail!("{} says it is {said}", orphand.display());
-    }
+    let said = command::output(Command::new(folder.join("bin/orphand")).arg("--version"))?;
+    ensure!(said.trim() == format!("orphand {}", workspace::VERSION), "what is installed says it is {said}");
     Ok(())
 }

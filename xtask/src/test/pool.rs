@@ -7,6 +7,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fs::{self, File},
     io::{IsTerminal as _, Write as _, stderr},
+    ops::Add,
     path::Path,
     process::{Command, Stdio},
     sync::{
@@ -17,10 +18,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
-use super::count::Count;
-use crate::workspace;
+use crate::{files, workspace};
 
 /// Between two words on how far it is, where nothing ends.
 const WORD: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub struct Job {
 /// What a thread tells.
 enum Told {
     Began(String),
-    Ended { job: Box<Job>, took: Duration, printed: String, well: bool },
+    Ended(Box<Job>, Duration, String, bool),
 }
 
 /// What came of a round.
@@ -53,16 +53,13 @@ pub struct Outcome {
 
 impl Outcome {
     /// What came of all.
-    pub fn count(self) -> Count {
-        let mut count = self.passed;
-        count += self.lost;
-        count
+    pub fn count(&self) -> Count {
+        self.passed + self.lost
     }
 
     /// Runs those that failed once more, each with the host for itself. One that passes then does not stand its neighbours:
     /// that is a defect of the test, which is told, and no failure of the product.
     pub fn again_alone(self) -> Result<Count> {
-        let mut count = self.passed;
         let names: Vec<String> = self.failed.iter().map(|job| job.name.clone()).collect();
         let again = run("those that failed once more, one by one", Vec::new(), self.failed, 1)?;
         for name in names.iter().filter(|name| again.failed.iter().all(|job| job.name != **name)) {
@@ -70,8 +67,7 @@ impl Outcome {
                 "UNSTEADY          {name}: it failed beside others and passed alone; mend it, or see alone.rs"
             );
         }
-        count += again.count();
-        Ok(count)
+        Ok(self.passed + again.count())
     }
 }
 
@@ -83,7 +79,7 @@ pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> 
     // Nobody else's: the tests of this module run while a round does.
     let folder = format!("test-output/{}-{}", std::process::id(), round.replace(' ', "-"));
     let folder = workspace::target_dir()?.join(folder);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    files::folder(&folder)?;
     let mut board = Board::new(round, in_turn.len() + jobs.len());
     let [in_turn, jobs] = [in_turn, jobs].map(|jobs| Mutex::new(VecDeque::from(jobs)));
     let (tell, told) = channel();
@@ -101,7 +97,7 @@ pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> 
         loop {
             match told.recv_timeout(WORD) {
                 Ok(Told::Began(name)) => drop(board.running.insert(name, Instant::now())),
-                Ok(Told::Ended { job, took, printed, well }) => board.ended(*job, took, &printed, well),
+                Ok(Told::Ended(job, took, printed, well)) => board.ended(*job, took, &printed, well),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -114,26 +110,71 @@ pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> 
 
 /// Takes one job after the other.
 fn work(queue: &Mutex<VecDeque<Job>>, file: &Path, tell: &Sender<Told>) {
-    loop {
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let Some(mut job) = job else { return };
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    while let Some(mut job) = next() {
         let _ = tell.send(Told::Began(job.name.clone()));
         let began = Instant::now();
         let played = play(&mut job.command, file);
         let (printed, well) = played.unwrap_or_else(|error| (format!("{error:#}\n"), false));
-        let _ = tell.send(Told::Ended { job: Box::new(job), took: began.elapsed(), printed, well });
+        let _ = tell.send(Told::Ended(Box::new(job), began.elapsed(), printed, well));
     }
 }
 
 /// Gives what it printed, and whether it ended well. Printed to a file: the end of a pipe would be that of the last process
 /// that has it.
-fn play(command: &mut Command, file: &Path) -> Result<(String, bool)> {
+pub fn play(command: &mut Command, file: &Path) -> Result<(String, bool)> {
     let out = File::create(file).with_context(|| format!("cannot create {}", file.display()))?;
     let copy = out.try_clone().context("cannot copy a descriptor")?;
     let status = command.stdin(Stdio::null()).stdout(out).stderr(copy).status();
     let status = status.with_context(|| format!("cannot start {}", command.get_program().display()))?;
     let printed = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok((String::from_utf8_lossy(&printed).into_owned(), status.success()))
+}
+
+/// What came of the tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub passed: u64,
+    pub failed: u64,
+    /// Processes that ended in failure, for whatever reason: one that crashed counts no test.
+    pub broken: u64,
+}
+
+impl Add for Count {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            passed: self.passed + other.passed,
+            failed: self.failed + other.failed,
+            broken: self.broken + other.broken,
+        }
+    }
+}
+
+impl Count {
+    /// By what a test program printed, in lines such as `test result: ok. 9 passed; 0 failed; 1 ignored; 0 measured; ..`,
+    /// and whether it ended well.
+    pub fn of(printed: &str, well: bool) -> Self {
+        let results = printed.lines().filter_map(|line| line.strip_prefix("test result: ")?.split_once(". "));
+        let parts: Vec<_> = results
+            .flat_map(|(_, counts)| counts.split("; "))
+            .filter_map(|part| part.split_once(' '))
+            .collect();
+        let sum = |what: &str| {
+            parts.iter().filter(|part| part.1 == what).map(|part| part.0.parse().unwrap_or(0)).sum::<u64>()
+        };
+        Self { passed: sum("passed"), failed: sum("failed"), broken: u64::from(!well) }
+    }
+
+    /// Says it, and whether it is good.
+    pub fn judge(&self, filter: Option<&str>) -> Result<()> {
+        println!("\nxtask: {} passed, {} failed", self.passed, self.failed);
+        let Self { passed, failed, broken } = self;
+        ensure!(failed + broken == 0, "{failed} tests failed, {broken} test programs ended in failure");
+        ensure!(*passed > 0, "no test was run; is there one named like {:?}?", filter.unwrap_or_default());
+        Ok(())
+    }
 }
 
 /// How far it is.
@@ -167,8 +208,7 @@ impl Board {
     fn ended(&mut self, job: Job, took: Duration, printed: &str, well: bool) {
         self.ended += 1;
         self.running.remove(&job.name);
-        let mut count = Count::default();
-        count.add(printed, well);
+        let count = Count::of(printed, well);
         // Of programs that have no test of this round nothing is said.
         let silent = self.terminal || count == Count::default();
         self.clear();
@@ -179,9 +219,9 @@ impl Board {
             println!("{} {:6.1} s  {}", if well { "ok    " } else { "FAILED" }, took.as_secs_f64(), job.name);
         }
         if well {
-            self.outcome.passed += count;
+            self.outcome.passed = self.outcome.passed + count;
         } else {
-            self.outcome.lost += count;
+            self.outcome.lost = self.outcome.lost + count;
             self.outcome.failed.push(job);
         }
     }
@@ -198,23 +238,15 @@ impl Board {
     }
 
     fn line(&self) -> String {
+        let Self { round, all, ended, .. } = self;
         let failed = match self.outcome.failed.len() {
             0 => String::new(),
             n => format!(", {n} failed"),
         };
-        let running: Vec<String> = self
-            .running
-            .iter()
-            .map(|(name, since)| format!("{name} {} s", since.elapsed().as_secs()))
-            .collect();
-        let seconds = self.began.elapsed().as_secs();
-        format!(
-            "test: {}: {} of {}{failed}, {seconds} s: {}",
-            self.round,
-            self.ended,
-            self.all,
-            running.join(", ")
-        )
+        let running =
+            self.running.iter().map(|(name, since)| format!("{name} {} s", since.elapsed().as_secs()));
+        let (running, seconds) = (running.collect::<Vec<_>>().join(", "), self.began.elapsed().as_secs());
+        format!("test: {round}: {ended} of {all}{failed}, {seconds} s: {running}")
     }
 
     fn clear(&self) {
@@ -283,5 +315,15 @@ mod tests {
         let file = dir.path().join("file");
         let told = play(&mut shell("", "echo out; echo err >&2; exit 3").command, &file).unwrap();
         assert_eq!(told, ("out\nerr\n".to_owned(), false));
+    }
+
+    #[test]
+    fn reads_the_closing_lines_of_test_programs() {
+        let first = "running 9 tests\ntest a::b ... ok\n\
+            test result: ok. 9 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s\n";
+        let second = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 7 filtered out\n";
+        let count = Count::of(first, true) + Count::of(second, false);
+        assert_eq!(count, Count { passed: 12, failed: 2, broken: 1 });
+        assert!(count.judge(None).is_err());
     }
 }

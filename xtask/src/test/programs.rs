@@ -1,15 +1,16 @@
 //! The test programs, and which tests are in them.
 
 use std::{
-    path::PathBuf,
+    ffi::OsString,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use anyhow::{Context as _, Result, bail};
-use serde::Deserialize;
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
-use super::{WHAT, pool::Job};
-use crate::{command, privilege, workspace};
+use super::pool::Job;
+use crate::{command, workspace};
 
 /// A test program.
 #[derive(Debug)]
@@ -21,48 +22,30 @@ pub struct Program {
     folder: PathBuf,
 }
 
-/// A line of `cargo test --message-format=json`, as far as we care.
-#[derive(Deserialize)]
-struct Artifact {
-    executable: Option<PathBuf>,
-    manifest_path: PathBuf,
-    target: Target,
-    profile: Profile,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    /// Whether it is what the name says, and not the program itself, which tests may call.
-    test: bool,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
-}
-
 impl Program {
     /// Builds and names all of them.
     pub fn all() -> Result<Vec<Self>> {
         let mut cargo = workspace::cargo();
-        cargo.arg("test").args(WHAT).args(["--no-run", "--lib", "--bins", "--tests"]);
+        cargo.arg("test").args(workspace::WHAT).args(["--no-run", "--lib", "--bins", "--tests"]);
         cargo.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
         let built = cargo.output().context("cannot start cargo test")?;
-        if !built.status.success() {
-            bail!("the tests cannot be built: {}", built.status);
-        }
+        ensure!(built.status.success(), "the tests cannot be built: {}", built.status);
         let text = String::from_utf8_lossy(&built.stdout);
         let mut all: Vec<Self> = text.lines().filter_map(Self::of_line).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
     }
 
+    /// By a line of `cargo test --message-format=json`.
     fn of_line(line: &str) -> Option<Self> {
-        let Artifact { executable, manifest_path, target, profile } = serde_json::from_str(line).ok()?;
-        let kind = target.kind.first().filter(|_| profile.test)?;
-        let name = if kind == "test" { target.name } else { format!("{} ({kind})", target.name) };
-        Some(Self { name, path: executable?, folder: manifest_path.parent()?.to_owned() })
+        let artifact: Value = serde_json::from_str(line).ok()?;
+        let text = |path: &str| artifact.pointer(path)?.as_str();
+        // Whether it is what the name says, and not the program itself, which tests may call.
+        artifact.pointer("/profile/test")?.as_bool().filter(|is_test| *is_test)?;
+        let (name, kind) = (text("/target/name")?, text("/target/kind/0")?);
+        let name = if kind == "test" { name.to_owned() } else { format!("{name} ({kind})") };
+        let folder = Path::new(text("/manifest_path")?).parent()?.to_owned();
+        Some(Self { name, path: text("/executable")?.into(), folder })
     }
 
     /// The tests that need root and whose name contains `filter`; nothing where the program is one test without a name.
@@ -74,11 +57,10 @@ impl Program {
     }
 
     /// Runs it with these arguments, by `runner`: the words before a command line. It ends if we do.
-    pub fn job(&self, name: String, runner: &[String], args: &[&str]) -> Job {
-        let words: Vec<String> =
-            runner.iter().cloned().chain(["setpriv", "--pdeathsig", "KILL"].map(str::to_owned)).collect();
-        let mut command = privilege::words(&words, &self.path.to_string_lossy());
-        command.args(args).current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+    pub fn job(&self, name: String, runner: &[OsString], args: &[&str]) -> Job {
+        let mut command = command::behind(runner, &Command::new("setpriv"));
+        command.args(["--pdeathsig", "KILL"]).arg(&self.path).args(args);
+        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         Job { name, command }
     }
 }

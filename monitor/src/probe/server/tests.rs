@@ -99,7 +99,7 @@ fn what_a_server_waits_for_is_told_where_it_is_asked() {
     let read = |server: &Started, waits: bool| {
         let mut subject = subject(&[server.id()], server.wire(), None);
         subject.question.waits = waits;
-        let facts = Probe::new().unwrap().facts(&subject);
+        let facts = Probe::new().unwrap().facts(&[&subject]).remove(0);
         (facts.scene.row(server.id()).unwrap().waits, facts.unread)
     };
     let reader = Started::new(Command::new("cat").stdin(Std::piped()).stdout(Std::null()));

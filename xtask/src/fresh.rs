@@ -12,15 +12,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use rustix::fs::FlockOperation;
 
-use crate::{clean_root, command, privilege, setup, workspace};
-
-/// What makes the root such a system.
-const SYSTEM: &str = include_str!("system.sh");
+use crate::{clean_root, command, files, privilege, setup, workspace};
 
 /// What Debian with Rust and git has: a linker for Rust, git, and whom to trust in the network.
-const WITH: [&str; 4] = ["gcc", "libc6-dev", "git", "ca-certificates"];
+const WITH: &str = "gcc,libc6-dev,git,ca-certificates";
 
 /// How cargo compiles is handed on, where whoever calls has a wish.
 const WISHES: [&str; 4] =
@@ -28,35 +24,40 @@ const WISHES: [&str; 4] =
 
 /// The test.
 pub fn main(filter: Option<&str>) -> Result<()> {
-    let root = privilege::prefix("a system of its own")?;
-    setup::fresh()?;
-    let rust = toolchain()?;
-    let folder = workspace::root().join("target/fresh");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let _lock = lock(&folder)?;
-    let checkout = clone(&folder.join("checkout"))?;
-    let system = clean_root::make(&root, &folder.join("root"), &WITH)?;
-    let cache = folder.join("cache");
-    fs::create_dir_all(cache.join("cargo")).with_context(|| format!("cannot create {}", cache.display()))?;
-    fs::write(cache.join("cargo/config.toml"), registries()?)
-        .context("cannot write cargo's configuration")?;
-    let script = folder.join("system.sh");
-    fs::write(&script, SYSTEM).with_context(|| format!("cannot write {}", script.display()))?;
+    let as_root = privilege::prefix("a system of its own")?;
+    setup::install(setup::FRESH)?;
+    let (rust, repository) = (toolchain()?, workspace::root());
+    let folder = repository.join("target/fresh");
+    let [checkout, system, cache] = ["checkout", "root", "cache"].map(|name| folder.join(name));
+    let _lock = files::lock(&folder)?;
+    // What is checked in.
+    let git = |args: &[&str]| command::output(Command::new("git").args(args).current_dir(&repository));
+    if !git(&["status", "--porcelain"])?.trim().is_empty() {
+        command::say("test", "what is not committed is not tested");
+    }
+    files::empty(&checkout)?;
+    git(&["clone", "--quiet", "--no-hardlinks", ".", &checkout.to_string_lossy()])?;
+    clean_root::make(&as_root, &system, WITH)?;
+    // The way to the registries out of cargo's own configuration, if there is one; not how things are compiled here.
+    let config = fs::read_to_string(workspace::cargo_home().join("config.toml")).unwrap_or_default();
+    files::folder(&cache.join("cargo"))?;
+    files::write(
+        &cache.join("cargo/config.toml"),
+        way(&config).context("cannot read cargo's configuration")?,
+    )?;
 
     command::say("test", "cargo xtask test, in the clean root; Ctrl-C ends it at its next word");
-    let mut inside = privilege::words(&root, "unshare");
-    inside.args(["--mount", "--propagation", "private", "bash"]);
-    inside.args([&script, &system, &cache, &rust, &checkout, &env::temp_dir().join("orphand-tests.lock")]);
+    let mut inside = command::behind(&as_root, &Command::new("unshare"));
+    inside.args(["--mount", "--propagation", "private"]).arg(repository.join("tests/stage/system.sh"));
+    inside.args([&system, &cache, &rust, &checkout, &env::temp_dir().join("orphand-tests.lock")]);
     inside.args(env::vars().filter(|(name, value)| is_for_it(name, value)).map(|(n, v)| format!("{n}={v}")));
     inside.arg("--").args(filter).stdin(std::process::Stdio::null());
-    let status = inside.status().context("cannot start unshare")?;
-    ensure!(
-        status.success(),
-        "on a fresh machine `cargo xtask test` fails: {status} (it is in {})",
-        system.display()
-    );
+    let why = || format!("on a fresh machine `cargo xtask test` fails (it is in {})", system.display());
+    command::run(&mut inside).with_context(why)?;
     println!("xtask: fresh: `cargo xtask test` does all it needs by itself");
-    clean_root::remove(&root, &system)
+    command::run(
+        command::behind(&as_root, &Command::new("rm")).args(["-rf", "--one-file-system"]).arg(&system),
+    )
 }
 
 /// The folder of the toolchain that runs us.
@@ -71,33 +72,6 @@ fn toolchain() -> Result<PathBuf> {
     Ok(sysroot)
 }
 
-/// Clones what is checked in.
-fn clone(to: &Path) -> Result<PathBuf> {
-    let from = workspace::root();
-    let git = || {
-        let mut git = Command::new("git");
-        git.current_dir(&from);
-        git
-    };
-    let changes = command::output(git().args(["status", "--porcelain"]))?;
-    if !changes.trim().is_empty() {
-        command::say("test", "what is not committed is not tested");
-    }
-    if to.exists() {
-        fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
-    }
-    command::output(git().args(["clone", "--quiet", "--no-hardlinks"]).args([&from, to]))?;
-    Ok(to.to_owned())
-}
-
-/// The way to the registries out of cargo's own configuration, if there is one; not how things are compiled here.
-fn registries() -> Result<String> {
-    let home = env::var_os("CARGO_HOME")
-        .map_or_else(|| PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo"), PathBuf::from);
-    let text = fs::read_to_string(home.join("config.toml")).unwrap_or_default();
-    way(&text).with_context(|| format!("cannot read {}", home.join("config.toml").display()))
-}
-
 fn way(text: &str) -> Result<String> {
     let mut table: toml::Table = text.parse()?;
     table.retain(|key, _| ["http", "net", "registries", "registry", "source"].contains(&key));
@@ -107,15 +81,6 @@ fn way(text: &str) -> Result<String> {
 /// Whether a variable is handed on: a proxy, whom to trust, how to compile.
 fn is_for_it(name: &str, value: &str) -> bool {
     name.to_lowercase().ends_with("_proxy") || value.starts_with("/etc/ssl/") || WISHES.contains(&name)
-}
-
-/// One system at a time in a checkout.
-fn lock(folder: &Path) -> Result<fs::File> {
-    let path = folder.join("lock");
-    let file = fs::File::create(&path).with_context(|| format!("cannot create {}", path.display()))?;
-    rustix::fs::flock(&file, FlockOperation::LockExclusive)
-        .with_context(|| format!("cannot lock {}", path.display()))?;
-    Ok(file)
 }
 
 #[cfg(test)]
