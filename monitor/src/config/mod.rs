@@ -54,7 +54,7 @@ pub use self::{
     hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
     loaded::Loaded,
-    sessions::{ID as SESSION_ID, RedisUrl, Sessions},
+    sessions::Sessions,
     spared::{SpareError, Spared},
 };
 use orphand_core::{
