@@ -55,7 +55,7 @@ pub use self::{
     listen::Listen,
     loaded::Loaded,
     sessions::Sessions,
-    spared::{SpareError, Spared},
+    spared::Spared,
 };
 use orphand_core::{
     model::{AlertRule, Found, Mode, Policy, abandoned_grace, duration, recognise_protocol, work_grace},

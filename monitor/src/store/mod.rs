@@ -85,7 +85,12 @@ impl Store {
         }
         let now = clock::now();
         if self.retry.is_some_and(|retry| now < retry) {
-            return Err(StoreError::NotYet { path: self.file.clone(), pending: self.pending.len() });
+            // So that a broken disk costs the daemon little.
+            return Err(StoreError::Other(format!(
+                "the last write to the store {} failed: {} facts wait in memory until the next attempt",
+                self.file.display(),
+                self.pending.len()
+            )));
         }
         self.maintenance.gate().check_usable(&self.file)?;
         let written = self.write_pending();
