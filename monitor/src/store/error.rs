@@ -52,8 +52,8 @@ impl StoreError {
     }
 
     /// Classifies an error of SQLite.
-    pub(super) fn of(operation: &str, path: &Path, source: rusqlite::Error) -> Self {
-        if is_damage(&source) {
+    pub(super) fn of(operation: &str, path: &Path, source: &rusqlite::Error) -> Self {
+        if is_damage(source) {
             return Self::Damaged { path: path.to_owned(), what: source.to_string() };
         }
         let what = format!("cannot {operation} the store {}", path.display());

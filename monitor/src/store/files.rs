@@ -108,7 +108,7 @@ pub(super) fn connect(file: &Path) -> rusqlite::Result<Connection> {
 
 /// Checks what can be checked quickly. `Err` is damage or a failure to read.
 pub(super) fn check_quickly(db: &Connection, file: &Path) -> Result<(), StoreError> {
-    let failed = |source| StoreError::of("read", file, source);
+    let failed = |source| StoreError::of("read", file, &source);
     if let Ok(what) = fs::read_to_string(suspect(file)) {
         return Err(StoreError::Damaged { path: file.to_owned(), what: what.trim().to_owned() });
     }
@@ -135,7 +135,7 @@ pub(super) fn check_all(db: &Connection, file: &Path) -> Result<(), StoreError> 
 
 fn verify(db: &Connection, file: &Path, check: &str) -> Result<(), StoreError> {
     let result: String =
-        db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, error))?;
+        db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, &error))?;
     match result.as_str() {
         "ok" => Ok(()),
         _ => Err(StoreError::Damaged { path: file.to_owned(), what: result.replace('\n', " ") }),

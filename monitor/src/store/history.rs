@@ -47,7 +47,7 @@ pub(super) fn read_only<T>(
     }
     let failed = |operation| {
         let file = &file;
-        move |source| StoreError::of(operation, file, source)
+        move |source| StoreError::of(operation, file, &source)
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(&file, flags).map_err(failed("open"))?;

@@ -129,7 +129,7 @@ pub(super) struct Worker {
 impl Worker {
     /// For a file that is already open.
     pub fn open(file: &Path, limits: Limits, gate: Arc<WriteGate>) -> Result<Self, StoreError> {
-        let db = files::connect(file).map_err(|source| StoreError::of("open", file, source))?;
+        let db = files::connect(file).map_err(|source| StoreError::of("open", file, &source))?;
         let identity = files::identity(file);
         Ok(Self { db, file: file.to_owned(), identity, limits, gate, failed: false })
     }
@@ -175,7 +175,7 @@ impl Worker {
             Err(_) if self.failed => {}
             Err(source) => {
                 self.failed = true;
-                tracing::warn!("{}", StoreError::of("tidy", &self.file, source));
+                tracing::warn!("{}", StoreError::of("tidy", &self.file, &source));
             }
         }
     }

@@ -105,7 +105,7 @@ impl Store {
                 // Row ids may belong to inserts that were rolled back.
                 self.keys.clear();
                 self.retry = Some(now + RETRY);
-                let error = StoreError::of("write", &self.file, source);
+                let error = StoreError::of("write", &self.file, &source);
                 if let StoreError::Damaged { what, .. } = &error {
                     files::mark_suspect(&self.file, what);
                 }
@@ -130,7 +130,7 @@ impl Store {
                 [self.daemon, column::wall_us(at, self.offset_ns)],
             )
             .map(drop)
-            .map_err(|source| StoreError::of("write", &self.file, source))
+            .map_err(|source| StoreError::of("write", &self.file, &source))
     }
 
     fn write_pending(&mut self) -> rusqlite::Result<()> {

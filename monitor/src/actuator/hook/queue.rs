@@ -31,7 +31,7 @@ pub type WriteLine = dyn Fn(u64, BootTime, &Notice) -> String + Send;
 /// All hooks.
 pub struct Hooks {
     /// One that the configuration does not name any more has no settings.
-    hooks: Vec<Arc<Hook>>,
+    all: Vec<Arc<Hook>>,
     account: Account,
     write_line: Box<WriteLine>,
 }
@@ -39,7 +39,7 @@ pub struct Hooks {
 impl Hooks {
     /// Starts a thread for each hook.
     pub fn start(settings: Vec<Settings>, write_line: Box<WriteLine>) -> Result<Self, HookError> {
-        let mut hooks = Self { hooks: Vec::new(), account: Account::default(), write_line };
+        let mut hooks = Self { all: Vec::new(), account: Account::default(), write_line };
         hooks.replace(settings)?;
         Ok(hooks)
     }
@@ -47,16 +47,16 @@ impl Hooks {
     /// Replaces the hooks from the next run on. A new hook gets the events that wait for the one at its place;
     /// where there is none any more they are dropped.
     pub fn replace(&mut self, settings: Vec<Settings>) -> Result<(), HookError> {
-        while self.hooks.len() < settings.len() {
+        while self.all.len() < settings.len() {
             let hook = Arc::new(Hook::default());
             let served = Arc::clone(&hook);
             let thread = thread::Builder::new().name("orphand-hook".to_owned()).spawn(move || served.serve());
             thread
                 .map_err(|error| HookError::Other(format!("cannot start the thread of the hook: {error}")))?;
-            self.hooks.push(hook);
+            self.all.push(hook);
         }
         let mut settings = settings.into_iter();
-        for hook in &self.hooks {
+        for hook in &self.all {
             let mut state = hook.lock();
             state.settings = settings.next();
             if state.settings.is_none() {
@@ -70,7 +70,7 @@ impl Hooks {
     /// Queues an event for each hook that is run for it. Never blocks. The caller must pass every event.
     pub fn push(&mut self, at: BootTime, notice: &Notice) {
         self.account.note(notice);
-        for hook in &self.hooks {
+        for hook in &self.all {
             let line = |number| (self.write_line)(number, at, notice);
             hook.push(notice, &self.account, line);
         }
@@ -78,13 +78,13 @@ impl Hooks {
 
     /// How many events were dropped because too many waited.
     pub fn dropped(&self) -> u64 {
-        self.hooks.iter().map(|hook| hook.lock().dropped).sum()
+        self.all.iter().map(|hook| hook.lock().dropped).sum()
     }
 
     /// How many runs had each outcome so far: `ok`, `failed`, `timed_out`, `refused`, `stopped`.
     pub fn runs(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
-        for hook in &self.hooks {
+        for hook in &self.all {
             for (outcome, number) in &hook.lock().runs {
                 *all.entry((*outcome).to_owned()).or_default() += number;
             }
@@ -96,11 +96,11 @@ impl Hooks {
     /// their processes.
     pub fn finish(&self, patience: Duration) {
         let until = Instant::now() + patience;
-        for hook in &self.hooks {
+        for hook in &self.all {
             hook.lock().stop = Stop::Soon;
             hook.changed.notify_all();
         }
-        for hook in &self.hooks {
+        for hook in &self.all {
             let mut state = hook.wait_for_end(hook.lock(), until.saturating_duration_since(Instant::now()));
             state.stop = Stop::Now;
             if let Some(running) = &state.running {

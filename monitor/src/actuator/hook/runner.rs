@@ -15,6 +15,7 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::{CString, OsStr, OsString},
+    fmt::Write as _,
     fs::File,
     io::{self, PipeWriter, Write as _},
     os::{
@@ -141,7 +142,9 @@ async fn run(time: Duration, path: PathBuf, event: &OsStr) -> io::Result<Report>
     let (said, says) = io::pipe()?;
     let kept = Arc::new(Mutex::new(Vec::new()));
     let listening = tokio::spawn(listen(pipe::Receiver::from_owned_fd(said.into())?, Arc::clone(&kept)));
-    let hook = start(path.as_os_str(), event, says)?;
+    let hook = start(path.as_os_str(), event, &says)?;
+    // The reader sees the end when nobody else has it.
+    drop(says);
     let mut status = None;
     let over = tokio::select! {
         () = all_end(&mut ends, hook, &mut status) => Over::Ended,
@@ -164,11 +167,15 @@ async fn run(time: Duration, path: PathBuf, event: &OsStr) -> io::Result<Report>
         Over::Stopped => (Outcome::Stopped, format!("the daemon stops, {killed}")),
     };
     if left > 0 {
-        why.push_str(&format!("; {} could not be killed", text::count(left, "process", "processes")));
+        let left = text::count(left, "process", "processes");
+        // Writing to a string cannot fail.
+        let _ = write!(why, "; {left} could not be killed");
     }
     match String::from_utf8_lossy(&lock(&kept)).trim() {
         "" => {}
-        said => why.push_str(&format!("; it said: {said}")),
+        said => {
+            let _ = write!(why, "; it said: {said}");
+        }
     }
     Ok(Report { outcome, why })
 }
@@ -190,7 +197,7 @@ fn ended(status: Option<WaitStatus>) -> (Outcome, String) {
 /// A child inherits the signals that the daemon was started to ignore (`nohup`, a shell's background job). A
 /// shell script cannot even undo that, because its traps have no effect on such signals. `Command` of std
 /// resets only SIGPIPE; `posix_spawn(3)` resets all.
-fn start(path: &OsStr, event: &OsStr, says: PipeWriter) -> io::Result<Pid> {
+fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
     attributes.set_sigdefault(&SigSet::all())?;

@@ -140,10 +140,8 @@ struct Asker {
 impl Asker {
     async fn run(mut self, mut wanted: watch::Receiver<Vec<String>>, report: mpsc::Sender<SessionsSeen>) {
         loop {
-            if wanted.borrow().is_empty() {
-                if wanted.wait_for(|ids| !ids.is_empty()).await.is_err() {
-                    return;
-                }
+            if wanted.wait_for(|ids| !ids.is_empty()).await.is_err() {
+                return;
             }
             let ids = wanted.borrow_and_update().clone();
             let asked = clock::now();
