@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use orphand::{
-    actuator::hook::{runner, step},
+    actuator::hook::runner,
     cli::{Cli, ExitCode, complete},
     commands, helper,
     os::journald,
@@ -21,10 +21,6 @@ fn main() -> ExitCode {
     }
     if std::env::args_os().nth(1).is_some_and(|first| first == runner::ARGUMENT) {
         return if runner::main() { ExitCode::Done } else { ExitCode::Failed };
-    }
-    if std::env::args_os().nth(1).is_some_and(|first| first == step::ARGUMENT) {
-        step::main();
-        return ExitCode::Failed;
     }
     complete::answer();
     match commands::execute(Cli::parse()) {

@@ -189,11 +189,14 @@ fn hooks_that_fail() -> Result<()> {
             ("failed", 2, "kill -9 $$", "it was ended by signal 9"),
             ("timed_out", 1, "yes out & yes err >&2", "it said: err\\nerr"),
             ("failed", 3, "", "it could not be started: No such file or directory"),
+            // No shell takes it up.
+            ("failed", 4, "plain", "it could not be started: Exec format error"),
         ];
         for (n, (outcome, number, script, line)) in scenes.into_iter().enumerate() {
             match script {
                 "exit" => {}
                 "" => hook.put(b"#!/nowhere/interpreter\n")?,
+                "plain" => hook.put(b"exit 0\n")?,
                 _ => hook.rewrite(script)?,
             }
             let server = leak(s, &format!("server{n}"))?;

@@ -12,6 +12,7 @@
 
 use std::{collections::BTreeMap, io, os::fd::OwnedFd, sync::Arc};
 
+use anyhow::{Context as _, Result};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, epoll, poll},
     io::Errno,
@@ -20,7 +21,7 @@ use rustix::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 use crate::{
-    host::{HostError, Place, Proc, Scope, UNANSWERED, hastily},
+    host::{Place, Proc, Scope, UNANSWERED, hastily},
     os::{descriptors, readable},
 };
 use orphand_core::model::{ProcessId, Signal, SignalError};
@@ -28,22 +29,6 @@ use orphand_core::model::{ProcessId, Signal, SignalError};
 /// The most processes that are watched at a time, each by a descriptor. The limit is never more than a
 /// quarter of the descriptors. A process without a place is signalled all the same: see [`Reaper`].
 pub const ROOM: usize = 512;
-
-/// Why a reaper could not be made, or could not wait.
-#[derive(Debug, thiserror::Error)]
-pub enum ReaperError {
-    /// A system call failed.
-    #[error("cannot {operation}: {source}")]
-    System {
-        /// What was tried.
-        operation: &'static str,
-        /// The error.
-        source: io::Error,
-    },
-    /// /proc cannot be read.
-    #[error(transparent)]
-    Host(#[from] HostError),
-}
 
 /// A process that may be signalled, held by a pidfd. The number cannot pass to another process unnoticed any
 /// more.
@@ -79,16 +64,16 @@ pub struct Reaper {
 
 impl Reaper {
     /// A reaper that watches no process yet. The caller must be inside a tokio runtime.
-    pub fn new() -> Result<Self, ReaperError> {
+    pub fn new() -> Result<Self> {
         Self::with_room(descriptors::quarter().min(ROOM))
     }
 
     /// A reaper that watches at most `room` processes.
-    pub fn with_room(room: usize) -> Result<Self, ReaperError> {
+    pub fn with_room(room: usize) -> Result<Self> {
         let ends = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(io::Error::from)
             .and_then(readable)
-            .map_err(|source| ReaperError::System { operation: "create an epoll for pidfds", source })?;
+            .context("cannot create an epoll for pidfds")?;
         Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new(), room, scope: None })
     }
 
@@ -161,13 +146,10 @@ impl Reaper {
 
     /// Waits until a watched process has ended. Never returns while no process is watched. Cancel-safe: a
     /// process is taken off the list in the poll that returns it.
-    pub async fn wait_any(&mut self) -> Result<ProcessId, ReaperError> {
+    pub async fn wait_any(&mut self) -> Result<ProcessId> {
         loop {
-            let pid = self
-                .ends
-                .async_io(Interest::READABLE, next_event)
-                .await
-                .map_err(|source| ReaperError::System { operation: "wait for pidfds", source })?;
+            let next = self.ends.async_io(Interest::READABLE, next_event).await;
+            let pid = next.context("cannot wait for pidfds")?;
             let first = ProcessId::new(u32::try_from(pid).unwrap_or_default(), 0);
             let of_number = self.watched.range(first..).take_while(|(process, _)| process.pid == first.pid);
             let ended = of_number.filter(|(_, pidfd)| has_ended(pidfd)).map(|(&process, _)| process).next();

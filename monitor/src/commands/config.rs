@@ -40,7 +40,7 @@ fn refused_here(config: &Config, origins: &Origins) -> Vec<Content> {
     let hooks =
         config.hook.iter().enumerate().filter_map(|(index, hook)| match hook_of(hook, Duration::ZERO) {
             // Who checks may have fewer rights than the daemon.
-            Ok(_) | Err(HookError::Rights { .. }) => None,
+            Ok(_) | Err(HookError::Rights(_)) => None,
             Err(error) => Some(("hook", index, error.to_string())),
         });
     let note = |(key, index, why): (&str, usize, String)| {

@@ -150,7 +150,7 @@ fn past(places: &Places, state_dir: &Path, client: &Client, all: &mut Explanatio
     match asked.map_or_else(|| store::history::history(state_dir, &query), Ok) {
         Ok(history) => history,
         // Where no store is asked for by name and none is there, nothing was ever judged.
-        Err(store::StoreError::Absent { .. }) if places.state_dir.is_none() => History::default(),
+        Err(store::StoreError::Absent(_)) if places.state_dir.is_none() => History::default(),
         Err(error) => {
             all.blind.push(format!("its store: {error}"));
             History::default()

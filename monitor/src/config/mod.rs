@@ -54,8 +54,8 @@ pub use self::{
     hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
     loaded::Loaded,
-    sessions::{ID as SESSION_ID, RedisUrl, Sessions},
-    spared::{SpareError, Spared},
+    sessions::Sessions,
+    spared::Spared,
 };
 use orphand_core::{
     model::{AlertRule, Found, Mode, Policy, abandoned_grace, duration, recognise_protocol, work_grace},

@@ -9,9 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anyhow::{Result, anyhow, bail};
+
 use orphand_core::recognise::{Rule, RuleBook};
 
-use super::{ConfigErrors, DEFAULT_PATH, Loaded, shown};
+use super::{DEFAULT_PATH, Loaded, shown};
 
 /// The first lines of the file.
 const HEAD: &str = "# Written by `orphand spare`, which keeps no comments. To take an exemption back: `orphand spare --remove NAME`,
@@ -30,45 +32,20 @@ pub struct Spared {
     book: RuleBook,
 }
 
-/// Why the exemptions stay as they are.
-#[derive(Debug, thiserror::Error)]
-pub enum SpareError {
-    /// A file cannot be used.
-    #[error("cannot {operation} {}: {source}; run this as root", shown(path))]
-    File {
-        /// What was tried, as a verb.
-        operation: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// The file was changed by hand.
-    #[error("{} is not as `orphand spare` writes it: {what}; correct it, or move it away", shown(path))]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// With the change, or without it, the configuration has a mistake.
-    #[error("nothing was changed: {0}")]
-    Mistake(#[from] ConfigErrors),
-}
-
 impl Spared {
     /// Reads the file beside this main file of the configuration.
-    pub fn read(main: &Path) -> Result<Self, SpareError> {
+    pub fn read(main: &Path) -> Result<Self> {
         let file = main.parent().unwrap_or(Path::new("")).join("conf.d/spared.toml");
         let text = match fs::read_to_string(&file) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(SpareError::File { operation: "read", path: file, source }),
+            Err(error) => return Err(failed("read", &file)(error)),
         };
         let book = text.as_deref().map_or_else(|| Ok(RuleBook::default()), RuleBook::from_toml);
         let book = book.map_err(|error| {
-            let what = error.message().lines().next().unwrap_or_default().to_owned();
-            SpareError::Foreign { path: file.clone(), what }
+            let what = error.message().lines().next().unwrap_or_default();
+            let advice = "correct it, or move it away";
+            anyhow!("{} is not as `orphand spare` writes it: {what}; {advice}", shown(&file))
         })?;
         Ok(Self { main: main.to_owned(), file, text, book })
     }
@@ -95,24 +72,20 @@ impl Spared {
     }
 
     /// Writes the file, and checks the configuration with it.
-    pub fn write(&self) -> Result<(), SpareError> {
+    pub fn write(&self) -> Result<()> {
         let rules = toml::to_string(&self.book).unwrap_or_default();
         let text = (!self.book.is_empty()).then(|| format!("{HEAD}\n{rules}"));
         self.replace(text.as_deref())?;
         let asked = (self.main != Path::new(DEFAULT_PATH)).then_some(&*self.main);
         if let Err(errors) = Loaded::read(asked).config {
             self.replace(self.text.as_deref())?;
-            return Err(errors.into());
+            bail!("nothing was changed: {errors}");
         }
         Ok(())
     }
 
     /// Puts this text in place of the file, as a whole; removes it without one.
-    fn replace(&self, text: Option<&str>) -> Result<(), SpareError> {
-        let failed = |operation, path: &Path| {
-            let path = path.to_owned();
-            move |source| SpareError::File { operation, path, source }
-        };
+    fn replace(&self, text: Option<&str>) -> Result<()> {
         let Some(text) = text else {
             return match fs::remove_file(&self.file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -130,6 +103,10 @@ impl Spared {
             written.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
         written.and_then(|()| fs::rename(&new, &self.file)).map_err(failed("write", &self.file))
     }
+}
+
+fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
+    move |error| anyhow!("cannot {operation} {}: {error}; run this as root", shown(path))
 }
 
 #[cfg(test)]

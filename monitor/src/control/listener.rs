@@ -24,7 +24,7 @@ use crate::{
     events::Latest,
     host::{own_pid_namespace, pid_namespace_of},
 };
-use orphand_core::model::{HistoryQuery, Share};
+use orphand_core::model::Share;
 
 /// The most connections at a time.
 const CONNECTIONS: usize = 64;
@@ -106,9 +106,8 @@ async fn serve_connection(
         }
         Ok(Ok((ask, user))) => {
             request_read.set();
-            timeout(ANSWER_TIMEOUT, answer(ask, user, daemon_loop))
-                .await
-                .unwrap_or_else(|_| error(&QueryError::Late))
+            let answered = timeout(ANSWER_TIMEOUT, answer(ask, user, daemon_loop)).await;
+            answered.unwrap_or(Err(QueryError::Late)).unwrap_or_else(|why| error(&why))
         }
         Ok(Err(why)) => error(&why),
         Err(_) => error(&"no request within 5 s"),
@@ -161,53 +160,26 @@ fn numbers_are_ours(pid: Option<i32>) -> Result<(), String> {
         .to_owned())
 }
 
-/// Reads the store without the loop. While too many others read, the answer is an error.
-async fn history(query: HistoryQuery, daemon_loop: &LoopHandle) -> Response {
-    match daemon_loop.history(query).await {
-        Ok(Ok(history)) => Response::History { history: Box::new(history) },
-        Ok(Err(why)) => error(&why),
-        Err(why) => error(&why),
-    }
-}
-
-async fn answer(ask: Request, user: u32, daemon_loop: &LoopHandle) -> Response {
-    let answer = match ask {
-        Request::History { query } => return history(query, daemon_loop).await,
+async fn answer(ask: Request, user: u32, daemon_loop: &LoopHandle) -> Result<Response, QueryError> {
+    Ok(match ask {
         // Not one answer: served by the feed.
-        Request::Events { .. } => Err(QueryError::Busy),
+        Request::Events { .. } => return Err(QueryError::Busy),
+        Request::Status { pss } => Response::Status { status: Box::new(daemon_loop.status(pss).await?) },
+        Request::Plan { request } => Response::Plan { planned: daemon_loop.plan(request).await? },
+        Request::Reap { request } => Response::Plan { planned: daemon_loop.reap(request).await? },
         Request::Release { request } => {
-            return match daemon_loop.release(request, user).await {
-                Ok(Ok(released)) => Response::Released { released },
-                Ok(Err(why)) => error(&why),
-                Err(why) => error(&why),
-            };
+            Response::Released { released: daemon_loop.release(request, user).await? }
         }
-        Request::Reload => {
-            return match daemon_loop.reload().await {
-                Ok(Ok(reloaded)) => Response::Reloaded { reloaded },
-                Ok(Err(why)) => error(&why),
-                Err(why) => error(&why),
-            };
-        }
+        Request::Reload => Response::Reloaded { reloaded: daemon_loop.reload().await? },
         Request::Decide { decision, on_behalf_of } => {
-            return match daemon_loop.decide(decision, user, on_behalf_of).await {
-                Ok(Ok(decided)) => Response::Decided { decided },
-                Ok(Err(why)) => error(&why),
-                Err(why) => error(&why),
-            };
+            Response::Decided { decided: daemon_loop.decide(decision, user, on_behalf_of).await? }
         }
-        Request::Status { pss } => {
-            daemon_loop.status(pss).await.map(|status| Response::Status { status: Box::new(status) })
-        }
-        Request::Plan { request } => {
-            daemon_loop.plan(request).await.map(|planned| Response::Plan { planned })
+        // Without the loop. While too many others read, it is an error.
+        Request::History { query } => {
+            Response::History { history: Box::new(daemon_loop.history(query).await?) }
         }
         Request::Explain { process } => {
-            daemon_loop.explain(process).await.map(|explained| Response::Explained { explained })
+            Response::Explained { explained: daemon_loop.explain(process).await? }
         }
-        Request::Reap { request } => {
-            daemon_loop.reap(request).await.map(|planned| Response::Plan { planned })
-        }
-    };
-    answer.unwrap_or_else(|why| error(&why))
+    })
 }

@@ -43,7 +43,7 @@ const HELD: usize = 64;
 const HISTORY_READS: usize = 2;
 
 /// Why a query was not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// The queue of queries is full.
     #[error("the daemon is busy: too many requests at a time; try again")]
@@ -54,6 +54,9 @@ pub enum QueryError {
     /// The loop has ended.
     #[error("the daemon is stopping")]
     Stopped,
+    /// It was answered, and refused or failed.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// The handle of the daemon's loop.
@@ -141,17 +144,13 @@ impl LoopHandle {
     }
 
     /// This user is done with the servers that a request selects.
-    pub async fn release(
-        &self,
-        request: ReleaseRequest,
-        user: u32,
-    ) -> Result<Result<Vec<Released>, String>, QueryError> {
-        self.query(|reply| Query::Release(request, user, reply)).await
+    pub async fn release(&self, request: ReleaseRequest, user: u32) -> Result<Vec<Released>, QueryError> {
+        self.query(|reply| Query::Release(request, user, reply)).await?.map_err(QueryError::Refused)
     }
 
     /// Makes the daemon read its configuration again.
-    pub async fn reload(&self) -> Result<Result<Reloaded, String>, QueryError> {
-        self.query(Query::Reload).await
+    pub async fn reload(&self) -> Result<Reloaded, QueryError> {
+        self.query(Query::Reload).await?.map_err(QueryError::Refused)
     }
 
     /// Takes a decision into effect, and has it remembered for the next daemon. `user` asked, for somebody else if it is root and
@@ -161,13 +160,11 @@ impl LoopHandle {
         decision: Decision,
         user: u32,
         on_behalf_of: Option<String>,
-    ) -> Result<Result<Decided, String>, QueryError> {
+    ) -> Result<Decided, QueryError> {
         let by = tokio::task::spawn_blocking(move || person(user, on_behalf_of)).await;
         let by = by.map_err(|_| QueryError::Stopped)?;
-        let mut decided = match self.query(|reply| Query::Decide(decision, by, reply)).await? {
-            Ok(decided) => decided,
-            Err(why) => return Ok(Err(why)),
-        };
+        let decided = self.query(|reply| Query::Decide(decision, by, reply)).await?;
+        let mut decided = decided.map_err(QueryError::Refused)?;
         // Answers come in the order of the decisions.
         let number = self.decisions.0.fetch_add(1, Ordering::Relaxed) + 1;
         let (decisions, dir, standing) =
@@ -186,23 +183,23 @@ impl LoopHandle {
             Ok(Ok(Err(error))) => Some(format!("cannot write into {}: {error}", self.state_dir.display())),
             Ok(Err(_)) | Err(_) => Some(format!("{} does not answer", self.state_dir.display())),
         };
-        Ok(Ok(decided))
+        Ok(decided)
     }
 
     /// Reads the history from the store.
-    pub async fn history(&self, query: HistoryQuery) -> Result<Result<History, StoreError>, QueryError> {
+    pub async fn history(&self, query: HistoryQuery) -> Result<History, QueryError> {
         self.read_store(move |dir| history::history(dir, &query)).await
     }
 
     /// Reads from the store what was left behind over time.
-    pub async fn timeline(&self, query: TimelineQuery) -> Result<Result<Timeline, StoreError>, QueryError> {
+    pub async fn timeline(&self, query: TimelineQuery) -> Result<Timeline, QueryError> {
         self.read_store(move |dir| timeline::timeline(dir, &query)).await
     }
 
     /// Reads the store through a read-only connection of its own, without the loop.
     async fn read_store<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Path) -> T + Send + 'static,
+        read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, QueryError> {
         let permit = Arc::clone(&self.history_reads).try_acquire_owned().map_err(|_| QueryError::Busy)?;
         let dir = Arc::clone(&self.state_dir);
@@ -211,7 +208,7 @@ impl LoopHandle {
             drop(permit);
             past
         });
-        read.await.map_err(|_| QueryError::Stopped)
+        read.await.map_err(|_| QueryError::Stopped)?.map_err(|error| QueryError::Refused(error.to_string()))
     }
 
     async fn query<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, QueryError> {

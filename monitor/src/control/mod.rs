@@ -18,19 +18,19 @@ pub mod protocol;
 mod socket;
 
 use std::{
-    io,
     net::{SocketAddr, TcpListener},
-    path::{Path, PathBuf},
+    path::Path,
     thread,
 };
 
+use anyhow::{Context as _, Result, anyhow};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::loop_handle::{LoopHandle, QueryError, measure};
 use self::{peer::Peers, socket::ControlSocket};
 use crate::{
     events::Latest,
-    host::{HostError, Proc},
+    host::Proc,
     sink::{metrics::Metrics, page::Page},
 };
 use orphand_core::model::{
@@ -64,56 +64,8 @@ pub enum Query {
     Decide(Decision, String, oneshot::Sender<Result<Decided, String>>),
 }
 
-/// Why the control server cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// The address cannot be used.
-    #[error(
-        "cannot serve metrics on {address}: {source}; free the port, or give another one with --listen ADDR, or none"
-    )]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The error.
-        source: io::Error,
-    },
-    /// Another daemon answers at the control socket.
-    #[error("another daemon answers at {}; stop it, or give another path with --socket", path.display())]
-    Live {
-        /// The socket.
-        path: PathBuf,
-    },
-    /// The path of the control socket is another kind of file.
-    #[error("{} exists and is not a socket; remove it, or give another path with --socket", path.display())]
-    NoSocket {
-        /// The file.
-        path: PathBuf,
-    },
-    /// An operation on the socket failed.
-    #[error("cannot {operation} {}: {source}; run orphand as root, or give another path with --socket", path.display())]
-    Socket {
-        /// What was tried, as a verb.
-        operation: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// The group does not exist or cannot be looked up.
-    #[error("cannot give the control socket to group \"{group}\": {why}; correct --socket-group")]
-    Group {
-        /// Its name.
-        group: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// /proc cannot be read.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// The thread or its runtime cannot be created.
-    #[error("cannot start the thread that serves metrics and the control socket: {0}")]
-    Thread(io::Error),
-}
+/// The thread or its runtime cannot be created.
+const NO_THREAD: &str = "cannot start the thread that serves metrics and the control socket";
 
 /// A control server that is bound but not serving yet. The daemon binds it before it starts to watch, so that
 /// a conflict is found early.
@@ -134,7 +86,7 @@ pub struct RunningServer {
 impl ControlServer {
     /// Binds the address and the socket. Root, the daemon's user and members of `group` may send every request;
     /// others may release servers of their own.
-    pub fn bind(listen: Option<SocketAddr>, socket: &Path, group: Option<&str>) -> Result<Self, ServerError> {
+    pub fn bind(listen: Option<SocketAddr>, socket: &Path, group: Option<&str>) -> Result<Self> {
         let peers = Peers::new(group)?;
         let control = ControlSocket::bind(socket)?;
         let http = listen.map(|address| {
@@ -146,7 +98,10 @@ impl ControlServer {
                     rustix::net::listen(&listener, BACKLOG)?;
                     Ok(listener)
                 })
-                .map_err(|source| ServerError::Listen { address, source })
+                .map_err(|error| {
+                    let advice = "free the port, or give another one with --listen ADDR, or none";
+                    anyhow!("cannot serve metrics on {address}: {error}; {advice}")
+                })
         });
         Ok(Self { http: http.transpose()?, control, peers })
     }
@@ -159,18 +114,18 @@ impl ControlServer {
         page: Page,
         events: Latest,
         state_dir: &Path,
-    ) -> Result<(RunningServer, mpsc::Receiver<Query>), ServerError> {
+    ) -> Result<(RunningServer, mpsc::Receiver<Query>)> {
         let Self { http, control, peers } = self;
         let (queries, asked) = mpsc::channel(QUEUE);
         let daemon_loop = LoopHandle::new(queries, Proc::system()?, state_dir);
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(ServerError::Thread)?;
+        let runtime = runtime.context(NO_THREAD)?;
         // Registered before the thread runs, so that a failure is returned to the caller.
         let guard = runtime.enter();
-        let http = http.map(tokio::net::TcpListener::from_std).transpose().map_err(ServerError::Thread)?;
+        let http = http.map(tokio::net::TcpListener::from_std).transpose().context(NO_THREAD)?;
         let ControlSocket { listener, file } = control;
-        let listener = tokio::net::UnixListener::from_std(listener).map_err(ServerError::Thread)?;
+        let listener = tokio::net::UnixListener::from_std(listener).context(NO_THREAD)?;
         drop(guard);
         if let Some(address) = http.as_ref().and_then(|http| http.local_addr().ok()) {
             tracing::info!("metrics are served on http://{address}/metrics, the page on http://{address}/");
@@ -198,7 +153,7 @@ impl ControlServer {
                 // A measurement of memory that still runs is abandoned.
                 runtime.shutdown_background();
             })
-            .map_err(ServerError::Thread)?;
+            .context(NO_THREAD)?;
         Ok((RunningServer { _socket: file, _stop: stop }, asked))
     }
 }

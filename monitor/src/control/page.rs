@@ -104,13 +104,9 @@ impl Pages {
         }
         let began = Instant::now();
         let question = self.page.question(range, clock::now());
-        let line = match self.shared.daemon_loop.timeline(question).await.ok()? {
-            Ok(line) => line,
-            Err(error) => {
-                tracing::debug!("the page cannot show the past: {error}");
-                return None;
-            }
-        };
+        let line = self.shared.daemon_loop.timeline(question).await;
+        let line =
+            line.inspect_err(|error| tracing::debug!("the page cannot show the past: {error}")).ok()?;
         let bytes = Bytes::from(serde_json::to_string(&self.page.past(&question, line)).ok()?);
         let rest = PAST_AGE.max(began.elapsed() * PAST_REST);
         known.insert(range, (Instant::now() + rest, bytes.clone()));

@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::{Result, anyhow};
 use rustix::process::geteuid;
 use tokio::sync::Semaphore;
 
-use super::ServerError;
 use crate::os::users;
 
 /// For how long it is remembered whether a user is a member: a look-up runs programs of the host.
@@ -30,8 +30,10 @@ pub(super) struct Peers {
 
 impl Peers {
     /// Root, the daemon's user, and the members of `group`.
-    pub(super) fn new(group: Option<&str>) -> Result<Self, ServerError> {
-        let failed = |group: &str, why: String| ServerError::Group { group: group.to_owned(), why };
+    pub(super) fn new(group: Option<&str>) -> Result<Self> {
+        let failed = |group: &str, why: String| {
+            anyhow!("cannot give the control socket to group \"{group}\": {why}; correct --socket-group")
+        };
         let group = group.map(|name| match users::group(name) {
             Ok(Some(gid)) => Ok(gid),
             Ok(None) => Err(failed(name, "there is no such group".to_owned())),

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ServerError;
+use anyhow::{Result, anyhow, bail};
 
 /// Every user may connect. What each may ask is decided by his credentials: [`super::peer::Peers`].
 const MODE: u32 = 0o666;
@@ -31,17 +31,13 @@ pub(super) struct SocketFile {
 
 impl ControlSocket {
     /// Binds `path`. Creates the directory, and replaces a socket that a killed daemon left behind.
-    pub(super) fn bind(path: &Path) -> Result<Self, ServerError> {
-        let failed = |operation: &'static str, path: &Path| {
-            let path = path.to_owned();
-            move |source: io::Error| ServerError::Socket { operation, path, source }
-        };
+    pub(super) fn bind(path: &Path) -> Result<Self> {
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(failed("make", dir))?;
         }
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                remove_stale(path, failed)?;
+                remove_stale(path)?;
                 UnixListener::bind(path)
             }
             bound => bound,
@@ -55,20 +51,25 @@ impl ControlSocket {
     }
 }
 
-fn remove_stale<F: FnOnce(io::Error) -> ServerError>(
-    path: &Path,
-    failed: impl Fn(&'static str, &Path) -> F,
-) -> Result<(), ServerError> {
+fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
+    move |error| {
+        let advice = "run orphand as root, or give another path with --socket";
+        anyhow!("cannot {operation} {}: {error}; {advice}", path.display())
+    }
+}
+
+fn remove_stale(path: &Path) -> Result<()> {
+    let shown = path.display();
     let meta = fs::symlink_metadata(path).map_err(failed("read", path))?;
     if !meta.file_type().is_socket() {
-        return Err(ServerError::NoSocket { path: path.to_owned() });
+        bail!("{shown} exists and is not a socket; remove it, or give another path with --socket");
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(failed("remove the stale", path))
         }
         // A full backlog (EAGAIN) also means that somebody listens.
-        _ => Err(ServerError::Live { path: path.to_owned() }),
+        _ => bail!("another daemon answers at {shown}; stop it, or give another path with --socket"),
     }
 }
 
@@ -93,7 +94,7 @@ mod tests {
         let first = ControlSocket::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
         let error = ControlSocket::bind(&path).unwrap_err();
-        assert!(matches!(error, ServerError::Live { .. }), "{error}");
+        assert!(error.to_string().starts_with("another daemon answers"), "{error}");
         // As after SIGKILL: the listener is closed, the file stays.
         let ControlSocket { listener, file } = first;
         drop(listener);
@@ -110,7 +111,7 @@ mod tests {
         let path = dir.path().join("precious");
         fs::write(&path, "precious").unwrap();
         let error = ControlSocket::bind(&path).unwrap_err();
-        assert!(matches!(error, ServerError::NoSocket { .. }), "{error}");
+        assert!(error.to_string().contains("is not a socket"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 

@@ -13,7 +13,7 @@ use tokio::{
 use super::Daemon;
 use crate::{
     actuator::hook,
-    config::{Config, SESSION_ID, Sessions},
+    config::{Config, Sessions},
     probe::registry::Options,
 };
 use orphand_core::model::{Input, Reloaded, text::with_causes};
@@ -183,17 +183,8 @@ impl Daemon {
 
 /// Where the registry of sessions is, and what is asked there.
 pub fn registry(sessions: &Sessions) -> Options {
-    let redis = sessions.redis.clone();
-    let (before, after) = sessions.key.split_once(SESSION_ID).unwrap_or((&sessions.key, ""));
-    Options {
-        place: redis.place(),
-        host: redis.host,
-        port: redis.port,
-        login: redis.login.set_skip_set_lib_name(),
-        user: sessions.user,
-        key: [before.to_owned(), after.to_owned()],
-        every: sessions.interval(),
-    }
+    let Sessions { redis, key, user, .. } = sessions.clone();
+    Options { redis, user, key, every: sessions.interval() }
 }
 
 /// The changed keys that take effect at the next start only.

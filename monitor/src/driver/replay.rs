@@ -5,7 +5,6 @@
 use std::ops::ControlFlow;
 
 use super::{Driver, EffectHandler};
-use crate::source::trace::TraceError;
 use orphand_core::{
     engine::Engine,
     model::{BootTime, Notice, TraceEntry},
@@ -14,10 +13,10 @@ use orphand_core::{
 /// Hands the inputs of `trace` to `engine` and its notices to `listen`, until the trace ends or is broken, or `listen`
 /// breaks off. Effects other than notices are not carried out: their outcome is in the trace.
 pub fn replay(
-    trace: impl IntoIterator<Item = Result<TraceEntry, TraceError>>,
+    trace: impl IntoIterator<Item = anyhow::Result<TraceEntry>>,
     engine: Engine,
     listen: impl FnMut(BootTime, Notice) -> ControlFlow<()>,
-) -> Result<(), TraceError> {
+) -> anyhow::Result<()> {
     let mut driver = Driver::new(engine, None);
     let mut listener = Listener(listen);
     for entry in trace {

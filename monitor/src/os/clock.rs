@@ -5,6 +5,7 @@
 
 use std::{io, os::fd::OwnedFd};
 
+use anyhow::{Context as _, Result};
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
@@ -42,19 +43,6 @@ fn nanos(time: Timespec) -> u64 {
     time.tv_sec.unsigned_abs().saturating_mul(NANOS).saturating_add(time.tv_nsec.unsigned_abs())
 }
 
-/// Why a timer could not be made, set or waited for.
-#[derive(Debug, thiserror::Error)]
-pub enum TimerError {
-    /// A system call failed.
-    #[error("cannot {operation} a timer on CLOCK_BOOTTIME: {source}")]
-    System {
-        /// `create`, `set` or `wait for`.
-        operation: &'static str,
-        /// The error.
-        source: io::Error,
-    },
-}
-
 /// One deadline on `CLOCK_BOOTTIME` that a tokio task can wait for. The time that the host is asleep counts:
 /// a deadline that passed during that time expires at wake-up.
 #[derive(Debug)]
@@ -64,16 +52,16 @@ pub struct Timer {
 
 impl Timer {
     /// A timer without a deadline. The caller must be inside a tokio runtime.
-    pub fn new() -> Result<Self, TimerError> {
+    pub fn new() -> Result<Self> {
         timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)
             .map_err(io::Error::from)
             .and_then(readable)
             .map(|fd| Self { fd })
-            .map_err(|source| TimerError::System { operation: "create", source })
+            .context("cannot create a timer on CLOCK_BOOTTIME")
     }
 
     /// Sets, replaces or removes the deadline. A deadline in the past expires at once.
-    pub fn set(&self, deadline: Option<BootTime>) -> Result<(), TimerError> {
+    pub fn set(&self, deadline: Option<BootTime>) -> Result<()> {
         // The value zero means "disarm". A deadline of zero has passed, as has one of 1 ns.
         let nanos = deadline.map_or(0, |BootTime(nanos)| nanos.max(1));
         let it_value = Timespec {
@@ -82,18 +70,16 @@ impl Timer {
         };
         let spec = Itimerspec { it_interval: Timespec::default(), it_value };
         timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::ABSTIME, &spec)
-            .map(|_| ())
-            .map_err(|errno| TimerError::System { operation: "set", source: errno.into() })
+            .map(drop)
+            .context("cannot set a timer on CLOCK_BOOTTIME")
     }
 
     /// Returns when the deadline has come, once for each deadline. Never returns without a deadline.
     /// Cancel-safe: the expiry is consumed in the poll that returns it.
-    pub async fn expired(&self) -> Result<(), TimerError> {
+    pub async fn expired(&self) -> Result<()> {
         let take = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut [0; 8])?);
-        match self.fd.async_io(Interest::READABLE, take).await {
-            Ok(_) => Ok(()),
-            Err(source) => Err(TimerError::System { operation: "wait for", source }),
-        }
+        let taken = self.fd.async_io(Interest::READABLE, take).await;
+        taken.map(drop).context("cannot wait for a timer on CLOCK_BOOTTIME")
     }
 }
 

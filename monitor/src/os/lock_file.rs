@@ -9,35 +9,15 @@ use std::{
     fs::{DirBuilder, File, OpenOptions},
     io::{self, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
+use anyhow::{Result, anyhow, bail};
 use rustix::{
     fs::{FlockOperation, OFlags, flock},
     io::Errno,
     process::{Pid, test_kill_process},
 };
-
-/// Why this daemon must not run.
-#[derive(Debug, thiserror::Error)]
-pub enum InstanceError {
-    /// Another daemon runs.
-    #[error("another orphand is running on this host (pid {}); stop it first", pid.map_or("unknown".into(), |pid| pid.to_string()))]
-    Running {
-        /// Its process id; `None` if it has not written it yet.
-        pid: Option<u32>,
-    },
-    /// The lock cannot be taken.
-    #[error("cannot {operation} {}: {source}; run orphand as root, or make the directory writable for its user", path.display())]
-    Lock {
-        /// What was tried.
-        operation: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-}
 
 /// The right to be the only daemon of the host.
 #[derive(Debug)]
@@ -54,7 +34,7 @@ impl Drop for Instance {
 
 impl Instance {
     /// Takes the lock at `path` and writes our process id into the file. Creates the directory if necessary.
-    pub fn lock(path: &Path) -> Result<Self, InstanceError> {
+    pub fn lock(path: &Path) -> Result<Self> {
         if let Some(dir) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(failed("make", dir))?;
         }
@@ -72,7 +52,10 @@ impl Instance {
                 .map_err(failed("open", path))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(InstanceError::Running { pid: holder(&mut file) }),
+                Err(Errno::WOULDBLOCK) => {
+                    let pid = holder(&mut file).map_or("unknown".to_owned(), |pid| pid.to_string());
+                    bail!("another orphand is running on this host (pid {pid}); stop it first");
+                }
                 Err(errno) => return Err(failed("lock", path)(errno.into())),
             }
             // A lock on a file that was removed or replaced does not exclude another daemon.
@@ -89,9 +72,11 @@ impl Instance {
     }
 }
 
-fn failed(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> InstanceError {
-    let path = path.into();
-    move |source| InstanceError::Lock { operation, path, source }
+fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
+    move |error| {
+        let advice = "run orphand as root, or make the directory writable for its user";
+        anyhow!("cannot {operation} {}: {error}; {advice}", path.display())
+    }
 }
 
 /// The process id in the file. The holder writes it as soon as it has the lock.
@@ -133,7 +118,7 @@ mod tests {
         let first = Instance::lock(&path).unwrap();
         let error = Instance::lock(&path).unwrap_err();
         let ours = std::process::id();
-        assert!(matches!(error, InstanceError::Running { pid: Some(pid) } if pid == ours));
+        assert!(error.to_string().contains(&format!("(pid {ours})")), "{error}");
         assert_eq!(
             error.to_string(),
             format!("another orphand is running on this host (pid {ours}); stop it first")
@@ -166,7 +151,7 @@ mod tests {
             .unwrap();
         BufReader::new(other.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
         let error = Instance::lock(&path).unwrap_err();
-        assert!(matches!(error, InstanceError::Running { pid: Some(pid) } if pid == other.id()), "{error}");
+        assert!(error.to_string().contains(&format!("(pid {})", other.id())), "{error}");
         other.kill().unwrap();
         other.wait().unwrap();
         drop(Instance::lock(&path).unwrap());
@@ -179,7 +164,8 @@ mod tests {
         let _first = Instance::lock(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let _second = Instance::lock(&path).unwrap();
-        assert!(matches!(Instance::lock(&path), Err(InstanceError::Running { .. })));
+        let error = Instance::lock(&path).unwrap_err().to_string();
+        assert!(error.starts_with("another orphand is running"), "{error}");
     }
 
     #[test]
@@ -189,7 +175,7 @@ mod tests {
         std::fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, dir.path().join("lock")).unwrap();
         let error = Instance::lock(&dir.path().join("lock")).unwrap_err();
-        assert!(matches!(error, InstanceError::Lock { operation: "open", .. }));
+        assert!(error.to_string().starts_with("cannot open "), "{error}");
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
     }
 }

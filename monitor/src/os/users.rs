@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Result, anyhow, bail};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The directories of the host's own programs, independent of our environment. The last is for `NixOS`.
@@ -24,37 +25,6 @@ const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin";
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The exit status of getent(1) if there is no such entry.
 const NO_SUCH: i32 = 2;
-
-/// Why a name could not be looked up.
-#[derive(Debug, thiserror::Error)]
-pub enum NameError {
-    /// The program for the look-up does not exist, or cannot be run.
-    #[error("cannot run {program}: {source}")]
-    Program {
-        /// The program.
-        program: &'static str,
-        /// The error.
-        source: io::Error,
-    },
-    /// The program failed.
-    #[error("{program} failed with {status}: {said}")]
-    Failed {
-        /// The program.
-        program: &'static str,
-        /// Its exit status.
-        status: std::process::ExitStatus,
-        /// The first line of its output.
-        said: String,
-    },
-    /// The output of the program is not an entry.
-    #[error("{program} answered {said:?}")]
-    Answer {
-        /// The program.
-        program: &'static str,
-        /// Its output.
-        said: String,
-    },
-}
 
 /// A user, passwd(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,28 +38,28 @@ pub struct User {
 }
 
 /// The user with this name; `None` if there is none.
-pub fn user(name: &str) -> Result<Option<User>, NameError> {
+pub fn user(name: &str) -> Result<Option<User>> {
     let found = entry("passwd", name)?.map(|line| parse(&line, user_of)).transpose()?;
     // getent(1) looks up a name of digits as a number.
     Ok(found.filter(|user| user.name == name))
 }
 
 /// The user with this user id; `None` if there is none.
-pub fn user_by_id(uid: u32) -> Result<Option<User>, NameError> {
+pub fn user_by_id(uid: u32) -> Result<Option<User>> {
     entry("passwd", &uid.to_string())?.map(|line| parse(&line, user_of)).transpose()
 }
 
 /// The id of the group with this name; `None` if there is none.
-pub fn group(name: &str) -> Result<Option<u32>, NameError> {
+pub fn group(name: &str) -> Result<Option<u32>> {
     let found = entry("group", name)?.map(|line| parse(&line, group_of)).transpose()?;
     Ok(found.filter(|(its, _)| its == name).map(|(_, gid)| gid))
 }
 
 /// The ids of all groups of a user, including the primary group.
-pub fn groups(user: &User) -> Result<Vec<u32>, NameError> {
+pub fn groups(user: &User) -> Result<Vec<u32>> {
     let said = answer("id", &run("id", &["-G", "--", &user.name])?)?;
     let numbers = said.split_whitespace().map(|number| number.parse().ok()).collect::<Option<Vec<_>>>();
-    numbers.filter(|numbers| !numbers.is_empty()).ok_or(NameError::Answer { program: "id", said })
+    numbers.filter(|numbers| !numbers.is_empty()).ok_or_else(|| anyhow!("id answered {said:?}"))
 }
 
 /// The names of users by their ids, as this host's own file has them. It blocks for nothing, and knows no network directory.
@@ -99,13 +69,13 @@ pub fn local_names() -> BTreeMap<u32, String> {
 }
 
 /// The line for `key` in a database; `None` if there is none.
-fn entry(database: &str, key: &str) -> Result<Option<String>, NameError> {
+fn entry(database: &str, key: &str) -> Result<Option<String>> {
     let output = run("getent", &["--", database, key])?;
     if output.status.code() == Some(NO_SUCH) { Ok(None) } else { answer("getent", &output).map(Some) }
 }
 
-fn run(program: &'static str, arguments: &[&str]) -> Result<Output, NameError> {
-    let failed = |source| NameError::Program { program, source };
+fn run(program: &'static str, arguments: &[&str]) -> Result<Output> {
+    let failed = |error: io::Error| anyhow!("cannot run {program}: {error}");
     let child = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -128,17 +98,17 @@ fn run(program: &'static str, arguments: &[&str]) -> Result<Output, NameError> {
     Err(failed(io::Error::new(io::ErrorKind::TimedOut, format!("it did not answer within {PATIENCE:?}"))))
 }
 
-fn answer(program: &'static str, output: &Output) -> Result<String, NameError> {
+fn answer(program: &'static str, output: &Output) -> Result<String> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or_default().to_owned();
-    Err(NameError::Failed { program, status: output.status, said })
+    let said = said.lines().next().unwrap_or_default();
+    bail!("{program} failed with {}: {said}", output.status)
 }
 
-fn parse<T>(line: &str, read: impl Fn(&str) -> Option<T>) -> Result<T, NameError> {
-    read(line).ok_or_else(|| NameError::Answer { program: "getent", said: line.to_owned() })
+fn parse<T>(line: &str, read: impl Fn(&str) -> Option<T>) -> Result<T> {
+    read(line).ok_or_else(|| anyhow!("getent answered {line:?}"))
 }
 
 /// Parses `name:password:uid:gid:..`.

@@ -43,13 +43,19 @@ pub fn require_rights() -> Result<(), KernelError> {
         (_, true) => "CAP_BPF",
         _ => "CAP_BPF and CAP_PERFMON",
     };
-    Err(KernelError::Rights { missing })
+    Err(KernelError(format!(
+        "watching the kernel needs {missing}: run orphand as root, or give it these capabilities"
+    )))
 }
 
 /// The records carry the numbers of the initial namespace; /proc shows those of ours.
 pub fn require_initial_pid_namespace() -> Result<(), KernelError> {
     match own_pid_namespace() {
-        Ok(link) if link != Path::new(INITIAL_PID_NAMESPACE) => Err(KernelError::PidNamespace),
+        Ok(link) if link != Path::new(INITIAL_PID_NAMESPACE) => {
+            let why = "orphand runs in a PID namespace of its own and would see wrong process numbers";
+            let advice = "run it on the host, or in a container with the host's PID namespace";
+            Err(KernelError(format!("{why}: {advice}")))
+        }
         // Without /proc the self-test will tell.
         _ => Ok(()),
     }
@@ -173,10 +179,11 @@ fn mount_tracefs() -> Result<(), KernelError> {
         return Ok(());
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("tracefs", TRACEFS, "tracefs", flags, None).map_err(|errno| KernelError::Tracefs {
-        hook: SETSID_TRACEPOINT,
-        path: TRACEFS,
-        source: io::Error::from(errno),
+    mount("tracefs", TRACEFS, "tracefs", flags, None).map_err(|errno| {
+        let error = io::Error::from(errno);
+        let what =
+            format!("{SETSID_TRACEPOINT} needs tracefs, which cannot be mounted at {TRACEFS} ({error})");
+        KernelError(format!("{what}: mount it, or do without with --setsid none"))
     })
 }
 
@@ -184,5 +191,5 @@ fn program<'a, P>(programs: &'a mut Ebpf, name: &'static str) -> Result<&'a mut 
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program>,
 {
-    programs.program_mut(name).and_then(|p| p.try_into().ok()).ok_or(KernelError::Object(name))
+    programs.program_mut(name).and_then(|p| p.try_into().ok()).ok_or_else(|| KernelError::no_object(name))
 }

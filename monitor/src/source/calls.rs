@@ -34,7 +34,7 @@ impl Calls {
     /// Of programs that are attached.
     pub(super) fn new(programs: &Ebpf) -> Result<Self, KernelError> {
         let Some(Map::HashMap(map)) = programs.map("CALLED") else {
-            return Err(KernelError::Object("CALLED"));
+            return Err(KernelError::no_object("CALLED"));
         };
         let again = map.fd().as_fd().try_clone_to_owned().map_err(MapError::IoError)?;
         let called = HashMap::try_from(Map::HashMap(MapData::from_fd(again)?))?;

@@ -13,7 +13,7 @@ use orphand_core::model::Candidate;
 
 /// A map of the loaded programs.
 pub(super) fn take(programs: &mut Ebpf, name: &'static str) -> Result<Map, KernelError> {
-    programs.take_map(name).ok_or(KernelError::Object(name))
+    programs.take_map(name).ok_or_else(|| KernelError::no_object(name))
 }
 
 /// Writes these names, and no others, into the map.

@@ -41,7 +41,7 @@ impl Iterator {
 
     fn among(self, programs: &mut Ebpf) -> Result<&mut Iter, KernelError> {
         let program = programs.program_mut(self.program).and_then(|p| p.try_into().ok());
-        program.ok_or(KernelError::Object(self.program))
+        program.ok_or_else(|| KernelError::no_object(self.program))
     }
 
     /// One pass from the first thing on. `take` gets what is there and says how many bytes at its end are no whole

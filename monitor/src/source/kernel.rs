@@ -75,7 +75,7 @@ impl KernelSource {
     pub fn open(options: &KernelOptions) -> Result<Self, KernelError> {
         attach::require_rights()?;
         attach::require_initial_pid_namespace()?;
-        let btf = fs::read(BTF).map_err(|source| KernelError::NoBtf { path: BTF, source })?;
+        let btf = fs::read(BTF).map_err(|error| KernelError::no_btf(BTF, &error))?;
         let (offsets, more) = layout::read(&btf)?;
         drop(btf);
         attach::raise_memlock();
@@ -110,7 +110,7 @@ impl KernelSource {
             .map_max_entries("THREADS", options.threads)
             .map_max_entries("WANTED", options.wanted)
             .load(OBJECT)
-            .map_err(KernelError::load)?;
+            .map_err(|error| KernelError::load(&error))?;
 
         let mut candidates = HashMap::<_, [u8; COMM_LEN], u32>::try_from(take(&mut programs, "CANDIDATES")?)?;
         candidates::set(&mut candidates, &options.candidates)?;

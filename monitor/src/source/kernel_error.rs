@@ -6,124 +6,66 @@ use aya::{EbpfError, maps::MapError, programs::ProgramError};
 use thiserror::Error;
 
 use super::layout::LayoutError;
+use orphand_core::model::text::with_causes;
 
 /// Why the kernel side cannot work.
 #[derive(Debug, Error)]
-pub enum KernelError {
-    /// No root, no capability.
-    #[error("watching the kernel needs {missing}: run orphand as root, or give it these capabilities")]
-    Rights {
-        /// What is missing.
-        missing: &'static str,
-    },
-    /// In a container.
-    #[error(
-        "orphand runs in a PID namespace of its own and would see wrong process numbers: run it on the host, or in a container with the host's PID namespace"
-    )]
-    PidNamespace,
-    /// No BTF.
-    #[error("cannot read {path} ({source}): orphand needs a kernel built with CONFIG_DEBUG_INFO_BTF")]
-    NoBtf {
-        /// The file.
-        path: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// BTF without what is needed.
-    #[error("the kernel's type information does not have what orphand reads: {0}; please report this kernel")]
-    Layout(#[from] LayoutError),
-    /// Before 5.8.
-    #[error("this kernel cannot make a BPF ring buffer ({0}): orphand needs Linux 5.8 or later")]
-    NoRingBuffer(io::Error),
-    /// The system refused BPF.
-    #[error(
-        "the kernel refuses BPF ({0}): look for lockdown, a security module or a container's seccomp filter"
-    )]
-    Refused(io::Error),
-    /// The verifier refused a program.
-    #[error("the kernel's verifier refuses the program {program}: {reason}; please report this kernel")]
-    Verifier {
-        /// The program.
-        program: &'static str,
-        /// The verifier's last words.
-        reason: String,
-    },
-    /// A hook cannot be attached.
-    #[error("cannot attach to {hook}: {reason}")]
-    Attach {
-        /// The hook.
-        hook: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// No tracefs.
-    #[error(
-        "{hook} needs tracefs, which cannot be mounted at {path} ({source}): mount it, or do without with --setsid none"
-    )]
-    Tracefs {
-        /// The hook.
-        hook: &'static str,
-        /// Where it belongs.
-        path: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// The object does not fit this program: a broken build.
-    #[error("the embedded BPF object has no `{0}`: the build is broken")]
-    Object(&'static str),
-    /// The object could not be loaded.
-    #[error("cannot load the BPF object: {0}")]
-    Load(Box<EbpfError>),
-    /// A map could not be used.
-    #[error("cannot use a BPF map: {0}")]
-    Map(#[from] MapError),
-    /// The self-test failed.
-    #[error("the self-test failed: {0}")]
-    SelfTest(String),
+#[error("{0}")]
+pub struct KernelError(pub(super) String);
+
+impl From<LayoutError> for KernelError {
+    fn from(error: LayoutError) -> Self {
+        let what = "the kernel's type information does not have what orphand reads";
+        Self(format!("{what}: {error}; please report this kernel"))
+    }
+}
+
+impl From<MapError> for KernelError {
+    fn from(error: MapError) -> Self {
+        Self(format!("cannot use a BPF map: {}", with_causes(&error)))
+    }
 }
 
 impl KernelError {
+    /// The kernel tells nothing of its types.
+    pub fn no_btf(path: &str, error: &io::Error) -> Self {
+        Self(format!("cannot read {path} ({error}): orphand needs a kernel built with CONFIG_DEBUG_INFO_BTF"))
+    }
+
+    /// The object does not fit this program: a broken build.
+    pub(super) fn no_object(name: &str) -> Self {
+        Self(format!("the embedded BPF object has no `{name}`: the build is broken"))
+    }
+
     /// Loading the maps failed.
-    pub(super) fn load(error: EbpfError) -> Self {
+    pub(super) fn load(error: &EbpfError) -> Self {
         match error {
-            EbpfError::MapError(MapError::CreateError { name, io_error }) => match io_error.kind() {
-                io::ErrorKind::PermissionDenied => Self::Refused(io_error),
-                _ if name == "RECORDS" => Self::NoRingBuffer(io_error),
-                _ => Self::Load(Box::new(EbpfError::MapError(MapError::CreateError { name, io_error }))),
-            },
-            other => Self::Load(Box::new(other)),
+            EbpfError::MapError(MapError::CreateError { io_error, .. })
+                if io_error.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                let advice = "look for lockdown, a security module or a container's seccomp filter";
+                Self(format!("the kernel refuses BPF ({io_error}): {advice}"))
+            }
+            EbpfError::MapError(MapError::CreateError { name, io_error }) if name == "RECORDS" => {
+                let advice = "orphand needs Linux 5.8 or later";
+                Self(format!("this kernel cannot make a BPF ring buffer ({io_error}): {advice}"))
+            }
+            other => Self(format!("cannot load the BPF object: {}", with_causes(other))),
         }
     }
 
     /// Loading or attaching a program failed.
-    pub(super) fn program(hook: &'static str, error: &ProgramError) -> Self {
-        match error {
-            ProgramError::LoadError { io_error, verifier_log } => {
-                let log = verifier_log.to_string();
-                // Statistics come last, the reason before them.
-                let statistics = ["processed ", "stack depth ", "verification time "];
-                let mut words = log.lines().rev().map(str::trim);
-                let last =
-                    words.find(|line| !line.is_empty() && !statistics.iter().any(|s| line.starts_with(s)));
-                let reason = last.map_or_else(|| io_error.to_string(), str::to_owned);
-                tracing::debug!(program = hook, %log, "the verifier's log");
-                Self::Verifier { program: hook, reason }
-            }
-            other => Self::Attach { hook, reason: chain(other) },
-        }
+    pub(super) fn program(hook: &str, error: &ProgramError) -> Self {
+        let ProgramError::LoadError { io_error, verifier_log } = error else {
+            return Self(format!("cannot attach to {hook}: {}", with_causes(error)));
+        };
+        let log = verifier_log.to_string();
+        // Statistics come last, the reason before them.
+        let statistics = ["processed ", "stack depth ", "verification time "];
+        let mut words = log.lines().rev().map(str::trim);
+        let last = words.find(|line| !line.is_empty() && !statistics.iter().any(|s| line.starts_with(s)));
+        let reason = last.map_or_else(|| io_error.to_string(), str::to_owned);
+        tracing::debug!(program = hook, %log, "the verifier's log");
+        Self(format!("the kernel's verifier refuses the program {hook}: {reason}; please report this kernel"))
     }
-}
-
-/// An error with its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut line = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !line.contains(&text) {
-            line = format!("{line}: {text}");
-        }
-        cause = error.source();
-    }
-    line
 }

@@ -12,7 +12,7 @@ pub type Reader = EbpfLogger<ToTracing>;
 
 /// Opens the log ring of programs that log.
 pub fn open(programs: &mut Ebpf) -> Result<Reader, KernelError> {
-    EbpfLogger::init_with_logger(programs, ToTracing).map_err(|_| KernelError::Object("AYA_LOGS"))
+    EbpfLogger::init_with_logger(programs, ToTracing).map_err(|_| KernelError::no_object("AYA_LOGS"))
 }
 
 /// A sink of `log` that hands on to `tracing`.

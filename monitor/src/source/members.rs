@@ -224,8 +224,8 @@ pub(super) fn counts<const N: usize>(
     programs: &mut Ebpf,
     name: &'static str,
 ) -> Result<SharedCounts<N>, KernelError> {
-    let Map::Array(map) = take(programs, name)? else { return Err(KernelError::Object(name)) };
-    SharedCounts::new(map.fd().as_fd()).map_err(|error| KernelError::Map(MapError::IoError(error)))
+    let Map::Array(map) = take(programs, name)? else { return Err(KernelError::no_object(name)) };
+    SharedCounts::new(map.fd().as_fd()).map_err(|error| KernelError::from(MapError::IoError(error)))
 }
 
 /// How many processes can live on this host.

@@ -37,7 +37,7 @@ pub fn command() -> Command {
 /// Runs `command`, which has to call setsid(2) and end, and compares. Returns the records about other
 /// processes that came meanwhile.
 pub fn run(source: &mut KernelSource, mut command: Command) -> Result<Vec<ProcessEvent>, KernelError> {
-    let failed = |what: String| KernelError::SelfTest(what);
+    let failed = |what: String| KernelError(format!("the self-test failed: {what}"));
     let me = identity::identity(std::process::id())
         .ok_or_else(|| failed("cannot read /proc/self/stat".to_owned()))?;
     source.track(me, Tracking::Member)?;
@@ -68,8 +68,9 @@ struct Seen {
 }
 
 fn witness(source: &mut KernelSource, command: &mut Command) -> Result<Seen, KernelError> {
-    let failed =
-        |what: &str, error: &dyn std::fmt::Display| KernelError::SelfTest(format!("{what}: {error}"));
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        KernelError(format!("the self-test failed: {what}: {error}"))
+    };
     command.stdin(Io::null()).stdout(Io::null()).stderr(Io::null());
     let mut process = command.spawn().map_err(|e| failed("cannot start a child", &e))?;
     // Alive or a zombie: it has its number and its birth until it is waited for.

@@ -26,7 +26,7 @@ const CHECKED_AT_START: u64 = 4 << 20;
 
 /// Creates the directory if it does not exist, and checks that no other user can write to it.
 pub(super) fn create_directory(dir: &Path) -> Result<(), StoreError> {
-    let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
+    let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(failed("create the state directory")(error));
@@ -40,7 +40,7 @@ pub(super) fn create_directory(dir: &Path) -> Result<(), StoreError> {
 /// exists or can be created. For another user than the caller this is an estimate. Creates nothing. Returns
 /// the free space in bytes.
 pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
-    let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
+    let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
     let there = dir.try_exists().map_err(failed("read the state directory"))?;
     let nearest = if there {
         check_private(dir, user)?;
@@ -60,9 +60,12 @@ pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
 
 /// Checks that only this user and root can write to it.
 fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
-    let failed = |operation| move |source| StoreError::File { operation, path: dir.to_owned(), source };
+    let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
     let found = fs::metadata(dir).map_err(failed("read the state directory"))?;
-    let open = |why| Err(StoreError::Open { path: dir.to_owned(), why });
+    let open = |why| {
+        let advice = "only orphand may write to it (chown root, chmod 700)";
+        Err(StoreError::Other(format!("the state directory {} {why}: {advice}", dir.display())))
+    };
     if !found.is_dir() {
         return Err(failed("use as the state directory")(io::ErrorKind::NotADirectory.into()));
     }
@@ -81,7 +84,7 @@ pub(super) fn create_if_missing(file: &Path) -> Result<bool, StoreError> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(source) => Err(StoreError::File { operation: "make", path: file.to_owned(), source }),
+        Err(error) => Err(StoreError::file("make", file, &error)),
     }
 }
 
@@ -105,7 +108,7 @@ pub(super) fn connect(file: &Path) -> rusqlite::Result<Connection> {
 
 /// Checks what can be checked quickly. `Err` is damage or a failure to read.
 pub(super) fn check_quickly(db: &Connection, file: &Path) -> Result<(), StoreError> {
-    let failed = |source| StoreError::of("read", file, source);
+    let failed = |source| StoreError::of("read", file, &source);
     if let Ok(what) = fs::read_to_string(suspect(file)) {
         return Err(StoreError::Damaged { path: file.to_owned(), what: what.trim().to_owned() });
     }
@@ -132,7 +135,7 @@ pub(super) fn check_all(db: &Connection, file: &Path) -> Result<(), StoreError> 
 
 fn verify(db: &Connection, file: &Path, check: &str) -> Result<(), StoreError> {
     let result: String =
-        db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, error))?;
+        db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, &error))?;
     match result.as_str() {
         "ok" => Ok(()),
         _ => Err(StoreError::Damaged { path: file.to_owned(), what: result.replace('\n', " ") }),
@@ -151,7 +154,7 @@ fn suspect(file: &Path) -> PathBuf {
 
 /// Renames the file and the files that belong to it. Returns the new path.
 pub(super) fn rename_damaged(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, StoreError> {
-    let failed = |source| StoreError::File { operation: "rename", path: file.to_owned(), source };
+    let failed = |error: io::Error| StoreError::file("rename", file, &error);
     let date = at.strftime("%Y%m%dT%H%M%SZ");
     let base = format!("{FILE}.damaged-{date}");
     let names = std::iter::once(base.clone()).chain((2..1000).map(|n| format!("{base}-{n}")));

@@ -40,14 +40,14 @@ pub(super) fn read_only<T>(
     let file = dir.join(files::FILE);
     match std::fs::metadata(&file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(StoreError::Absent { path: file });
+            return Err(StoreError::Absent(file));
         }
-        Err(source) => return Err(StoreError::File { operation: "read", path: file, source }),
+        Err(error) => return Err(StoreError::file("read", &file, &error)),
         Ok(_) => {}
     }
     let failed = |operation| {
         let file = &file;
-        move |source| StoreError::of(operation, file, source)
+        move |source| StoreError::of(operation, file, &source)
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(&file, flags).map_err(failed("open"))?;
@@ -56,7 +56,11 @@ pub(super) fn read_only<T>(
     match version {
         0 => return Ok(None),
         _ if version > known => return Err(StoreError::Newer { path: file, version, known }),
-        _ if version < known => return Err(StoreError::Older { path: file, version, known }),
+        _ if version < known => {
+            let versions = format!("has version {version}, this orphand reads {known}");
+            let path = file.display();
+            return Err(StoreError::Other(format!("the store {path} {versions}: `orphand run` upgrades it")));
+        }
         _ => {}
     }
     read(&mut db).map(Some).map_err(failed("read"))

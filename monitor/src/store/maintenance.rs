@@ -51,7 +51,8 @@ impl WriteGate {
     /// An error if the file is damaged or was replaced, so that writing is pointless.
     pub fn check_usable(&self, file: &Path) -> Result<(), StoreError> {
         if self.gone.load(Ordering::Relaxed) {
-            return Err(StoreError::Gone { path: file.to_owned() });
+            let what = format!("the store {} was removed or replaced while orphand ran", file.display());
+            return Err(StoreError::Other(format!("{what}: restart orphand to begin a new one")));
         }
         match self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             Some(what) => Err(StoreError::Damaged { path: file.to_owned(), what }),
@@ -82,11 +83,8 @@ impl Maintenance {
         let thread = thread::Builder::new()
             .name("orphand-store".to_owned())
             .spawn(move || worker.run(&inbox, &stopped));
-        let thread = thread.map_err(|source| StoreError::File {
-            operation: "start the maintenance thread of",
-            path: file.to_owned(),
-            source,
-        })?;
+        let thread =
+            thread.map_err(|error| StoreError::file("start the maintenance thread of", file, &error))?;
         Ok(Self {
             gate,
             channels: Some([written, stop]),
@@ -131,7 +129,7 @@ pub(super) struct Worker {
 impl Worker {
     /// For a file that is already open.
     pub fn open(file: &Path, limits: Limits, gate: Arc<WriteGate>) -> Result<Self, StoreError> {
-        let db = files::connect(file).map_err(|source| StoreError::of("open", file, source))?;
+        let db = files::connect(file).map_err(|source| StoreError::of("open", file, &source))?;
         let identity = files::identity(file);
         Ok(Self { db, file: file.to_owned(), identity, limits, gate, failed: false })
     }
@@ -177,7 +175,7 @@ impl Worker {
             Err(_) if self.failed => {}
             Err(source) => {
                 self.failed = true;
-                tracing::warn!("{}", StoreError::of("tidy", &self.file, source));
+                tracing::warn!("{}", StoreError::of("tidy", &self.file, &source));
             }
         }
     }

@@ -85,7 +85,12 @@ impl Store {
         }
         let now = clock::now();
         if self.retry.is_some_and(|retry| now < retry) {
-            return Err(StoreError::NotYet { path: self.file.clone(), pending: self.pending.len() });
+            // So that a broken disk costs the daemon little.
+            return Err(StoreError::Other(format!(
+                "the last write to the store {} failed: {} facts wait in memory until the next attempt",
+                self.file.display(),
+                self.pending.len()
+            )));
         }
         self.maintenance.gate().check_usable(&self.file)?;
         let written = self.write_pending();
@@ -100,7 +105,7 @@ impl Store {
                 // Row ids may belong to inserts that were rolled back.
                 self.keys.clear();
                 self.retry = Some(now + RETRY);
-                let error = StoreError::of("write", &self.file, source);
+                let error = StoreError::of("write", &self.file, &source);
                 if let StoreError::Damaged { what, .. } = &error {
                     files::mark_suspect(&self.file, what);
                 }
@@ -125,7 +130,7 @@ impl Store {
                 [self.daemon, column::wall_us(at, self.offset_ns)],
             )
             .map(drop)
-            .map_err(|source| StoreError::of("write", &self.file, source))
+            .map_err(|source| StoreError::of("write", &self.file, &source))
     }
 
     fn write_pending(&mut self) -> rusqlite::Result<()> {

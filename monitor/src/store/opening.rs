@@ -95,7 +95,7 @@ impl Store {
                 let runs = salvage::salvage(&mut new.db, &aside).unwrap_or(0);
                 // Among the boots of the old file this one may have another row.
                 new.boot =
-                    boot_row(&new.db, boot_id).map_err(|error| StoreError::of("read", &file, error))?;
+                    boot_row(&new.db, boot_id).map_err(|error| StoreError::of("read", &file, &error))?;
                 // Salvaged rows must be as readable as written ones; otherwise they are dropped.
                 if let Ok(salvaged) = knowledge::read(&new.db, new.boot) {
                     new.knowledge = salvaged;
@@ -126,7 +126,7 @@ impl Store {
 }
 
 fn open_file(file: &Path, boot_id: &str, offset_ns: i64, now: BootTime) -> Result<OpenedFile, StoreError> {
-    let failed = |operation| move |source| StoreError::of(operation, file, source);
+    let failed = |operation| move |source| StoreError::of(operation, file, &source);
     let mut db = files::connect(file).map_err(failed("open"))?;
     files::check_quickly(&db, file)?;
     schema::migrate(&mut db, STEPS).map_err(failed("upgrade"))?;

@@ -18,7 +18,7 @@ type Whose = (Option<i64>, Option<i64>, Option<String>);
 /// Reads the timeline from the state directory `dir`.
 pub fn timeline(dir: &Path, query: &TimelineQuery) -> Result<Timeline, StoreError> {
     match history::read_only(dir, |db| read(db, query)) {
-        Err(StoreError::Absent { .. }) | Ok(None) => Ok(empty(query)),
+        Err(StoreError::Absent(_)) | Ok(None) => Ok(empty(query)),
         Ok(Some(line)) => Ok(line),
         Err(error) => Err(error),
     }

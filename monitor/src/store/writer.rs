@@ -66,9 +66,8 @@ impl StoreWriter {
         let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
         // If the call hangs, its thread is abandoned.
         spawn_thread(dir, move || drop(sender.send(Store::open(&folder, &boot_id, offset_ns))))?;
-        let (mut store, opening) = opened
-            .recv_timeout(OPENING)
-            .map_err(|_| StoreError::Silent { path: dir.to_owned(), waited: OPENING })??;
+        let (mut store, opening) =
+            opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
         let knowledge = store.take_knowledge();
         Ok((Self::of(store)?, opening, knowledge))
     }
@@ -183,12 +182,12 @@ impl StoreWriter {
     }
 
     fn silent_error(&self) -> StoreError {
-        StoreError::Silent { path: self.file.clone(), waited: PATIENCE }
+        StoreError::silent(&self.file, PATIENCE)
     }
 
     fn ended_error(&self) -> StoreError {
         let source = io::Error::other("the thread of the store has ended");
-        StoreError::File { operation: "write", path: self.file.clone(), source }
+        StoreError::file("write", &self.file, &source)
     }
 }
 
@@ -203,9 +202,5 @@ impl Drop for StoreWriter {
 
 fn spawn_thread(path: &Path, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
     let thread = thread::Builder::new().name("orphand-writer".to_owned()).spawn(work);
-    thread.map(drop).map_err(|source| StoreError::File {
-        operation: "start the writer thread of",
-        path: path.to_owned(),
-        source,
-    })
+    thread.map(drop).map_err(|error| StoreError::file("start the writer thread of", path, &error))
 }

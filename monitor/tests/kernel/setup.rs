@@ -4,7 +4,6 @@ use std::process::Command;
 
 use orphand::source::{
     kernel::{KernelOptions, KernelSource},
-    kernel_error::KernelError,
     selftest,
 };
 use orphand_core::model::SetsidHook;
@@ -72,7 +71,7 @@ fn without_rights_it_says_which() {
         );
     }
     let error = KernelSource::open(&options()).map(drop).unwrap_err();
-    assert!(matches!(error, KernelError::Rights { missing: "CAP_BPF and CAP_PERFMON" }), "{error}");
+    assert!(error.to_string().starts_with("watching the kernel needs CAP_BPF and CAP_PERFMON:"), "{error}");
 }
 
 #[test]
@@ -85,7 +84,7 @@ fn in_another_pid_namespace_it_refuses() {
         );
     }
     let error = KernelSource::open(&options()).map(drop).unwrap_err();
-    assert!(matches!(error, KernelError::PidNamespace), "{error}");
+    assert!(error.to_string().contains("in a PID namespace of its own"), "{error}");
 }
 
 #[test]

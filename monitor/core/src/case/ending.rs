@@ -121,7 +121,7 @@ fn kill(mut verdict: Box<Verdict>, rounds: u32, facts: &Facts<'_>) -> Next {
 pub(super) fn kill_new_child(phase: Phase, child: ProcessId, facts: &Facts<'_>) -> Next {
     match phase {
         Phase::Terminating { mut verdict, step: step @ Step::Kill { .. } }
-            if facts.targets.contains(&child) =>
+            if facts.targets.contains(&child) && !verdict.attempt.refused.contains(&child) =>
         {
             let signal = send(&mut verdict, child, Signal::Kill, facts);
             (Phase::Terminating { verdict, step }, signal.into_iter().collect())

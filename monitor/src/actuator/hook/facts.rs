@@ -1,35 +1,15 @@
-//! The variables that a hook gets for an event, besides the event's JSON, and the selection of events that it
-//! is run for. Without side effects.
+//! The variables that a hook gets for an event, besides the event's JSON. Without side effects.
 //!
 //! Invariant: every variable is always set, and empty where nothing is known. Every value is safe to print,
 //! because names come from processes of any user.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use orphand_core::model::{EventSubject, Notice, ServerView, text};
 
 /// The most characters of a name; the rest is cut. The variable is for a line of a message, and the JSON has
 /// the whole name.
 const LONGEST: usize = 256;
-
-/// The events that a hook is run for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
-    /// All events.
-    All,
-    /// The events with these names.
-    Of(BTreeSet<String>),
-}
-
-impl Selection {
-    /// Whether the hook is run for `event`.
-    pub fn has(&self, event: &str) -> bool {
-        match self {
-            Self::All => true,
-            Self::Of(names) => names.contains(event),
-        }
-    }
-}
 
 /// The orphans that are alive, as far as the events tell.
 #[derive(Clone, Debug, Default)]
@@ -79,48 +59,25 @@ impl Account {
     }
 }
 
-/// The values of the variables.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
-    /// The name of the event.
-    pub(super) event: &'static str,
-    agent: String,
-    generation: String,
-    orphans: usize,
-    rss_bytes: u64,
-    server: String,
-}
+/// The environment variables, as names and values.
+pub(super) type Variables = [(&'static str, String); 6];
 
-impl Facts {
-    /// The facts of an event that was recorded in `account` before.
-    pub(super) fn of(notice: &Notice, account: &Account) -> Self {
-        let about = EventSubject::of(notice);
-        let own = match notice {
-            // The event is about all orphans of the agent or unit that it names.
-            Notice::Alert { .. } | Notice::AlertResolved { .. } => None,
-            _ => about.rss_bytes,
-        };
-        Self {
-            event: notice.kind().name(),
-            agent: about.agent().map(|name| clean(&name)).unwrap_or_default(),
-            generation: about.generation().map(|n| n.to_string()).unwrap_or_default(),
-            orphans: account.orphans.len(),
-            rss_bytes: own.unwrap_or_else(|| account.bytes(about.named)),
-            server: about.server.map(|server| clean(&server.name)).unwrap_or_default(),
-        }
-    }
-
-    /// The environment variables, as names and values.
-    pub(super) fn environment(&self) -> [(&'static str, String); 6] {
-        [
-            ("ORPHAND_EVENT", self.event.to_owned()),
-            ("ORPHAND_AGENT", self.agent.clone()),
-            ("ORPHAND_GENERATION", self.generation.clone()),
-            ("ORPHAND_ORPHANS", self.orphans.to_string()),
-            ("ORPHAND_RSS_BYTES", self.rss_bytes.to_string()),
-            ("ORPHAND_SERVER", self.server.clone()),
-        ]
-    }
+/// The variables for an event that was recorded in `account` before.
+pub(super) fn variables(notice: &Notice, account: &Account) -> Variables {
+    let about = EventSubject::of(notice);
+    let own = match notice {
+        // The event is about all orphans of the agent or unit that it names.
+        Notice::Alert { .. } | Notice::AlertResolved { .. } => None,
+        _ => about.rss_bytes,
+    };
+    [
+        ("ORPHAND_EVENT", notice.kind().name().to_owned()),
+        ("ORPHAND_AGENT", about.agent().map(|name| clean(&name)).unwrap_or_default()),
+        ("ORPHAND_GENERATION", about.generation().map(|n| n.to_string()).unwrap_or_default()),
+        ("ORPHAND_ORPHANS", account.orphans.len().to_string()),
+        ("ORPHAND_RSS_BYTES", own.unwrap_or_else(|| account.bytes(about.named)).to_string()),
+        ("ORPHAND_SERVER", about.server.map(|server| clean(&server.name)).unwrap_or_default()),
+    ]
 }
 
 /// The name without control characters, which a terminal or a line-based format would obey. It has no NUL
@@ -169,8 +126,7 @@ mod tests {
 
     fn told(account: &mut Account, notice: &Notice) -> Vec<String> {
         account.note(notice);
-        let facts = Facts::of(notice, account);
-        facts.environment().into_iter().map(|(_, value)| value).collect()
+        variables(notice, account).into_iter().map(|(_, value)| value).collect()
     }
 
     #[test]
@@ -263,11 +219,5 @@ mod tests {
         let fields = json!({ "server": server("1@1", &"ä".repeat(100_000)), "owner": null });
         let name = told(&mut Account::default(), &notice("server_exited", fields)).remove(5);
         assert_eq!(name, "ä".repeat(LONGEST));
-    }
-
-    #[test]
-    fn a_selection_has_what_it_names() {
-        let some = Selection::Of(BTreeSet::from(["lost".to_owned()]));
-        assert!(some.has("lost") && !some.has("ready") && Selection::All.has("ready"));
     }
 }

@@ -1,8 +1,7 @@
 //! One run of a hook, as the daemon's thread sees it: it starts a runner and reads the runner's report.
 
 use std::{
-    env,
-    ffi::OsStr,
+    env, fmt,
     fs::File,
     io::{self, Read as _, Seek as _, Write as _},
     os::{
@@ -17,41 +16,71 @@ use rustix::{
     fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
     thread::set_thread_groups,
 };
+use serde::{Deserialize, Serialize};
 
+use super::{Settings, queue::Event, runner};
 use crate::os::{descriptors, own};
-
-use super::{
-    Settings,
-    facts::Facts,
-    report::{End, Report},
-    runner,
-};
 
 /// The longest report in bytes. The hook's output in it is limited to some kB, and is escaped.
 const LONGEST: u64 = 64 * 1024;
 
-/// Runs the hook and waits for its end. `running` gets the socket of the runner; a shutdown of that socket
-/// stops the runner.
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Outcome {
+    Ok,
+    Failed,
+    TimedOut,
+    Refused,
+    Stopped,
+}
+
+impl Outcome {
+    /// The word that the run is counted by.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::Refused => "refused",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// The result of a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Report {
+    pub(super) outcome: Outcome,
+    /// Why it is no other one, for the log. It may contain what the hook printed.
+    pub(super) why: String,
+}
+
+impl Report {
+    pub(super) fn not_started(why: &dyn fmt::Display) -> Self {
+        Self { outcome: Outcome::Failed, why: format!("it could not be started: {why}") }
+    }
+}
+
+/// Runs the hook and waits for its end. `running` gets the socket of the runner, and says whether to go on; a
+/// shutdown of that socket stops the runner.
 pub(super) fn run(
     settings: &Settings,
-    facts: &Facts,
-    line: &str,
+    event: &Event,
     running: impl FnOnce(UnixStream) -> bool,
 ) -> io::Result<Report> {
     let (mut ours, theirs) = UnixStream::pair()?;
-    let millis = settings.timeout.as_millis().to_string();
-    let words = [OsStr::new(runner::ARGUMENT), OsStr::new(&millis)];
     let mut command = Command::new(own::PROGRAM);
     command
         .arg0("orphand")
-        .args(words)
+        .args([runner::ARGUMENT, &settings.timeout.as_millis().to_string()])
         .arg(descriptors::for_others().map_or_else(String::new, |limit| limit.to_string()))
-        .args([settings.path.as_os_str(), OsStr::new(&facts.event)])
+        .arg(&settings.path)
+        .arg(event.name)
         .env_clear()
         .envs(env::var_os("PATH").map(|path| ("PATH", path)))
-        .envs(facts.environment())
+        .envs(event.variables.iter().cloned())
         .current_dir("/")
-        .stdin(Stdio::from(event(line)?))
+        .stdin(Stdio::from(input(&event.line)?))
         .stdout(Stdio::from(OwnedFd::from(theirs)))
         .stderr(Stdio::null());
     if let Some((uid, gid)) = settings.user.other {
@@ -60,7 +89,7 @@ pub(super) fn run(
         command.uid(uid).gid(gid);
     }
     if !running(ours.try_clone()?) {
-        return Ok(Report { end: End::Stopped, ..Report::default() });
+        return Ok(Report { outcome: Outcome::Stopped, why: "the daemon stops".to_owned() });
     }
     let mut child = match settings.user.other {
         None => command.spawn(),
@@ -82,15 +111,13 @@ pub(super) fn run(
     drop(ours);
     let status = child.wait()?;
     read?;
-    Ok(serde_json::from_slice(&told).unwrap_or_else(|_| {
-        let why = format!("its runner said nothing ({status})");
-        Report { end: End::NotStarted { why }, ..Report::default() }
-    }))
+    let report = serde_json::from_slice(&told);
+    Ok(report.unwrap_or_else(|_| Report::not_started(&format!("its runner said nothing ({status})"))))
 }
 
 /// The event as a memory file. A hook that does not read it delays nobody. A pipe could be mistaken for the
 /// wire of a server.
-fn event(line: &str) -> io::Result<OwnedFd> {
+fn input(line: &str) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // NOEXEC_SEAL exists since Linux 6.3.
     let file = memfd_create("orphand-event", flags | MemfdFlags::NOEXEC_SEAL);

@@ -6,35 +6,59 @@
 //! it. Processes cannot leave the subtree of a subreaper, `PR_SET_CHILD_SUBREAPER(2const)`. The runner ends
 //! them when the time is over, and as soon as the daemon ends or tells it to stop. It sees both at the socket
 //! that is its standard output.
+//!
+//! Invariant: the hook gets no capability, even as root. It gets no descriptor but its standard streams, and
+//! no signal is blocked or ignored, no matter how the daemon was started. The runner gives up what the hook must
+//! not have before it starts it, because no code of ours can run between fork and exec.
 
 use std::{
     collections::BTreeSet,
     env,
-    io::{self, PipeReader, PipeWriter, Read as _, Write as _},
-    os::fd::{AsFd as _, BorrowedFd},
-    sync::{Arc, OnceLock, mpsc},
-    thread,
+    ffi::{CString, OsStr, OsString},
+    fmt::Write as _,
+    fs::File,
+    io::{self, PipeWriter, Write as _},
+    os::{
+        fd::{AsFd as _, AsRawFd as _},
+        unix::ffi::OsStrExt as _,
+    },
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use nix::sys::signal::{SigSet, Signal as Number};
+use nix::{
+    spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn},
+    sys::signal::{SigSet, Signal as Number},
+};
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
+    fs::Mode,
     io::Errno,
     process::{
-        Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper,
-        setsid, wait,
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
+        set_child_subreaper, setsid, umask, wait,
+    },
+    thread::{
+        CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+        remove_capability_from_bounding_set, set_capabilities,
     },
 };
-
-use super::{
-    report::{End, Report},
-    step,
+use tokio::{
+    io::AsyncReadExt as _,
+    net::{UnixStream, unix::pipe},
+    signal::unix::{self, SignalKind},
+    time::{sleep, timeout},
 };
-use crate::host::{is_own_child, own_children};
+
+use super::run::{Outcome, Report};
+use crate::{
+    host::{is_own_child, own_children},
+    os::{descriptors, own},
+};
+use orphand_core::model::text;
 
 /// The first command-line argument that makes the program a runner; see [`main`]. After it: the time limit in
-/// milliseconds, the limit of descriptors, the hook's file, the event's name.
+/// milliseconds, the limit of descriptors (empty: unchanged), the hook's file, the event's name.
 pub const ARGUMENT: &str = "__hook-runner";
 
 /// How many bytes of the hook's standard error are kept.
@@ -51,181 +75,196 @@ const GIVE_UP: Duration = Duration::from_secs(5);
 /// The main function of the runner. Standard input is the event for the hook, standard output is a socket to
 /// the daemon. Returns whether the report could be written.
 pub fn main() -> bool {
-    let report = run().unwrap_or_else(|why| Report { end: End::NotStarted { why }, ..Report::default() });
+    let report = prepared().unwrap_or_else(|why| Report::not_started(&why));
     serde_json::to_vec(&report).is_ok_and(|report| io::stdout().write_all(&report).is_ok())
 }
 
-fn run() -> Result<Report, String> {
-    let failed = |what: &'static str| move |error: io::Error| format!("cannot {what}: {error}");
+fn prepared() -> Result<Report, String> {
     let mut arguments = env::args_os().skip(2);
-    let millis =
-        arguments.next().and_then(|millis| millis.to_str()?.parse().ok()).ok_or("no time is given")?;
-    let until = Instant::now() + Duration::from_millis(millis);
+    let mut argument = || arguments.next().ok_or("arguments are missing");
+    let [millis, limit, path, event] = [argument()?, argument()?, argument()?, argument()?];
+    let number = |text: OsString| text.to_str()?.parse().ok();
+    let time = Duration::from_millis(number(millis).ok_or("no time is given")?);
+    confine(number(limit)).map_err(|error| format!("cannot give up rights: {error}"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start an event loop: {error}"))?;
+    runtime.block_on(run(time, path.into(), &event)).map_err(|error| error.to_string())
+}
+
+/// Gives up for good what neither the runner needs nor the hook may have. It must be called before there is a
+/// second thread: capabilities belong to threads.
+fn confine(descriptors: Option<u64>) -> io::Result<()> {
     // These signals may be meant for the daemon and all its children. The runner stays until the last process
     // of the hook is gone.
-    let mut stay = SigSet::empty();
-    for number in [Number::SIGHUP, Number::SIGINT, Number::SIGQUIT, Number::SIGTERM] {
-        stay.add(number);
-    }
-    stay.thread_block().map_err(io::Error::from).map_err(failed("block signals"))?;
+    let stay = [Number::SIGHUP, Number::SIGINT, Number::SIGQUIT, Number::SIGTERM];
+    stay.into_iter().collect::<SigSet>().thread_block()?;
     // Otherwise the process would be called `exe`, after the path that it is started by.
     let _ = rustix::thread::set_name(c"orphand-runner");
     // This fails if the process leads a session already.
     let _ = setsid();
-    set_child_subreaper(Some(getpid())).map_err(io::Error::from).map_err(failed("become a subreaper"))?;
-
-    let (said, says) = io::pipe().map_err(failed("make a pipe"))?;
-    rustix::io::ioctl_fionbio(&said, true).map_err(io::Error::from).map_err(failed("set up a pipe"))?;
-    let (started, starts) = io::pipe().map_err(failed("make a pipe"))?;
-    let (ends, end) = io::pipe().map_err(failed("make a pipe"))?;
-    // The thread is started before the hook. If it cannot be started, there is no hook that would run
-    // unattended.
-    let (tell, told) = mpsc::channel();
-    let status = Arc::new(OnceLock::new());
-    let copy = Arc::clone(&status);
-    let collector = move || {
-        if let Ok(child) = told.recv() {
-            collect(child, &copy, end);
-        }
-    };
-    thread::Builder::new().spawn(collector).map_err(failed("start a thread"))?;
-    let child = step::start(arguments, &starts, &says).map_err(failed("start a process"))?;
-    // Close our copies: the readers wait until the last copy is closed.
-    drop((starts, says));
-    let _ = tell.send(child);
-    let mut watch =
-        Watch { said: Some(said), kept: Vec::new(), ends, status: Arc::clone(&status), left: true };
-    // If the runner cannot wait, it ends the processes.
-    let end = match watch.until(until).unwrap_or(Over::Stopped) {
-        Over::Ended => None,
-        Over::Late => Some(End::TimedOut { exited: watch.status.get().is_some() }),
-        Over::Stopped => Some(End::Stopped),
-    };
-    let (killed, left) = watch.end_all();
-    watch.listen();
-    // Nothing was written if the hook was executed: the descriptor was closed by that.
-    let mut why = String::new();
-    let _ = started.take(KEPT as u64).read_to_string(&mut why);
-    let end = match (end, why.is_empty()) {
-        (_, false) => End::NotStarted { why },
-        (Some(end), true) => end,
-        (None, true) => watch.status.get().cloned().unwrap_or_default(),
-    };
-    Ok(Report { end, killed, left, said: String::from_utf8_lossy(&watch.kept).into_owned() })
+    set_child_subreaper(Some(getpid()))?;
+    umask(Mode::from_raw_mode(0o022));
+    drop_rights()?;
+    // The daemon may be protected from the kernel's OOM killer; a hook needs no such protection.
+    own::drop_oom_protection();
+    // The process that started the daemon may have left it descriptors without the close-on-exec flag.
+    close_fds::set_fds_cloexec(3, &[]);
+    // The daemon has raised its own limit, which programs that use select(2) do not expect.
+    descriptors.map_or(Ok(()), descriptors::lower_to)
 }
 
-/// Why the wait ended.
+/// Gives up, for every user, what execve(2) would keep and what root would gain by it.
+fn drop_rights() -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    // This takes a capability itself. A process without that capability gains nothing by execve(2) either, or
+    // had less from the start.
+    let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
+    for one in all.take_while(|one| capability_is_in_bounding_set(*one).is_ok()) {
+        let _ = remove_capability_from_bounding_set(one);
+    }
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}
+
+/// Why the wait for the hook's processes is over.
 enum Over {
-    /// All processes have ended.
     Ended,
-    /// The time limit was reached.
     Late,
-    /// The daemon has ended, or told the runner to stop.
     Stopped,
 }
 
-/// The descriptors that the runner watches.
-struct Watch {
-    /// The hook's standard error, until no process has it open any more.
-    said: Option<PipeReader>,
-    /// The beginning of the hook's standard error.
-    kept: Vec<u8>,
-    /// One byte for each process that has ended; end of file when none is left.
-    ends: PipeReader,
-    status: Arc<OnceLock<End>>,
-    /// Whether any process is left.
-    left: bool,
+async fn run(time: Duration, path: PathBuf, event: &OsStr) -> io::Result<Report> {
+    // Readable: the daemon has ended, or tells the runner to stop.
+    let daemon = std::os::unix::net::UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
+    daemon.set_nonblocking(true)?;
+    let daemon = UnixStream::from_std(daemon)?;
+    let mut ends = unix::signal(SignalKind::child())?;
+    let (said, says) = io::pipe()?;
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let listening = tokio::spawn(listen(pipe::Receiver::from_owned_fd(said.into())?, Arc::clone(&kept)));
+    let hook = start(path.as_os_str(), event, &says)?;
+    // The reader sees the end when nobody else has it.
+    drop(says);
+    let mut status = None;
+    let over = tokio::select! {
+        () = all_end(&mut ends, hook, &mut status) => Over::Ended,
+        () = sleep(time) => Over::Late,
+        _ = daemon.readable() => Over::Stopped,
+    };
+    let (killed, left) = end_all(&mut ends).await;
+    // The report is written to it.
+    daemon.into_std()?.set_nonblocking(false)?;
+    // Who cannot be killed may hold the pipe open.
+    let _ = timeout(LOOK_AGAIN, listening).await;
+    let killed = format!("killed ({})", text::count(killed, "process", "processes"));
+    let (outcome, mut why) = match over {
+        Over::Ended => ended(status),
+        Over::Late if status.is_none() => (Outcome::TimedOut, format!("it took too long, {killed}")),
+        Over::Late => (
+            Outcome::TimedOut,
+            format!("it ended, but what it had left in the background took too long, {killed}"),
+        ),
+        Over::Stopped => (Outcome::Stopped, format!("the daemon stops, {killed}")),
+    };
+    if left > 0 {
+        let left = text::count(left, "process", "processes");
+        // Writing to a string cannot fail.
+        let _ = write!(why, "; {left} could not be killed");
+    }
+    match String::from_utf8_lossy(&lock(&kept)).trim() {
+        "" => {}
+        said => {
+            let _ = write!(why, "; it said: {said}");
+        }
+    }
+    Ok(Report { outcome, why })
 }
 
-impl Watch {
-    /// Waits until all processes have ended, until the time `until`, or until the daemon tells the runner to
-    /// stop.
-    fn until(&mut self, until: Instant) -> io::Result<Over> {
-        while self.left {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(Over::Late);
-            }
-            if self.wait(left, Some(io::stdout().as_fd()))? {
-                return Ok(Over::Stopped);
-            }
-        }
-        Ok(Over::Ended)
-    }
-
-    /// Waits for an event for at most `patience`. Returns whether the daemon told the runner to stop.
-    fn wait(&mut self, patience: Duration, daemon: Option<BorrowedFd<'_>>) -> io::Result<bool> {
-        let patience = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut fds = vec![PollFd::new(&self.ends, PollFlags::IN)];
-        fds.extend(self.said.as_ref().map(|said| PollFd::new(said, PollFlags::IN)));
-        let at = daemon.map(|daemon| {
-            fds.push(PollFd::from_borrowed_fd(daemon, PollFlags::IN));
-            fds.len() - 1
-        });
-        match poll(&mut fds, Some(&patience)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        let told = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        let stop = at.is_some_and(told);
-        if told(0) {
-            self.left = self.ends.read(&mut [0; 4096])? > 0;
-        }
-        self.listen();
-        Ok(stop)
-    }
-
-    /// Reads the hook's standard error, so that the hook never blocks on it. The beginning is kept.
-    fn listen(&mut self) {
-        let mut buffer = [0; 16 * 1024];
-        // The number of reads is limited, so that the time limit is checked in between.
-        for _ in 0..16 {
-            let Some(said) = &mut self.said else { return };
-            match said.read(&mut buffer) {
-                Ok(0) => self.said = None,
-                Ok(got) => {
-                    let room = KEPT.saturating_sub(self.kept.len()).min(got);
-                    self.kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => self.said = None,
-            }
-        }
-    }
-
-    /// Kills all processes that are left, parents first. A process that loses its parent becomes our child.
-    /// Returns how many were sent SIGKILL, and how many still exist.
-    fn end_all(&mut self) -> (u64, u64) {
-        let mut sent = BTreeSet::new();
-        let until = Instant::now() + GIVE_UP;
-        while self.left {
-            if Instant::now() > until {
-                return (sent.len() as u64, own_children().unwrap_or_default().len() as u64);
-            }
-            sent.extend(own_children().unwrap_or_default().into_iter().filter(|pid| end(*pid)));
-            if self.wait(LOOK_AGAIN, None).is_err() {
-                thread::yield_now();
-            }
-        }
-        (sent.len() as u64, 0)
+/// The outcome of a hook of which nothing is left, and its reason.
+fn ended(status: Option<WaitStatus>) -> (Outcome, String) {
+    let (code, signal) =
+        status.map_or((None, None), |status| (status.exit_status(), status.terminating_signal()));
+    match (code, signal) {
+        (Some(0), _) => (Outcome::Ok, String::new()),
+        (Some(code), _) => (Outcome::Failed, format!("it ended with status {code}")),
+        (None, Some(signal)) => (Outcome::Failed, format!("it was ended by signal {signal}")),
+        (None, None) => (Outcome::Failed, "nobody saw its end".to_owned()),
     }
 }
 
-/// Waits for each child that ends, until none is left.
-fn collect(child: u32, status: &OnceLock<End>, mut ended: PipeWriter) {
+/// Starts the hook, which has our standard input and our environment.
+///
+/// A child inherits the signals that the daemon was started to ignore (`nohup`, a shell's background job). A
+/// shell script cannot even undo that, because its traps have no effect on such signals. `Command` of std
+/// resets only SIGPIPE; `posix_spawn(3)` resets all.
+fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
+    attributes.set_sigdefault(&SigSet::all())?;
+    attributes.set_sigmask(&SigSet::empty())?;
+    let nothing = File::options().write(true).open("/dev/null")?;
+    let mut streams = PosixSpawnFileActions::init()?;
+    streams.add_dup2(nothing.as_raw_fd(), 1)?;
+    streams.add_dup2(says.as_raw_fd(), 2)?;
+    let words = [path, event].map(|word| CString::new(word.as_bytes()));
+    let words = words.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let environment =
+        env::vars_os().map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
+    let environment = environment.collect::<Result<Vec<_>, _>>()?;
+    let pid = posix_spawn(path, &streams, &attributes, &words, &environment)?;
+    Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound.into())
+}
+
+/// Reads the hook's standard error, so that the hook never blocks on it. The beginning is kept.
+async fn listen(mut said: pipe::Receiver, kept: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = vec![0; 16 * 1024];
+    while let Ok(got @ 1..) = said.read(&mut buffer).await {
+        let mut kept = lock(&kept);
+        let room = KEPT.saturating_sub(kept.len()).min(got);
+        kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
+    }
+}
+
+fn lock(kept: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until no child is left. `status` is how the hook itself ended.
+async fn all_end(ends: &mut unix::Signal, hook: Pid, status: &mut Option<WaitStatus>) {
+    while some_are_left(|pid, how| {
+        if pid == hook {
+            *status = Some(how);
+        }
+    }) {
+        ends.recv().await;
+    }
+}
+
+/// Kills all processes that are left, parents first. A process that loses its parent becomes our child.
+/// Returns how many were sent SIGKILL, and how many still exist.
+async fn end_all(ends: &mut unix::Signal) -> (u64, u64) {
+    let mut sent = BTreeSet::new();
+    let until = Instant::now() + GIVE_UP;
+    while some_are_left(|_, _| ()) {
+        let children = own_children().unwrap_or_default();
+        if Instant::now() > until {
+            return (sent.len() as u64, children.len() as u64);
+        }
+        sent.extend(children.into_iter().filter(|pid| end(*pid)));
+        let _ = timeout(LOOK_AGAIN, ends.recv()).await;
+    }
+    (sent.len() as u64, 0)
+}
+
+/// Waits for all children that have ended. Returns whether any is left.
+fn some_are_left(mut note: impl FnMut(Pid, WaitStatus)) -> bool {
     loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, how))) => {
-                if pid.as_raw_pid().unsigned_abs() == child {
-                    let _ = status.set(End::of(how));
-                }
-                // The reader outlives this thread.
-                let _ = ended.write_all(&[0]);
-            }
-            Ok(None) | Err(Errno::INTR) => {}
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, how))) => note(pid, how),
+            Ok(None) => return true,
+            Err(Errno::INTR) => {}
             // No child is left.
-            Err(_) => return,
+            Err(_) => return false,
         }
     }
 }

@@ -24,17 +24,18 @@ impl Account {
     pub(super) fn find(name: Option<&str>) -> Result<Self, HookError> {
         let own = Uid::effective();
         let Some(name) = name else { return Ok(Self::own(own)) };
-        let unknown = |why: String| HookError::User { user: name.to_owned(), why };
-        let user = match users::user(name) {
-            Ok(Some(user)) => user,
-            Ok(None) => return Err(unknown("there is no such user".to_owned())),
-            Err(error) => return Err(unknown(error.to_string())),
-        };
+        let found = users::user(name).map_err(|error| error.to_string());
+        let user = found.and_then(|user| user.ok_or("there is no such user".to_owned())).map_err(|why| {
+            let told = format!(
+                "cannot run the hook as user \"{name}\": {why}; correct hook.user in the configuration"
+            );
+            HookError::Other(told)
+        })?;
         if user.uid == own.as_raw() {
             return Ok(Self::own(own));
         }
         if !may_switch() {
-            return Err(HookError::Rights { user: name.to_owned() });
+            return Err(HookError::Rights(name.to_owned()));
         }
         let (uid, gid) = (user.uid, user.gid);
         Ok(Self { name: name.to_owned(), uid, gid, other: Some((uid, gid)) })
@@ -49,7 +50,11 @@ impl Account {
     /// Whether the mode of the file lets this user execute it. The directories above it are left for the
     /// kernel to check.
     pub(super) fn may_execute(&self, path: &Path) -> Result<(), HookError> {
-        let refused = |mode| HookError::Mode { path: path.into(), user: self.name.clone(), mode };
+        let refused = |mode: u32| {
+            let (user, path) = (&self.name, path.display());
+            let why = format!("user {user} may not execute the hook {path} (mode {mode:04o}): chmod +x it");
+            HookError::Other(why)
+        };
         let found = fs::metadata(path).map_err(|_| refused(0))?;
         // As the kernel decides for a process without capabilities: for the owner only the owner's bits
         // count.

@@ -88,7 +88,7 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
             };
         }
         let (place, said) = probe.service(here.one);
-        if matches!(said, Err(ManagerError::Silent { .. })) {
+        if matches!(said, Err(ManagerError::Silent(_))) {
             silent.insert(unit.manager.clone(), place);
         }
         let (properties, blind) = match said {

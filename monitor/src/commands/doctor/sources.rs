@@ -23,7 +23,7 @@ pub(super) fn all(config: &Config) -> Vec<Check> {
 
 fn registry(sessions: &Sessions) -> Check {
     let (name, options) = ("session registry", reload::registry(sessions));
-    let place = &options.place;
+    let place = options.redis.place();
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Check::wrong(name, format!("cannot ask it: {error}")),

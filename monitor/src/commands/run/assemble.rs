@@ -105,7 +105,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
         probe,
         reaper: Reaper::new()?.within(flags.places.below.clone()),
         stream,
-        hooks: Hooks::start(hooks, move || hook_line(wall))?,
+        hooks: Hooks::start(hooks, hook_line(wall))?,
         metrics,
         page,
         persistence,
@@ -157,10 +157,9 @@ fn status_at_start(config: &Config) -> Status {
 
 /// The line that a hook reads of an event: that of the stream.
 fn hook_line(wall: WallClock) -> Box<WriteLine> {
-    let mut json = Json::new(wall);
-    Box::new(move |at, notice| {
+    Box::new(move |number, at, notice| {
         let mut line = String::new();
-        sink::Format::write(&mut json, at, notice, &mut line);
+        sink::Format::write(&mut Json::after(wall, number - 1), at, notice, &mut line);
         line
     })
 }

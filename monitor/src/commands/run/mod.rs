@@ -73,10 +73,6 @@ fn hooks(flags: &cli::Run, config: &Config) -> Result<Vec<hook::Settings>, hook:
 
 /// A hook that the configuration names, checked.
 pub(super) fn hook_of(config: &config::Hook, timeout: Duration) -> Result<hook::Settings, hook::HookError> {
-    let events = if config.events.contains(config::EVERY_EVENT) {
-        hook::Selection::All
-    } else {
-        hook::Selection::Of(config.events.clone())
-    };
+    let events = (!config.events.contains(config::EVERY_EVENT)).then(|| config.events.clone());
     hook::Settings::new(&config.path, config.user.as_deref(), events, timeout)
 }

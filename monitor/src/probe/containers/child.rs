@@ -7,9 +7,8 @@ use std::{os::fd::OwnedFd, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    http::{Method, call},
-    told::{self, Found, Listed},
-    version::EngineVersion,
+    http::call,
+    told::{self, Found, Inspected, Listed},
 };
 use crate::{
     helper::{self, HelperError, Order, Task},
@@ -19,6 +18,17 @@ use orphand_core::model::{ContainerNames, text::sanitise};
 
 /// The most containers of one image that are told apart.
 const MOST: usize = 64;
+
+/// The versions of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineVersion {
+    /// Of its interface.
+    #[serde(rename = "ApiVersion")]
+    pub api: String,
+    /// Of the engine itself.
+    #[serde(rename = "Version")]
+    pub engine: String,
+}
 
 /// What the helper is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,18 +70,13 @@ pub(super) enum Question {
 /// What the helper found or did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// The containers that fit.
+    /// The running containers that fit.
     Found(Vec<Found>),
-    /// The same, each with the time of its creation in nanoseconds since 1970.
-    Made(Vec<(Found, i64)>),
-    /// What the container is, and the number of its first process.
-    Named(ContainerNames, u32),
-    /// No such container runs.
-    Unknown,
-    /// The container has been stopped, or had ended before.
-    Stopped,
-    /// The engine tells something else of the container than before. It was not stopped.
-    Changed,
+    /// What the container is, and the number of its first process; nothing if no such container runs.
+    Named(Option<(ContainerNames, u32)>),
+    /// Whether the container has been stopped, or had ended before. If not, the engine tells something else of it than
+    /// before.
+    Stopped(bool),
     /// The versions of the engine.
     Version(EngineVersion),
 }
@@ -89,76 +94,61 @@ pub(super) fn answer(socket: &str, question: &Question) -> Answer {
         Question::Find { name, image, from } => {
             // {"status":["running"]}
             let path = "/containers/json?filters=%7B%22status%22%3A%5B%22running%22%5D%7D";
-            let (status, body) = call(socket, Method::Get, path)?;
-            let listed: Vec<Listed> = told::parse(status, &body)?;
-            let mut found = Vec::new();
-            let fitting = listed.iter().filter(|one| one.fits(name.as_deref(), image.as_deref(), *from));
-            for (number, one) in fitting.enumerate() {
-                if number >= MOST {
-                    return Err(format!("there are more than {MOST} containers of one image"));
-                }
-                if !told::is_id(&one.id) {
-                    return Err("an id is none".to_owned());
-                }
-                let (status, body) = call(socket, Method::Get, &format!("/containers/{}/json", one.id))?;
-                // It may have ended since.
-                if status != 404 {
-                    found.extend(told::made(told::parse(status, &body)?)?);
-                }
+            let (status, body) = call(socket, "GET", path)?;
+            let mut listed: Vec<Listed> = told::parse(status, &body)?;
+            listed.retain(|one| one.fits(name.as_deref(), image.as_deref(), *from));
+            if listed.len() > MOST {
+                return Err(format!("there are more than {MOST} containers of one image"));
             }
-            Ok(Told::Made(found))
+            let mut found = Vec::new();
+            for one in listed {
+                // It may have ended since.
+                found.extend(inspect(socket, &one.id)?.and_then(|inspected| inspected.found(false)));
+            }
+            match found.iter().find(|one| one.created.is_none()) {
+                Some(one) => Err(format!("when {} was made is not understood", one.id)),
+                None => Ok(Told::Found(found)),
+            }
         }
         Question::Inspect { id, monitored } => {
-            if !told::is_id(id) {
-                return Err(format!("`{id}` is no id"));
-            }
-            let (status, body) = call(socket, Method::Get, &format!("/containers/{id}/json"))?;
-            if status == 404 {
-                return Ok(Told::Unknown);
-            }
-            let found = told::container(told::parse(status, &body)?, *monitored);
+            let found = inspect(socket, id)?.and_then(|inspected| inspected.found(*monitored));
             Ok(Told::Found(found.into_iter().filter(|found| found.id == *id).collect()))
         }
         Question::Name { id } => {
-            if !told::is_id(id) {
-                return Err(format!("`{id}` is no id"));
-            }
-            let (status, body) = call(socket, Method::Get, &format!("/containers/{id}/json"))?;
-            if status == 404 {
-                return Ok(Told::Unknown);
-            }
-            let inspected: told::Inspected = told::parse(status, &body)?;
-            Ok(inspected.names(id).map_or(Told::Unknown, |(names, first)| Told::Named(names, first)))
+            Ok(Told::Named(inspect(socket, id)?.and_then(|inspected| inspected.names(id))))
         }
         Question::Stop { expected, seconds, monitored } => {
             let id = &expected.id;
-            if !told::is_id(id) {
-                return Err(format!("`{id}` is no id"));
-            }
-            let (status, body) = call(socket, Method::Get, &format!("/containers/{id}/json"))?;
-            if status == 404 {
-                return Ok(Told::Stopped);
-            }
-            let inspected: told::Inspected = told::parse(status, &body)?;
+            let Some(inspected) = inspect(socket, id)? else { return Ok(Told::Stopped(true)) };
             if inspected.has_ended(id) {
-                return Ok(Told::Stopped);
+                return Ok(Told::Stopped(true));
             }
-            if told::container(inspected, *monitored).as_ref() != Some(expected) {
-                return Ok(Told::Changed);
+            let now = inspected.found(*monitored);
+            if now.map(|now| Found { created: None, ..now }).as_ref() != Some(expected) {
+                return Ok(Told::Stopped(false));
             }
-            let (status, _) = call(socket, Method::Post, &format!("/containers/{id}/stop?t={seconds}"))?;
+            let (status, _) = call(socket, "POST", &format!("/containers/{id}/stop?t={seconds}"))?;
             match status {
                 // Stopped; had ended before; is not there any more.
-                204 | 304 | 404 => Ok(Told::Stopped),
+                204 | 304 | 404 => Ok(Told::Stopped(true)),
                 _ => Err(format!("the engine answered with status {status}")),
             }
         }
         Question::Version => {
-            let (status, body) = call(socket, Method::Get, "/version")?;
+            let (status, body) = call(socket, "GET", "/version")?;
             let EngineVersion { api, engine } = told::parse(status, &body)?;
             Ok(Told::Version(EngineVersion { api: short(&api), engine: short(&engine) }))
         }
     }
+}
+
+/// What the engine tells of the container with this id; `None` if there is none.
+fn inspect(socket: &str, id: &str) -> Result<Option<Inspected>, String> {
+    if !told::is_id(id) {
+        return Err(format!("`{id}` is no id"));
+    }
+    let (status, body) = call(socket, "GET", &format!("/containers/{id}/json"))?;
+    if status == 404 { Ok(None) } else { told::parse(status, &body).map(Some) }
 }
 
 /// The beginning of a text that an engine wrote, on one line.

@@ -67,7 +67,7 @@ impl Probe {
         self.engines.socket(&container.engine)?;
         let question = child::Question::Name { id: container.id.clone() };
         match self.engines.ask(&container.engine, &question, TELLING) {
-            Ok(child::Told::Named(names, first)) => {
+            Ok(child::Told::Named(Some((names, first)))) => {
                 let first = self.proc.process(first).ok()?.cgroup().ok()?;
                 (first == cgroup).then_some(names)
             }

@@ -9,24 +9,11 @@ use std::{
 /// The longest reply that is read, in bytes: a list of thousands of containers.
 const LONGEST: u64 = 8 << 20;
 
-/// The method of a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Method {
-    /// Asks.
-    Get,
-    /// Does something.
-    Post,
-}
-
 /// Makes a request; gives the status and the body. The caller limits the time.
-pub(super) fn call(socket: impl AsRef<Path>, method: Method, path: &str) -> Result<(u16, Vec<u8>), String> {
+pub(super) fn call(socket: impl AsRef<Path>, method: &str, path: &str) -> Result<(u16, Vec<u8>), String> {
     let said = |error: std::io::Error| format!("cannot talk to the engine: {error}");
     let mut stream = UnixStream::connect(socket).map_err(said)?;
-    let verb = match method {
-        Method::Get => "GET",
-        Method::Post => "POST",
-    };
-    let request = format!("{verb} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+    let request = format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(said)?;
     let mut reply = Vec::new();
     stream.take(LONGEST + 1).read_to_end(&mut reply).map_err(said)?;

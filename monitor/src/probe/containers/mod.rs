@@ -11,7 +11,6 @@ mod http;
 mod monitor;
 mod stop;
 mod told;
-mod version;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 
@@ -20,10 +19,10 @@ use rustix::{
     io::Errno,
 };
 
+pub use child::EngineVersion;
 pub(super) use child::help;
 use clients::Door;
 use told::Found;
-pub use version::EngineVersion;
 
 use super::Probe;
 use crate::{
@@ -83,6 +82,26 @@ impl Engines {
         child::ask(self.open(engine)?.0, question, patience)
     }
 
+    /// The running containers that the engine tells of; `None` if it does not tell. `what` is told of them, for the log.
+    fn found(&self, engine: &str, question: &child::Question, what: &str) -> Option<Vec<Found>> {
+        match self.ask(engine, question, TELLING) {
+            Ok(child::Told::Found(found)) => Some(found),
+            Ok(_) => None,
+            Err(why) => {
+                tracing::warn!("{engine} did not tell {what}: {why}");
+                None
+            }
+        }
+    }
+
+    /// Asks what the engine of this name is.
+    pub fn version(&self, engine: &str) -> Result<EngineVersion, String> {
+        match self.ask(engine, &child::Question::Version, TELLING)? {
+            child::Told::Version(version) => Ok(version),
+            _ => Err("it says something else".to_owned()),
+        }
+    }
+
     /// The socket of the engine, and its status. `O_PATH`: nothing is connected yet.
     fn open(&self, engine: &str) -> Result<(OwnedFd, Stat), String> {
         let path = self.socket(engine).ok_or_else(|| format!("no socket of {engine} is configured"))?;
@@ -139,23 +158,13 @@ impl Probe {
                 from: born_at(query.client).saturating_sub(1),
             },
         };
-        let (mut found, made) = match self.engines.ask(&query.engine, &question, TELLING) {
-            Ok(child::Told::Found(found)) => (found, Vec::new()),
-            Ok(child::Told::Made(all)) => {
-                let made = |(one, created): &(Found, i64)| MadeContainer {
-                    id: one.id.clone(),
-                    name: one.name.clone(),
-                    created: since_boot(*created),
-                };
-                let made = all.iter().map(made).collect();
-                (all.into_iter().map(|(found, _)| found).collect(), made)
-            }
-            Ok(_) => return None,
-            Err(why) => {
-                tracing::warn!("{} did not tell which container a client works for: {why}", query.engine);
-                return None;
-            }
+        let mut found = self.engines.found(&query.engine, &question, "which container a client works for")?;
+        let made = |one: &Found| {
+            let (id, name) = (one.id.clone(), one.name.clone());
+            Some(MadeContainer { id, name, created: since_boot(one.created?) })
         };
+        let made: Vec<_> =
+            if query.id.is_none() { found.iter().filter_map(made).collect() } else { Vec::new() };
         let others = self.other_clients(&query.engine, query.client)?;
         if query.id.is_none() && query.name.is_none() {
             let own = own_container(query.client, query.image.as_deref()?, &others, &made)?;

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::{Found, TELLING, child, is_inside, told::is_id};
+use super::{Found, child, is_inside, told::is_id};
 use crate::{
     host::{ProcessDir, UnixSocket, UnixSockets},
     probe::Probe,
@@ -69,14 +69,8 @@ impl Probe {
     pub(super) fn monitored(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir, Attached)> {
         let attached = self.attached(query.client)?;
         let question = child::Question::Inspect { id: attached.id.clone(), monitored: true };
-        let found = match self.engines.ask(&query.engine, &question, TELLING) {
-            Ok(child::Told::Found(found)) => found,
-            Ok(_) => return None,
-            Err(why) => {
-                tracing::warn!("{} did not tell what container {} is: {why}", query.engine, attached.id);
-                return None;
-            }
-        };
+        let what = format!("what container {} is", attached.id);
+        let found = self.engines.found(&query.engine, &question, &what)?;
         let [found] = <[Found; 1]>::try_from(found).ok()?;
         let first = self.proc.process(found.pid).ok()?;
         let fits = found.id == attached.id

@@ -35,11 +35,12 @@ impl Probe {
             image: seen.image.clone(),
             pid: first.process.pid,
             shared: false,
+            created: None,
         };
         let question = child::Question::Stop { expected, seconds, monitored: seen.monitor.is_some() };
         let patience = Duration::from_secs(seconds) + STOPPING;
         match self.engines.ask(&container.engine, &question, patience) {
-            Ok(child::Told::Stopped) => Answer::Stopped { error: None, changed: false },
+            Ok(child::Told::Stopped(true)) => Answer::Stopped { error: None, changed: false },
             Ok(_) => changed("its engine tells something else of it"),
             Err(error) => Answer::Stopped { error: Some(error), changed: false },
         }

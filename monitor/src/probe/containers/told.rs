@@ -21,6 +21,8 @@ pub(super) struct Found {
     pub pid: u32,
     /// Whether others may use it: it has ports, or somebody runs a further program in it.
     pub shared: bool,
+    /// When it was made, in nanoseconds since 1970, if that is understood.
+    pub created: Option<i64>,
 }
 
 /// An entry of `GET /containers/json`.
@@ -98,6 +100,21 @@ impl Inspected {
         Some((ContainerNames { name, image, server }, self.state.pid))
     }
 
+    /// The container, if it runs and has a standard input that ends with its client. podman says `StdinOnce` of no
+    /// container; there the host shows it, because the monitor closes the input when its client has gone.
+    pub(super) fn found(self, monitored: bool) -> Option<Found> {
+        let Self { id, name, created, state, config, execs, network_settings } = self;
+        let fed = config.open_stdin && (config.stdin_once || monitored) && !config.tty;
+        let runs = state.running == Some(true) && !state.paused && !state.restarting && state.pid > 1;
+        let ports = network_settings.ports.is_some_and(|ports| ports.values().any(Option::is_some));
+        let shared = ports || execs.is_some_and(|execs| !execs.is_empty());
+        let name = name.trim_start_matches('/').to_owned();
+        let created = created.and_then(|created| created.parse::<Timestamp>().ok());
+        let created = created.and_then(|created| i64::try_from(created.as_nanosecond()).ok());
+        let found = Found { id, name, image: config.image, pid: state.pid, shared, created };
+        (fed && runs && is_id(&found.id)).then_some(found)
+    }
+
     /// Whether it is the container with this id, and does not run any more.
     pub(super) fn has_ended(&self, id: &str) -> bool {
         self.id == id && self.state.running == Some(false) && !self.state.restarting
@@ -131,27 +148,6 @@ impl Listed {
     }
 }
 
-/// The container with the time of its creation in nanoseconds since 1970, if it runs and has a standard input.
-pub(super) fn made(told: Inspected) -> Result<Option<(Found, i64)>, String> {
-    let created = told.created.as_deref().and_then(|created| created.parse::<Timestamp>().ok());
-    let created = created.and_then(|created| i64::try_from(created.as_nanosecond()).ok());
-    let Some(found) = container(told, false) else { return Ok(None) };
-    let created = created.ok_or_else(|| format!("when {} was made is not understood", found.id))?;
-    Ok(Some((found, created)))
-}
-
-/// The container, if it runs and has a standard input that ends with its client. podman says `StdinOnce` of no
-/// container; there the host shows it, because the monitor closes the input when its client has gone.
-pub(super) fn container(told: Inspected, monitored: bool) -> Option<Found> {
-    let Inspected { id, name, state, config, execs, network_settings, .. } = told;
-    let fed = config.open_stdin && (config.stdin_once || monitored) && !config.tty;
-    let runs = state.running == Some(true) && !state.paused && !state.restarting && state.pid > 1;
-    let ports = network_settings.ports.is_some_and(|ports| ports.values().any(Option::is_some));
-    let shared = ports || execs.is_some_and(|execs| !execs.is_empty());
-    let name = name.trim_start_matches('/').to_owned();
-    (fed && runs && is_id(&id)).then_some(Found { id, name, image: config.image, pid: state.pid, shared })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -170,7 +166,7 @@ mod tests {
     fn found(change: impl FnOnce(&mut Value)) -> Option<Found> {
         let mut told = inspected();
         change(&mut told);
-        container(parse(200, told.to_string().as_bytes()).unwrap(), false)
+        parse::<Inspected>(200, told.to_string().as_bytes()).unwrap().found(false)
     }
 
     #[test]
@@ -195,7 +191,7 @@ mod tests {
             let mut told = inspected();
             told["Config"]["StdinOnce"] = json!(false);
             change(&mut told);
-            container(parse(200, told.to_string().as_bytes()).unwrap(), true)
+            parse::<Inspected>(200, told.to_string().as_bytes()).unwrap().found(true)
         };
         assert_eq!(by_podman(&|_| {}), Some(plain));
         assert_eq!(by_podman(&|told| told["Config"]["OpenStdin"] = json!(false)), None);
@@ -242,7 +238,7 @@ mod tests {
         assert!(parse::<Vec<Listed>>(500, b"[]").is_err());
         assert!(parse::<Vec<Listed>>(200, b"{}").is_err());
         assert!(parse::<Vec<Listed>>(200, b"[").is_err());
-        assert_eq!(container(parse(200, b"{}").unwrap(), true), None);
+        assert_eq!(parse::<Inspected>(200, b"{}").unwrap().found(true), None);
     }
 
     #[test]
@@ -267,10 +263,10 @@ mod tests {
         let made = |time: Value| {
             let mut told = inspected();
             told["Created"] = time;
-            made(parse(200, told.to_string().as_bytes()).unwrap()).map(|made| made.map(|(_, at)| at))
+            parse::<Inspected>(200, told.to_string().as_bytes()).unwrap().found(false).unwrap().created
         };
-        assert_eq!(made(json!("1970-01-01T00:00:01.25Z")), Ok(Some(1_250_000_000)));
-        assert_eq!(made(json!("1970-01-01T01:00:01.25+01:00")), Ok(Some(1_250_000_000)));
-        assert!(made(json!("yesterday")).is_err() && made(Value::Null).is_err());
+        assert_eq!(made(json!("1970-01-01T00:00:01.25Z")), Some(1_250_000_000));
+        assert_eq!(made(json!("1970-01-01T01:00:01.25+01:00")), Some(1_250_000_000));
+        assert_eq!((made(json!("yesterday")), made(Value::Null)), (None, None));
     }
 }

@@ -32,22 +32,24 @@ const SERVICE: &str = "org.freedesktop.systemd1.Service";
 /// Asks the manager at `socket`. The descriptor may be one opened with `O_PATH`.
 pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperties, ManagerError> {
     let stream = reach(socket, question)?;
-    let refused = |error: &dyn std::fmt::Display| ManagerError::Refused { why: error.to_string() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| refused(&error))?;
+    let runtime = runtime.map_err(|error| ManagerError::refused(&error))?;
     let said = runtime.block_on(async {
-        let stream = net::UnixStream::from_std(stream).map_err(|error| refused(&error))?;
+        let stream = net::UnixStream::from_std(stream).map_err(|error| ManagerError::refused(&error))?;
         if let Some(manager) = question.manager {
             // The peer is the process that called listen(2). Containers that share /run have the socket of
             // one manager in common.
-            let found = stream.peer_cred().map_err(|error| refused(&error))?.pid().unwrap_or_default();
+            let found =
+                stream.peer_cred().map_err(|error| ManagerError::refused(&error))?.pid().unwrap_or_default();
             if u32::try_from(found) != Ok(manager) {
-                return Err(ManagerError::Stranger { path: question.path.clone(), found });
+                let what = format!("at {} not its manager answers, but process {found}", question.path);
+                let advice = "ask it with `systemctl show`, where it runs";
+                return Err(ManagerError::Other(format!("{what}: {advice}")));
             }
         }
         match tokio::time::timeout(PATIENCE, talk(stream, question)).await {
-            Ok(said) => said.map_err(|error| refused(&error)),
-            Err(_) => Err(ManagerError::Silent { path: question.path.clone() }),
+            Ok(said) => said.map_err(|error| ManagerError::refused(&error)),
+            Err(_) => Err(ManagerError::Silent(question.path.clone())),
         }
     });
     said?.ok_or(ManagerError::NoUnit)
@@ -55,10 +57,9 @@ pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperti
 
 /// Connects without waiting. A listener whose queue is full counts as silent.
 fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerError> {
-    let path = || question.path.clone();
     let failed = |why: io::Error| match why.kind() {
-        io::ErrorKind::WouldBlock => ManagerError::Silent { path: path() },
-        _ => ManagerError::Unreachable { path: path(), why: why.to_string() },
+        io::ErrorKind::WouldBlock => ManagerError::Silent(question.path.clone()),
+        _ => ManagerError::unreachable(&question.path, &why),
     };
     // This /proc link leads to the file that was opened, even if its path leads elsewhere now.
     let link = own::path_of(&socket.as_fd());

@@ -31,5 +31,8 @@ pub(super) fn ask(asker: Asker, socket: OwnedFd, question: &Question) -> Said {
     let Asker { uid, user, namespace } = asker;
     let patience = PATIENCE + Duration::from_secs(1);
     let order = Order { task: Task::Manager, files: vec![socket], user, namespace, patience };
-    helper::ask(order, question).unwrap_or_else(|why| Err(ManagerError::Child { uid, why: why.to_string() }))
+    helper::ask(order, question).unwrap_or_else(|why| {
+        let what = format!("cannot ask its manager as user {uid} ({why})");
+        Err(ManagerError::Other(format!("{what}: run `orphand doctor` as that user")))
+    })
 }

@@ -13,7 +13,7 @@
 mod bus;
 mod child;
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use rustix::{io::Errno, process::geteuid};
 use serde::{Deserialize, Serialize};
@@ -33,66 +33,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// parent as a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ManagerError {
-    /// No systemd is among the ancestors of the process.
-    #[error("no systemd is seen that manages it: run `orphand doctor` as root, where its manager runs")]
-    NotFound,
-    /// The manager ended, or cannot be inspected.
-    #[error("cannot look at its manager, process {pid} ({why}): run `orphand doctor` as root")]
-    Unseen {
-        /// The process id of the manager.
-        pid: u32,
-        /// The reason.
-        why: String,
-    },
-    /// The manager has neither a socket nor a bus.
-    #[error(
-        "its manager, process {pid}, has neither a socket of its own nor a bus: ask it with `systemctl show`, where it runs"
-    )]
-    NoSocket {
-        /// The process id of the manager.
-        pid: u32,
-    },
-    /// The socket does not accept a connection.
-    #[error("cannot reach its manager at {path} ({why}): run `orphand doctor` as root")]
-    Unreachable {
-        /// The path of the socket, as the manager sees it.
-        path: String,
-        /// The reason.
-        why: String,
-    },
-    /// Another process than the manager listens at the socket.
-    #[error(
-        "at {path} not its manager answers, but process {found}: ask it with `systemctl show`, where it runs"
-    )]
-    Stranger {
-        /// The path of the socket, as the manager sees it.
-        path: String,
-        /// The process id of the listener; 0 if it has none in our PID namespace.
-        found: i32,
-    },
     /// No answer came in time.
-    #[error("its manager has not answered at {path} for {} s: does `systemctl status` hang, too?", PATIENCE.as_secs())]
-    Silent {
-        /// The path of the socket, as the manager sees it.
-        path: String,
-    },
+    #[error("its manager has not answered at {0} for {secs} s: does `systemctl status` hang, too?", secs = PATIENCE.as_secs())]
+    Silent(String),
     /// The manager does not know the unit.
     #[error("its manager has no unit of that name any more")]
     NoUnit,
+    /// Anything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl ManagerError {
+    /// The socket at this path, as the manager sees it, does not accept a connection.
+    fn unreachable(path: &str, why: &impl fmt::Display) -> Self {
+        Self::Other(format!("cannot reach its manager at {path} ({why}): run `orphand doctor` as root"))
+    }
+
     /// The manager refuses, or its reply does not fit the question.
-    #[error("its manager does not tell ({why}): ask it with `systemctl show`, where it runs")]
-    Refused {
-        /// The reply.
-        why: String,
-    },
-    /// The child could not be run as the manager's user.
-    #[error("cannot ask its manager as user {uid} ({why}): run `orphand doctor` as that user")]
-    Child {
-        /// The user id of the manager.
-        uid: u32,
-        /// The reason.
-        why: String,
-    },
+    fn refused(why: &impl fmt::Display) -> Self {
+        let advice = "ask it with `systemctl show`, where it runs";
+        Self::Other(format!("its manager does not tell ({why}): {advice}"))
+    }
 }
 
 /// The question, as it is passed to the child.
@@ -118,7 +80,9 @@ impl Probe {
 
     fn service_now(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {
         let Some((manager, unit)) = self.managed(process) else {
-            return (Place::default(), Err(ManagerError::NotFound));
+            let why =
+                "no systemd is seen that manages it: run `orphand doctor` as root, where its manager runs";
+            return (Place::default(), Err(ManagerError::Other(why.to_owned())));
         };
         let place = self.place(&manager);
         (place, ask(&manager, place, &unit))
@@ -145,7 +109,10 @@ impl Probe {
 /// Tries the manager's sockets in turn until one answers. Gives up at the first that is silent.
 fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties, ManagerError> {
     let pid = manager.id().pid;
-    let unseen = |errno: Errno| ManagerError::Unseen { pid, why: errno.to_string() };
+    let unseen = |errno: Errno| {
+        let what = format!("cannot look at its manager, process {pid} ({errno})");
+        ManagerError::Other(format!("{what}: run `orphand doctor` as root"))
+    };
     let (uid, us) = (manager.uid().map_err(unseen)?, geteuid());
     let other = us.is_root() && uid != us.as_raw();
     let user = if other { Some((uid, manager.gid().map_err(unseen)?)) } else { None };
@@ -160,8 +127,7 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
             Ok(socket) => socket,
             Err(Errno::NOENT | Errno::NOTDIR) => continue,
             Err(errno) => {
-                let why = errno.to_string();
-                failed.get_or_insert(ManagerError::Unreachable { path: told, why });
+                failed.get_or_insert(ManagerError::unreachable(&told, &errno));
                 continue;
             }
         };
@@ -172,11 +138,14 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
             Question { path: told, manager: own.then_some(own_pid), uid: inside, unit: unit.to_owned() };
         let said = child::ask(child::Asker { uid: as_uid, user, namespace }, socket, &question);
         match said {
-            Ok(_) | Err(ManagerError::Silent { .. } | ManagerError::NoUnit) => return said,
+            Ok(_) | Err(ManagerError::Silent(_) | ManagerError::NoUnit) => return said,
             Err(error) => failed.get_or_insert(error),
         };
     }
-    Err(failed.unwrap_or(ManagerError::NoSocket { pid }))
+    Err(failed.unwrap_or_else(|| {
+        let what = format!("its manager, process {pid}, has neither a socket of its own nor a bus");
+        ManagerError::Other(format!("{what}: ask it with `systemctl show`, where it runs"))
+    }))
 }
 
 /// The paths where a manager may listen, as it sees them, and whether the socket is its own (else a bus has

@@ -134,7 +134,7 @@ fn what_a_manager_does_not_tell() {
     let refused = ask("odd", &question("odd.service")).to_string();
     assert!(refused.contains("AccessDenied") && refused.contains("systemctl show"), "{refused}");
     let other = Question { uid: getuid().as_raw() + 1, ..question(KNOWN) };
-    assert!(matches!(ask("user", &other), ManagerError::Refused { .. }));
+    assert!(ask("user", &other).to_string().starts_with("its manager does not tell ("));
 }
 
 #[test]
@@ -145,11 +145,11 @@ fn who_is_not_the_manager_is_not_asked() {
     let sleeper = Started::sleeper(std::process::Stdio::null());
     let other = Question { manager: Some(sleeper.0.id()), ..question(KNOWN) };
     let found = bus::ask(named(&socket), &other).unwrap_err();
-    let us = i32::try_from(std::process::id()).unwrap();
-    assert_eq!(found, ManagerError::Stranger { path: other.path, found: us });
+    let told = format!("at {} not its manager answers, but process {}:", other.path, std::process::id());
+    assert!(found.to_string().starts_with(&told), "{found}");
     drop(listener);
     let found = bus::ask(named(&socket), &question(KNOWN)).unwrap_err();
-    assert!(matches!(found, ManagerError::Unreachable { .. }), "{found}");
+    assert!(found.to_string().starts_with("cannot reach its manager at "), "{found}");
 }
 
 /// A manager that hangs does not block the caller, neither before nor after it takes the call.
@@ -159,7 +159,7 @@ fn silence_ends() {
     let socket = dir.path().join("private");
     let _listener = UnixListener::bind(&socket).unwrap();
     let before = Instant::now();
-    let silent = Err(ManagerError::Silent { path: question(KNOWN).path });
+    let silent = Err(ManagerError::Silent(question(KNOWN).path));
     assert_eq!(bus::ask(named(&socket), &question(KNOWN)), silent);
     assert!(before.elapsed() >= PATIENCE && before.elapsed() < PATIENCE * 3);
 
@@ -197,7 +197,8 @@ fn who_lives_in_no_unit_has_no_manager() {
     let probe = Probe::new().unwrap();
     let us = ourselves();
     let (place, said) = probe.service(ProcessId { start: us.start + 1, ..us });
-    assert_eq!((place, said), (Place::default(), Err(ManagerError::NotFound)));
+    assert_eq!(place, Place::default());
+    assert!(said.unwrap_err().to_string().starts_with("no systemd is seen"));
 }
 
 /// The parent reads exactly what the child writes.
@@ -208,7 +209,7 @@ fn questions_and_answers_survive_the_way() {
     for said in [
         Ok(UnitProperties::default()),
         Err(ManagerError::NoUnit),
-        Err(ManagerError::Silent { path: "/run".to_owned() }),
+        Err(ManagerError::Silent("/run".to_owned())),
     ] {
         let way = serde_json::to_vec(&said).unwrap();
         assert_eq!(serde_json::from_slice::<Result<UnitProperties, ManagerError>>(&way).unwrap(), said);

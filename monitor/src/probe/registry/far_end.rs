@@ -40,17 +40,17 @@ pub(super) async fn check(stream: &TcpStream, configured: Option<u32>) -> Result
         let found = tokio::task::spawn_blocking(move || far_end_of(near, far));
         match found.await.map_err(io::Error::other).and_then(|found| found.map_err(io::Error::other)) {
             Ok(Some(user)) if is_trusted(user, configured) => return Ok(()),
-            Ok(Some(user)) => return Err(Trouble::Stranger(Some(user))),
+            Ok(Some(user)) => return Err(Trouble::stranger(Some(user))),
             Ok(None) if begun.elapsed() < PATIENCE => sleep(GLANCE).await,
-            Ok(None) => return Err(Trouble::Stranger(None)),
-            Err(error) => return Err(Trouble::Connect(error)),
+            Ok(None) => return Err(Trouble::stranger(None)),
+            Err(error) => return Err(Trouble::connect(&error)),
         }
     }
 }
 
 /// An IPv4 address that an IPv6 socket shows is an IPv4 address.
 fn address(of: io::Result<SocketAddr>) -> Result<SocketAddr, Trouble> {
-    let address = of.map_err(Trouble::Connect)?;
+    let address = of.map_err(|error| Trouble::connect(&error))?;
     Ok(SocketAddr::new(address.ip().to_canonical(), address.port()))
 }
 
@@ -86,6 +86,7 @@ mod tests {
     async fn a_far_end_that_nobody_accepts_is_a_stranger() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        assert!(matches!(check(&stream, None).await, Err(Trouble::Stranger(None))));
+        let trouble = check(&stream, None).await.unwrap_err();
+        assert!(trouble.to_string().starts_with("no process of this host is seen"), "{trouble}");
     }
 }

@@ -8,117 +8,90 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 /// Every kind, in the words of the metrics.
 pub const KINDS: [&str; 8] =
-    ["auth", "changed", "closed", "connect", "loading", "reply", "stranger", "timeout"];
-
-/// What a user of the registry must be allowed to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// To ask which process answers, which data it has, and how often it was emptied.
-    Info,
-    /// To ask for the keys of sessions.
-    Exists,
-}
-
-impl Action {
-    const fn action(self) -> &'static str {
-        match self {
-            Self::Info => "INFO",
-            Self::Exists => "EXISTS of the keys of sessions",
-        }
-    }
-
-    const fn right(self) -> &'static str {
-        match self {
-            Self::Info => "`+info`",
-            Self::Exists => "`+exists` and the pattern of the keys, such as `~mcp:session:*`,",
-        }
-    }
-
-    /// What an error means that answers this.
-    pub fn failed(self, error: RedisError) -> Trouble {
-        match error.kind() {
-            ErrorKind::Server(ServerErrorKind::NoPerm) => Trouble::Forbidden(self),
-            _ => error.into(),
-        }
-    }
-}
+    ["auth", "changed", "closed", "connect", "loading", "reply", STRANGER, "timeout"];
+/// On this host somebody listens there who must not know the password.
+pub const STRANGER: &str = "stranger";
 
 /// Why the registry could not be asked.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
+#[error("{why}")]
+pub struct Trouble {
+    /// One of [`KINDS`].
+    pub kind: &'static str,
+    /// A part of a sentence that says what is missing.
+    why: String,
+}
+
+impl Trouble {
+    fn new(kind: &'static str, why: impl Into<String>) -> Self {
+        Self { kind, why: why.into() }
+    }
+
     /// There is no connection.
-    #[error("no connection ({0}); is it running, and is the address right?")]
-    Connect(io::Error),
-    /// On this host somebody listens there who must not know the password: this user, or nobody who can be told.
-    #[error("{}", stranger(*.0))]
-    Stranger(Option<u32>),
+    pub fn connect(error: &io::Error) -> Self {
+        Self::new("connect", format!("no connection ({error}); is it running, and is the address right?"))
+    }
+
     /// The name of the host was not found.
-    #[error("the name of its host cannot be looked up; is it right?")]
-    Name,
+    pub fn name() -> Self {
+        Self::new("connect", "the name of its host cannot be looked up; is it right?")
+    }
+
     /// It took too long.
-    #[error("it does not answer in time")]
-    Timeout,
+    pub fn timeout() -> Self {
+        Self::new("timeout", "it does not answer in time")
+    }
+
     /// The connection ended.
-    #[error("the connection ended")]
-    Closed,
-    /// It wants a password, or another one.
-    #[error("it refuses the user or the password; correct `redis` in [sessions]")]
-    Auth,
-    /// It does not let its user choose the database.
-    #[error(
-        "it refuses the database of its address: there is none of that number, or its user lacks the right `+select`"
-    )]
-    Database,
-    /// It forbids something to its user.
-    #[error("it forbids {} to its user: add {} to the rights of that user (ACL SETUSER)", .0.action(), .0.right())]
-    Forbidden(Action),
+    pub fn closed() -> Self {
+        Self::new("closed", "the connection ended")
+    }
+
     /// It has not loaded its data yet, or is the copy of a server that it has no connection to.
-    #[error("it has not loaded its data, or is a copy that is not up to date")]
-    Loading,
-    /// The keys are elsewhere: it is part of a cluster.
-    #[error("it is part of a cluster, which is not supported")]
-    Moved,
+    pub fn loading() -> Self {
+        Self::new("loading", "it has not loaded its data, or is a copy that is not up to date")
+    }
+
     /// It was replaced or emptied while it was asked.
-    #[error("it was replaced or emptied while it was asked")]
-    Changed,
+    pub fn changed() -> Self {
+        Self::new("changed", "it was replaced or emptied while it was asked")
+    }
+
     /// The answer is another one than a registry gives.
-    #[error("its answer makes no sense; is it a Redis server?")]
-    Reply,
-}
-
-fn stranger(user: Option<u32>) -> String {
-    match user {
-        Some(user) => format!(
-            "there listens a process of user {user}, who is neither root nor a service of the system: no password is sent. If \
-             Redis runs as that user, start orphand with --registry-user {user}"
-        ),
-        None => "no process of this host is seen that accepts the connection, and no password is sent to whom nobody \
-                 knows; is the address right?"
-            .to_owned(),
+    pub fn reply() -> Self {
+        Self::new("reply", "its answer makes no sense; is it a Redis server?")
     }
-}
 
-impl Trouble {
-    /// The word of the metrics, one of [`KINDS`].
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Connect(_) | Self::Name => "connect",
-            Self::Stranger(_) => "stranger",
-            Self::Timeout => "timeout",
-            Self::Closed => "closed",
-            Self::Auth | Self::Database | Self::Forbidden(_) => "auth",
-            Self::Loading => "loading",
-            Self::Changed => "changed",
-            Self::Moved | Self::Reply => "reply",
-        }
+    /// On this host this user, or nobody who can be told, has the far end.
+    pub fn stranger(user: Option<u32>) -> Self {
+        let why = match user {
+            Some(user) => format!(
+                "there listens a process of user {user}, who is neither root nor a service of the system: no password is sent. If \
+                 Redis runs as that user, start orphand with --registry-user {user}"
+            ),
+            None => "no process of this host is seen that accepts the connection, and no password is sent to whom nobody \
+                     knows; is the address right?"
+                .to_owned(),
+        };
+        Self::new(STRANGER, why)
     }
-}
 
-impl Trouble {
     /// What an error means that answers the login, which chooses this database.
     pub fn at_login(error: RedisError, database: i64) -> Self {
+        let wrong = "it refuses the database of its address: there is none of that number, or its user lacks the right `+select`";
         match error.kind() {
-            ErrorKind::Server(ServerErrorKind::ResponseError) if database != 0 => Self::Database,
+            ErrorKind::Server(ServerErrorKind::ResponseError) if database != 0 => Self::new("auth", wrong),
+            _ => error.into(),
+        }
+    }
+
+    /// What an error means that answers this question, which takes this right.
+    pub fn of(question: &str, right: &str, error: RedisError) -> Self {
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::NoPerm) => {
+                let advice = format!("add {right} to the rights of that user (ACL SETUSER)");
+                Self::new("auth", format!("it forbids {question} to its user: {advice}"))
+            }
             _ => error.into(),
         }
     }
@@ -126,22 +99,25 @@ impl Trouble {
 
 impl From<RedisError> for Trouble {
     fn from(error: RedisError) -> Self {
+        use ServerErrorKind::{
+            Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, TryAgain,
+        };
         if error.is_timeout() {
-            return Self::Timeout;
+            return Self::timeout();
         }
+        let is_refused = matches!(error.code(), Some("NOAUTH" | "WRONGPASS"));
         match error.kind() {
-            ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => Self::Auth,
-            ErrorKind::Server(ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown) => Self::Loading,
-            ErrorKind::Server(
-                ServerErrorKind::Moved
-                | ServerErrorKind::Ask
-                | ServerErrorKind::ClusterDown
-                | ServerErrorKind::CrossSlot
-                | ServerErrorKind::TryAgain,
-            ) => Self::Moved,
-            ErrorKind::Io => Self::Closed,
-            _ if matches!(error.code(), Some("NOAUTH" | "WRONGPASS")) => Self::Auth,
-            _ => Self::Reply,
+            ErrorKind::Server(BusyLoading | MasterDown) => Self::loading(),
+            ErrorKind::Server(Moved | Ask | ClusterDown | CrossSlot | TryAgain) => {
+                Self::new("reply", "it is part of a cluster, which is not supported")
+            }
+            ErrorKind::Io => Self::closed(),
+            kind if is_refused
+                || matches!(kind, ErrorKind::AuthenticationFailed | ErrorKind::Server(NoPerm)) =>
+            {
+                Self::new("auth", "it refuses the user or the password; correct `redis` in [sessions]")
+            }
+            _ => Self::reply(),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
 };
 
+use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 
-use super::TraceError;
 use orphand_core::model::{TRACE_FORMAT, TraceEntry, TraceHeader};
 
 /// The longest line that is read: a snapshot of some 100,000 processes. A foreign file may have no line feed.
@@ -44,35 +44,37 @@ struct Mark {
 
 impl TraceReader {
     /// Opens the trace at `path` and reads its header.
-    pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let file = File::open(path).map_err(|source| TraceError::Open { path: path.to_owned(), source })?;
+    pub fn open(path: &Path) -> Result<Self> {
+        let file =
+            File::open(path).map_err(|error| anyhow!("cannot open the trace {}: {error}", path.display()))?;
         Self::new(path, BufReader::with_capacity(256 * 1024, file))
     }
 
     /// Reads a trace from `file`; `path` is what errors call it.
-    pub fn new(path: &Path, mut file: impl BufRead + 'static) -> Result<Self, TraceError> {
-        let path = path.to_owned();
+    pub fn new(path: &Path, mut file: impl BufRead + 'static) -> Result<Self> {
+        let shown = path.display();
         let mut buffer = Vec::new();
-        if let Err(source) = file.by_ref().take(LONGEST_HEADER).read_until(b'\n', &mut buffer) {
-            return Err(TraceError::Read { path, line: 1, source });
-        }
+        let read = file.by_ref().take(LONGEST_HEADER).read_until(b'\n', &mut buffer);
+        read.map_err(|error| unreadable(path, 1, &error))?;
         if buffer.is_empty() {
-            return Err(TraceError::Empty(path));
+            bail!("{shown} is empty: not a trace; record one with `orphand run --record FILE`");
         }
         if !buffer.starts_with(super::writer::BEGINNING) {
-            return Err(TraceError::Foreign(path));
+            bail!("{shown} is not a trace of orphand; record one with `orphand run --record FILE`");
         }
         if !buffer.ends_with(b"\n") {
-            return Err(TraceError::Truncated { path, line: 1 });
+            return Err(truncated(path, 1));
         }
-        let broken = |source| TraceError::Broken { path: path.clone(), line: 1, source };
+        let broken = |error| broken(path, 1, &error);
         // A newer header may have other fields: its version is looked at before them.
         let Mark { orphand_trace: found } = serde_json::from_slice(&buffer).map_err(broken)?;
         if found != u64::from(TRACE_FORMAT) {
-            return Err(TraceError::Format { path, found });
+            bail!(
+                "{shown} has format {found}, this orphand reads {TRACE_FORMAT}: replay it with the version that recorded it"
+            );
         }
         let header = serde_json::from_slice(&buffer).map_err(broken)?;
-        Ok(Self { path, header, file: Box::new(file), line: 1, buffer, done: false })
+        Ok(Self { path: path.to_owned(), header, file: Box::new(file), line: 1, buffer, done: false })
     }
 
     /// The header.
@@ -80,27 +82,37 @@ impl TraceReader {
         &self.header
     }
 
-    fn read(&mut self) -> Result<Option<TraceEntry>, TraceError> {
+    fn read(&mut self) -> Result<Option<TraceEntry>> {
         self.buffer.clear();
         self.line += 1;
-        let (line, path) = (self.line, || self.path.clone());
+        let (line, path) = (self.line, &self.path);
         let read = self.file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.buffer);
-        if let Err(source) = read {
-            return Err(TraceError::Read { path: path(), line, source });
-        }
+        read.map_err(|error| unreadable(path, line, &error))?;
         if self.buffer.is_empty() {
             return Ok(None);
         }
         match serde_json::from_slice(&self.buffer) {
             Ok(entry) => Ok(Some(entry)),
-            Err(_) if !self.buffer.ends_with(b"\n") => Err(TraceError::Truncated { path: path(), line }),
-            Err(source) => Err(TraceError::Broken { path: path(), line, source }),
+            Err(_) if !self.buffer.ends_with(b"\n") => Err(truncated(path, line)),
+            Err(error) => Err(broken(path, line, &error)),
         }
     }
 }
 
+fn unreadable(path: &Path, line: u64, error: &io::Error) -> anyhow::Error {
+    anyhow!("cannot read the trace {} at line {line}: {error}", path.display())
+}
+
+fn truncated(path: &Path, line: u64) -> anyhow::Error {
+    anyhow!("{} ends in the middle of line {line}: the recording was cut off there", path.display())
+}
+
+fn broken(path: &Path, line: u64, error: &serde_json::Error) -> anyhow::Error {
+    anyhow!("{}, line {line}: {error}; the trace is damaged", path.display())
+}
+
 impl Iterator for TraceReader {
-    type Item = Result<TraceEntry, TraceError>;
+    type Item = Result<TraceEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {

@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
+use anyhow::{Result, anyhow, bail};
 use rustix::{fs::OFlags, io::Errno};
 
-use super::{TraceError, outflow::Outflow};
+use super::outflow::Outflow;
 use orphand_core::model::{BootTime, Input, TraceHeader};
 
 /// How every trace begins, of any version.
@@ -41,8 +42,8 @@ impl std::fmt::Debug for TraceWriter {
 impl TraceWriter {
     /// Begins a recording at `path`, in place of an older one if there is one. A file that is not a trace is
     /// left alone.
-    pub fn create(path: &Path, header: &TraceHeader) -> Result<Self, TraceError> {
-        let fail = |source| TraceError::Create { path: path.to_owned(), source };
+    pub fn create(path: &Path, header: &TraceHeader) -> Result<Self> {
+        let fail = |error| failed(path, &error);
         // Whoever puts a link there would choose what we overwrite.
         let way = OFlags::NOFOLLOW.bits().cast_signed();
         let mut options = OpenOptions::new();
@@ -54,13 +55,19 @@ impl TraceWriter {
         });
         let mut file = file.map_err(|error| match error.raw_os_error() {
             Some(code) if code == Errno::LOOP.raw_os_error() && path.is_symlink() => {
-                TraceError::Link(path.to_owned())
+                anyhow!(
+                    "{} is a link: a recording goes only into a file that is named itself; give the file that is meant to --record",
+                    path.display()
+                )
             }
             _ => fail(error),
         })?;
         if file.metadata().map_err(fail)?.is_file() {
             if !is_ours(&mut file).map_err(fail)? {
-                return Err(TraceError::Occupied(path.to_owned()));
+                bail!(
+                    "{} exists and is not a trace: it was left as it is; choose another file for --record",
+                    path.display()
+                );
             }
             file.set_len(0).map_err(fail)?;
             rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0)).map_err(|errno| fail(errno.into()))?;
@@ -72,12 +79,8 @@ impl TraceWriter {
     }
 
     /// Begins a recording in `file`; `path` is what errors call it.
-    pub fn new(
-        path: &Path,
-        file: impl Write + Send + 'static,
-        header: &TraceHeader,
-    ) -> Result<Self, TraceError> {
-        let fail = |source: io::Error| TraceError::Create { path: path.to_owned(), source };
+    pub fn new(path: &Path, file: impl Write + Send + 'static, header: &TraceHeader) -> Result<Self> {
+        let fail = |error: io::Error| failed(path, &error);
         let mut file: BufWriter<Box<dyn Write + Send>> = BufWriter::with_capacity(256 * 1024, Box::new(file));
         let mut line = serde_json::to_vec(header).map_err(|error| fail(error.into()))?;
         line.push(b'\n');
@@ -132,6 +135,10 @@ struct Line<'a> {
     at: BootTime,
     #[serde(flatten)]
     input: &'a Input,
+}
+
+fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
+    anyhow!("cannot create the trace {}: {error}", path.display())
 }
 
 /// Whether `file` is empty or a trace.

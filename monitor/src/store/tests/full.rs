@@ -44,11 +44,11 @@ fn what_does_not_fit_waits_in_memory() {
     told.for_each(|fact| store.remember(at(2), &fact));
     let error = store.commit().unwrap_err();
     let line = error.to_string();
-    assert!(matches!(error, StoreError::Full { .. }), "{line}");
     assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
     assert_eq!(store.pending(), 398);
     // At once again: not tried.
-    assert!(matches!(store.commit(), Err(StoreError::NotYet { pending: 398, .. })));
+    let line = store.commit().unwrap_err().to_string();
+    assert!(line.contains("398 facts wait in memory"), "{line}");
 
     // Meanwhile the stored rows are intact.
     let past = history::history(dir, &orphand_core::model::HistoryQuery::default()).unwrap();
