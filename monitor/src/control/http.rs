@@ -176,8 +176,12 @@ async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Respon
     let exposition = Exposition::of_accept(accept);
     // Without a status, the metrics only say that the daemon does not watch.
     let status = shared.status().await.ok();
-    let text = shared.metrics.render(status.as_deref(), exposition);
-    ([(header::CONTENT_TYPE, exposition.content_type())], text).into_response()
+    match shared.metrics.render(status.as_deref(), exposition) {
+        Ok(text) => ([(header::CONTENT_TYPE, exposition.content_type())], text).into_response(),
+        Err(error) => {
+            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode: {error}\n")).into_response()
+        }
+    }
 }
 
 async fn health(State(shared): State<Arc<Shared>>) -> Response {

@@ -4,50 +4,72 @@
 //! number of owners is bounded: if a user has too many, the owner that was counted longest ago is merged into
 //! `other`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, time::Duration};
 
+use prometheus_client::{
+    collector::Collector,
+    encoding::DescriptorEncoder,
+    metrics::{MetricType, counter::ConstCounter},
+};
 use serde::Serialize;
 
 use super::{
     OWNERS_OF_ALL, OWNERS_OF_USER,
-    exposition::Values,
     families::{Family, ORPHAN_CPU, ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES},
-    gauges::float,
+    gauges::series,
     labels::{self, Labels},
 };
 use crate::sink::report::word;
 use orphand_core::model::Share;
 
-const FAMILIES: [Family; 4] = [ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES, ORPHAN_CPU];
+/// Values by their labels besides the owner.
+type Values = BTreeMap<Labels, u64>;
 
-/// The counters of one owner: by the name of the family, and the labels besides the owner. CPU time is in milliseconds.
+const FAMILIES: [Family; 3] = [ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES];
+
+/// The counters of one owner.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts(BTreeMap<(&'static str, Labels), u64>);
+pub(super) struct Counts {
+    detected: Values,
+    reaped: Values,
+    reclaimed: Values,
+    /// Milliseconds.
+    processor: u64,
+}
 
 impl Counts {
     /// Counts an orphan of this class that was detected.
     pub(super) fn detected(&mut self, class: &Labels, evidence: &[impl Serialize]) {
         for evidence in evidence {
-            self.add(&ORPHANS_DETECTED, labels::with(class, "evidence", word(evidence)), 1);
+            *self.detected.entry(labels::with(class, "evidence", word(evidence))).or_default() += 1;
         }
     }
 
     /// Counts an orphan that was ended.
     pub(super) fn reaped(&mut self, class: Labels, signal: &str, bytes: u64) {
-        self.add(&REAPED, labels::with(&class, "signal", signal.to_owned()), 1);
-        self.add(&RECLAIMED_BYTES, class, bytes);
+        *self.reaped.entry(labels::with(&class, "signal", signal.to_owned())).or_default() += 1;
+        let reclaimed = self.reclaimed.entry(class).or_default();
+        *reclaimed = reclaimed.saturating_add(bytes);
     }
 
     /// Counts CPU time that an orphan used.
-    pub(super) fn used(&mut self, cpu_ms: u64) {
-        if cpu_ms > 0 {
-            self.add(&ORPHAN_CPU, Labels::new(), cpu_ms);
-        }
+    pub(super) const fn used(&mut self, cpu_ms: u64) {
+        self.processor = self.processor.saturating_add(cpu_ms);
     }
 
-    fn add(&mut self, family: &Family, labels: Labels, more: u64) {
-        let sum = self.0.entry((family.name, labels)).or_default();
-        *sum = sum.saturating_add(more);
+    fn families(&self) -> [&Values; 3] {
+        [&self.detected, &self.reaped, &self.reclaimed]
+    }
+
+    fn add(&mut self, more: Self) {
+        self.used(more.processor);
+        let mine = [&mut self.detected, &mut self.reaped, &mut self.reclaimed];
+        for (mine, more) in mine.into_iter().zip([more.detected, more.reaped, more.reclaimed]) {
+            for (labels, value) in more {
+                let sum = mine.entry(labels).or_default();
+                *sum = sum.saturating_add(value);
+            }
+        }
     }
 }
 
@@ -103,29 +125,41 @@ impl Owners {
         if let Some(owner) =
             eldest.map(|(labels, _)| labels.clone()).and_then(|labels| self.known.remove(&labels))
         {
-            for (key, more) in owner.counts.0 {
-                let sum = self.other.0.entry(key).or_default();
-                *sum = sum.saturating_add(more);
-            }
+            self.other.add(owner.counts);
         }
     }
 
     /// A copy of all counters.
-    pub(super) fn families(&self) -> [(Family, Values); 4] {
+    pub(super) fn series(&self) -> Series {
+        let mut families = [Values::new(), Values::new(), Values::new()];
+        let mut processor = BTreeMap::new();
         let other = (labels::other(), &self.other);
         let known = self.known.iter().map(|(labels, owner)| (labels.clone(), &owner.counts));
-        let mut values: BTreeMap<&str, Values> = BTreeMap::new();
         for (owner, counts) in known.chain([other]) {
-            for ((family, more), value) in &counts.0 {
-                let unit = if *family == ORPHAN_CPU.name { 1e3 } else { 1.0 };
-                let labels = [owner.as_slice(), more].concat();
-                values.entry(*family).or_default().insert(labels, float(*value) / unit);
+            for (family, values) in families.iter_mut().zip(counts.families()) {
+                let all = values.iter().map(|(more, value)| ([owner.as_slice(), more].concat(), *value));
+                family.extend(all);
+            }
+            if counts.processor > 0 {
+                processor.insert(owner, Duration::from_millis(counts.processor).as_secs_f64());
             }
         }
-        FAMILIES.map(|family| {
-            let values = values.remove(family.name).unwrap_or_default();
-            (family, values)
-        })
+        Series(families, processor)
+    }
+}
+
+/// The counters at the time of one scrape.
+#[derive(Debug)]
+pub(super) struct Series([Values; 3], BTreeMap<Labels, f64>);
+
+impl Collector for Series {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (Family { name, help, .. }, values) in FAMILIES.into_iter().zip(&self.0) {
+            let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            series(family, values, ConstCounter::new)?;
+        }
+        let Family { name, help, .. } = ORPHAN_CPU;
+        series(encoder.encode_descriptor(name, help, None, MetricType::Counter)?, &self.1, ConstCounter::new)
     }
 }
 
@@ -136,14 +170,7 @@ mod tests {
     use super::*;
 
     fn sums(owners: &Owners) -> [u64; 3] {
-        let all = || owners.known.values().map(|owner| &owner.counts).chain([&owners.other]);
-        [ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES].map(|family| {
-            all()
-                .flat_map(|counts| &counts.0)
-                .filter(|((name, _), _)| *name == family.name)
-                .map(|(_, n)| n)
-                .sum()
-        })
+        owners.series().0.map(|values| values.values().sum())
     }
 
     proptest! {

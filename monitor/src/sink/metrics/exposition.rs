@@ -1,12 +1,5 @@
 //! The text formats of metrics.
 
-use std::{collections::BTreeMap, fmt::Write as _};
-
-use super::{
-    families::{Family, Kind},
-    labels::Labels,
-};
-
 /// A format that scrapers understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
@@ -35,98 +28,46 @@ impl Exposition {
         }
     }
 
-    /// Writes families with their series. They differ in the names of families and the end mark only: the older format
-    /// has the name of a counter's samples for its family, and no type `info`.
-    pub(super) fn write(self, families: &[(Family, Series)]) -> String {
-        let mut out = String::with_capacity(64 * 1024);
-        for (Family { name, kind, help, .. }, series) in families {
-            let suffix = match kind {
-                Kind::Counter => "_total",
-                Kind::Info => "_info",
-                Kind::Gauge | Kind::Histogram => "",
+    /// Converts `text`, which is in the format `OpenMetrics`.
+    pub(super) fn write(self, text: String) -> String {
+        match self {
+            Self::OpenMetrics => text,
+            Self::Text => older(&text),
+        }
+    }
+}
+
+/// Converts to the older format. The samples are the same, but it uses the name of a counter's samples for
+/// its family, and has no end mark, no units and no type `info`.
+fn older(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut help = None;
+    for line in text.lines() {
+        if let Some(described) = line.strip_prefix("# HELP ") {
+            // The name of the family depends on its type, which follows.
+            help = described.split_once(' ');
+        } else if let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|typed| typed.split_once(' '))
+        {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", kind),
+                "info" => ("_info", "gauge"),
+                _ => ("", kind),
             };
-            let (word, of_family) = match (self, kind) {
-                (Self::OpenMetrics, Kind::Info) => ("info", ""),
-                (Self::OpenMetrics, Kind::Counter) => ("counter", ""),
-                (Self::Text, Kind::Counter) => ("counter", suffix),
-                (Self::Text, Kind::Info) => ("gauge", suffix),
-                (_, Kind::Gauge) => ("gauge", ""),
-                (_, Kind::Histogram) => ("histogram", ""),
-            };
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "# HELP {name}{of_family} {help}\n# TYPE {name}{of_family} {word}");
-            match series {
-                Series::Values(values) => {
-                    for (labels, value) in values {
-                        let labels = written(labels);
-                        let _ = match kind {
-                            Kind::Gauge => writeln!(out, "{name}{labels} {value:?}"),
-                            _ => writeln!(out, "{name}{suffix}{labels} {value}"),
-                        };
-                    }
-                }
-                Series::Latency(latency) => latency.write(name, &mut out),
+            if let Some((_, help)) = help.take() {
+                push(&mut out, &["# HELP ", name, suffix, " ", help]);
             }
-        }
-        if self == Self::OpenMetrics {
-            out.push_str("# EOF\n");
-        }
-        out
-    }
-}
-
-/// The labels of a series, in braces.
-fn written(labels: &Labels) -> String {
-    if labels.is_empty() {
-        return String::new();
-    }
-    let label = |(name, value): &(&str, String)| {
-        let value = value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
-        format!("{name}=\"{value}\"")
-    };
-    format!("{{{}}}", labels.iter().map(label).collect::<Vec<_>>().join(","))
-}
-
-/// Upper bounds of the latency buckets in seconds. A verdict takes a few milliseconds.
-const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
-
-/// The values of a family by their labels.
-pub(super) type Values = BTreeMap<Labels, f64>;
-
-/// The series of a family.
-#[derive(Debug)]
-pub(super) enum Series {
-    /// One value each.
-    Values(Values),
-    /// A histogram without labels.
-    Latency(Latency),
-}
-
-/// A histogram of latencies.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Latency {
-    sum: f64,
-    count: u64,
-    /// How many were not above the bound of this place.
-    within: [u64; BUCKETS.len()],
-}
-
-impl Latency {
-    /// Counts one.
-    pub(super) fn observe(&mut self, seconds: f64) {
-        self.sum += seconds;
-        self.count += 1;
-        for (number, bound) in self.within.iter_mut().zip(BUCKETS) {
-            *number += u64::from(seconds <= bound);
+            push(&mut out, &["# TYPE ", name, suffix, " ", kind]);
+        } else if !line.starts_with('#') {
+            push(&mut out, &[line]);
         }
     }
+    out
+}
 
-    fn write(&self, name: &str, out: &mut String) {
-        let Self { sum, count, within } = self;
-        let _ = writeln!(out, "{name}_sum {sum:?}\n{name}_count {count}");
-        for (number, bound) in within.iter().zip(BUCKETS) {
-            let _ = writeln!(out, "{name}_bucket{{le=\"{bound:?}\"}} {number}");
-        }
-        let _ = writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}");
+fn push(out: &mut String, parts: &[&str]) {
+    for part in parts {
+        out.push_str(part);
     }
+    out.push('\n');
 }

@@ -1,9 +1,17 @@
 //! Gauges from a [`Status`], and the counters that the daemon keeps in it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
+};
 
 use super::{
-    exposition::Values,
     families::{self, Family},
     labels::{self, Labels},
     owners::{OwnersWithSeries, name},
@@ -17,8 +25,17 @@ use orphand_core::model::{
 /// Older ones share one series.
 const LATEST: usize = 16;
 
+pub(super) type Values = BTreeMap<Labels, f64>;
+
 /// Families with their values.
 type Families = Vec<(Family, Values)>;
+
+/// The families of one scrape.
+#[derive(Debug)]
+pub(super) struct Gauges {
+    gauges: Families,
+    counters: Families,
+}
 
 /// Sums over the servers of one owner and generation.
 #[derive(Default)]
@@ -32,30 +49,60 @@ struct Sums {
     leftover_bytes: Values,
 }
 
-/// The families of one scrape. Without a status the daemon does not watch.
-pub(super) fn families(status: Option<&Status>, wall: WallClock) -> Families {
-    let watching = status.is_some_and(Status::is_watching);
-    let one = |value: f64| Values::from([(Labels::new(), value)]);
-    let mut all = vec![(families::WATCHING, one(f64::from(u8::from(watching))))];
-    if let Some(status) = status.filter(|_| watching) {
-        all.push((families::MODE, mode(status.mode)));
-        let own = OwnersWithSeries::of(&status.report);
-        all.extend(servers(&status.report, &own));
-        all.extend(generations(&status.report, &own, wall));
-        all.push((families::SPARED, spared(&status.report)));
-        all.push((families::UNPROVEN, unproven(&status.report, &own)));
-        all.extend(status.sessions.as_ref().map(sessions));
-        all.push((families::DUPLICATE_SERVERS, duplicates(&status.report, &own)));
-        all.push((families::LINEAGE_PROCESSES, one(float(status.processes))));
+impl Gauges {
+    pub(super) fn of(status: Option<&Status>, wall: WallClock) -> Self {
+        let watching = status.is_some_and(Status::is_watching);
+        let one = |value: f64| Values::from([(Labels::new(), value)]);
+        let mut gauges = vec![(families::WATCHING, one(f64::from(u8::from(watching))))];
+        if let Some(status) = status.filter(|_| watching) {
+            gauges.push((families::MODE, mode(status.mode)));
+            let own = OwnersWithSeries::of(&status.report);
+            gauges.extend(servers(&status.report, &own));
+            gauges.extend(generations(&status.report, &own, wall));
+            gauges.push((families::SPARED, spared(&status.report)));
+            gauges.push((families::UNPROVEN, unproven(&status.report, &own)));
+            gauges.extend(status.sessions.as_ref().map(sessions));
+            gauges.push((families::DUPLICATE_SERVERS, duplicates(&status.report, &own)));
+            gauges.push((families::LINEAGE_PROCESSES, one(float(status.processes))));
+        }
+        Self { gauges, counters: status.map(counters).unwrap_or_default() }
     }
-    all.extend(status.map(counters).unwrap_or_default());
-    let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-    all.push((families::BUILD, Values::from([(version, 1.0)])));
-    all
+}
+
+impl Collector for Gauges {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (Family { name, help, .. }, values) in &self.gauges {
+            let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            series(family, values, ConstGauge::new)?;
+        }
+        for (Family { name, help, .. }, values) in &self.counters {
+            let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            series(family, values, ConstCounter::new)?;
+        }
+        let info = Info::new(vec![("version", env!("CARGO_PKG_VERSION").to_owned())]);
+        let Family { name, help, .. } = families::BUILD;
+        info.encode(encoder.encode_descriptor(name, help, None, MetricType::Info)?)
+    }
+}
+
+/// The series of a family: one without labels, or some with.
+pub(super) fn series<V: Copy, M: EncodeMetric>(
+    mut family: MetricEncoder<'_>,
+    values: &BTreeMap<Labels, V>,
+    metric: impl Fn(V) -> M,
+) -> Result<(), fmt::Error> {
+    for (labels, value) in values {
+        let metric = metric(*value);
+        if labels.is_empty() {
+            return metric.encode(family);
+        }
+        metric.encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a sample is a float; 9 PB are still exact")]
-pub(super) const fn float(number: u64) -> f64 {
+const fn float(number: u64) -> f64 {
     number as f64
 }
 
