@@ -14,7 +14,7 @@ use crate::command;
 
 /// What a storm is made of, by its word and its name; who makes it, and the share of its throughput that the daemon has
 /// to leave. On wires of its own, which a host made, each process may be a server that no rule knows, and is looked at.
-const STORMS: [(&str, &str, &str, &str); 7] = [
+const STORMS: [(&str, &str, &str, &str); 9] = [
     ("vfork", VFORK, STRANGER, "0.96"),
     ("vfork", VFORK, AGENT, "0.90"),
     ("fork", FORK, STRANGER, "0.98"),
@@ -22,7 +22,10 @@ const STORMS: [(&str, &str, &str, &str); 7] = [
     ("spawn", SPAWN, STRANGER, "0.99"),
     ("spawn", SPAWN, AGENT, "0.98"),
     ("wires", "fork + exec of `cat` on two pipes", STRANGER, ""),
+    ("tcp", TCP, STRANGER, "0.98"),
+    ("tcp", TCP, AGENT, "0.95"),
 ];
+const TCP: &str = "TCP connection within the host";
 const VFORK: &str = "vfork + exit";
 pub const FORK: &str = "fork + exit";
 pub const SPAWN: &str = "posix_spawn of a static program";

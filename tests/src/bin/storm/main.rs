@@ -1,7 +1,7 @@
 //! The workloads of `cargo xtask bench`: storms of new processes, an agent with a server, a crowd of sleeping
 //! processes, and empty eBPF programs.
 //!
-//! `storm vfork|fork|spawn|wires MS PROGRAM` prints processes per second. `storm agent SERVER MS` starts the server,
+//! `storm vfork|fork|spawn|wires|tcp MS PROGRAM` prints processes, or connections, per second. `storm agent SERVER MS` starts the server,
 //! prints its pid and waits to be killed. `storm server MS` is that server. Until their stdin closes, `storm owner
 //! SERVER N` is an agent with N servers, `storm crowd PROGRAM N` keeps N sleeping processes, `storm files _ N` N open
 //! files, and `storm empty TRACEPOINT ..` keeps an empty program on each tracepoint.
@@ -10,9 +10,11 @@ mod empty;
 mod new;
 
 use std::{
+    cell::Cell,
     env,
     fs::File,
     io::{BufRead as _, BufReader, Read as _},
+    net::{Ipv4Addr, TcpListener, TcpStream},
     os::unix::process::CommandExt as _,
     process::{Child, Command, Stdio},
     thread,
@@ -34,6 +36,7 @@ fn main() -> Result<()> {
         // std starts programs by `posix_spawn` where nothing forbids it, as here.
         ["spawn", ms, program] => storm(ms, || done(&mut start(program)?)),
         ["wires", ms, _] => storm(ms, cat),
+        ["tcp", ms, _] => calls(ms),
         ["agent", server, ms] => agent(server, ms),
         ["server", ms] => {
             // It ignores its stdin and therefore outlives its client, for a limited time.
@@ -55,7 +58,7 @@ fn main() -> Result<()> {
             println!("attached");
             until_stdin_closes()
         }
-        _ => bail!("usage: storm vfork|fork|spawn|wires|agent|server|owner|crowd|files|empty .."),
+        _ => bail!("usage: storm vfork|fork|spawn|wires|tcp|agent|server|owner|crowd|files|empty .."),
     }
 }
 
@@ -79,6 +82,20 @@ fn storm(ms: &str, one: impl Fn() -> Result<()>) -> Result<()> {
     }
     println!("{:.1}", f64::from(made) / begun.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Connections to a listener of its own, one after the other, at one address after the other: a connection that is over keeps
+/// its ports for a minute (`TIME_WAIT`).
+fn calls(ms: &str) -> Result<()> {
+    let listener = TcpListener::bind("0.0.0.0:0").context("cannot listen")?;
+    let (port, next) = (listener.local_addr()?.port(), Cell::new(0_u8));
+    storm(ms, || {
+        next.set(next.get().wrapping_add(1));
+        let connection =
+            TcpStream::connect((Ipv4Addr::new(127, 0, 1, next.get()), port)).context("cannot call")?;
+        drop((listener.accept().context("nobody called")?, connection));
+        Ok(())
+    })
 }
 
 fn wait(child: Pid) -> Result<()> {
