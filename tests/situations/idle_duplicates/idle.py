@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A duplicate does nothing while a newer one is in use, and the agent's rule has idle_duplicates."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "mixed"
 TWIN = "idle_duplicates/without_a_rule"
@@ -19,6 +13,3 @@ def build(stage):
     """))
     stage.beats("tidy-gateway")
     return stage.truth(orphans=[stage.who("older")], in_use=[agent, stage.who("newer")])
-
-
-situation.main()

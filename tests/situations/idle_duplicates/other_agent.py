@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The newer one belongs to another agent."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -28,6 +22,3 @@ def build(stage):
     second = stage.run(gateway, "--as", "second")
     stage.beats("second")
     return stage.truth(in_use=[first, second, stage.who("older"), stage.who("newer")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The newer one has other arguments: it is another server."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -22,6 +16,3 @@ def build(stage):
     stage.beats("tidy-gateway")
     stage.when_called("older", stage.who("tidy-gateway"))
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
-
-
-situation.main()

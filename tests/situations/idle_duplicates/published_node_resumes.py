@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The same, and now and then the agent calls the older one, too."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "in use"
@@ -27,6 +21,3 @@ def build(stage):
     """))
     stage.beats("tidy-gateway")
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Two published servers on Python, at pipes: the older one does nothing."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 import software
 
 TRUTH = "mixed"
@@ -22,6 +16,3 @@ def build(stage):
     """))
     stage.beats("tidy-gateway")
     return stage.truth(orphans=[stage.who("older")], in_use=[agent, stage.who("newer")])
-
-
-situation.main()

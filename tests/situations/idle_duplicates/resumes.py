@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Now and then the agent calls the older one, too: its thread goes on."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -24,6 +18,3 @@ def build(stage):
     """))
     stage.beats("tidy-gateway")
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
-
-
-situation.main()

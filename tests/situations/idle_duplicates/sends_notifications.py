@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """Nobody calls the older one: it tells the agent of something now and then, which the agent waits for."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -35,6 +29,3 @@ def build(stage):
     stage.beats("older")
     stage.beats("tidy-gateway")
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The older one has been asked something, and waits for the answer of a service at a TCP port."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -52,6 +46,3 @@ def build(stage):
     stage.beats("tidy-gateway")
     stage.when_called("older", stage.who("service"))
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer"), stage.who("service")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The older one has been asked something, and sleeps over it: its tool takes longer than idle_duplicates."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -41,6 +35,3 @@ def build(stage):
     stage.beats("tidy-gateway")
     stage.when_called("older", stage.who("older"))
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
-
-
-situation.main()

@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The older one has been asked something, and waits for a program that it runs, which rests for now."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -43,6 +37,3 @@ def build(stage):
     stage.beats("tidy-gateway")
     stage.when_called("older", stage.who("tool"))
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer"), stage.who("tool")])
-
-
-situation.main()

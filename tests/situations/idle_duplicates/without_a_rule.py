@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """The same, and no rule of the agent has idle_duplicates."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -22,6 +16,3 @@ def build(stage):
     stage.beats("claude")
     stage.when_called("older", stage.who("claude"))
     return stage.truth(in_use=[agent, stage.who("older"), stage.who("newer")])
-
-
-situation.main()

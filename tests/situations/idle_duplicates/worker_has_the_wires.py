@@ -1,10 +1,4 @@
-#!/usr/bin/python3 -B
 """A forked copy of the agent has the wires of the older one, and may use it."""
-import os
-import sys
-
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import situation
 
 TRUTH = "in use"
 TWIN = "idle_duplicates/idle"
@@ -21,6 +15,3 @@ def build(stage):
     stage.beats("tidy-gateway")
     stage.when_called("worker", stage.who("worker"))
     return stage.truth(in_use=[agent, stage.who("worker"), stage.who("older"), stage.who("newer")])
-
-
-situation.main()
