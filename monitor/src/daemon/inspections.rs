@@ -35,7 +35,7 @@ const WAITING: usize = 8192;
 const SETTINGS_TOGETHER: usize = 32;
 /// How many servers of one user are inspected together: they need one pass over all descriptors of the host, which takes
 /// tens of milliseconds where there are hundreds of thousands.
-const SERVERS_TOGETHER: usize = 64;
+const SERVERS_TOGETHER: usize = 128;
 /// The turn of what is looked at for all users: -1, which is no user.
 pub(super) const NO_USER: u32 = u32::MAX;
 

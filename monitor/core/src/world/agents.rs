@@ -63,8 +63,8 @@ pub struct Agent {
     pub killed_by: Option<Killer>,
     /// Its forked copies at the time it exited, and what each had done until then.
     pub copies: Vec<CopyFacts>,
-    /// Processes of its orphans that orphand has ended: what they called, nobody calls on their behalf any more. At most
-    /// [`ENDED`], the first ones.
+    /// Processes of its orphans that orphand has ended, the first 256: what they called, nobody calls on their behalf any
+    /// more.
     pub ended: BTreeSet<ProcessId>,
     /// Forked copies that were alive when an earlier main process exited by itself. Each of them may continue the
     /// agent's work.

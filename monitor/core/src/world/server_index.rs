@@ -13,7 +13,7 @@ use crate::{lineage::ServerKey, model::BootTime};
 
 /// How many inspections of one user's servers may be under way at a time: twice as many as are made together, so that there
 /// is always work. A question about hundreds of servers is large.
-const UNDER_WAY: usize = 128;
+const UNDER_WAY: usize = 256;
 
 /// All servers that are alive.
 #[derive(Clone, Debug, Default)]

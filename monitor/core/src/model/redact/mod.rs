@@ -138,7 +138,9 @@ impl Line {
             (self.programs, self.announced) = (1, false);
             return word.to_owned();
         }
-        let is_option = word.starts_with("--") || (word.starts_with('-') && word.len() <= 2);
+        let is_letter =
+            |rest: &str| rest.is_empty() || matches!(rest.as_bytes(), [b] if b.is_ascii_alphabetic());
+        let is_option = word.starts_with("--") || word.strip_prefix('-').is_some_and(is_letter);
         if self.announced && !is_option && !word.is_empty() {
             // `Authorization: Bearer abc`, in one argument or in three
             let continues = |word: &str| word.ends_with([':', ';', ',', '=']) || word == "Bearer";
