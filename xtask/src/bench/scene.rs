@@ -44,10 +44,11 @@ fn row(bench: &Bench<'_>, due: usize) -> Result<[String; 6]> {
     let mut owner = many(bench, ["owner", AGENT, &server], due)?;
     let mut other = bench.actor(AGENT);
     let mut other = Actor::start(other.args(["owner", &server, "1"]).uid(OTHER).stdin(Stdio::piped()))?;
-    let mut servers = Vec::new();
+    let mut servers = Servers(Vec::new());
     for _ in 0..=due {
         let told = daemon.wait_for(PATIENCE, |line| line.is("server_started"));
-        servers.push(first(&told.context("not all servers are known")?, "pid")?);
+        let server = first(&told.context("not all servers are known")?, "pid")?;
+        servers.0.extend(Pid::from_raw(i32::try_from(server)?));
     }
     let before = Usage::of(daemon.pid())?;
     // Killed: they cannot end their servers.
@@ -66,14 +67,21 @@ fn row(bench: &Bench<'_>, due: usize) -> Result<[String; 6]> {
     }
     let spent = Usage::of(daemon.pid())?.cpu_ms - before.cpu_ms;
     daemon.stop()?;
-    for server in servers {
-        let server = Pid::from_raw(i32::try_from(server)?).context("a server has no number")?;
-        kill_process(server, Signal::KILL).context("cannot end a server")?;
-    }
     let [least, most] = [f64::min, f64::max].map(|of| all.iter().copied().reduce(of).unwrap_or_default());
     let aim = if due == 1_000 { "last below 2 s" } else { "" };
     let ms = |ms: f64| format!("{ms:.0} ms");
     Ok([due.to_string(), ms(least), ms(most), ms(others), ms(spent), aim.to_owned()])
+}
+
+/// What the owners left. It is ended when this is dropped.
+struct Servers(Vec<Pid>);
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for server in &self.0 {
+            let _ = kill_process(*server, Signal::KILL);
+        }
+    }
 }
 
 /// A number of the server's first process.
