@@ -1,11 +1,10 @@
 //! All facts from the host that a verdict on one server needs.
 
+use std::collections::BTreeMap;
+
 use super::{Probe, activity};
 use crate::read::unread;
-use orphand_core::model::{
-    CopyFacts, ProcessId, ServerFacts, Subject,
-    scene::{ProcessRow, Scene},
-};
+use orphand_core::model::{CopyFacts, ProcessId, ServerFacts, Subject, scene::Scene};
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
 /// Resident bytes count what processes share once for each of them: they may be several times what a server takes.
@@ -17,13 +16,19 @@ impl Probe {
     /// The facts about these servers.
     pub fn facts(&self, subjects: &[&Subject]) -> Vec<ServerFacts> {
         let questions: Vec<_> = subjects.iter().map(|subject| &subject.question).collect();
-        let scenes = self.scenes(&questions).into_iter();
+        // First what takes its time and is no evidence: who uses a server is to be read last.
+        let weights: Vec<_> = subjects.iter().map(|subject| self.weights(subject)).collect();
+        let mut scenes = self.scenes(&questions);
+        for (scene, weights) in scenes.iter_mut().zip(&weights) {
+            for row in scene.processes.iter_mut().filter(|row| row.full) {
+                row.pss_bytes = weights.get(&row.process).copied();
+            }
+        }
         subjects.iter().zip(scenes).map(|(subject, scene)| self.facts_beside(subject, scene)).collect()
     }
 
     /// The facts about this server, with this scene.
-    fn facts_beside(&self, subject: &Subject, mut scene: Scene) -> ServerFacts {
-        self.weigh(subject, &mut scene);
+    fn facts_beside(&self, subject: &Subject, scene: Scene) -> ServerFacts {
         let enclosing = self.enclosing(&subject.processes).map(Box::new);
         // An engine may take its time, so it is asked only where the answer may come later.
         let query = subject.container.as_deref().filter(|_| subject.turn.is_some());
@@ -36,18 +41,16 @@ impl Probe {
         ServerFacts { scene, work, unread, container, enclosing }
     }
 
-    /// Adds the proportional memory of the server's processes. It is reported and no evidence: without it a row is complete.
-    fn weigh(&self, subject: &Subject, scene: &mut Scene) {
+    /// The proportional memory of the server's processes, as far as it can be read. It is reported and no evidence.
+    fn weights(&self, subject: &Subject) -> BTreeMap<ProcessId, u64> {
         let most = if subject.turn.is_some() { WEIGHED } else { WEIGHED_AT_ONCE };
-        let is_its_own = |row: &&mut ProcessRow| row.full && subject.processes.contains(&row.process);
-        let own: Vec<_> = scene.processes.iter_mut().filter(is_its_own).collect();
-        if own.iter().map(|row| row.rss_bytes).sum::<u64>() > most {
-            return;
+        // One process at a time: there may be more than we may open descriptors.
+        let identified = |process: &ProcessId| self.proc.identified(*process).ok().flatten();
+        let all = || subject.processes.iter().filter_map(identified);
+        if all().filter_map(|dir| dir.used().ok()).map(|used| used.rss_bytes).sum::<u64>() > most {
+            return BTreeMap::new();
         }
-        for row in own {
-            let dir = self.proc.identified(row.process).ok().flatten();
-            row.pss_bytes = dir.and_then(|dir| dir.proportional_bytes().ok());
-        }
+        all().filter_map(|dir| Some((dir.id(), dir.proportional_bytes().ok()?))).collect()
     }
 
     /// What those of these copies have done that are alive.
