@@ -225,6 +225,9 @@ class Stage:
         def look():
             named = lambda p: program in (os.path.basename(a) for a in p.argv()[:3])
             found = [p for p in self.everyone() if named(p)]
+            # A shell that is about to run another program has its own name for a moment.
+            time.sleep(LOOK_AGAIN)
+            found = [p for p in found if p.alive() and named(p)]
             return found if len(found) >= count else None
 
         return within(f"{count} x {program}", look)
