@@ -28,7 +28,6 @@
     reason = "a checked conversion is a panic that the verifier has to prove away"
 )]
 #![expect(clippy::needless_pass_by_value, reason = "the macros of the entry points want it")]
-#![expect(missing_docs, reason = "the macros of the entry points drop their docs")]
 
 mod atomic;
 mod calls;
