@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{ProcessDir, Target, fields, link, read, stat::Stat};
+use super::{ProcessDir, Target, fields, stat::Stat};
 
 /// Bytes of the fdinfo of an `io_uring` that are read.
 const RING_MAX: usize = 256 * 1024;
@@ -47,8 +47,7 @@ impl ProcessDir {
 
     /// Whether it ignores SIGHUP: the lowest bit of `SigIgn`.
     pub fn ignores_hangup(&self) -> Result<bool, Errno> {
-        let _at = self.at()?;
-        let (status, _) = read(self.body(), "status", 4096)?;
+        let (status, _) = self.file("status", 4096)?;
         let mask = fields::words(&status, "SigIgn").and_then(|mut words| words.next());
         mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).map(|mask| mask & 1 != 0).ok_or(Errno::INVAL)
     }
@@ -56,17 +55,15 @@ impl ProcessDir {
     /// The system call in which a thread sleeps. `None` if it runs, is stopped, sleeps elsewhere, or runs a program of
     /// 32 bits, whose system calls have other numbers.
     pub fn sleeps_in(&self, tid: u32) -> Result<Option<SystemCall>, Errno> {
-        let _at = self.at()?;
-        let (stat, _) = read(self.body(), &format!("task/{tid}/stat"), 4096)?;
-        let (text, _) = read(self.body(), &format!("task/{tid}/syscall"), 256)?;
+        let (stat, _) = self.file(&format!("task/{tid}/stat"), 4096)?;
+        let (text, _) = self.file(&format!("task/{tid}/syscall"), 256)?;
         let sleeps = Stat::parse(&stat).is_some_and(|stat| stat.state == b'S');
         Ok(SystemCall::parse(&text).filter(|_| sleeps))
     }
 
     /// Whether it has set a timer of its own (`timer_create(2)`), which will wake it.
     pub fn has_timers(&self) -> Result<bool, Errno> {
-        let _at = self.at()?;
-        match read(self.body(), "timers", 64) {
+        match self.file("timers", 64) {
             Ok((text, _)) => Ok(!text.is_empty()),
             // This kernel does not tell.
             Err(Errno::NOENT) => Ok(false),
@@ -76,34 +73,18 @@ impl ProcessDir {
 
     /// The number of the terminal of which its descriptor `number` is the other side (`/dev/ptmx`).
     pub fn terminal_of(&self, number: u32) -> Result<Option<u32>, Errno> {
-        let _at = self.at()?;
-        match read(self.body(), &format!("fdinfo/{number}"), 4096) {
+        match self.file(&format!("fdinfo/{number}"), 4096) {
             Ok((text, _)) => Ok(fields::number(&text, "tty-index")),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
         }
     }
 
-    /// The name of its PID namespace, `pid:[NUMBER]`.
-    pub fn pid_namespace_name(&self) -> Result<Vec<u8>, Errno> {
-        let _at = self.at()?;
-        link(self.body(), "ns/pid")
-    }
-
     /// The inode numbers of the sockets that are registered with its `io_uring` on this descriptor, as its fdinfo
     /// lists them.
     pub fn sockets_of_ring(&self, number: u32) -> Vec<u64> {
-        let Ok(_at) = self.at() else { return Vec::new() };
-        let Ok((text, _)) = read(self.body(), &format!("fdinfo/{number}"), RING_MAX) else {
-            return Vec::new();
-        };
-        let words = text.split(u8::is_ascii_whitespace);
-        words
-            .filter_map(|word| match Target::parse(word) {
-                Target::Socket(inode) => Some(inode),
-                _ => None,
-            })
-            .collect()
+        let (text, _) = self.file(&format!("fdinfo/{number}"), RING_MAX).unwrap_or_default();
+        text.split(u8::is_ascii_whitespace).filter_map(|word| Target::parse(word).socket()).collect()
     }
 }
 

@@ -46,6 +46,11 @@ impl Target {
         }
     }
 
+    /// The inode number, if it is a socket.
+    pub const fn socket(&self) -> Option<u64> {
+        if let Self::Socket(inode) = self { Some(*inode) } else { None }
+    }
+
     /// Whether it has a path on a file system that stores files, as far as the path tells.
     pub fn is_stored(&self) -> bool {
         let others: [&[u8]; 4] = [b"/dev/", b"/proc/", b"/sys/", b"/memfd:"];
@@ -120,10 +125,7 @@ impl FdTable {
 
     /// The inode numbers of its sockets.
     pub fn sockets(&self) -> impl Iterator<Item = u64> {
-        self.fds.iter().filter_map(|fd| match fd.target {
-            Target::Socket(inode) => Some(inode),
-            _ => None,
-        })
+        self.fds.iter().filter_map(|fd| fd.target.socket())
     }
 }
 

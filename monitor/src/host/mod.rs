@@ -26,12 +26,10 @@ mod net;
 mod process;
 mod rights;
 mod scope;
-mod slow;
 mod snapshot;
 mod socket_file;
 mod stat;
 mod stuck;
-mod sweep;
 mod system;
 mod tasks;
 mod unix;
@@ -61,10 +59,9 @@ use process::CGROUP_MAX;
 pub use process::ProcessDir;
 pub use rights::Rights;
 pub use scope::{Place, Scope};
-pub use slow::left_unread;
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Procfs, ProcfsError};
 pub use stat::Stat;
-pub use stuck::{Stuck, stuck};
+pub use stuck::{Stuck, left_unread, stuck};
 pub use system::{
     boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, pid_namespace_of, process_limits,
 };

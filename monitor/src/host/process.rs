@@ -9,9 +9,7 @@ use rustix::{
 };
 
 use super::{
-    FdDir, FdTable, Name, Stat, Visit, each_number,
-    environ::{self, Sight},
-    fields, link, read,
+    FdDir, FdTable, Name, Stat, Visit, each_number, fields, link, read,
     usage::{Usage, UsageFile},
     watch::visit,
 };
@@ -56,6 +54,18 @@ impl ProcessDir {
         visit(self.pid)
     }
 
+    /// Reads at most `limit` bytes of a file that the kernel makes as one record, and whether there is more.
+    pub(super) fn file(&self, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
+        let _at = self.at()?;
+        read(self.body(), path, limit)
+    }
+
+    /// The text of a link. Nothing is opened.
+    fn named(&self, path: &str) -> Result<Vec<u8>, Errno> {
+        let _at = self.at()?;
+        link(self.body(), path)
+    }
+
     /// The fields of `stat`, read when the directory was opened.
     pub fn stat(&self) -> &Stat {
         &self.stat
@@ -89,9 +99,8 @@ impl ProcessDir {
     /// Translates our user id `uid` into the user namespace of the process; `None` if it has no mapping
     /// there.
     pub fn uid_inside(&self, uid: u32) -> Result<Option<u32>, Errno> {
-        let _at = self.at()?;
         // At most 340 lines (`UID_GID_MAP_MAX_EXTENTS`) of three numbers.
-        let (map, _) = read(self.body(), "uid_map", 16 * 1024)?;
+        let (map, _) = self.file("uid_map", 16 * 1024)?;
         Ok(std::str::from_utf8(&map).ok().and_then(|map| mapped(map, uid)))
     }
 
@@ -129,22 +138,19 @@ impl ProcessDir {
     /// Its present command line, at most `most` bytes of it, and whether there is more. The bytes come from
     /// the memory of the process.
     pub fn command_line(&self, most: usize) -> Result<(Vec<u8>, bool), Errno> {
-        let _at = self.at()?;
-        read(self.body(), "cmdline", most)
+        self.file("cmdline", most)
     }
 
     /// The path of its executable, as in [`Image::exe`].
     pub fn exe(&self) -> String {
-        let Ok(_at) = self.at() else { return String::new() };
-        executable(&link(self.body(), "exe").unwrap_or_default()).0
+        executable(&self.named("exe").unwrap_or_default()).0
     }
 
     /// Whether its executable was replaced or deleted on disk since it started. The kernel says so in the text
     /// of the link; no path is walked, so this cannot hang on a remote file system, and it holds in any mount
     /// namespace.
     pub fn has_stale_binary(&self) -> bool {
-        let Ok(_at) = self.at() else { return false };
-        executable(&link(self.body(), "exe").unwrap_or_default()).1
+        executable(&self.named("exe").unwrap_or_default()).1
     }
 
     /// The kinds of its standard streams: input, output, error. All are closed if `fd` is not readable.
@@ -230,17 +236,6 @@ impl ProcessDir {
         Ok([field("rchar")?, field("wchar")?, field("syscw")?])
     }
 
-    /// Whether its environment at its exec contains the entry `NAME=VALUE`, at any position. The answer is
-    /// `true` if the environment cannot be read to its end, and `false` if the process has ended.
-    pub fn has_environment(&self, entry: &[u8]) -> bool {
-        let Ok(_at) = self.at() else { return true };
-        match environ::find(self.body(), entry) {
-            Sight::Found => true,
-            Sight::Absent => false,
-            Sight::Unseen => self.still_alive(),
-        }
-    }
-
     /// The value of the variable `name` in its environment at its exec. The first entry counts, as in getenv(3).
     pub fn environment(&self, name: &str) -> Result<Option<Vec<u8>>, Errno> {
         Ok(self.environment_of([name])?.into_iter().next().flatten())
@@ -248,8 +243,7 @@ impl ProcessDir {
 
     /// The same of several variables, in one reading.
     pub fn environment_of<const N: usize>(&self, names: [&str; N]) -> Result<[Option<Vec<u8>>; N], Errno> {
-        let _at = self.at()?;
-        let (environ, _) = read(self.body(), "environ", ENVIRON_MAX)?;
+        let (environ, _) = self.file("environ", ENVIRON_MAX)?;
         Ok(names.map(|name| {
             let value =
                 |entry: &[u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
@@ -259,36 +253,33 @@ impl ProcessDir {
 
     /// The text of `/proc/PID/cgroup`: its control groups.
     pub fn cgroup(&self) -> Result<String, Errno> {
-        let _at = self.at()?;
-        let (text, _) = read(self.body(), "cgroup", CGROUP_MAX)?;
+        let (text, _) = self.file("cgroup", CGROUP_MAX)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Opens a directory as the process sees it. The path starts at the root directory of the process, and
     /// no link on the way can leave that root.
     pub fn directory_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        let _at = self.at()?;
-        let root = openat(self.body(), "root", PATH, Mode::empty())?;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        openat2(&root, path, PATH, Mode::empty(), resolve)
+        self.inside(path, OFlags::DIRECTORY, ResolveFlags::NO_MAGICLINKS)
     }
 
-    /// Opens a file as the process sees it, resolved in the same way. The descriptor only names the file
-    /// ([`OFlags::PATH`]).
+    /// Opens a file as the process sees it, resolved in the same way.
     pub fn file_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
-        let _at = self.at()?;
-        let root = openat(self.body(), "root", PATH, Mode::empty())?;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        openat2(&root, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve)
+        self.inside(path, OFlags::empty(), ResolveFlags::NO_MAGICLINKS)
     }
 
     /// Opens what has this name, as the process sees it: a symbolic link itself if the path ends in one, an error if
-    /// another part of it is one. The descriptor only names it.
+    /// another part of it is one.
     pub fn entry_inside(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.inside(path, OFlags::NOFOLLOW, ResolveFlags::NO_SYMLINKS)
+    }
+
+    /// The descriptor only names the file ([`OFlags::PATH`]).
+    fn inside(&self, path: &[u8], flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         let root = openat(self.body(), "root", PATH, Mode::empty())?;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS)
+        let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+        openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | resolve)
     }
 
     /// Opens its `stat` for repeated reads of what it uses.
@@ -305,28 +296,29 @@ impl ProcessDir {
     /// The proportional set size in bytes, from `smaps_rollup`. It costs 15 us plus 10 us for each resident
     /// megabyte.
     pub fn proportional_bytes(&self) -> Result<u64, Errno> {
-        let _at = self.at()?;
-        let (rollup, _) = read(self.body(), "smaps_rollup", 8192)?;
+        let (rollup, _) = self.file("smaps_rollup", 8192)?;
         let kib: u64 = fields::number(&rollup, "Pss").ok_or(Errno::INVAL)?;
         Ok(kib.saturating_mul(1024))
     }
 
-    /// Its working directory, as the text of the link `cwd`. Nothing is opened.
+    /// Its working directory, as the text of the link `cwd`.
     pub fn working_directory(&self) -> Result<Vec<u8>, Errno> {
-        let _at = self.at()?;
-        link(self.body(), "cwd")
+        self.named("cwd")
     }
 
     /// Its mount namespace, as the text of the link `ns/mnt`.
     pub fn mounts(&self) -> Result<Vec<u8>, Errno> {
-        let _at = self.at()?;
-        link(self.body(), "ns/mnt")
+        self.named("ns/mnt")
     }
 
     /// Its network namespace, as the text of the link `ns/net`.
     pub fn network(&self) -> Result<Vec<u8>, Errno> {
-        let _at = self.at()?;
-        link(self.body(), "ns/net")
+        self.named("ns/net")
+    }
+
+    /// Its PID namespace, `pid:[NUMBER]`.
+    pub fn pid_namespace_name(&self) -> Result<Vec<u8>, Errno> {
+        self.named("ns/pid")
     }
 
     /// Opens its network namespace, for setns(2).

@@ -1,5 +1,7 @@
 //! The fields of `/proc/PID/stat` that orphand needs. Pure.
 
+use std::str::SplitAsciiWhitespace;
+
 /// Some fields of `/proc/PID/stat`, `proc_pid_stat(5)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
@@ -27,11 +29,7 @@ const PF_EXITING: u64 = 0x0000_0004;
 impl Stat {
     /// Parses the single line of the file. `None` if it is malformed.
     pub fn parse(line: &[u8]) -> Option<Self> {
-        // The process chooses the name between the parentheses. It may contain anything, even `) R 1`.
-        let name_end = line.iter().rposition(|&b| b == b')')?;
-        let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
-        let mut fields = rest.split_ascii_whitespace();
-        // The field numbers are those of the manual page; after the name comes field 3.
+        let mut fields = fields(line)?;
         let state = *fields.next()?.as_bytes().first()?;
         let ppid = number_or_zero(fields.next()?)?;
         let sid = number_or_zero(fields.nth(6 - 5)?)?;
@@ -94,6 +92,13 @@ impl Stat {
     pub const fn is_alive(&self) -> bool {
         !self.leader_exited() || self.threads > 1
     }
+}
+
+/// The fields after the name. They are numbered as in the manual page: the first of these is field 3.
+pub(super) fn fields(line: &[u8]) -> Option<SplitAsciiWhitespace<'_>> {
+    // The process chooses the name between the parentheses. It may contain anything, even `) R 1`.
+    let name_end = line.iter().rposition(|&b| b == b')')?;
+    Some(std::str::from_utf8(line.get(name_end + 1..)?).ok()?.split_ascii_whitespace())
 }
 
 /// A pid. The kernel writes -1 where it finds none: for a process that is released while its line is written

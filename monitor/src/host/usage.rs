@@ -4,6 +4,8 @@ use std::{mem::MaybeUninit, os::fd::OwnedFd};
 
 use rustix::io::Errno;
 
+use super::stat;
+
 /// The open `stat` and `statm` of a process. The kernel binds them to the process: after the process has ended, reads
 /// return `ESRCH`, even if another process has the number. Of both only `statm` has the exact number of resident pages
 /// (`get_mm_counter_sum()`, since Linux 6.17).
@@ -43,11 +45,9 @@ fn pages(line: &[u8]) -> Option<u64> {
     std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Clock ticks: the sum of the fields 14 and 15 of `stat`. The name before them may contain anything.
+/// Clock ticks: the sum of the fields 14 and 15 of `stat`.
 fn ticks(line: &[u8]) -> Option<u64> {
-    let name_end = line.iter().rposition(|&b| b == b')')?;
-    let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
-    let mut fields = rest.split_ascii_whitespace();
+    let mut fields = stat::fields(line)?;
     let user: u64 = fields.nth(14 - 3)?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(user.saturating_add(system))

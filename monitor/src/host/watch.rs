@@ -9,7 +9,7 @@
 //! Invariant: a caller of [`with_deadline`] never waits for one process longer than [`PATIENCE`], and a caller of
 //! [`hastily`], for whom everybody waits, no longer than [`HASTE`]. A process that does not answer yields the error
 //! [`UNANSWERED`] and is never reported as absent. No thread reads it again before the thread that is blocked on it
-//! returns.
+//! returns, and what a user's processes cost in all is bounded ([`super::stuck`]).
 
 use std::{
     cell::RefCell,
@@ -25,22 +25,16 @@ use std::{
 
 use rustix::{fs::CWD, io::Errno};
 
-use super::{Stat, identity::real_user, read, slow, stuck, sweep};
-use orphand_core::model::Share;
+use super::{Stat, read, stuck};
 
 /// The longest wait for one process. A read of /proc normally takes microseconds.
-pub(super) const PATIENCE: Duration = Duration::from_millis(250);
+const PATIENCE: Duration = Duration::from_millis(250);
 /// The longest wait for one process of somebody for whom all users wait: the daemon's loop.
 const HASTE: Duration = Duration::from_millis(25);
-/// The interval at which a waiting caller checks whether the worker thread is blocked.
-const GLANCE: Duration = Duration::from_millis(25);
-/// The same interval of a caller in haste.
-const HASTY_GLANCE: Duration = Duration::from_millis(5);
+/// The shortest interval at which a waiting caller checks whether the worker thread is blocked.
+const GLANCE: Duration = Duration::from_millis(5);
 /// The error for a process that does not answer.
 pub const UNANSWERED: Errno = Errno::TIMEDOUT;
-/// The number of blocking processes of one user after which one inspection skips all other processes of
-/// that user.
-const PER_LOOK: usize = 2;
 /// The number of idle threads that are kept for the next inspection.
 const IDLE: usize = 2;
 const STACK: usize = 512 << 10;
@@ -50,6 +44,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Whether an [`Alone`] exists.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
+/// The idle threads.
 static CREW: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -57,11 +52,12 @@ thread_local! {
 }
 
 /// The state of one worker thread: the process that it reads now, and the processes that it must skip.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Post {
     place: Mutex<Place>,
-    over: Over,
-    hasty: bool,
+    /// `None`: all of them.
+    skipped: Option<BTreeSet<u32>>,
+    patience: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -71,58 +67,26 @@ struct Place {
     left: bool,
 }
 
-/// The processes that an inspection skips.
-#[derive(Clone, Debug, Default)]
-struct Over {
-    all: bool,
-    processes: BTreeSet<u32>,
-    /// The real users of the processes that blocked it, one entry for each process.
-    users: Vec<Share>,
-}
-
-impl Over {
-    fn add(&mut self, pid: u32) {
-        self.processes.insert(pid);
-        // Processes of root are not counted: they belong to many services, not to one user.
-        self.users.extend(real_user(pid).filter(|user| *user != 0).map(Share::of));
-    }
-
-    fn refuses(&self, pid: u32) -> bool {
-        let is_one_of =
-            |user: u32| self.users.iter().filter(|one| **one == Share::of(user)).count() >= PER_LOOK;
-        self.all
-            || self.processes.contains(&pid)
-            || (self.users.len() >= PER_LOOK && real_user(pid).is_some_and(is_one_of))
-    }
-}
-
 impl Post {
+    fn new(skipped: Option<BTreeSet<u32>>, patience: Duration) -> Arc<Self> {
+        Arc::new(Self { place: Mutex::default(), skipped, patience })
+    }
+
     fn place(&self) -> MutexGuard<'_, Place> {
         // No code panics while it holds this lock.
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Assigns this post to the calling thread.
-    pub(super) fn take(self: &Arc<Self>) {
+    fn take(self: &Arc<Self>) {
         self.place().thread = Some(rustix::thread::gettid().as_raw_pid());
         POST.set(Some(Arc::clone(self)));
     }
 
-    /// How long the thread has been reading its present process.
-    pub(super) fn waits(&self) -> Option<Duration> {
-        self.place().at.map(|(_, since)| since.elapsed())
-    }
-
-    pub(super) fn is_left(&self) -> bool {
-        self.place().left
-    }
-
-    /// Abandons the thread if it has waited for one process longer than [`PATIENCE`], or than [`HASTE`] if that is
-    /// all that its caller has. Returns the pid of that process.
-    pub(super) fn leave(self: &Arc<Self>) -> Option<u32> {
-        let patience = if self.hasty { HASTE } else { PATIENCE };
+    /// Abandons the thread if it has waited for one process too long. Returns the pid of that process.
+    fn leave(self: &Arc<Self>) -> Option<u32> {
         let mut place = self.place();
-        let (pid, since) = place.at.filter(|(_, since)| since.elapsed() > patience)?;
+        let (pid, since) = place.at.filter(|(_, since)| since.elapsed() > self.patience)?;
         // The thread can run but has not got a processor: the host is overloaded, and the process is not at
         // fault.
         if place.thread.is_some_and(is_running) {
@@ -146,7 +110,7 @@ pub struct Visit {
     pid: u32,
     outer: Option<u32>,
     post: Option<Arc<Post>>,
-    reading: Option<slow::Reading>,
+    reading: Option<stuck::Reading>,
 }
 
 /// Marks the start of reads that the process can block. Returns an error on a thread that was abandoned,
@@ -161,7 +125,7 @@ pub(super) fn visit(pid: u32) -> Result<Visit, Errno> {
         }
         outer = place.at.replace((pid, Instant::now())).map(|(pid, _)| pid);
     }
-    let reading = (post.is_some() && outer.is_none()).then(|| slow::Reading::begin(pid));
+    let reading = (post.is_some() && outer.is_none()).then(|| stuck::Reading::begin(pid));
     Ok(Visit { pid, outer, post, reading })
 }
 
@@ -172,6 +136,7 @@ impl Drop for Visit {
         place.at = self.outer.map(|pid| (pid, Instant::now()));
         if place.left {
             stuck::answered(self.pid, post);
+            return;
         }
         drop(place);
         if let Some(reading) = self.reading {
@@ -182,8 +147,9 @@ impl Drop for Visit {
 
 /// Checks whether this process may be read. The error means that it did not answer before.
 pub(super) fn door(pid: u32) -> Result<(), Errno> {
-    let over = POST.with_borrow(|post| post.as_ref().is_some_and(|post| post.over.refuses(pid)));
-    if over || stuck::refuses(pid) || slow::refuses(pid) { Err(UNANSWERED) } else { Ok(()) }
+    let is_skipped = |post: &Arc<Post>| post.skipped.as_ref().is_none_or(|all| all.contains(&pid));
+    let skipped = POST.with_borrow(|post| post.as_ref().is_some_and(is_skipped));
+    if skipped || stuck::refuses(pid) { Err(UNANSWERED) } else { Ok(()) }
 }
 
 /// While it exists, no worker thread is started: each look is made by the thread that asks, without a time limit. For the
@@ -192,7 +158,6 @@ pub(super) fn door(pid: u32) -> Result<(), Errno> {
 pub struct Alone(());
 
 impl Alone {
-    /// From now on.
     pub fn begin() -> Self {
         ALONE.store(true, Ordering::Release);
         Self(())
@@ -208,62 +173,48 @@ impl Drop for Alone {
 /// Runs `look` on a worker thread. If a process blocks it, `look` runs again without that process. `look`
 /// may run several times, so it must have no lasting effects.
 pub fn with_deadline<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
-    patiently(look, false)
+    patiently(look, PATIENCE)
 }
 
 /// The same for a caller for whom all users wait: no process keeps it waiting longer than 25 ms.
 pub fn hastily<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static) -> T {
-    patiently(look, true)
+    patiently(look, HASTE)
 }
 
-fn patiently<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static, hasty: bool) -> T {
+fn patiently<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static, patience: Duration) -> T {
     if ALONE.load(Ordering::Acquire) || POST.with_borrow(Option::is_some) {
         return look();
     }
     let look = Arc::new(look);
-    let mut over = Over::default();
+    let mut skipped = BTreeSet::new();
     loop {
-        let post = Arc::new(Post { over: over.clone(), hasty, ..Post::default() });
-        let answer = send(&post, &look);
-        match answer.map(|answer| wait(&post, &answer)) {
+        let post = Post::new(Some(skipped.clone()), patience);
+        match send(&post, &look).and_then(|answer| wait(&post, &answer)) {
             Some(Ok(found)) => return found,
-            Some(Err(Some(pid))) => {
-                // A user with one blocking process may have hundreds. The sweep finds all of them at once,
-                // so that the caller does not wait for each in turn.
-                if over.processes.is_empty() {
-                    if hasty { sweep::sweep_beside() } else { sweep::sweep() }
-                }
-                over.add(pid);
-            }
-            // No thread is available: report every process as unread.
-            Some(Err(None)) | None => return blindly(&*look),
+            Some(Err(pid)) => _ = skipped.insert(pid),
+            None => break,
         }
     }
-}
-
-/// Waits for the result. The error is the pid of the process that blocks the thread, or `None` if the
-/// thread is gone.
-fn wait<T>(post: &Arc<Post>, answer: &Receiver<T>) -> Result<T, Option<u32>> {
-    let glance = if post.hasty { HASTY_GLANCE } else { GLANCE };
-    loop {
-        match answer.recv_timeout(glance) {
-            Ok(found) => return Ok(found),
-            Err(RecvTimeoutError::Disconnected) => return Err(None),
-            Err(RecvTimeoutError::Timeout) => {
-                if let Some(pid) = post.leave() {
-                    return Err(Some(pid));
-                }
-            }
-        }
-    }
-}
-
-fn blindly<T>(look: &impl Fn() -> T) -> T {
-    let over = Over { all: true, ..Over::default() };
-    POST.set(Some(Arc::new(Post { over, ..Post::default() })));
+    // No thread is available: report every process as unread.
+    POST.set(Some(Post::new(None, patience)));
     let found = look();
     POST.set(None);
     found
+}
+
+/// Waits for the result. The error is the pid of the process that blocks the thread. `None` if the thread is gone.
+fn wait<T>(post: &Arc<Post>, answer: &Receiver<T>) -> Option<Result<T, u32>> {
+    loop {
+        match answer.recv_timeout((post.patience / 10).max(GLANCE)) {
+            Ok(found) => return Some(Ok(found)),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some(pid) = post.leave() {
+                    return Some(Err(pid));
+                }
+            }
+        }
+    }
 }
 
 /// Runs `look` on a worker thread. Returns `None` if no thread is available.

@@ -35,7 +35,7 @@ fn the_table_alone_turns_it_on_with_all_defaults() {
 fn a_password_is_never_shown() {
     for url in [format!("redis://:{SECRET}@h:1/3"), format!("redis://me:{SECRET}@h:1/3?x={SECRET}")] {
         let one = parsed(&format!("redis = '{url}'")).unwrap();
-        assert_eq!(one.redis.login.password(), Some(SECRET));
+        assert_eq!(one.redis.password.as_deref(), Some(SECRET));
         let config = Config { sessions: Some(one.clone()), ..Config::default() };
         let json = serde_json::to_string(&config).unwrap();
         for shown in

@@ -1,4 +1,7 @@
 //! One conversation with the registry: a connection is made for a round of questions and given up after it.
+//!
+//! Of the replies that Redis may give only the four kinds are read that answer these questions: nothing nests, and
+//! lengths are bounded.
 
 use std::{
     io,
@@ -7,22 +10,21 @@ use std::{
     time::Duration,
 };
 
-use redis::{AsyncConnectionConfig, Pipeline, RedisResult, Value, aio::MultiplexedConnection};
 use tokio::{
-    io::{AsyncReadExt as _, join, split},
+    io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
     sync::oneshot,
     time::timeout,
 };
 
-use super::{Options, far_end, life, trouble::Trouble};
+use super::{Options, RedisUrl, far_end, life, trouble::Trouble};
 use crate::os::clock;
 use orphand_core::model::{KeyState, RegistryLife};
 
 /// The longest that each step may take: the name of the host, the connection, the login, one batch.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The most bytes that are read for the login and for each batch.
-const MOST: u64 = 1 << 20;
+const MOST: usize = 1 << 20;
 /// Keys that are asked for at a time.
 const BATCH: usize = 256;
 
@@ -33,6 +35,14 @@ pub struct Way {
     lookup: Option<oneshot::Receiver<io::Result<Vec<SocketAddr>>>>,
 }
 
+/// What is read of a reply.
+enum Reply {
+    Text(String),
+    Number(i64),
+    /// The code of an error, its first word.
+    Error(String),
+}
+
 impl Way {
     /// Asks which of these keys exist, and which life the registry lives all the while.
     pub async fn ask(
@@ -40,26 +50,27 @@ impl Way {
         options: &Options,
         keys: &[String],
     ) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
-        let (read, write) = split(self.connect(options).await?);
-        let batches = keys.chunks(BATCH).len() as u64;
-        let stream = join(read.take(MOST.saturating_mul(batches.saturating_add(1))), write);
-        let config = AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
-        let login = &options.redis.login;
-        let opened = timeout(PATIENCE, MultiplexedConnection::new_with_config(login, stream, config)).await;
-        let (redis, driver) =
-            opened.map_err(|_| Trouble::timeout())?.map_err(|error| Trouble::at_login(error, login.db()))?;
-        tokio::select! {
-            biased;
-            answer = converse(redis, keys) => answer,
-            () = driver => Err(Trouble::closed()),
+        let mut stream = BufReader::new(self.connect(options).await?);
+        log_in(&mut stream, &options.redis).await?;
+        let mut life: Option<RegistryLife> = None;
+        let mut states = Vec::with_capacity(keys.len());
+        for batch in keys.chunks(BATCH) {
+            let (now, said) = ask(&mut stream, batch).await?;
+            if life.as_ref().is_some_and(|life| life.name != now.name) {
+                return Err(Trouble::changed());
+            }
+            life.get_or_insert(now);
+            states.extend(said);
         }
+        Ok((life.ok_or_else(Trouble::reply)?, states))
     }
 
     async fn connect(&mut self, options: &Options) -> Result<TcpStream, Trouble> {
         let mut last = Trouble::name();
         for address in self.look_up(&options.redis.host, options.redis.port).await? {
             last = match timeout(PATIENCE, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => match vouched(&stream, options).await {
+                Ok(Ok(stream)) if options.redis.password.is_none() => return Ok(stream),
+                Ok(Ok(stream)) => match far_end::check(&stream, options.user).await {
                     Ok(()) => return Ok(stream),
                     Err(trouble) => trouble,
                 },
@@ -93,63 +104,94 @@ impl Way {
     }
 }
 
-/// Whether the password, if there is one, may be sent there.
-async fn vouched(stream: &TcpStream, options: &Options) -> Result<(), Trouble> {
-    match options.redis.login.password() {
-        Some(_) => far_end::check(stream, options.user).await,
-        None => Ok(()),
+async fn log_in(stream: &mut BufReader<TcpStream>, redis: &RedisUrl) -> Result<(), Trouble> {
+    let database = redis.database.to_string();
+    let words: Vec<&str> =
+        ["AUTH"].into_iter().chain(redis.user.as_deref()).chain(redis.password.as_deref()).collect();
+    let mut questions = Vec::new();
+    if redis.password.is_some() {
+        questions.push(words);
     }
-}
-
-async fn converse(
-    mut redis: MultiplexedConnection,
-    keys: &[String],
-) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
-    let mut life: Option<RegistryLife> = None;
-    let mut states = Vec::with_capacity(keys.len());
-    for batch in keys.chunks(BATCH) {
-        let (now, said) = ask(&mut redis, batch).await?;
-        if life.as_ref().is_some_and(|life| life.name != now.name) {
-            return Err(Trouble::changed());
+    if redis.database != 0 {
+        questions.push(vec!["SELECT", &database]);
+    }
+    for (reply, question) in converse(stream, &questions).await?.into_iter().zip(questions) {
+        if let Reply::Error(code) = reply {
+            let is_login = question.first() == Some(&"AUTH");
+            return Err(if is_login { Trouble::at_login(&code) } else { Trouble::at_database(&code) });
         }
-        life.get_or_insert(now);
-        states.extend(said);
     }
-    Ok((life.ok_or_else(Trouble::reply)?, states))
+    Ok(())
 }
 
 async fn ask(
-    redis: &mut MultiplexedConnection,
+    stream: &mut BufReader<TcpStream>,
     keys: &[String],
 ) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
-    let mut questions = Pipeline::new();
-    for section in life::SECTIONS {
-        questions.cmd("INFO").arg(section);
-    }
-    for key in keys {
-        questions.cmd("EXISTS").arg(key.as_bytes());
-    }
+    let info = life::SECTIONS.iter().map(|section| vec!["INFO", section]);
+    let questions: Vec<Vec<&str>> = info.chain(keys.iter().map(|key| vec!["EXISTS", key.as_str()])).collect();
     let asked = clock::now();
-    let answers = questions.ignore_errors().query_async::<Vec<RedisResult<Value>>>(redis);
-    let answers = timeout(PATIENCE, answers).await.map_err(|_| Trouble::timeout())??;
-    let mut answers = answers.into_iter();
+    let mut replies = converse(stream, &questions).await?.into_iter();
     let mut sections = Vec::new();
-    for answer in answers.by_ref().take(life::SECTIONS.len()) {
-        let answer = answer.map_err(|error| Trouble::of("INFO", "`+info`", error))?;
-        sections.push(redis::from_redis_value::<String>(answer).map_err(|_| Trouble::reply())?);
+    for reply in replies.by_ref().take(life::SECTIONS.len()) {
+        match reply {
+            Reply::Text(text) => sections.push(text),
+            Reply::Error(code) => return Err(Trouble::of("INFO", "`+info`", &code)),
+            Reply::Number(_) => return Err(Trouble::reply()),
+        }
     }
-    let (question, right) = (
-        "EXISTS of the keys of sessions",
-        "`+exists` and the pattern of the keys, such as `~mcp:session:*`,",
-    );
-    let states = answers.map(|answer| match answer.map_err(|error| Trouble::of(question, right, error))? {
-        Value::Int(0) => Ok(KeyState::Missing),
-        Value::Int(1) => Ok(KeyState::Active),
+    let right = "`+exists` and the pattern of the keys, such as `~mcp:session:*`,";
+    let states = replies.map(|reply| match reply {
+        Reply::Number(0) => Ok(KeyState::Missing),
+        Reply::Number(1) => Ok(KeyState::Active),
+        Reply::Error(code) => Err(Trouble::of("EXISTS of the keys of sessions", right, &code)),
         _ => Err(Trouble::reply()),
     });
     let states = states.collect::<Result<Vec<KeyState>, Trouble>>()?;
-    if states.len() != keys.len() {
-        return Err(Trouble::reply());
-    }
     Ok((life::read(&sections, asked)?, states))
+}
+
+/// Sends these questions, and reads as many replies.
+async fn converse(stream: &mut BufReader<TcpStream>, questions: &[Vec<&str>]) -> Result<Vec<Reply>, Trouble> {
+    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+    let written = |words: &Vec<&str>| {
+        let words_written: String = words.iter().map(word).collect();
+        format!("*{}\r\n{words_written}", words.len())
+    };
+    let text: String = questions.iter().map(written).collect();
+    let talk = async {
+        stream.get_mut().write_all(text.as_bytes()).await?;
+        let mut source = stream.take(MOST as u64);
+        let mut replies = Vec::with_capacity(questions.len());
+        for _ in questions {
+            replies.push(reply(&mut source).await?);
+        }
+        Ok(replies)
+    };
+    timeout(PATIENCE, talk).await.unwrap_or_else(|_| Err(Trouble::timeout()))
+}
+
+/// A reply is one line, or a line with a length and a text of that length.
+async fn reply(source: &mut (impl AsyncBufRead + Unpin)) -> Result<Reply, Trouble> {
+    let mut line = Vec::new();
+    source.read_until(b'\n', &mut line).await?;
+    let Some(line) = line.strip_suffix(b"\r\n") else {
+        return Err(if line.is_empty() { Trouble::closed() } else { Trouble::reply() });
+    };
+    let line = String::from_utf8_lossy(line).into_owned();
+    let number = || line.get(1..).and_then(|number| number.parse::<i64>().ok()).ok_or_else(Trouble::reply);
+    match line.as_bytes().first() {
+        Some(b'+') => Ok(Reply::Text(line)),
+        Some(b':') => Ok(Reply::Number(number()?)),
+        Some(b'-') => {
+            Ok(Reply::Error(line.trim_start_matches('-').split(' ').next().unwrap_or_default().to_owned()))
+        }
+        Some(b'$') => {
+            let length = usize::try_from(number()?).ok().filter(|length| *length <= MOST);
+            let mut text = vec![0; length.ok_or_else(Trouble::reply)? + 2];
+            source.read_exact(&mut text).await?;
+            Ok(Reply::Text(String::from_utf8_lossy(&text).into_owned()))
+        }
+        _ => Err(Trouble::reply()),
+    }
 }

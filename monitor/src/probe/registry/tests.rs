@@ -7,7 +7,6 @@ use std::{
 };
 
 use super::*;
-use redis::RedisConnectionInfo;
 
 /// What a whole registry says of itself.
 const SERVER: &str = "run_id:aa\r\nuptime_in_seconds:5\r\n";
@@ -50,8 +49,7 @@ fn commands(stream: &mut TcpStream, wanted: usize) {
 }
 
 fn options(address: SocketAddr) -> Options {
-    let login = RedisConnectionInfo::default().set_skip_set_lib_name();
-    let redis = RedisUrl { host: address.ip().to_string(), port: address.port(), login };
+    let redis = RedisUrl { host: address.ip().to_string(), port: address.port(), ..RedisUrl::default() };
     Options { redis, user: None, key: "s:{id}".to_owned(), every: Duration::from_millis(50) }
 }
 

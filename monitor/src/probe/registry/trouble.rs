@@ -4,8 +4,6 @@
 
 use std::io;
 
-use redis::{ErrorKind, RedisError, ServerErrorKind};
-
 /// Every kind, in the words of the metrics.
 pub const KINDS: [&str; 8] =
     ["auth", "changed", "closed", "connect", "loading", "reply", STRANGER, "timeout"];
@@ -27,7 +25,6 @@ impl Trouble {
         Self { kind, why: why.into() }
     }
 
-    /// There is no connection.
     pub fn connect(error: &io::Error) -> Self {
         Self::new("connect", format!("no connection ({error}); is it running, and is the address right?"))
     }
@@ -37,12 +34,10 @@ impl Trouble {
         Self::new("connect", "the name of its host cannot be looked up; is it right?")
     }
 
-    /// It took too long.
     pub fn timeout() -> Self {
         Self::new("timeout", "it does not answer in time")
     }
 
-    /// The connection ended.
     pub fn closed() -> Self {
         Self::new("closed", "the connection ended")
     }
@@ -52,7 +47,6 @@ impl Trouble {
         Self::new("loading", "it has not loaded its data, or is a copy that is not up to date")
     }
 
-    /// It was replaced or emptied while it was asked.
     pub fn changed() -> Self {
         Self::new("changed", "it was replaced or emptied while it was asked")
     }
@@ -60,6 +54,10 @@ impl Trouble {
     /// The answer is another one than a registry gives.
     pub fn reply() -> Self {
         Self::new("reply", "its answer makes no sense; is it a Redis server?")
+    }
+
+    fn refused() -> Self {
+        Self::new("auth", "it refuses the user or the password; correct `redis` in [sessions]")
     }
 
     /// On this host this user, or nobody who can be told, has the far end.
@@ -76,48 +74,41 @@ impl Trouble {
         Self::new(STRANGER, why)
     }
 
-    /// What an error means that answers the login, which chooses this database.
-    pub fn at_login(error: RedisError, database: i64) -> Self {
-        let wrong = "it refuses the database of its address: there is none of that number, or its user lacks the right `+select`";
-        match error.kind() {
-            ErrorKind::Server(ServerErrorKind::ResponseError) if database != 0 => Self::new("auth", wrong),
-            _ => error.into(),
-        }
+    /// What an error with this code means that answers the login.
+    pub fn at_login(code: &str) -> Self {
+        if code == "ERR" { Self::refused() } else { Self::of_code(code) }
     }
 
-    /// What an error means that answers this question, which takes this right.
-    pub fn of(question: &str, right: &str, error: RedisError) -> Self {
-        match error.kind() {
-            ErrorKind::Server(ServerErrorKind::NoPerm) => {
-                let advice = format!("add {right} to the rights of that user (ACL SETUSER)");
-                Self::new("auth", format!("it forbids {question} to its user: {advice}"))
+    /// The same of the choice of the database.
+    pub fn at_database(code: &str) -> Self {
+        let wrong = "it refuses the database of its address: there is none of that number, or its user lacks the right `+select`";
+        if matches!(code, "ERR" | "NOPERM") { Self::new("auth", wrong) } else { Self::of_code(code) }
+    }
+
+    /// The same of this question, which takes this right.
+    pub fn of(question: &str, right: &str, code: &str) -> Self {
+        if code == "NOPERM" {
+            let advice = format!("add {right} to the rights of that user (ACL SETUSER)");
+            return Self::new("auth", format!("it forbids {question} to its user: {advice}"));
+        }
+        Self::of_code(code)
+    }
+
+    fn of_code(code: &str) -> Self {
+        match code {
+            "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::refused(),
+            "LOADING" | "MASTERDOWN" => Self::loading(),
+            "MOVED" | "ASK" | "CLUSTERDOWN" | "CROSSSLOT" | "TRYAGAIN" => {
+                Self::new("reply", "it is part of a cluster, which is not supported")
             }
-            _ => error.into(),
+            _ => Self::reply(),
         }
     }
 }
 
-impl From<RedisError> for Trouble {
-    fn from(error: RedisError) -> Self {
-        use ServerErrorKind::{
-            Ask, BusyLoading, ClusterDown, CrossSlot, MasterDown, Moved, NoPerm, TryAgain,
-        };
-        if error.is_timeout() {
-            return Self::timeout();
-        }
-        let is_refused = matches!(error.code(), Some("NOAUTH" | "WRONGPASS"));
-        match error.kind() {
-            ErrorKind::Server(BusyLoading | MasterDown) => Self::loading(),
-            ErrorKind::Server(Moved | Ask | ClusterDown | CrossSlot | TryAgain) => {
-                Self::new("reply", "it is part of a cluster, which is not supported")
-            }
-            ErrorKind::Io => Self::closed(),
-            kind if is_refused
-                || matches!(kind, ErrorKind::AuthenticationFailed | ErrorKind::Server(NoPerm)) =>
-            {
-                Self::new("auth", "it refuses the user or the password; correct `redis` in [sessions]")
-            }
-            _ => Self::reply(),
-        }
+/// The connection broke.
+impl From<io::Error> for Trouble {
+    fn from(_: io::Error) -> Self {
+        Self::closed()
     }
 }
