@@ -124,11 +124,18 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -
 fn stays_below(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
     let begun = inspection.server.phase.is_terminating();
     let has_parent = || facts.parent.is_some_and(|parent| members.contains(parent));
-    let rows = inspection.rows;
-    let serves_others = || rows.listens(facts.process) && !rows.is_called_by(facts.process, members);
     members.sessions.contains(&facts.sid)
-        && (begun || (has_parent() && !serves_others()))
+        && (begun || (has_parent() && !serves_others(inspection, members, facts)))
         && !shall_outlive(inspection, members, facts)
+}
+
+/// Whether the process, or one below it that is not tied to the server, listens and is not called by the server. Who runs a
+/// service (`npm run dev`, a reloader, a supervisor) ends it when he is ended.
+fn serves_others(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+    let rows = inspection.rows;
+    let is_it = |one: &ProcessRow| one.process == facts.process || rows.is_below(one, facts.process);
+    let mut all = inspection.rows_of_server().filter(|one| !members.contains(one.process) && is_it(one));
+    all.any(|one| rows.listens(one.process) && !rows.is_called_by(one.process, members))
 }
 
 /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the

@@ -122,13 +122,20 @@ impl<'a> Rows<'a> {
         streams.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
     }
 
+    /// The parents of a process, upwards.
+    fn parents(&self, row: &ProcessRow) -> impl Iterator<Item = ProcessId> {
+        std::iter::successors(row.parent, |parent| self.row(*parent)?.parent).take(LEVELS)
+    }
+
+    /// Whether a process is below this one by its parents.
+    pub fn is_below(&self, row: &ProcessRow, above: ProcessId) -> bool {
+        self.parents(row).any(|parent| parent == above)
+    }
+
     /// These processes, and those below them that no record has told of yet.
     pub fn with_new_children(&self, mut members: BTreeSet<ProcessId>, graph: &Graph) -> BTreeSet<ProcessId> {
         let is_new = |row: &&ProcessRow| graph.get(row.process).is_none();
-        let below = |row: &ProcessRow| {
-            let parents = std::iter::successors(row.parent, |parent| self.row(*parent)?.parent);
-            parents.take(LEVELS).any(|parent| members.contains(&parent))
-        };
+        let below = |row: &ProcessRow| self.parents(row).any(|parent| members.contains(&parent));
         let new: Vec<ProcessId> = self
             .scene
             .processes

@@ -52,6 +52,8 @@ fn what_left_its_parents_or_serves_others_is_let_go_though_it_is_in_the_session(
         story.pass_secs(100);
         let (case, sent) = ((adopted, listens, called), story.sent());
         assert_eq!(sent.iter().any(|(pid, _)| *pid == 31), !stays, "{case:?}");
+        // Who runs what is let go would end it.
+        assert_eq!(sent.iter().any(|(pid, _)| *pid == 32), !stays, "{case:?}");
         assert!(sent.contains(&(30, Signal::Term)), "{case:?}");
     }
 }
