@@ -146,11 +146,10 @@ fn others(own: &End, endpoint: &Endpoint, ends: &[&End], party: &Party) -> Vec<(
     if is_own_wire && own.holder == Holder::Unreadable {
         found.push((own.holder, None));
     }
-    // A reference without a descriptor; and a wire with a name, or what a copy waits at, may be opened by
-    // the next client.
+    // A reference without a descriptor; and what has a name and is read, or is a wire, may be opened by the next client.
     let is_beyond = || ends.iter().filter(opposite).any(|other| other.beyond);
     let is_named = matches!(endpoint, Endpoint::Pipe { named: true, .. });
-    let may_be_opened = is_named && (is_own_wire || party.kind == Kind::Copy);
+    let may_be_opened = is_named && (is_own_wire || own.side == Side::Reads || party.kind == Kind::Copy);
     if own.side == Side::Listens || may_be_opened || (is_own_wire && is_beyond()) {
         found.push((Holder::Anybody, None));
     }

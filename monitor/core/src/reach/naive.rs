@@ -61,7 +61,7 @@ fn is_reached(scene: &Scene, parties: &[Party], reached: &BTreeSet<usize>, at: u
         scene.ends.iter().filter(opposite).any(|other| counts(other.holder, Some(other.side)))
             || (own.side == Side::Listens && counts(Holder::Anybody, None))
             || (((wire && (named || beyond || own.holder == Holder::Unreadable))
-                || (named && party.kind == Kind::Copy))
+                || (named && (own.side == Side::Reads || party.kind == Kind::Copy)))
                 && counts(Holder::Anybody, None))
     })
 }
