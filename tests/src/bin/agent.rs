@@ -67,10 +67,11 @@ fn start(server: &Path, n: u32) -> Result<Wire> {
         None
     };
     let mut child = command.spawn().with_context(|| format!("start {}", server.display()))?;
+    // `wait` closes the standard input that the child still has.
+    let (writes, pipe) = (child.stdin.take(), child.stdout.take());
     if double_fork {
         child.wait().context("wait for the first fork")?;
     }
-    let (writes, pipe) = (child.stdin.take(), child.stdout.take());
     let reads: Box<dyn Read> = match near {
         Some(near) => Box::new(near),
         None => Box::new(pipe.context("no stdout")?),
