@@ -91,7 +91,7 @@ fn open(dir: &Path) -> Result<(Store, Duration)> {
     let (mut store, opening) = Store::open(dir, BOOT, clock::realtime_offset())?;
     let known = store.take_knowledge();
     let took = began.elapsed();
-    anyhow::ensure!(opening.damaged.is_none() && known.servers.is_empty(), "{opening:?}");
+    anyhow::ensure!(opening.is_none() && known.servers.is_empty(), "{opening:?}");
     Ok((store, took))
 }
 

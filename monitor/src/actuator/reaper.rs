@@ -279,7 +279,6 @@ fn failed(call: &str, errno: Errno) -> SignalError {
     }
 }
 
-/// The error for a process that orphand never signals.
 fn never(process: ProcessId, what: &str) -> SignalError {
     refused(Errno::PERM, format!("refused: {process} is {what}"))
 }

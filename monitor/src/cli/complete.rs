@@ -30,7 +30,6 @@ pub fn script(shell: &str) -> std::io::Result<Vec<u8>> {
     Ok(script)
 }
 
-/// The names of agents.
 pub(super) fn agents() -> Vec<CompletionCandidate> {
     offered(|report| {
         let names = report.agents.iter().map(|one| one.agent.name.as_str());

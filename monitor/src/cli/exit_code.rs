@@ -2,47 +2,21 @@
 
 use std::process::{ExitCode as Code, Termination};
 
-/// The result of running `orphand`.
+/// The result of running `orphand`. Wrong usage is 2: the command-line parser exits with it itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum ExitCode {
-    /// 0: success.
-    Done,
-    /// 1: failure; one line on standard error says what, why, and what to do.
-    Failed,
-    /// 2: wrong usage. The command-line parser exits with it itself.
-    Usage,
-    /// 3: `ps --exit-code` found an orphan.
-    Found,
-    /// 4: nothing matched what was asked for.
-    Unmatched,
-}
-
-impl ExitCode {
-    /// The number.
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Failed => 1,
-            Self::Usage => 2,
-            Self::Found => 3,
-            Self::Unmatched => 4,
-        }
-    }
+    Done = 0,
+    /// Failure; one line on standard error says what, why, and what to do.
+    Failed = 1,
+    /// `ps --exit-code` found an orphan.
+    Found = 3,
+    /// Nothing matched what was asked for.
+    Unmatched = 4,
 }
 
 impl Termination for ExitCode {
     fn report(self) -> Code {
-        Code::from(self.number())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_the_contract() {
-        let all = [ExitCode::Done, ExitCode::Failed, ExitCode::Usage, ExitCode::Found, ExitCode::Unmatched];
-        assert_eq!(all.map(ExitCode::number), [0, 1, 2, 3, 4]);
+        Code::from(self as u8)
     }
 }

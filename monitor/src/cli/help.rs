@@ -125,3 +125,7 @@ is known to be wrong. In JSON, `blind` of a unit says what could not be found ou
 pub(super) const LONG_REPLAY: &str = "Run a recorded trace through the same engine
 
 Prints the events that the daemon emitted when the trace was recorded. Needs no privilege and touches no process.";
+
+pub(super) const RELOAD_EXAMPLES: &str = "Examples:
+  sudo orphand config check && sudo orphand reload
+  sudo orphand reload --json | jq .later               keys that take effect only at the next start";

@@ -7,14 +7,10 @@ use std::{
     fs::File,
     io::{self, IsTerminal, Write},
     os::fd::{AsFd as _, OwnedFd},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tracing_subscriber::fmt::MakeWriter;
 
 use orphand_core::model::text;
 
@@ -22,11 +18,11 @@ use orphand_core::model::text;
 const AT_ONCE: usize = 4096;
 
 /// Writes log lines without blocking.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct NonBlockingLog {
     /// Absent if the descriptor could not be duplicated; then nothing is logged.
-    out: Option<Arc<File>>,
-    lost: Arc<AtomicU64>,
+    out: Option<File>,
+    lost: AtomicU64,
     /// Whether the log contains colours, because it goes to a terminal.
     colours: bool,
 }
@@ -39,7 +35,7 @@ impl NonBlockingLog {
 
     fn to(out: Option<OwnedFd>) -> Self {
         let colours = out.as_ref().is_some_and(IsTerminal::is_terminal);
-        Self { out: out.map(|out| Arc::new(File::from(out))), lost: Arc::default(), colours }
+        Self { out: out.map(File::from), lost: AtomicU64::default(), colours }
     }
 
     fn line(&self, line: &[u8]) -> io::Result<()> {
@@ -68,29 +64,17 @@ impl NonBlockingLog {
             if poll(&mut ready, Some(&now))? == 0 {
                 return Ok(false);
             }
-            out.as_ref().write_all(piece)?;
+            (&mut &*out).write_all(piece)?;
         }
         Ok(true)
     }
 }
 
-impl<'a> MakeWriter<'a> for NonBlockingLog {
-    type Writer = LineWriter<'a>;
-
-    fn make_writer(&'a self) -> LineWriter<'a> {
-        LineWriter(self)
-    }
-}
-
-/// A writer of one line.
-#[derive(Debug)]
-pub struct LineWriter<'a>(&'a NonBlockingLog);
-
-impl Write for LineWriter<'_> {
+impl Write for &NonBlockingLog {
     /// `tracing` calls this once for a whole line.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let shown = String::from_utf8_lossy(line);
-        self.0.line(text::log_line(&shown, self.0.colours).as_bytes()).map(|()| line.len())
+        self.line(text::log_line(&shown, self.colours).as_bytes()).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -108,7 +92,7 @@ mod tests {
     fn a_name_begins_no_other_line() {
         let (mut reader, writer) = io::pipe().unwrap();
         let log = NonBlockingLog::to(Some(writer.into()));
-        log.make_writer().write_all(b"WARN a\nERROR forged\x1b[2J\n").unwrap();
+        (&log).write_all(b"WARN a\nERROR forged\x1b[2J\n").unwrap();
         drop(log);
         let mut heard = String::new();
         reader.read_to_string(&mut heard).unwrap();
@@ -121,14 +105,14 @@ mod tests {
         let log = NonBlockingLog::to(Some(writer.into()));
         let line = [&[b'x'; 999][..], b"\n"].concat();
         for _ in 0..1000 {
-            log.make_writer().write_all(&line).unwrap();
+            (&log).write_all(&line).unwrap();
         }
         let lost = log.lost.load(Ordering::Relaxed);
         assert!((900..1000).contains(&lost), "{lost}");
         let mut heard = vec![0; 1 << 20];
         let got = reader.read(&mut heard).unwrap();
         assert_eq!(got, (1000 - usize::try_from(lost).unwrap()) * 1000);
-        log.make_writer().write_all(b"again\n").unwrap();
+        (&log).write_all(b"again\n").unwrap();
         let got = reader.read(&mut heard).unwrap();
         let notice = String::from_utf8_lossy(&heard[..got]).into_owned();
         assert_eq!(
@@ -136,6 +120,6 @@ mod tests {
             format!("{lost} lines of the log are missing here: they were not read in time\nagain\n")
         );
         drop(reader);
-        assert!(log.make_writer().write_all(b"to nobody\n").is_err());
+        assert!((&log).write_all(b"to nobody\n").is_err());
     }
 }

@@ -5,7 +5,10 @@
 //!
 //! The commands start the log once; nothing is logged before.
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    io::{self, IsTerminal as _},
+    sync::Arc,
+};
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::{
@@ -25,7 +28,6 @@ use orphand_core::model::text;
 /// A level for all, or levels of modules: `warn,orphand=trace` (`tracing_subscriber::filter::Targets`).
 const VARIABLE: &str = "ORPHAND_LOG";
 
-/// Starts the log.
 pub fn start() {
     start_at(LevelFilter::INFO);
 }
@@ -46,7 +48,7 @@ pub fn start_at(level: LevelFilter) {
         Some(journal) => {
             log.with(lines.with_level(false).without_time().with_writer(JournalWriter { journal })).try_init()
         }
-        None => log.with(lines.with_writer(NonBlockingLog::to_stderr())).try_init(),
+        None => log.with(lines.with_writer(Arc::new(NonBlockingLog::to_stderr()))).try_init(),
     };
     if let Some(why) = odd.filter(|_| started.is_ok()) {
         tracing::warn!("{VARIABLE} has a wrong value ({why}): use error, warn, info, debug or trace");
@@ -70,7 +72,6 @@ impl<'a> MakeWriter<'a> for JournalWriter {
     }
 }
 
-/// A writer of one line.
 struct EntryWriter<'a> {
     journal: &'a Journal,
     priority: Priority,
@@ -99,7 +100,6 @@ const fn priority(level: Level) -> Priority {
     }
 }
 
-/// What is logged, and what is wrong with the variable.
 fn filter(variable: Option<&str>, level: LevelFilter) -> (Targets, Option<String>) {
     let usual = || Targets::new().with_default(level);
     let asked = variable.unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty());

@@ -4,41 +4,32 @@
 //! beat the file, the file beats the defaults.
 
 pub mod complete;
-mod config;
-mod decide;
-mod events;
 mod exit_code;
-mod explain;
 mod help;
-mod history;
 mod log_stream;
 pub mod logging;
 pub mod moment;
 pub mod pages;
 mod places;
-mod ps;
-mod release;
-mod spare;
+mod verbs;
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::{ArgValueCandidates, Shell};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
+use clap_complete::Shell;
 
 pub use self::{
-    config::Config,
-    decide::{Mode, ModeWord, Pause, Resume},
-    events::Events,
     exit_code::ExitCode,
-    explain::Explain,
-    history::History,
-    places::Places,
-    ps::Ps,
-    release::Release,
-    spare::Spare,
+    places::{Common, Places},
+    verbs::{
+        Config, Doctor, Events, Explain, History, Mode, Pause, Ps, Reap, Release, Replay, Spare, Status,
+    },
 };
 use crate::config::Listen;
-use orphand_core::model::{Asked, Found, MemberCount, RingSize, SetsidHook, duration::parse_duration};
+use orphand_core::model::{Found, MemberCount, RingSize, SetsidHook, duration::parse_duration};
 
 /// The lock file, which prevents a second daemon.
 pub const LOCK: &str = "/run/orphand/lock";
@@ -49,12 +40,10 @@ pub const LOCK: &str = "/run/orphand/lock";
 #[command(name = "orphand", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = help::EXAMPLES, after_long_help = help::LONG_HELP)]
 pub struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Watch this host: stream events, end orphans
@@ -77,14 +66,14 @@ pub enum Verb {
     #[command(long_about = help::LONG_RELEASE)]
     Release(Release),
     /// Make the running daemon read its configuration again
-    #[command(long_about = help::LONG_RELOAD)]
-    Reload(Reload),
+    #[command(long_about = help::LONG_RELOAD, after_help = help::RELOAD_EXAMPLES)]
+    Reload(Common),
     /// End nothing for a while: what is left behind is judged and reported, and stays
     #[command(long_about = help::LONG_PAUSE)]
     Pause(Pause),
     /// End the pause
-    #[command(long_about = help::LONG_RESUME)]
-    Resume(Resume),
+    #[command(long_about = help::LONG_RESUME, after_help = "Example:\n  sudo orphand resume")]
+    Resume(Common),
     /// Choose whether orphans are ended, whatever the configuration says, or show that
     #[command(long_about = help::LONG_MODE)]
     Mode(Mode),
@@ -128,7 +117,6 @@ pub enum Verb {
     },
 }
 
-/// The flags of `orphand run`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   sudo orphand run                                   text on a terminal, JSON into a pipe
@@ -139,8 +127,8 @@ pub struct Run {
     #[arg(long)]
     pub observe: bool,
     /// What was there before the first start on this host: left to a person, or ended like the rest [default: ask]
-    #[arg(long, value_name = "WHAT")]
-    pub found: Option<WhatWasFound>,
+    #[arg(long, value_name = "WHAT", value_parser = one_of(FOUND))]
+    pub found: Option<Found>,
     /// Output format of events [default: text on a terminal, otherwise json]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
@@ -169,8 +157,8 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// How calls of setsid(2) are observed [default: auto]
-    #[arg(long, value_name = "HOOK")]
-    pub setsid: Option<Setsid>,
+    #[arg(long, value_name = "HOOK", value_parser = one_of(SETSID))]
+    pub setsid: Option<SetsidHook>,
     /// Size of the ring buffer between kernel and daemon, a power of two such as 256K [default: 2M]
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub ring_size: Option<RingSize>,
@@ -186,129 +174,8 @@ pub struct Run {
     /// Log the messages of the eBPF programs
     #[arg(long, hide_short_help = true)]
     pub debug_bpf: bool,
-    /// Configuration, daemon, store.
     #[command(flatten)]
     pub places: Places,
-}
-
-/// The flags of `orphand status`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  sudo orphand status
-  orphand status --pss                                  also proportional memory: what the host would regain
-  orphand status --json | jq .totals")]
-pub struct Status {
-    /// Also measure proportional memory (slow: 10 us per resident megabyte)
-    #[arg(long)]
-    pub pss: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Configuration, daemon, store.
-    #[command(flatten)]
-    pub places: Places,
-}
-
-/// The flags of `orphand reload`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  sudo orphand config check && sudo orphand reload
-  sudo orphand reload --json | jq .later               keys that take effect only at the next start")]
-pub struct Reload {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Configuration, daemon, store.
-    #[command(flatten)]
-    pub places: Places,
-}
-
-/// The flags of `orphand reap`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  sudo orphand reap --dry-run                           what would be ended
-  sudo orphand reap --agent claude --yes                the orphans of claude, without asking
-  sudo orphand reap --agent bot.service --generation 3  those of one run
-  sudo orphand reap 4711 1234@229468                    these two
-  sudo orphand reap 4711 --include-unproven             this server, although somebody may still use it
-  sudo orphand reap 4711 --include-active               this server, although its owner is alive
-  sudo orphand reap --leftovers                         background shells, development servers and the like")]
-#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
-pub struct Reap {
-    /// Only servers with these processes, by process number or by the id of the server
-    #[arg(value_name = "PID|ID", value_parser = target, add = ArgValueCandidates::new(complete::servers))]
-    pub targets: Vec<Asked>,
-    /// Only servers of agents of this name, or of this unit
-    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::agents))]
-    pub agent: Option<String>,
-    /// Only servers of this run
-    #[arg(long, value_name = "N", add = ArgValueCandidates::new(complete::generations))]
-    pub generation: Option<u64>,
-    /// Also servers whose owner is alive
-    #[arg(long)]
-    pub include_active: bool,
-    /// Also unproven servers: the owner is gone, and somebody may still use them
-    #[arg(long)]
-    pub include_unproven: bool,
-    /// Duplicates instead: servers of which their living owner has a newer one with the same arguments and directory
-    #[arg(long, conflicts_with_all = ["include_active", "include_unproven"])]
-    pub duplicates: bool,
-    /// Leftovers instead: what agents that have ended left behind and that is no server, with all that is below it
-    #[arg(long, conflicts_with_all = ["include_active", "include_unproven", "duplicates"])]
-    pub leftovers: bool,
-    /// Show what would be ended, and end nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    pub yes: bool,
-    /// Print JSON (needs --yes or --dry-run)
-    #[arg(long)]
-    pub json: bool,
-    /// Configuration, daemon, store.
-    #[command(flatten)]
-    pub places: Places,
-}
-
-/// A process number or an id.
-fn target(typed: &str) -> Result<Asked, String> {
-    let asked: Asked = typed.parse().unwrap_or_else(|never| match never {});
-    match asked {
-        Asked::Name(_) => Err("give a process number or the id of a server, PID@START".to_owned()),
-        asked => Ok(asked),
-    }
-}
-
-/// The flags of `orphand doctor`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  sudo orphand doctor
-  sudo orphand doctor --json | jq '.units[] | select(.advice) | .unit.name'
-  sudo orphand doctor --json | jq '.units[] | select(.blind) | .blind'")]
-pub struct Doctor {
-    /// The lock file, which prevents a second daemon
-    #[arg(long, value_name = "PATH", default_value = LOCK, hide = true)]
-    pub lock: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Configuration, daemon, store.
-    #[command(flatten)]
-    pub places: Places,
-}
-
-/// The flags of `orphand replay`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  orphand replay bug.orphtrace
-  orphand replay --format json bug.orphtrace | jq 'select(.event == \"orphan_detected\")'")]
-pub struct Replay {
-    /// The trace that `orphand run --record` wrote
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Output format of events [default: text on a terminal, otherwise json]
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
 }
 
 /// The output format of events.
@@ -327,46 +194,34 @@ impl Format {
     }
 }
 
-/// What becomes of what was there before the first start, as a value of `--found`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum WhatWasFound {
-    /// Reported, and ended only by a person: `orphand reap`
-    Ask,
-    /// Ended like the rest
-    End,
-}
+/// What `--found` takes.
+const FOUND: &[Word<Found>] = &[
+    ("ask", Found::Ask, "Reported, and ended only by a person: `orphand reap`"),
+    ("end", Found::End, "Ended like the rest"),
+];
 
-impl From<WhatWasFound> for Found {
-    fn from(written: WhatWasFound) -> Self {
-        match written {
-            WhatWasFound::Ask => Self::Ask,
-            WhatWasFound::End => Self::End,
-        }
-    }
-}
+/// What `--setsid` takes.
+const SETSID: &[Word<SetsidHook>] = &[
+    ("auto", SetsidHook::Auto, "By fentry if it loads, otherwise by the tracepoint"),
+    ("fentry", SetsidHook::Fentry, "By fentry, which costs nothing"),
+    (
+        "tracepoint",
+        SetsidHook::Tracepoint,
+        "By a tracepoint, which makes every system call of the host some 30 ns slower",
+    ),
+    ("none", SetsidHook::None, "Not at all; sessions are known from forks, execs and /proc"),
+];
 
-/// How setsid(2) is observed, as a value of `--setsid`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Setsid {
-    /// By fentry if it loads, otherwise by the tracepoint
-    Auto,
-    /// By fentry, which costs nothing
-    Fentry,
-    /// By a tracepoint, which makes every system call of the host some 30 ns slower
-    Tracepoint,
-    /// Not at all; sessions are known from forks, execs and /proc
-    None,
-}
+/// A word, what it means, and its help.
+type Word<T> = (&'static str, T, &'static str);
 
-impl From<Setsid> for SetsidHook {
-    fn from(written: Setsid) -> Self {
-        match written {
-            Setsid::Auto => Self::Auto,
-            Setsid::Fentry => Self::Fentry,
-            Setsid::Tracepoint => Self::Tracepoint,
-            Setsid::None => Self::None,
-        }
-    }
+/// Takes one of these words.
+fn one_of<T: Clone + Send + Sync + 'static>(words: &'static [Word<T>]) -> impl TypedValueParser<Value = T> {
+    let known = words.iter().map(|(word, _, help)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(known).try_map(move |typed| {
+        let meant = words.iter().find(|(word, ..)| *word == typed).map(|(_, meant, _)| meant.clone());
+        meant.ok_or("unknown")
+    })
 }
 
 #[cfg(test)]

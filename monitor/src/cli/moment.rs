@@ -12,7 +12,6 @@ use jiff::{
 
 use orphand_core::model::duration::parse_period;
 
-/// What was typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// So long before now.
@@ -21,7 +20,6 @@ pub enum Moment {
     Clock(Time),
     /// Such a time so many days ago.
     DaysAgo(i8, Time),
-    /// A local date and time.
     Local(DateTime),
     /// A time with its zone.
     Exact(Timestamp),

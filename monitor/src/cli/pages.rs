@@ -1,11 +1,8 @@
 //! Completions and manual pages, generated from the definition of the command line.
 
-use std::{
-    fs, io,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, io::Write, path::Path};
 
+use anyhow::Context as _;
 use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::{
@@ -56,16 +53,6 @@ const FILES: [(&str, &str); 4] = [
     (super::LOCK, "The lock file of the running daemon, which contains its process id."),
 ];
 
-/// A manual page could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {source}", path.display())]
-pub struct PageError {
-    /// The path of the page.
-    pub path: PathBuf,
-    /// The error.
-    pub source: io::Error,
-}
-
 /// Writes the completions for `shell`.
 pub fn completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&super::complete::script(&shell.to_string())?)
@@ -83,7 +70,7 @@ pub fn man(which: Page, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes the page of `orphand`, one for each verb, and that of the configuration into `dir`. Returns how
 /// many.
-pub fn man_pages(dir: &Path) -> Result<usize, PageError> {
+pub fn man_pages(dir: &Path) -> anyhow::Result<usize> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     let mut pages = vec![("orphand".to_owned(), command.clone())];
@@ -92,7 +79,7 @@ pub fn man_pages(dir: &Path) -> Result<usize, PageError> {
         let path = dir.join(name);
         let mut text = Vec::new();
         let written = make(&mut text).and_then(|()| fs::write(&path, text));
-        written.map_err(|source| PageError { path, source })
+        written.with_context(|| format!("cannot write {}", path.display()))
     };
     for (name, command) in &pages {
         write(&format!("{name}.1"), &|text| page(name, command.clone(), text))?;

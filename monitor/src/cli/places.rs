@@ -9,6 +9,16 @@ use crate::{
     host::Scope,
 };
 
+/// What most verbs share: JSON or text, and whom to ask.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub places: Places,
+}
+
 /// Flags beat the file, the file beats the defaults.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Places {

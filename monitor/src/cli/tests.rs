@@ -30,7 +30,7 @@ fn run_takes_the_flags_of_the_contract() {
     );
     assert_eq!(
         (run.format, run.setsid, run.ring_size),
-        (Some(Format::Json), Some(Setsid::None), Some(RingSize::try_from(65_536).unwrap()))
+        (Some(Format::Json), Some(SetsidHook::None), Some(RingSize::try_from(65_536).unwrap()))
     );
     assert!(run.observe && run.debug_bpf);
     let Verb::Run(run) = parse("orphand run").unwrap().verb else { panic!() };
@@ -214,7 +214,7 @@ fn a_page_for_every_verb() {
         "orphand.toml.5",
     ];
     assert_eq!(names, expected);
-    let error = pages::man_pages(std::path::Path::new("/nonexistent")).unwrap_err().to_string();
+    let error = format!("{:#}", pages::man_pages(std::path::Path::new("/nonexistent")).unwrap_err());
     assert_eq!(error, "cannot write /nonexistent/orphand.1: No such file or directory (os error 2)");
 }
 

@@ -9,17 +9,21 @@ use crate::{
     actuator::hook::HookError,
     cli::{self, ExitCode},
     config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, Origins, shown, written},
-    sink::report,
 };
 
 /// Runs a command of `orphand config`.
 pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
     match verb {
-        cli::Config::Check { file, json } => return check(file.as_deref(), json),
-        cli::Config::Show { config, origin, json } => show(config.as_deref(), origin, json)?,
-        cli::Config::Default => super::print(&written::default_file())?,
+        cli::Config::Check { file, json } => check(file.as_deref(), json),
+        cli::Config::Show { config: file, origin, json } => {
+            let Loaded { config, origins, .. } = Loaded::read(file.as_deref());
+            let text = |config: &Config| {
+                if origin { written::with_origins(config, &origins) } else { config.render() }
+            };
+            super::answer(json, &config?, text)
+        }
+        cli::Config::Default => super::print(&written::default_file()),
     }
-    Ok(ExitCode::Done)
 }
 
 /// Shows all mistakes; the exit code is 1 if there is one.
@@ -27,7 +31,7 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     let mut loaded = Loaded::read(file);
     let refused = loaded.config.as_ref().map(|config| refused_here(config, &loaded.origins));
     loaded.notes.extend(refused.unwrap_or_default());
-    super::print(&if json { report::json(&report_of(file, &loaded))? } else { text(&loaded) })?;
+    super::answer(json, &report_of(file, &loaded), |_| text(&loaded))?;
     let Err(errors) = &loaded.config else { return Ok(ExitCode::Done) };
     if !json {
         errors.iter().for_each(|error| eprintln!("{error}"));
@@ -76,7 +80,7 @@ fn report_of(file: Option<&Path>, loaded: &Loaded) -> Value {
         "valid": loaded.config.is_ok(),
         "files": loaded.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
         "errors": errors,
-        "notes": loaded.notes.iter().map(place).collect::<Vec<_>>(),
+        "notes": loaded.notes,
         "config": loaded.config.as_ref().ok(),
     })
 }
@@ -85,30 +89,12 @@ fn report_of(file: Option<&Path>, loaded: &Loaded) -> Value {
 fn mistake(error: &ConfigError) -> Value {
     let mut said = error.content().map_or_else(
         || json!({ "file": error.path().to_string_lossy(), "line": null, "column": null, "key": null, "message": error.to_string(), "near": null, "example": null }),
-        place,
+        |content| json!(content),
     );
     if let Some(said) = said.as_object_mut() {
         said.insert("text".to_owned(), error.to_string().into());
     }
     said
-}
-
-fn place(content: &Content) -> Value {
-    let Content { location, key, message, near, example } = content;
-    json!({
-        "file": location.file.to_string_lossy(), "line": location.line, "column": location.column,
-        "key": key, "message": message, "near": near, "example": example,
-    })
-}
-
-fn show(file: Option<&Path>, origin: bool, json: bool) -> anyhow::Result<()> {
-    let Loaded { config, origins, .. } = Loaded::read(file);
-    let config: Config = config?;
-    super::print(&match (json, origin) {
-        (true, _) => report::json(&config)?,
-        (false, true) => written::with_origins(&config, &origins),
-        (false, false) => config.render(),
-    })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::{
     cli::{self, ExitCode, Format},
     control::client::{Client, ClientError, EventLines},
     events::{Cursor, EventLine, EventQuery, stored},
-    sink::{Format as _, human::Text, paint::Paint, wall_clock::WallClock},
+    sink::{Format as _, human::Text, wall_clock::WallClock},
 };
 
 /// How far back it looks unless it is told.
@@ -25,7 +25,6 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Between two tries to reach a daemon that is gone.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Prints events.
 pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
     let now = Zoned::now();
     let since = match flags.since {
@@ -34,14 +33,13 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
         None => Some(now.timestamp().checked_sub(DAY)?),
     };
     let mut printer = Printer::new(if flags.json { Some(Format::Json) } else { flags.format });
-    let config = super::configured(&flags.places)?;
+    let (config, client) = super::configured(&flags.places)?;
     if flags.places.names_store_alone() {
         anyhow::ensure!(!flags.follow, "--follow asks the daemon; give its --socket beside --state-dir");
         return ended(kept(&config.state_dir, since, &mut printer));
     }
-    let client = Client::new(&config.socket);
     let query = EventQuery { since, follow: flags.follow, after: None };
-    match client.events(query) {
+    match super::asked(client.events(query))? {
         Ok(lines) if flags.follow => ended(follow(&client, lines, &mut printer)),
         Ok(mut lines) => ended(lines.try_for_each(|line| printer.print(&line)).map_err(Into::into)),
         Err(error @ ClientError::NoDaemon { .. }) if flags.follow => {
@@ -51,14 +49,13 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
             }
             Err(error.into())
         }
-        Err(asked @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => {
+        Err(asked) => {
             let read = kept(&config.state_dir, since, &mut printer);
             ended(read.map_err(|read| match read.downcast_ref::<io::Error>() {
                 Some(error) if error.kind() == io::ErrorKind::BrokenPipe => read,
                 _ => anyhow::anyhow!("{asked}; what it has kept cannot be read either: {read:#}"),
             }))
         }
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -119,7 +116,7 @@ struct Printer {
 
 impl Printer {
     fn new(asked: Option<Format>) -> Self {
-        let text = || Text::new(WallClock::default(), TimeZone::system(), Paint::of(&io::stdout()));
+        let text = || Text::new(WallClock::default(), TimeZone::system(), super::paint());
         let is_text = Format::or_default(asked, super::on_terminal()) == Format::Text;
         Self { text: is_text.then(text) }
     }

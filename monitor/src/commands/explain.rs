@@ -15,13 +15,12 @@ use crate::{
     },
     os::{clock, users::local_names},
     probe::Probe,
-    sink::{paint::Paint, report, wall_clock::WallClock},
     store,
 };
 use orphand_core::{
     model::{
         Asked, Creator, Explained, History, HistoryQuery, Holdings, Image, NoServer, Nothing, PastOrphan,
-        ProcessId, ProcessView, Stdio, redact,
+        ProcessId, ProcessView, Stdio, redact, text::sanitise,
     },
     recognise::{Known, Rules},
 };
@@ -29,29 +28,26 @@ use orphand_core::{
 /// How many ended servers one question shows, the latest of them.
 const ENDED: usize = 8;
 
-/// Explains a process.
 pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
-    let config = super::configured(&flags.places)?;
+    let (config, _) = super::configured(&flags.places)?;
     let asked: Asked = flags.process.parse().unwrap_or_else(|never| match never {});
     let all = gather(&flags.places, &config, &asked)?;
-    if all.living.is_empty() && all.ended.is_empty() {
-        let why = all.blind.first().map(|why| format!("; {why}")).unwrap_or_default();
-        let told = orphand_core::model::text::sanitise(&flags.process).into_owned();
-        if flags.json {
-            super::print(&report::json_with_times(&explain::json(&all, &moment()), moment().wall)?)?;
+    let nothing = all.living.is_empty() && all.ended.is_empty();
+    super::answer(flags.json, &explain::json(&all, &moment()), |_| {
+        if nothing {
+            String::new()
+        } else if flags.report {
+            let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+            explain::report(&all, &moment(), &kernel)
+        } else {
+            explain::render(&all, &moment(), super::paint())
         }
-        let what = format!("{told} is no process, and no server in the store{why}");
-        return Ok(super::unmatched(&what));
-    }
-    let paint = Paint::of(&std::io::stdout());
-    super::print(&if flags.json {
-        report::json_with_times(&explain::json(&all, &moment()), moment().wall)?
-    } else if flags.report {
-        let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-        explain::report(&all, &moment(), &kernel)
-    } else {
-        explain::render(&all, &moment(), paint)
     })?;
+    if nothing {
+        let why = all.blind.first().map(|why| format!("; {why}")).unwrap_or_default();
+        let told = sanitise(&flags.process);
+        return Ok(super::unmatched(&format!("{told} is no process, and no server in the store{why}")));
+    }
     Ok(ExitCode::Done)
 }
 
@@ -78,21 +74,24 @@ pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow:
 
 /// When and for whom it is told.
 pub(crate) fn moment() -> Moment {
-    let wall = WallClock { offset_ns: clock::realtime_offset() };
-    Moment { now: clock::now(), wall, zone: jiff::tz::TimeZone::system(), users: local_names() }
+    Moment {
+        now: clock::now(),
+        wall: super::wall_clock(),
+        zone: jiff::tz::TimeZone::system(),
+        users: local_names(),
+    }
 }
 
 /// What the daemon knows; without one, what /proc shows.
 fn living(places: &Places, config: &Config, client: &Client, asked: &Asked) -> anyhow::Result<Explanation> {
     let mut all = Explanation::default();
     if !places.names_store_alone() {
-        match client.explain(asked.clone()) {
+        match super::asked(client.explain(asked.clone()))? {
             Ok(living) => return Ok(Explanation { living, asked_daemon: true, ..all }),
-            Err(ClientError::NoDaemon { .. }) => {}
             Err(error @ ClientError::Forbidden { .. }) => {
                 all.blind.push(format!("what the daemon knows: {error}"));
             }
-            Err(error) => return Err(error.into()),
+            Err(_) => {}
         }
     }
     let offline = Offline::inspect(config, places.below.clone())?;

@@ -7,12 +7,8 @@ use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 use crate::{
     cli::{self, ExitCode, moment::Moment},
-    control::client::{Client, ClientError},
     host::boot_id,
-    sink::{
-        history::{self as tables, Watched},
-        paint::Paint,
-    },
+    sink::history::{self as tables, Watched},
     store,
 };
 use orphand_core::model::{History, HistoryQuery, text};
@@ -38,9 +34,8 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
     };
     let (past, asked_daemon) = past(flags, &query)?;
     let watched = if asked_daemon { Watched::Now(now) } else { Watched::without_daemon(&past) };
-    let paint = Paint::of(&std::io::stdout());
-    let zone = TimeZone::system();
-    super::print(&match (flags.leaks, flags.json) {
+    let (zone, paint) = (TimeZone::system(), super::paint());
+    super::print(&match (flags.leaks, flags.common.json) {
         (true, true) => tables::leaks::json(&past)?,
         (true, false) => tables::leaks::render(&past, &zone, paint),
         (false, true) => tables::json(&past, watched)?,
@@ -73,18 +68,17 @@ fn window(flags: &cli::History, now: &Zoned) -> anyhow::Result<(Timestamp, Optio
 
 /// The past, and whether the daemon told it.
 fn past(flags: &cli::History, query: &HistoryQuery) -> anyhow::Result<(History, bool)> {
-    let config = super::configured(&flags.places)?;
+    let (config, client) = super::configured(&flags.common.places)?;
     let stored = || store::history::history(&config.state_dir, query);
-    if flags.places.names_store_alone() {
+    if flags.common.places.names_store_alone() {
         return Ok((stored()?, false));
     }
-    match Client::new(&config.socket).history(query.clone()) {
-        Err(asked @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => {
-            let past = stored()
-                .map_err(|read| anyhow::anyhow!("{asked}; its store cannot be read either: {read}"))?;
-            Ok((past, false))
-        }
-        answer => Ok((answer?, true)),
+    match super::asked(client.history(query.clone()))? {
+        Ok(past) => Ok((past, true)),
+        Err(why) => match stored() {
+            Ok(past) => Ok((past, false)),
+            Err(read) => anyhow::bail!("{why}; its store cannot be read either: {read}"),
+        },
     }
 }
 

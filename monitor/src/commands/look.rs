@@ -8,7 +8,7 @@ use crate::{
     control::client::{Client, ClientError},
     host::Scope,
     os::clock,
-    sink::{list::Sample, wall_clock::WallClock},
+    sink::list::Sample,
 };
 
 /// Looks once. With `no_daemon` none is asked.
@@ -20,17 +20,13 @@ pub(crate) fn look(config: &Config, below: Option<&Scope>, no_daemon: bool) -> a
     if no_daemon {
         return alone("no daemon asked");
     }
-    match Client::new(&config.socket).status(false) {
-        Ok(status) => {
-            let wall = WallClock { offset_ns: clock::realtime_offset() };
-            Ok(Sample::of_daemon(status, clock::now(), wall, &TimeZone::system()))
-        }
-        Err(ClientError::NoDaemon { .. }) => alone("no daemon answers"),
+    match super::asked(Client::new(&config.socket).status(false))? {
+        Ok(status) => Ok(Sample::of_daemon(status, clock::now(), super::wall_clock(), &TimeZone::system())),
         Err(error @ ClientError::Forbidden { .. }) => {
             let mut sample = alone("the daemon may not be asked")?;
             sample.report.blind.push(format!("what the daemon knows: {error}"));
             Ok(sample)
         }
-        Err(error) => Err(error.into()),
+        Err(_) => alone("no daemon answers"),
     }
 }

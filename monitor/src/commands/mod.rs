@@ -22,12 +22,17 @@ use std::io::{self, IsTerminal, Write};
 use anyhow::Context;
 use jiff::{Timestamp, Zoned};
 
+use serde::Serialize;
+
 use crate::{
     cli::{Cli, ExitCode, Places, Verb, logging, moment::Moment, pages},
     config::Config,
+    control::client::{Client, ClientError},
     host::{Proc, ProcessDir},
+    os::clock,
+    sink::{paint::Paint, report, wall_clock::WallClock},
 };
-use orphand_core::model::Asked;
+use orphand_core::model::{Asked, Decision};
 
 /// Runs the command. An error is one line for standard error.
 pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -42,7 +47,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Reload(flags) => status::reload(&flags),
         Verb::Spare(flags) => spare::spare(&flags),
         Verb::Pause(flags) => decide::pause(&flags),
-        Verb::Resume(flags) => decide::resume(&flags),
+        Verb::Resume(flags) => decide::decide(&flags, Decision::Resume),
         Verb::Mode(flags) => decide::mode(&flags),
         Verb::Events(flags) => events::events(&flags),
         Verb::History(flags) => history::history(&flags),
@@ -52,28 +57,57 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Completions { shell } => {
             let mut script = Vec::new();
             pages::completions(shell, &mut script).context("cannot make the completions")?;
-            print(&String::from_utf8_lossy(&script))?;
-            Ok(ExitCode::Done)
+            print(&String::from_utf8_lossy(&script))
         }
         Verb::Man { dir: None, page } => {
             let mut text = Vec::new();
             pages::man(page, &mut text).context("cannot make the manual page")?;
-            print(&String::from_utf8_lossy(&text))?;
-            Ok(ExitCode::Done)
+            print(&String::from_utf8_lossy(&text))
         }
         Verb::Man { dir: Some(dir), .. } => {
             let pages = pages::man_pages(&dir)?;
-            print(&format!("wrote {pages} pages into {}\n", dir.display()))?;
-            Ok(ExitCode::Done)
+            print(&format!("wrote {pages} pages into {}\n", dir.display()))
         }
     }
 }
 
-/// The configuration with the flags of a command that logs to standard error.
-fn configured(places: &Places) -> anyhow::Result<Config> {
+/// The configuration with the flags of a command that logs to standard error, and its daemon.
+fn configured(places: &Places) -> anyhow::Result<(Config, Client)> {
     let config = places.load()?;
     logging::start();
-    Ok(config)
+    let client = Client::new(&config.socket);
+    Ok((config, client))
+}
+
+/// The daemon. Whoever may not read the configuration, or whose configuration has a mistake, finds it at the default socket
+/// or at that of the flag.
+fn daemon(places: &Places) -> Client {
+    let config = places.load().unwrap_or_else(|_| places.applied(Config::default()));
+    logging::start();
+    Client::new(&config.socket)
+}
+
+/// The daemon's answer. Inside: why there is none, where no daemon runs or it may not be asked, and the caller looks
+/// for itself.
+fn asked<T>(answer: Result<T, ClientError>) -> Result<Result<T, ClientError>, ClientError> {
+    match answer {
+        Err(why @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => Ok(Err(why)),
+        answer => answer.map(Ok),
+    }
+}
+
+/// Prints a result: as JSON, with times as RFC 3339, or as text.
+fn answer<T: Serialize>(json: bool, found: &T, text: impl FnOnce(&T) -> String) -> anyhow::Result<ExitCode> {
+    print(&if json { report::json_with_times(found, wall_clock())? } else { text(found) })
+}
+
+pub(crate) fn wall_clock() -> WallClock {
+    WallClock { offset_ns: clock::realtime_offset() }
+}
+
+/// Colours, if standard output shows them.
+fn paint() -> Paint {
+    Paint::of(&io::stdout())
 }
 
 /// Says what did not match, on standard error.
@@ -83,14 +117,14 @@ fn unmatched(what: &str) -> ExitCode {
 }
 
 /// Writes a result to standard output. A reader that stops reading (`| head`) is no failure.
-fn print(text: &str) -> anyhow::Result<()> {
+fn print(text: &str) -> anyhow::Result<ExitCode> {
     match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written.context("cannot write to standard output")?,
     }
+    Ok(ExitCode::Done)
 }
 
-/// The time that was typed, as of now.
 fn resolve(typed: Moment, now: &Zoned) -> anyhow::Result<Timestamp> {
     typed.resolve(now).context("no calendar has this time")
 }

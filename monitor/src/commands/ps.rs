@@ -5,12 +5,7 @@ use std::{io::stdout, os::fd::AsFd, thread, time::Duration};
 use super::look::look;
 use crate::{
     cli::{self, ExitCode},
-    os::clock,
-    sink::{
-        list::{self, Arrangement, Layout, Sample},
-        paint::Paint,
-        wall_clock::WallClock,
-    },
+    sink::list::{self, Arrangement, Layout, Sample},
 };
 use orphand_core::model::State;
 
@@ -25,7 +20,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// Prints the list, once or again and again.
 pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
-    let config = super::configured(&flags.places)?;
+    let (config, _) = super::configured(&flags.places)?;
     loop {
         let mut sample = look(&config, flags.places.below.as_ref(), flags.no_daemon)?;
         let any = list::narrow(&mut sample.report, &flags.state, flags.agent.as_deref());
@@ -41,7 +36,7 @@ pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
 
 fn text(flags: &cli::Ps, sample: &Sample) -> anyhow::Result<String> {
     if flags.json {
-        return Ok(list::json(sample, WallClock { offset_ns: clock::realtime_offset() })?);
+        return Ok(list::json(sample, super::wall_clock())?);
     }
     let how =
         Arrangement { tree: flags.tree, unfolded: flags.tree, sort: flags.sort, ..Arrangement::default() };
@@ -50,7 +45,7 @@ fn text(flags: &cli::Ps, sample: &Sample) -> anyhow::Result<String> {
         entries.extend(list::leftover_entries(sample));
     }
     let rows = list::rows(&mut entries, &sample.report.agents, &how);
-    let layout = Layout { paint: Paint::of(&stdout()), width: width(stdout()), wide: flags.output.is_some() };
+    let layout = Layout { paint: super::paint(), width: width(stdout()), wide: flags.output.is_some() };
     Ok(list::render(sample, &entries, &rows, layout))
 }
 

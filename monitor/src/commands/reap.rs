@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use serde_json::json;
 
 use crate::{
     cli::{self, ExitCode},
@@ -16,10 +17,7 @@ use crate::{
     os::clock,
     sink::{
         list,
-        paint::Paint,
         plan::{self, PlanItem},
-        report,
-        wall_clock::WallClock,
     },
 };
 use orphand_core::model::{BootTime, Planned, ReapRequest, Report, ServerReport, State};
@@ -41,7 +39,7 @@ trait Backend {
 
 /// Ends orphans, and what else the flags ask for.
 pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
-    let config = super::configured(&flags.places)?;
+    let (config, client) = super::configured(&flags.places)?;
     let request = ReapRequest {
         agent: flags.agent.clone(),
         generation: flags.generation,
@@ -52,7 +50,6 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         duplicates: flags.duplicates,
         leftovers: flags.leftovers,
     };
-    let client = Client::new(&config.socket);
     match client.plan(request.clone()) {
         Ok(planned) => clean_up(flags, &mut Daemon(client), &request, planned),
         Err(ClientError::NoDaemon { path, .. }) if flags.leftovers => {
@@ -79,23 +76,21 @@ fn clean_up(
     request: &ReapRequest,
     planned: Vec<Planned>,
 ) -> anyhow::Result<ExitCode> {
-    let (paint, wall) = (Paint::of(&io::stdout()), WallClock { offset_ns: clock::realtime_offset() });
     let planned = with_doubts(planned, backend)?;
     let (to_end, guarded): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
     let done = tell_missed(request, &planned, backend, flags.json)?;
     if !flags.json && !planned.is_empty() {
-        super::print(&plan::render(&planned, paint))?;
+        super::print(&plan::render(&planned, super::paint()))?;
     }
     if flags.dry_run || to_end.is_empty() {
         if flags.json {
-            let told = serde_json::json!({ "planned": planned, "ended": [], "stayed": guarded });
-            super::print(&report::json_with_times(&told, wall)?)?;
+            let told = json!({ "planned": planned, "ended": [], "stayed": guarded });
+            super::answer(true, &told, |_| String::new())?;
         }
         return Ok(if flags.dry_run || guarded.is_empty() { done } else { ExitCode::Failed });
     }
     if !flags.yes && !confirmed(&to_end, flags.json)? {
-        super::print("Nothing was ended.\n")?;
-        return Ok(ExitCode::Done);
+        return super::print("Nothing was ended.\n");
     }
     let left = backend.reap(&exactly(&to_end, request))?;
     let is_left = |one: &&&PlanItem| find(&left, &one.planned.server.id).is_some();
@@ -103,14 +98,9 @@ fn clean_up(
     // A guard may have been found at the last moment: then it is shown.
     let stayed: Vec<PlanItem> = stayed.into_iter().map(|one| as_it_is_now(one, &left)).collect();
     let stayed: Vec<&PlanItem> = stayed.iter().chain(guarded).collect();
-    super::print(&if flags.json {
-        let ended: Vec<&str> = ended.iter().map(|one| one.planned.server.id.as_str()).collect();
-        report::json_with_times(
-            &serde_json::json!({ "planned": planned, "ended": ended, "stayed": stayed }),
-            wall,
-        )?
-    } else {
-        plan::outcome(&ended, &stayed, paint)
+    let ids: Vec<&str> = ended.iter().map(|one| one.planned.server.id.as_str()).collect();
+    super::answer(flags.json, &json!({ "planned": planned, "ended": ids, "stayed": stayed }), |_| {
+        plan::outcome(&ended, &stayed, super::paint())
     })?;
     Ok(if stayed.is_empty() { done } else { ExitCode::Failed })
 }
@@ -131,7 +121,7 @@ fn tell_missed(
         return Ok(missed.iter().fold(ExitCode::Done, |_, what| super::unmatched(what)));
     }
     if !json {
-        let unseen = list::unseen(&report, Paint::of(&io::stdout()));
+        let unseen = list::unseen(&report, super::paint());
         super::print(&format!("Nothing to end: {}.\n{unseen}", missed.join("; ")))?;
     }
     Ok(ExitCode::Done)
@@ -157,7 +147,6 @@ fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
     PlanItem { planned, doubts, age_ms: one.age_ms }
 }
 
-/// What was planned, with the doubts of what is unproven.
 fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<PlanItem>> {
     let item = |planned: Planned| {
         let is_old = planned.duplicate_of.is_some() || planned.state == State::Leftover;
@@ -214,7 +203,6 @@ fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The running daemon.
 struct Daemon(Client);
 
 impl Backend for Daemon {

@@ -1,28 +1,16 @@
 //! `orphand release`: tells the daemon that its caller is done with servers.
 
 use crate::{
-    cli::{self, ExitCode, logging},
-    config::Config,
-    control::client::Client,
+    cli::{self, ExitCode},
     os::clock,
-    sink::{report, wall_clock::WallClock},
 };
 use orphand_core::model::{Asked, BootTime, ProcessId, ReleaseRequest, Released, text};
 
-/// Releases servers. Whoever may not read the configuration finds the daemon at the default socket.
 pub fn release(flags: &cli::Release) -> anyhow::Result<ExitCode> {
-    let config = flags.places.load().unwrap_or_else(|_| flags.places.applied(Config::default()));
-    logging::start();
     let request = ReleaseRequest { targets: flags.targets.clone(), session: flags.session.clone() };
-    let released = Client::new(&config.socket).release(request)?;
-    super::print(&if flags.json {
-        report::json_with_times(
-            &serde_json::json!({ "servers": released }),
-            WallClock { offset_ns: clock::realtime_offset() },
-        )?
-    } else {
-        render(&released, clock::now())
-    })?;
+    let released = super::daemon(&flags.common.places).release(request)?;
+    let found = serde_json::json!({ "servers": released });
+    super::answer(flags.common.json, &found, |_| render(&released, clock::now()))?;
     let missed = flags.targets.iter().filter(|target| !released.iter().any(|one| has(one, target)));
     let session = flags.session.iter().filter(|_| released.is_empty());
     let missed = missed.map(|target| format!("{target} is no part of an MCP server that orphand knows"));

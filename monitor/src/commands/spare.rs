@@ -11,7 +11,6 @@ use crate::{
     config::{Config, DEFAULT_PATH, Spared, shown},
     control::client::{Client, ClientError},
     host::Proc,
-    sink::report,
 };
 use orphand_core::{
     model::{Asked, Explained, Image, ProcessId, text::sanitise},
@@ -20,12 +19,13 @@ use orphand_core::{
 
 /// Adds, removes or lists exemptions.
 pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
-    let config = super::configured(&flags.places)?;
-    let client = Client::new(&config.socket);
+    let (config, client) = super::configured(&flags.common.places)?;
+    let json = flags.common.json;
     let mut spared = Spared::read(&main_file(flags, &client)?)?;
     if flags.list {
-        super::print(&listed(&spared, flags.json)?)?;
-        return Ok(ExitCode::Done);
+        return super::answer(json, &json!({ "file": spared.file, "spared": spared.rules() }), |_| {
+            listed(&spared)
+        });
     }
     if let Some(name) = &flags.remove {
         let gone = spared.remove(name);
@@ -33,7 +33,7 @@ pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
             let (name, file) = (sanitise(name), shown(&spared.file));
             return Ok(super::unmatched(&format!("{file} has no exemption called \"{name}\"")));
         }
-        return apply(&spared, &client, flags.json, "removed", &gone);
+        return apply(&spared, &client, json, "removed", &gone);
     }
     let rules = match &flags.what {
         Some(what) => of_programs(flags, &config, &client, what)?,
@@ -44,19 +44,16 @@ pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
         return Ok(super::unmatched(&format!("{what} is no living process, server, agent or user")));
     }
     spared.add(rules.clone());
-    apply(&spared, &client, flags.json, "spared", &rules)
+    apply(&spared, &client, json, "spared", &rules)
 }
 
 /// The main file of the configuration: the one that was given, or that the daemon reads.
 fn main_file(flags: &cli::Spare, client: &Client) -> anyhow::Result<PathBuf> {
-    if let Some(given) = &flags.places.config {
+    if let Some(given) = &flags.common.places.config {
         return std::path::absolute(given).with_context(|| format!("cannot tell where {} is", shown(given)));
     }
-    match client.status(false) {
-        Ok(status) => Ok(status.config.unwrap_or_else(|| DEFAULT_PATH.into())),
-        Err(ClientError::NoDaemon { .. } | ClientError::Forbidden { .. }) => Ok(DEFAULT_PATH.into()),
-        Err(error) => Err(error.into()),
-    }
+    let status = super::asked(client.status(false))?.ok();
+    Ok(status.and_then(|status| status.config).unwrap_or_else(|| DEFAULT_PATH.into()))
 }
 
 /// The exemption of a unit, of a user, or of one in the other. Empty if there is no such user.
@@ -87,7 +84,7 @@ fn of_programs(
     let found = match client.explain(asked.clone()) {
         Ok(found) => found,
         Err(ClientError::NoDaemon { .. }) => {
-            Offline::inspect(config, flags.places.below.clone())?.explain(&asked)
+            Offline::inspect(config, flags.common.places.below.clone())?.explain(&asked)
         }
         Err(error) => return Err(error.into()),
     };
@@ -145,12 +142,9 @@ fn apply(
         Err(ClientError::NoDaemon { .. }) => false,
         Err(error) => return Err(error).with_context(|| format!("{} is written", shown(&spared.file))),
     };
-    super::print(&if json {
-        report::json(&json!({ "file": spared.file, (done): rules, "reloaded": reloaded }))?
-    } else {
+    super::answer(json, &json!({ "file": spared.file, (done): rules, "reloaded": reloaded }), |_| {
         text(&spared.file, done == "spared", rules, reloaded)
-    })?;
-    Ok(ExitCode::Done)
+    })
 }
 
 fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
@@ -169,11 +163,8 @@ fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
     format!("{lines}Written to {}{effect}.\n", shown(file))
 }
 
-fn listed(spared: &Spared, json: bool) -> anyhow::Result<String> {
-    if json {
-        return Ok(report::json(&json!({ "file": spared.file, "spared": spared.rules() }))?);
-    }
+fn listed(spared: &Spared) -> String {
     let line = |rule: &Rule| format!("{}: {}\n", sanitise(rule.name()), sanitise(&rule.patterns()));
     let lines: String = spared.rules().iter().map(line).collect();
-    Ok(if lines.is_empty() { format!("Nothing is spared in {}.\n", shown(&spared.file)) } else { lines })
+    if lines.is_empty() { format!("Nothing is spared in {}.\n", shown(&spared.file)) } else { lines }
 }

@@ -67,7 +67,6 @@ pub(super) fn read<T: DeserializeOwned>(files: &[Text]) -> Result<(T, Origins), 
     }
 }
 
-/// A file, and what is wrong in it.
 struct File<'t> {
     path: &'t Path,
     text: &'t str,

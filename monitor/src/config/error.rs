@@ -7,20 +7,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::os::trust::Distrust;
 use orphand_core::model::text::sanitise;
 
-/// A mistake.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file or directory cannot be read.
     #[error("cannot read the configuration {}: {error}", shown(path))]
     Read {
-        /// The path.
         path: PathBuf,
-        /// The error.
         #[source]
         error: io::Error,
     },
@@ -29,22 +26,19 @@ pub enum ConfigError {
     Distrust {
         /// The file, or the directory of further files.
         path: PathBuf,
-        /// The reason.
         source: Distrust,
     },
-    /// The content is wrong.
     #[error("{0}")]
     Content(Box<Content>),
 }
 
 /// A mistake in the content of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Content {
-    /// Where it is.
+    #[serde(flatten)]
     pub location: Location,
     /// The key, for example `grace` or `agent.program`; absent for a syntax error and an unknown key.
     pub key: Option<String>,
-    /// What is wrong.
     pub message: String,
     /// The known key that was probably meant.
     pub near: Option<&'static str>,
@@ -55,12 +49,17 @@ pub struct Content {
 /// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Location {
-    /// The file.
+    #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
+}
+
+/// A path need not be UTF-8.
+fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&path.to_string_lossy())
 }
 
 impl fmt::Display for Location {
@@ -113,8 +112,7 @@ impl From<Content> for ConfigError {
 /// Its `Display` is one line with the first mistake; `orphand config check` lists all.
 #[derive(Debug)]
 pub struct ConfigErrors {
-    first: ConfigError,
-    more: Vec<ConfigError>,
+    all: Vec<ConfigError>,
     /// The path that was given, if it is not the default.
     asked: Option<PathBuf>,
 }
@@ -122,14 +120,11 @@ pub struct ConfigErrors {
 impl ConfigErrors {
     /// `None` if there are no mistakes. `asked` is the path that was given.
     pub(super) fn new(all: Vec<ConfigError>, asked: Option<&Path>) -> Option<Self> {
-        let mut all = all.into_iter();
-        let first = all.next()?;
-        Some(Self { first, more: all.collect(), asked: asked.map(Path::to_owned) })
+        (!all.is_empty()).then(|| Self { all, asked: asked.map(Path::to_owned) })
     }
 
-    /// All mistakes.
     pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
-        std::iter::once(&self.first).chain(&self.more)
+        self.all.iter()
     }
 }
 
@@ -137,12 +132,13 @@ impl std::error::Error for ConfigErrors {}
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.first)?;
-        if self.more.is_empty() {
+        let Some((first, more)) = self.all.split_first() else { return Ok(()) };
+        write!(f, "{first}")?;
+        if more.is_empty() {
             return Ok(());
         }
         let asked = self.asked.as_deref().map(|path| format!(" {}", shown(path))).unwrap_or_default();
-        write!(f, " (and {} more: `orphand config check{asked}` lists all)", self.more.len())
+        write!(f, " (and {} more: `orphand config check{asked}` lists all)", more.len())
     }
 }
 

@@ -25,9 +25,7 @@ const FURTHER: &str = "conf.d";
 /// A file that was read.
 #[derive(Debug)]
 pub(super) struct Text {
-    /// The file.
     pub path: PathBuf,
-    /// Its content.
     pub text: String,
 }
 

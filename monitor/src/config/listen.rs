@@ -1,18 +1,13 @@
-//! The address for metrics and health.
+//! The address for the page, metrics and health.
 
 use std::{fmt, net::SocketAddr, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// An address to listen at, or none.
+/// An address to listen at; none: nothing is served over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Listen {
-    /// Nothing is served over HTTP.
-    Off,
-    /// The address to listen at.
-    At(SocketAddr),
-}
+pub struct Listen(pub Option<SocketAddr>);
 
 /// The text is neither an address nor `none`.
 #[derive(Debug, thiserror::Error)]
@@ -21,17 +16,7 @@ pub struct ListenError(String);
 
 impl Default for Listen {
     fn default() -> Self {
-        Self::At(SocketAddr::from(([127, 0, 0, 1], 9477)))
-    }
-}
-
-impl Listen {
-    /// The address; `None` if HTTP is off.
-    pub const fn address(self) -> Option<SocketAddr> {
-        match self {
-            Self::Off => None,
-            Self::At(address) => Some(address),
-        }
+        Self(Some(SocketAddr::from(([127, 0, 0, 1], 9477))))
     }
 }
 
@@ -40,8 +25,8 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
         match text {
-            "none" => Ok(Self::Off),
-            _ => text.parse().map(Self::At).map_err(|_| ListenError(text.to_owned())),
+            "none" => Ok(Self(None)),
+            _ => text.parse().map(|address| Self(Some(address))).map_err(|_| ListenError(text.to_owned())),
         }
     }
 }
@@ -62,9 +47,9 @@ impl From<Listen> for String {
 
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Off => f.write_str("none"),
-            Self::At(address) => address.fmt(f),
+        match self.0 {
+            None => f.write_str("none"),
+            Some(address) => address.fmt(f),
         }
     }
 }

@@ -71,21 +71,16 @@ pub const SOCKET: &str = "/run/orphand/control.sock";
 /// The default state directory.
 pub const STATE_DIR: &str = "/var/lib/orphand";
 
-/// The effective configuration.
+/// What holds after all files and flags. The table [`options`] says what each key means.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Judge only, never send a signal.
     pub observe: bool,
-    /// Who ends what was there before the first start.
     pub found: Found,
-    /// The grace period from the owner's exit to the verdict, at most a day.
     #[serde(with = "duration")]
     pub grace: Duration,
-    /// The grace period of a server that its living owner abandoned, at most a day.
     #[serde(with = "duration")]
     pub abandoned_grace: Duration,
-    /// The time for which a tool below an orphan may go on with its work, at most a day.
     #[serde(with = "duration")]
     pub work_grace: Duration,
     /// The time from SIGTERM to SIGKILL, at most a day. From a flag.
@@ -94,9 +89,7 @@ pub struct Config {
     /// Whether servers that run as another user than their owner may be ended. From a flag.
     #[serde(skip)]
     pub other_uids: bool,
-    /// Whether a program that no rule knows is a server if its first message is one of the protocol.
     pub recognise_protocol: bool,
-    /// The address for metrics and health.
     pub listen: Listen,
     /// The path of the control socket. From a flag.
     #[serde(skip)]
@@ -104,27 +97,20 @@ pub struct Config {
     /// The group whose members may use the control socket, besides root and the daemon's user. From a flag.
     #[serde(skip)]
     pub socket_group: Option<String>,
-    /// Alert rules.
     pub alert: Vec<AlertRule>,
     /// The directory of the store. From a flag.
     #[serde(skip)]
     pub state_dir: PathBuf,
-    /// The alert hooks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hook: Vec<Hook>,
-    /// The registry of sessions; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
-    /// The container engines that are asked.
     #[serde(skip_serializing_if = "Containers::is_empty")]
     pub containers: Containers,
-    /// Programs that are never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
-    /// Agents.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
     pub agent: Vec<Rule>,
-    /// Other programs, servers among them, by their kind.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "programs")]
     pub program: Vec<Rule>,
 }
@@ -184,7 +170,6 @@ impl Config {
         RuleBook { exempt, agent, program }
     }
 
-    /// The policy of the engine.
     pub fn policy(&self) -> Policy {
         Policy {
             mode: self.mode(),

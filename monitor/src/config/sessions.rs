@@ -26,15 +26,13 @@ const VARIABLE: &str = "MCP_SESSION_ID";
 const KEY: &str = "mcp:session:{id}";
 const IDLE: Duration = Duration::from_secs(5 * 60);
 
-/// The registry of sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Sessions {
-    /// Where it is.
     pub redis: RedisUrl,
     /// Where a server has the id of its session.
     #[serde(flatten)]
-    mark: Mark,
+    mark: SessionMark,
     /// The name of the key of a session, with [`ID`] in it.
     pub key: String,
     /// How long the key must be missing.
@@ -45,20 +43,8 @@ pub struct Sessions {
     pub user: Option<u32>,
 }
 
-/// Where a server has the id of its session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Mark {
-    /// In this environment variable.
-    Variable(String),
-    /// After this argument.
-    Flag(String),
-}
-
-/// The table as it is written.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-#[derive(Default)]
 struct Written {
     redis: RedisUrl,
     #[serde(deserialize_with = "variable")]
@@ -82,8 +68,8 @@ impl TryFrom<Written> for Sessions {
                     "variable and flag are both given, and a server has its id in one place: remove one of them",
                 );
             }
-            (_, Some(flag)) => Mark::Flag(flag),
-            (variable, None) => Mark::Variable(variable.unwrap_or_else(|| VARIABLE.to_owned())),
+            (_, Some(flag)) => SessionMark::Flag(flag),
+            (variable, None) => SessionMark::Variable(variable.unwrap_or_else(|| VARIABLE.to_owned())),
         };
         let (key, idle) = (key.unwrap_or_else(|| KEY.to_owned()), idle.unwrap_or(IDLE));
         Ok(Self { redis, mark, key, idle, user: None })
@@ -98,12 +84,8 @@ impl Sessions {
 
     /// How the engine judges sessions.
     pub(super) fn policy(&self) -> SessionPolicy {
-        let mark = match &self.mark {
-            Mark::Flag(flag) => SessionMark::Flag(flag.clone()),
-            Mark::Variable(variable) => SessionMark::Variable(variable.clone()),
-        };
         let registry = format!("{} {}", self.redis.place(), self.key);
-        SessionPolicy { registry, mark, idle: self.idle, every: self.interval() }
+        SessionPolicy { registry, mark: self.mark.clone(), idle: self.idle, every: self.interval() }
     }
 }
 

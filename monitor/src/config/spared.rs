@@ -25,7 +25,6 @@ const HEAD: &str = "# Written by `orphand spare`, which keeps no comments. To ta
 pub struct Spared {
     /// The main file of the configuration.
     main: PathBuf,
-    /// The file of exemptions.
     pub file: PathBuf,
     /// The text of the file as it was read; absent if there was none.
     text: Option<String>,
@@ -50,7 +49,6 @@ impl Spared {
         Ok(Self { main: main.to_owned(), file, text, book })
     }
 
-    /// The exemptions.
     pub fn rules(&self) -> &[Rule] {
         &self.book.exempt
     }

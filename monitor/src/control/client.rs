@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use super::protocol::{self, Request, Response};
+use serde::de::DeserializeOwned;
+
+use super::protocol::{self, Kind, Request};
 use crate::events::{EventQuery, Position};
 use orphand_core::model::{
     Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, ReleaseRequest,
@@ -20,36 +22,16 @@ const TIMEOUT: Duration = Duration::from_secs(65);
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// No daemon listens at the socket.
     #[error("no orphand answers at {}: {source}; start it with `orphand run`, or give its socket with --socket", path.display())]
-    NoDaemon {
-        /// The socket.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    NoDaemon { path: PathBuf, source: io::Error },
     /// The socket may not be used by this user.
     #[error("cannot connect to orphand at {}: {source}; run this as root, or as a member of the group of its --socket-group", path.display())]
-    Forbidden {
-        /// The socket.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
-    /// The connection broke.
+    Forbidden { path: PathBuf, source: io::Error },
     #[error("cannot {operation} orphand at {}: {source}; see the log of the daemon", path.display())]
-    Broken {
-        /// What was tried, as a verb.
-        operation: &'static str,
-        /// The socket.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    Broken { operation: &'static str, path: PathBuf, source: io::Error },
     /// The daemon refused the request, or the answer cannot be read.
     #[error("orphand at {}: {what}", path.display())]
     Response {
-        /// The socket.
         path: PathBuf,
         /// The daemon's error, or what is wrong with the answer.
         what: String,
@@ -74,71 +56,45 @@ impl Client {
         Self { timeout, ..self }
     }
 
-    /// The daemon's status.
     pub fn status(&self, pss: bool) -> Result<Status, ClientError> {
-        match self.request(&Request::Status { pss })? {
-            Response::Status { status } => Ok(*status),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Status { pss }, &protocol::STATUS)
     }
 
     /// The servers that a request selects.
     pub fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, ClientError> {
-        self.planned(&Request::Plan { request })
+        self.ask(&Request::Plan { request }, &protocol::PLAN)
     }
 
     /// Ends the servers that a request selects.
     pub fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, ClientError> {
-        self.planned(&Request::Reap { request })
+        self.ask(&Request::Reap { request }, &protocol::PLAN)
     }
 
-    /// Reads the daemon's store.
     pub fn history(&self, query: HistoryQuery) -> Result<History, ClientError> {
-        match self.request(&Request::History { query })? {
-            Response::History { history } => Ok(*history),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::History { query }, &protocol::HISTORY)
     }
 
-    /// What the daemon knows of a process.
     pub fn explain(&self, process: Asked) -> Result<Vec<Explained>, ClientError> {
-        match self.request(&Request::Explain { process })? {
-            Response::Explained { explained } => Ok(explained),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Explain { process }, &protocol::EXPLAINED)
     }
 
     /// Tells the daemon that its caller is done with the servers that a request selects.
     pub fn release(&self, request: ReleaseRequest) -> Result<Vec<Released>, ClientError> {
-        match self.request(&Request::Release { request })? {
-            Response::Released { released } => Ok(released),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Release { request }, &protocol::RELEASED)
     }
 
-    /// Makes the daemon read its configuration again.
     pub fn reload(&self) -> Result<Reloaded, ClientError> {
-        match self.request(&Request::Reload)? {
-            Response::Reloaded { reloaded } => Ok(reloaded),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Reload, &protocol::RELOADED)
     }
 
     /// Has a decision about the mode taken into effect. root may say for whom it asks.
     pub fn decide(&self, decision: Decision, on_behalf_of: Option<String>) -> Result<Decided, ClientError> {
-        match self.request(&Request::Decide { decision, on_behalf_of })? {
-            Response::Decided { decided } => Ok(decided),
-            other => Err(self.unexpected(&other)),
-        }
+        self.ask(&Request::Decide { decision, on_behalf_of }, &protocol::DECIDED)
     }
 
     /// The events that `query` asks for, line by line as they come.
     pub fn events(&self, query: EventQuery) -> Result<EventLines, ClientError> {
-        let (answer, lines) = self.open(&Request::Events { query })?;
-        let life = match answer {
-            Response::Events { life } => life,
-            other => return Err(self.unexpected(&other)),
-        };
+        let (life, lines) = self.open(&Request::Events { query }, &protocol::EVENTS)?;
         // The next event may be far away. Whether the daemon is there the kernel tells.
         let waits = lines.get_ref().set_read_timeout(None);
         waits.map_err(|source| ClientError::Broken {
@@ -149,28 +105,16 @@ impl Client {
         Ok(EventLines { lines, life })
     }
 
-    fn planned(&self, ask: &Request) -> Result<Vec<Planned>, ClientError> {
-        match self.request(ask)? {
-            Response::Plan { planned } => Ok(planned),
-            other => Err(self.unexpected(&other)),
-        }
-    }
-
-    fn unexpected(&self, answer: &Response) -> ClientError {
-        let what = match answer {
-            Response::Error { error } => error.clone(),
-            _ => "the answer does not fit the request; use the same version of orphand for daemon and client"
-                .to_owned(),
-        };
-        ClientError::Response { path: self.path.clone(), what }
-    }
-
-    fn request(&self, ask: &Request) -> Result<Response, ClientError> {
-        self.open(ask).map(|(answer, _)| answer)
+    fn ask<T: DeserializeOwned>(&self, ask: &Request, kind: &Kind) -> Result<T, ClientError> {
+        self.open(ask, kind).map(|(answer, _)| answer)
     }
 
     /// Sends a request and reads the answer. What follows the answer is read from the returned connection.
-    fn open(&self, ask: &Request) -> Result<(Response, BufReader<UnixStream>), ClientError> {
+    fn open<T: DeserializeOwned>(
+        &self,
+        ask: &Request,
+        kind: &Kind,
+    ) -> Result<(T, BufReader<UnixStream>), ClientError> {
         let broken = |operation| {
             let path = self.path.clone();
             move |source| ClientError::Broken { operation, path, source }
@@ -195,7 +139,7 @@ impl Client {
             written.map_err(broken("send a request to"))?;
         }
         read.map_err(broken("read the answer of"))?;
-        let answer = protocol::read(&answer);
+        let answer = protocol::read_answer(kind, &answer);
         let answer = answer.map_err(|what| ClientError::Response { path: self.path.clone(), what })?;
         Ok((answer, reader))
     }

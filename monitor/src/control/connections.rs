@@ -16,7 +16,6 @@ use std::{
 use orphand_core::model::Share;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Whether the request of a connection has been read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestRead(Arc<AtomicBool>);
 
@@ -106,7 +105,6 @@ impl Pace {
         Self { most, since: Instant::now(), counts: BTreeMap::new() }
     }
 
-    /// Whether one more connection of this user is served.
     pub(super) fn admits(&mut self, user: Share) -> bool {
         if self.since.elapsed() >= Duration::from_secs(1) {
             (self.since, self.counts) = (Instant::now(), BTreeMap::new());

@@ -1,61 +1,35 @@
-//! Serves `/metrics`, `/healthz` and the [page] over HTTP.
+//! HTTP/1.1, as much of it as [`super::page`] needs: one request without a body a connection, GET or HEAD, and its answer.
+//! The head is parsed by `httparse`.
 //!
 //! Limits: the number of connections, one request each, the size of its head, and its time. A stalled scraper
 //! keeps its connection until its time is up, or until another one needs it. The stream of a page may last; it ends
 //! when what was sent is not taken, and when its connection is needed for another request.
 
-use std::{
-    net::IpAddr,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    body::Body,
-    extract::State,
-    http::{HeaderMap, Request, StatusCode, header, uri::Authority},
-    response::{IntoResponse, Response},
-    routing::get,
-};
-use hyper::{
-    body::Incoming,
-    server::conn::http1,
-    service::{Service as _, service_fn},
-};
-use hyper_util::{rt::TokioIo, rt::TokioTimer, service::TowerToHyperService};
 use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    sync::Mutex,
+    sync::mpsc::Receiver,
     task::yield_now,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 use super::{
     connections::{Connections, RequestRead},
     host_name,
-    loop_handle::{LoopHandle, QueryError},
-    page,
+    page::Site,
 };
-use crate::sink::{
-    metrics::{Exposition, Metrics},
-    page::Page,
-};
-use orphand_core::model::{Status, text::sanitise};
 
 /// The most connections at a time. A new one replaces the oldest, preferably one without a complete head.
 const CONNECTIONS: usize = 256;
 /// The size limit of a request's head in bytes.
 const HEAD_MAX: usize = 16 * 1024;
-/// The timeout for the head of a request.
+/// The most header lines of a request.
+const HEADERS_MAX: usize = 100;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// The timeout for a request and its answer.
-const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout for the stream of a page, which then connects again.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// How many bytes of an answer the kernel keeps for who does not take them.
@@ -63,53 +37,51 @@ const SEND_BUFFER: usize = 256 * 1024;
 /// The pause after a connection could not be accepted, for instance because no descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A status of this age is used again. So requests of any user cost the loop at most twenty answers a second.
-const CACHE_TIME: Duration = Duration::from_millis(50);
+/// What every answer says: it is of now, it is what it says it is, and it is for no other site.
+const ALWAYS: &str = "connection: close\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n\
+                      cross-origin-resource-policy: same-origin\r\n";
 
-/// What all requests share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) daemon_loop: LoopHandle,
-    metrics: Metrics,
-    /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
-    last: Mutex<Option<(Instant, Answered)>>,
+pub(super) struct Request {
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) accept: String,
+    /// Whether a page of another site asks, as its browser says.
+    pub(super) of_other_site: bool,
+    /// Whether all host names in it mean this host. Every browser sends them.
+    names_this_host: bool,
+    /// The answer is sent without its body.
+    is_head: bool,
 }
 
-pub(super) type Answered = Result<Arc<Status>, QueryError>;
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: &'static str,
+    pub(super) media_type: &'static str,
+    /// Further header lines, each with its end.
+    pub(super) headers: String,
+    pub(super) body: Body,
+}
 
-impl Shared {
-    pub(super) async fn status(&self) -> Answered {
-        let mut last = self.last.lock().await;
-        if let Some((at, answer)) = &*last
-            && at.elapsed() < CACHE_TIME
-        {
-            return answer.clone();
-        }
-        let answer = self.daemon_loop.status(false).await.map(Arc::new);
-        *last = Some((Instant::now(), answer.clone()));
-        answer
+#[derive(Debug)]
+pub(super) enum Body {
+    Whole(Arc<str>),
+    /// It ends when its sender is dropped.
+    Stream(Receiver<Arc<str>>),
+}
+
+impl Answer {
+    pub(super) fn of(status: &'static str, media_type: &'static str, text: impl Into<Arc<str>>) -> Self {
+        Self { status, media_type, headers: String::new(), body: Body::Whole(text.into()) }
+    }
+
+    pub(super) fn text(status: &'static str, text: impl Into<Arc<str>>) -> Self {
+        Self::of(status, "text/plain; charset=utf-8", text)
     }
 }
 
-/// The routes. The future keeps pages up to date.
-pub(super) fn router(
-    daemon_loop: LoopHandle,
-    metrics: Metrics,
-    page: Page,
-) -> (Router, impl Future<Output = ()>) {
-    let shared = Arc::new(Shared { daemon_loop, metrics, last: Mutex::default() });
-    let (pages, updates) = page::router(Arc::clone(&shared), page);
-    let router = Router::new()
-        .route("/metrics", get(scrape))
-        .route("/healthz", get(health))
-        .with_state(shared)
-        .merge(pages)
-        .fallback(async || (StatusCode::NOT_FOUND, "this is orphand: see /, /metrics and /healthz\n"));
-    (router, updates)
-}
-
 /// Serves connections until the runtime ends.
-pub(super) async fn serve(listener: TcpListener, router: Router) {
+pub(super) async fn serve(listener: TcpListener, site: Arc<Site>) {
     // On other addresses scrapers may use any name, and a client that can reach them does not need a web page
     // for it.
     let any_name = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());
@@ -118,8 +90,12 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 connections.make_room(peer.ip());
-                let (router, asked) = (router.clone(), RequestRead::default());
-                let task = tokio::spawn(serve_connection(stream, router, asked.clone(), any_name));
+                let (site, asked) = (Arc::clone(&site), RequestRead::default());
+                let read = asked.clone();
+                let task = tokio::spawn(async move {
+                    // Only the client is affected by an error of its connection.
+                    let _ = serve_connection(stream, &site, &read, any_name).await;
+                });
                 connections.insert(peer.ip(), asked, &task);
                 // A client that sends its request at once is read before another one can replace it.
                 yield_now().await;
@@ -132,66 +108,156 @@ pub(super) async fn serve(listener: TcpListener, router: Router) {
     }
 }
 
-/// Serves one request. Errors of the connection are ignored, because only the client is affected.
-async fn serve_connection(stream: TcpStream, router: Router, asked: RequestRead, any_name: bool) {
+async fn serve_connection(
+    mut stream: TcpStream,
+    site: &Site,
+    asked: &RequestRead,
+    any_name: bool,
+) -> io::Result<()> {
     // A stalled reader is let go, whatever the other end says.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
-    let _ = set_tcp_user_timeout(&stream, u32::try_from(CONNECTION_TIMEOUT.as_millis()).unwrap_or_default());
-    let router = TowerToHyperService::new(router);
-    let is_stream = Arc::new(AtomicBool::new(false));
-    let lasts = Arc::clone(&is_stream);
-    let service = service_fn(move |request: Request<Incoming>| {
-        asked.set();
-        lasts.store(request.uri().path() == page::EVENTS, Ordering::Relaxed);
-        let allowed = any_name || names_this_host(&request);
-        let router = router.clone();
-        async move { if allowed { router.call(request).await } else { Ok(misdirected()) } }
+    let _ = set_tcp_user_timeout(&stream, u32::try_from(ANSWER_TIMEOUT.as_millis()).unwrap_or_default());
+    let request = timeout(HEAD_TIMEOUT, read_request(&mut stream)).await??;
+    asked.set();
+    let is_head = request.as_ref().is_ok_and(|request| request.is_head);
+    let answered = timeout(ANSWER_TIMEOUT, async {
+        let answer = match request {
+            Ok(request) if any_name || request.names_this_host => site.answer(&request).await,
+            Ok(_) => {
+                let why = "use an IP address or localhost for this orphand, not another name\n";
+                Answer::text("421 Misdirected Request", why)
+            }
+            Err(status) => Answer::text(status, format!("{status}\n")),
+        };
+        let Answer { status, media_type, headers, body } = answer;
+        let date =
+            jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&jiff::Timestamp::now());
+        let date = date.unwrap_or_default();
+        let length = match &body {
+            Body::Whole(text) => format!("content-length: {}\r\n", text.len()),
+            Body::Stream(_) => String::new(),
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\ndate: {date}\r\ncontent-type: {media_type}\r\n{ALWAYS}{headers}{length}\r\n"
+        );
+        stream.write_all(head.as_bytes()).await?;
+        match body {
+            Body::Whole(text) if !is_head => stream.write_all(text.as_bytes()).await.map(|()| None),
+            Body::Stream(messages) if !is_head => Ok(Some(messages)),
+            Body::Whole(_) | Body::Stream(_) => io::Result::Ok(None),
+        }
     });
-    let connection = http1::Builder::new()
-        .keep_alive(false)
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
-        .max_buf_size(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    if timeout(CONNECTION_TIMEOUT, &mut connection).await.is_err() && is_stream.load(Ordering::Relaxed) {
-        let _ = timeout(STREAM_TIMEOUT, connection).await;
+    if let Some(messages) = answered.await?? {
+        timeout(STREAM_TIMEOUT, send_stream(&mut stream, messages)).await??;
     }
+    stream.shutdown().await
 }
 
-/// Whether all host names in the request mean this host. Every browser sends them.
-fn names_this_host(request: &Request<Incoming>) -> bool {
-    let named = request.headers().get_all(header::HOST).iter();
-    let named = named.map(|host| host.to_str().unwrap_or_default());
-    named.chain(request.uri().authority().map(Authority::as_str)).all(host_name::is_local)
-}
-
-fn misdirected() -> Response {
-    let why = "use an IP address or localhost for this orphand, not another name\n";
-    (StatusCode::MISDIRECTED_REQUEST, Body::from(why)).into_response()
-}
-
-async fn scrape(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
-    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let exposition = Exposition::of_accept(accept);
-    // Without a status, the metrics only say that the daemon does not watch.
-    let status = shared.status().await.ok();
-    match shared.metrics.render(status.as_deref(), exposition) {
-        Ok(text) => ([(header::CONTENT_TYPE, exposition.content_type())], text).into_response(),
-        Err(error) => {
-            (StatusCode::INTERNAL_SERVER_ERROR, format!("cannot encode: {error}\n")).into_response()
+/// Sends what comes until nothing more comes, or the client goes.
+async fn send_stream(stream: &mut TcpStream, mut messages: Receiver<Arc<str>>) -> io::Result<()> {
+    let (mut client, mut out) = stream.split();
+    let mut ignored = [0; 64];
+    loop {
+        tokio::select! {
+            message = messages.recv() => match message {
+                Some(message) => out.write_all(message.as_bytes()).await?,
+                None => return Ok(()),
+            },
+            read = client.read(&mut ignored) => if read? == 0 { return Ok(()) },
         }
     }
 }
 
-async fn health(State(shared): State<Arc<Shared>>) -> Response {
-    match shared.status().await {
-        Ok(status) if status.is_watching() => "ok\n".into_response(),
-        Ok(status) => unhealthy(&status.blind.join("; ")),
-        Err(error) => unhealthy(&error.to_string()),
+/// Reads the head of a request; where it is none, the status to answer with.
+async fn read_request(stream: &mut TcpStream) -> io::Result<Result<Request, &'static str>> {
+    let mut head = Vec::new();
+    loop {
+        let before = head.len().saturating_sub(3);
+        if stream.read_buf(&mut head).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // A head that comes byte by byte is parsed once.
+        let new = head.get(before..).unwrap_or_default();
+        if new.windows(2).any(|end| end == b"\n\n") || new.windows(3).any(|end| end == b"\n\r\n") {
+            return Ok(parse(&head));
+        }
+        if head.len() > HEAD_MAX {
+            return Ok(Err("431 Request Header Fields Too Large"));
+        }
     }
 }
 
-fn unhealthy(why: &str) -> Response {
-    (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", sanitise(why))).into_response()
+fn parse(head: &[u8]) -> Result<Request, &'static str> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(head) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(httparse::Error::TooManyHeaders) => return Err("431 Request Header Fields Too Large"),
+        Ok(httparse::Status::Partial) | Err(_) => return Err("400 Bad Request"),
+    }
+    let is_head = match parsed.method {
+        Some("GET") => false,
+        Some("HEAD") => true,
+        _ => return Err("405 Method Not Allowed"),
+    };
+    let values = |name: &'static str| {
+        let named = parsed.headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
+        // What is no text is no name of this host, and nothing else that is looked for.
+        named.map(|header| std::str::from_utf8(header.value).unwrap_or_default())
+    };
+    let target = parsed.path.unwrap_or_default();
+    // As a proxy is asked: with the host before the path.
+    let (host, target) = match target.split_once("://") {
+        Some((scheme, rest)) if !scheme.contains(['/', '?']) => {
+            let (host, _) = rest.split_once(['/', '?']).unwrap_or((rest, ""));
+            (Some(host), rest.get(host.len()..).unwrap_or_default())
+        }
+        _ => (None, target),
+    };
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    Ok(Request {
+        path: path.to_owned(),
+        query: query.to_owned(),
+        accept: values("accept").next().unwrap_or_default().to_owned(),
+        of_other_site: values("sec-fetch-site")
+            .next()
+            .is_some_and(|site| !matches!(site, "same-origin" | "none")),
+        names_this_host: values("host").chain(host).all(host_name::is_local),
+        is_head,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for() {
+        let read = |line: &str, more: &str| parse(format!("{line} HTTP/1.1\r\n{more}\r\n").as_bytes());
+        let asked = read("GET /api/history?range=1h", "Host: localhost:9477\r\nACCEPT: a, b\r\n").unwrap();
+        assert_eq!(
+            (asked.path.as_str(), asked.query.as_str(), asked.accept.as_str()),
+            ("/api/history", "range=1h", "a, b")
+        );
+        assert!(asked.names_this_host && !asked.is_head && !asked.of_other_site);
+        assert!(
+            read("HEAD /", "sec-fetch-site: cross-site\r\n")
+                .is_ok_and(|asked| asked.is_head && asked.of_other_site)
+        );
+        // The name may be before the path, too, and each of several counts.
+        for (line, more) in [
+            ("GET http://rebind.example/metrics", "Host: localhost\r\n"),
+            ("GET http://localhost@rebind.example?", ""),
+            ("GET /", "Host: rebind.example\r\nHost: localhost\r\n"),
+            ("GET /", "Host: \u{e4}\r\n"),
+        ] {
+            assert!(read(line, more).is_ok_and(|asked| !asked.names_this_host), "{line}");
+        }
+        let asked = read("GET http://127.0.0.1:1/metrics", "").unwrap();
+        assert!(asked.names_this_host && asked.path == "/metrics");
+        for (line, status) in [("POST /", "405"), ("GET", "400"), ("\0 /", "400")] {
+            assert!(read(line, "").unwrap_err().starts_with(status), "{line}");
+        }
+        assert!(read("GET /", &"x: y\r\n".repeat(101)).unwrap_err().starts_with("431"));
+    }
 }

@@ -18,7 +18,7 @@ use super::{
     event_feed::Feed,
     loop_handle::{LoopHandle, QueryError},
     peer::Peers,
-    protocol::{self, RELEASE_MAX, REQUEST_MAX, Request, Response},
+    protocol::{self, RELEASE_MAX, REQUEST_MAX, Request},
 };
 use crate::{
     events::Latest,
@@ -32,11 +32,9 @@ const CONNECTIONS: usize = 64;
 const CONNECTIONS_A_SECOND: u32 = 20;
 /// The most connections of one user at a time. Those that have not sent a request are replaced by newer ones.
 const CONNECTIONS_OF_USER: usize = 8;
-/// The timeout for the request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout for finding the answer. The proportional memory of 600 large processes takes seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The timeout for sending the answer.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause after a connection could not be accepted, for instance because no descriptor was free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -64,9 +62,7 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
             if is_ours { ours.make_room(uid) } else { pace.admits(share) && others.make_room(share) };
         if !has_room {
             // The buffer of a new connection is empty, so a short line always fits.
-            if let Ok(line) = protocol::write(error(&QueryError::Busy)) {
-                let _ = stream.try_write(&line);
-            }
+            let _ = stream.try_write(&error(&QueryError::Busy));
             continue;
         }
         let (daemon_loop, feed, peers) = (daemon_loop.clone(), feed.clone(), peers.clone());
@@ -83,8 +79,9 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
     }
 }
 
-fn error(error: &impl ToString) -> Response {
-    Response::Error { error: error.to_string() }
+fn error(error: &impl ToString) -> Vec<u8> {
+    // A text can always be written.
+    protocol::answer(&protocol::ERROR, &error.to_string()).unwrap_or_default()
 }
 
 /// Serves one request. Errors of the connection are ignored, because only the client is affected.
@@ -112,13 +109,11 @@ async fn serve_connection(
         Ok(Err(why)) => error(&why),
         Err(_) => error(&"no request within 5 s"),
     };
-    if let Ok(line) = protocol::write(answer) {
-        let _ = timeout(SEND_TIMEOUT, async {
-            stream.write_all(&line).await?;
-            stream.shutdown().await
-        })
-        .await;
-    }
+    let _ = timeout(SEND_TIMEOUT, async {
+        stream.write_all(&answer).await?;
+        stream.shutdown().await
+    })
+    .await;
 }
 
 /// Reads a request that this client is allowed to send, and by which user.
@@ -160,26 +155,28 @@ fn numbers_are_ours(pid: Option<i32>) -> Result<(), String> {
         .to_owned())
 }
 
-async fn answer(ask: Request, user: u32, daemon_loop: &LoopHandle) -> Result<Response, QueryError> {
-    Ok(match ask {
+async fn answer(ask: Request, user: u32, daemon_loop: &LoopHandle) -> Result<Vec<u8>, QueryError> {
+    let line = match ask {
         // Not one answer: served by the feed.
         Request::Events { .. } => return Err(QueryError::Busy),
-        Request::Status { pss } => Response::Status { status: Box::new(daemon_loop.status(pss).await?) },
-        Request::Plan { request } => Response::Plan { planned: daemon_loop.plan(request).await? },
-        Request::Reap { request } => Response::Plan { planned: daemon_loop.reap(request).await? },
+        Request::Status { pss } => protocol::answer(&protocol::STATUS, &daemon_loop.status(pss).await?),
+        Request::Plan { request } => protocol::answer(&protocol::PLAN, &daemon_loop.plan(request).await?),
+        Request::Reap { request } => protocol::answer(&protocol::PLAN, &daemon_loop.reap(request).await?),
         Request::Release { request } => {
-            Response::Released { released: daemon_loop.release(request, user).await? }
+            protocol::answer(&protocol::RELEASED, &daemon_loop.release(request, user).await?)
         }
-        Request::Reload => Response::Reloaded { reloaded: daemon_loop.reload().await? },
+        Request::Reload => protocol::answer(&protocol::RELOADED, &daemon_loop.reload().await?),
         Request::Decide { decision, on_behalf_of } => {
-            Response::Decided { decided: daemon_loop.decide(decision, user, on_behalf_of).await? }
+            let decided = daemon_loop.decide(decision, user, on_behalf_of).await?;
+            protocol::answer(&protocol::DECIDED, &decided)
         }
         // Without the loop. While too many others read, it is an error.
         Request::History { query } => {
-            Response::History { history: Box::new(daemon_loop.history(query).await?) }
+            protocol::answer(&protocol::HISTORY, &daemon_loop.history(query).await?)
         }
         Request::Explain { process } => {
-            Response::Explained { explained: daemon_loop.explain(process).await? }
+            protocol::answer(&protocol::EXPLAINED, &daemon_loop.explain(process).await?)
         }
-    })
+    };
+    line.map_err(|error| QueryError::Refused(error.to_string()))
 }

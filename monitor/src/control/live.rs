@@ -1,17 +1,13 @@
 //! Streams of server-sent events to open pages.
 //!
 //! Invariant: a page that does not take what it is sent is let go; nobody waits for it. All pages are sent the same
-//! bytes, which exist once.
+//! text, which exists once.
 
 use std::{
     collections::VecDeque,
-    convert::Infallible,
-    pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use hyper::body::{Body, Bytes, Frame};
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 
@@ -27,7 +23,7 @@ const RECENT: usize = 100;
 /// The open pages, and what a new one is told.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    readers: Mutex<Vec<mpsc::Sender<Bytes>>>,
+    readers: Mutex<Vec<mpsc::Sender<Arc<str>>>>,
     recent: Mutex<Recent>,
     /// A page was opened.
     pub(super) joined: Notify,
@@ -40,7 +36,6 @@ struct Recent {
     count: u64,
 }
 
-/// An event with its number.
 #[derive(Clone, Debug, Serialize)]
 struct Numbered {
     id: u64,
@@ -59,23 +54,23 @@ struct Batch<'a> {
 
 impl Live {
     /// A stream that begins with the latest events and `first`; `None` if too many pages are open.
-    pub(super) fn join(&self, first: Bytes) -> Option<Stream> {
+    pub(super) fn join(&self, first: Arc<str>) -> Option<mpsc::Receiver<Arc<str>>> {
         let mut readers = lock(&self.readers);
         readers.retain(|reader| !reader.is_closed());
         if readers.len() >= READERS {
             return None;
         }
         let (reader, stream) = mpsc::channel(QUEUE);
-        let recent = lock(&self.recent);
+        let mut recent = lock(&self.recent);
         let events =
-            message("events", &Batch { recent: true, events: &Vec::from(recent.events.clone()), missed: 0 });
+            message("events", &Batch { recent: true, events: recent.events.make_contiguous(), missed: 0 });
         // There is room for both.
-        for bytes in [events, first] {
-            let _ = reader.try_send(bytes);
+        for text in [events, first] {
+            let _ = reader.try_send(text);
         }
         readers.push(reader);
         self.joined.notify_one();
-        Some(Stream(stream))
+        Some(stream)
     }
 
     /// Tells all pages of events.
@@ -94,8 +89,8 @@ impl Live {
     }
 
     /// Sends the same to all pages. One with no room left is let go; it connects again.
-    pub(super) fn send(&self, bytes: &Bytes) {
-        lock(&self.readers).retain(|reader| reader.try_send(bytes.clone()).is_ok());
+    pub(super) fn send(&self, text: &Arc<str>) {
+        lock(&self.readers).retain(|reader| reader.try_send(Arc::clone(text)).is_ok());
     }
 
     pub(super) fn has_readers(&self) -> bool {
@@ -103,36 +98,19 @@ impl Live {
     }
 }
 
-/// A message of a stream.
-pub(super) fn message(name: &str, data: &impl Serialize) -> Bytes {
+pub(super) fn message(name: &str, data: &impl Serialize) -> Arc<str> {
     match serde_json::to_string(data) {
         // JSON has no line feeds.
         Ok(json) => format!("event: {name}\ndata: {json}\n\n").into(),
         Err(error) => {
             tracing::error!(%error, "cannot write a message for the page");
-            Bytes::new()
+            "".into()
         }
     }
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The body of a stream.
-#[derive(Debug)]
-pub(super) struct Stream(mpsc::Receiver<Bytes>);
-
-impl Body for Stream {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
-    }
 }
 
 #[cfg(test)]
@@ -142,15 +120,15 @@ mod tests {
     #[tokio::test]
     async fn who_takes_nothing_is_let_go() {
         let live = Live::default();
-        let mut taken = live.join(Bytes::from_static(b"first")).unwrap();
-        let mut ignored = live.join(Bytes::from_static(b"first")).unwrap();
+        let mut taken = live.join("first".into()).unwrap();
+        let mut ignored = live.join("first".into()).unwrap();
         for _ in 0..QUEUE {
-            live.send(&Bytes::from_static(b"more"));
-            let _ = taken.0.recv().await.unwrap();
+            live.send(&"more".into());
+            let _ = taken.recv().await.unwrap();
         }
         assert_eq!(lock(&live.readers).len(), 1);
         let mut count = 0;
-        while ignored.0.recv().await.is_some() {
+        while ignored.recv().await.is_some() {
             count += 1;
         }
         assert_eq!(count, QUEUE);
@@ -161,9 +139,9 @@ mod tests {
     #[test]
     fn pages_are_bounded_and_who_leaves_makes_room() {
         let live = Live::default();
-        let mut open: Vec<_> = (0..READERS).map(|_| live.join(Bytes::new()).unwrap()).collect();
-        assert!(live.join(Bytes::new()).is_none());
+        let mut open: Vec<_> = (0..READERS).map(|_| live.join("".into()).unwrap()).collect();
+        assert!(live.join("".into()).is_none());
         open.pop();
-        assert!(live.join(Bytes::new()).is_some());
+        assert!(live.join("".into()).is_some());
     }
 }

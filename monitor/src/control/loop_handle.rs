@@ -51,7 +51,6 @@ pub enum QueryError {
     /// The loop did not answer in time.
     #[error("the daemon did not answer in time: it is still starting, or is stuck; nothing was done")]
     Late,
-    /// The loop has ended.
     #[error("the daemon is stopping")]
     Stopped,
     /// It was answered, and refused or failed.
@@ -108,7 +107,6 @@ impl LoopHandle {
         measured.await.map_err(|_| QueryError::Stopped)
     }
 
-    /// The servers that a request selects.
     pub async fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
         let mut planned = self.query(|reply| Query::Plan(request, reply)).await?;
         let shown = |one: &Planned| {
@@ -121,14 +119,12 @@ impl LoopHandle {
         Ok(planned)
     }
 
-    /// What each of these groups of processes blocks.
     async fn holdings(&self, groups: Vec<Vec<ProcessId>>) -> Result<Vec<Holdings>, QueryError> {
         let proc = Arc::clone(&self.proc);
         let read = move || with_deadline(move || groups.iter().map(|group| holdings(&proc, group)).collect());
         tokio::task::spawn_blocking(read).await.map_err(|_| QueryError::Stopped)
     }
 
-    /// What the engine knows of a process.
     pub async fn explain(&self, process: Asked) -> Result<Vec<Explained>, QueryError> {
         let mut explained = self.query(|reply| Query::Explain(process, reply)).await?;
         let held = self.holdings(explained.iter().map(Explained::processes).collect()).await?;
@@ -138,7 +134,6 @@ impl LoopHandle {
         Ok(explained)
     }
 
-    /// Ends the servers that a request selects.
     pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
         self.query(|reply| Query::Reap(request, reply)).await
     }
@@ -148,7 +143,6 @@ impl LoopHandle {
         self.query(|reply| Query::Release(request, user, reply)).await?.map_err(QueryError::Refused)
     }
 
-    /// Makes the daemon read its configuration again.
     pub async fn reload(&self) -> Result<Reloaded, QueryError> {
         self.query(Query::Reload).await?.map_err(QueryError::Refused)
     }
@@ -186,7 +180,6 @@ impl LoopHandle {
         Ok(decided)
     }
 
-    /// Reads the history from the store.
     pub async fn history(&self, query: HistoryQuery) -> Result<History, QueryError> {
         self.read_store(move |dir| history::history(dir, &query)).await
     }

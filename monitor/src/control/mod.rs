@@ -20,6 +20,7 @@ mod socket;
 use std::{
     net::{SocketAddr, TcpListener},
     path::Path,
+    sync::Arc,
     thread,
 };
 
@@ -47,7 +48,6 @@ const BACKLOG: i32 = 4096;
 /// A query to the daemon's loop.
 #[derive(Debug)]
 pub enum Query {
-    /// The status, with memory as last measured.
     Status(oneshot::Sender<Status>),
     /// The servers that a request selects.
     Plan(ReapRequest, oneshot::Sender<Vec<Planned>>),
@@ -134,8 +134,9 @@ impl ControlServer {
             let http = async {
                 match http {
                     Some(listener) => {
-                        let (router, updates) = http::router(daemon_loop.clone(), metrics, page);
-                        tokio::join!(http::serve(listener, router), updates);
+                        let site = Arc::new(page::Site::new(daemon_loop.clone(), metrics, page));
+                        let feed = site.hear();
+                        tokio::join!(http::serve(listener, Arc::clone(&site)), site.update(feed));
                     }
                     None => std::future::pending().await,
                 }

@@ -1,20 +1,11 @@
-//! The web page and what it reads: the present state, the past, and a stream of both events and states.
+//! What is served over HTTP: metrics, health, the web page and what it reads: the present state, the past, and a stream
+//! of both events and states.
 //!
-//! Invariant: what the daemon's loop is asked does not depend on how many pages are open. There is one question for
-//! all of them, once a second at most; the past is read from the store, and that, too, once for all.
+//! Invariant: what the daemon's loop is asked does not depend on how many pages are open, or who scrapes. There is one
+//! question for all of them; the past is read from the store, and that, too, once for all.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    body::Body,
-    extract::{Request, State},
-    http::{HeaderName, StatusCode, Uri, header},
-    middleware::{self, Next},
-    response::{IntoResponse, Response},
-    routing::get,
-};
-use hyper::body::Bytes;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
 use tokio::{
@@ -23,18 +14,21 @@ use tokio::{
 };
 
 use super::{
-    http::Shared,
+    http::{Answer, Body, Request},
     live::{Live, message},
-    loop_handle::QueryError,
+    loop_handle::{LoopHandle, QueryError},
 };
 use crate::{
     os::clock,
-    sink::page::{Feed, Page, Range, Snapshot, document},
+    sink::{
+        metrics::{Exposition, Metrics},
+        page::{Feed, Page, Range, Snapshot, document},
+    },
 };
+use orphand_core::model::{Status, text::sanitise};
 
-/// Where the stream is.
-pub(super) const EVENTS: &str = "/events";
-
+/// A status of this age is used again. So requests of any user cost the loop at most twenty answers a second.
+const STATUS_AGE: Duration = Duration::from_millis(50);
 /// A state of this age is told again.
 const STATE_AGE: Duration = Duration::from_secs(1);
 /// The time between two states for open pages while nothing happens.
@@ -46,34 +40,102 @@ const GATHER: Duration = Duration::from_millis(100);
 const PAST_AGE: Duration = Duration::from_secs(5);
 const PAST_REST: u32 = 20;
 
-/// What all pages share.
+const OK: &str = "200 OK";
+const UNAVAILABLE: &str = "503 Service Unavailable";
+const INTERNAL: &str = "500 Internal Server Error";
+const JSON: &str = "application/json";
+
+type Answered = Result<Arc<Status>, QueryError>;
+
+/// What all requests share.
 #[derive(Debug)]
-struct Pages {
-    shared: Arc<Shared>,
+pub(super) struct Site {
+    daemon_loop: LoopHandle,
+    metrics: Metrics,
     page: Page,
     live: Live,
-    /// The last state, when it was taken. Locked while it is asked for.
+    /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
+    status: Mutex<Option<(Instant, Answered)>>,
+    /// The last state for pages, likewise.
     state: Mutex<Option<(Instant, Arc<Snapshot>)>>,
     /// The last answers about the past, each with the time until which it is told again.
-    past: Mutex<BTreeMap<Range, (Instant, Bytes)>>,
+    past: Mutex<BTreeMap<Range, (Instant, Arc<str>)>>,
 }
 
-/// The routes, and what keeps open pages up to date.
-pub(super) fn router(shared: Arc<Shared>, page: Page) -> (Router, impl Future<Output = ()>) {
-    let feed = page.hear();
-    let pages =
-        Pages { shared, page, live: Live::default(), state: Mutex::default(), past: Mutex::default() };
-    let pages = Arc::new(pages);
-    let read = Router::new()
-        .route("/api/now", get(now))
-        .route("/api/history", get(past))
-        .route(EVENTS, get(events))
-        .layer(middleware::from_fn(refuse_other_sites));
-    let router = Router::new().route("/", get(show)).merge(read).with_state(Arc::clone(&pages));
-    (router, update(pages, feed))
-}
+impl Site {
+    pub(super) fn new(daemon_loop: LoopHandle, metrics: Metrics, page: Page) -> Self {
+        Self {
+            daemon_loop,
+            metrics,
+            page,
+            live: Live::default(),
+            status: Mutex::default(),
+            state: Mutex::default(),
+            past: Mutex::default(),
+        }
+    }
 
-impl Pages {
+    pub(super) async fn answer(&self, request: &Request) -> Answer {
+        match request.path.as_str() {
+            "/" => show(),
+            "/metrics" => self.scrape(&request.accept).await,
+            "/healthz" => self.health().await,
+            // A page of another site cannot read the answers. It must not be able to open streams either.
+            "/api/now" | "/api/history" | "/events" if request.of_other_site => {
+                Answer::text("403 Forbidden", "this is for orphand's own page\n")
+            }
+            "/api/now" => self.now().await,
+            "/api/history" => match request.query.strip_prefix("range=").and_then(Range::named) {
+                Some(range) => self.past(range).await,
+                None => Answer::text("400 Bad Request", "range is one of 10m, 1h, 6h, 24h, 7d, 30d\n"),
+            },
+            "/events" => match self.live.join(self.state_message().await) {
+                Some(stream) => {
+                    Answer { body: Body::Stream(stream), ..Answer::of(OK, "text/event-stream", "") }
+                }
+                None => refusal("too many pages are open"),
+            },
+            _ => Answer::text("404 Not Found", "this is orphand: see /, /metrics and /healthz\n"),
+        }
+    }
+
+    async fn status(&self) -> Answered {
+        let mut last = self.status.lock().await;
+        if let Some((at, answer)) = &*last
+            && at.elapsed() < STATUS_AGE
+        {
+            return answer.clone();
+        }
+        let answer = self.daemon_loop.status(false).await.map(Arc::new);
+        *last = Some((Instant::now(), answer.clone()));
+        answer
+    }
+
+    async fn scrape(&self, accept: &str) -> Answer {
+        let exposition = Exposition::of_accept(accept);
+        // Without a status, the metrics only say that the daemon does not watch.
+        let status = self.status().await.ok();
+        match self.metrics.render(status.as_deref(), exposition) {
+            Ok(text) => Answer::of(OK, exposition.content_type(), text),
+            Err(error) => Answer::text(INTERNAL, format!("cannot encode: {error}\n")),
+        }
+    }
+
+    async fn health(&self) -> Answer {
+        let why = match self.status().await {
+            Ok(status) if status.is_watching() => return Answer::text(OK, "ok\n"),
+            Ok(status) => status.blind.join("; "),
+            Err(error) => error.to_string(),
+        };
+        Answer::text(UNAVAILABLE, format!("{}\n", sanitise(&why)))
+    }
+
+    async fn now(&self) -> Answer {
+        let state = self.state().await.map_err(|error| error.to_string());
+        let json = state.and_then(|state| serde_json::to_string(&*state).map_err(|error| error.to_string()));
+        json.map_or_else(|why| refusal(&why), |json| Answer::of(OK, JSON, json))
+    }
+
     async fn state(&self) -> Result<Arc<Snapshot>, QueryError> {
         let mut last = self.state.lock().await;
         if let Some((at, state)) = &*last
@@ -81,122 +143,83 @@ impl Pages {
         {
             return Ok(Arc::clone(state));
         }
-        let status = self.shared.status().await?;
+        let status = self.status().await?;
         let state = Arc::new(self.page.snapshot(&status, clock::now()));
         *last = Some((Instant::now(), Arc::clone(&state)));
         Ok(state)
     }
 
     /// The state as a message, or that there is none, and why.
-    async fn state_message(&self) -> Bytes {
+    async fn state_message(&self) -> Arc<str> {
         match self.state().await {
             Ok(state) => message("now", &*state),
             Err(error) => message("blind", &json!({ "why": error.to_string() })),
         }
     }
 
-    async fn past(&self, range: Range) -> Option<Bytes> {
+    async fn past(&self, range: Range) -> Answer {
         let mut known = self.past.lock().await;
-        if let Some((until, bytes)) = known.get(&range)
+        if let Some((until, json)) = known.get(&range)
             && Instant::now() < *until
         {
-            return Some(bytes.clone());
+            return Answer::of(OK, JSON, Arc::clone(json));
         }
         let began = Instant::now();
         let question = self.page.question(range, clock::now());
-        let line = self.shared.daemon_loop.timeline(question).await;
-        let line =
-            line.inspect_err(|error| tracing::debug!("the page cannot show the past: {error}")).ok()?;
-        let bytes = Bytes::from(serde_json::to_string(&self.page.past(&question, line)).ok()?);
-        let rest = PAST_AGE.max(began.elapsed() * PAST_REST);
-        known.insert(range, (Instant::now() + rest, bytes.clone()));
-        Some(bytes)
+        let line = self.daemon_loop.timeline(question).await.map_err(|error| error.to_string());
+        let json = line.and_then(|line| {
+            serde_json::to_string(&self.page.past(&question, line)).map_err(|error| error.to_string())
+        });
+        match json {
+            Ok(json) => {
+                let (rest, json) = (PAST_AGE.max(began.elapsed() * PAST_REST), Arc::from(json));
+                known.insert(range, (Instant::now() + rest, Arc::clone(&json)));
+                Answer::of(OK, JSON, json)
+            }
+            Err(error) => {
+                tracing::debug!("the page cannot show the past: {error}");
+                refusal("the history cannot be read now")
+            }
+        }
     }
-}
 
-/// Tells open pages of events, and how things stand: soon after an event, else now and then. While no page is open, the
-/// loop is asked nothing.
-async fn update(pages: Arc<Pages>, feed: Feed) {
-    let mut told = Instant::now();
-    let mut changed = false;
-    loop {
-        let due = told + if changed { STATE_AGE } else { TICK };
-        let live = &pages.live;
-        tokio::select! {
-            () = feed.grown() => {
-                sleep(GATHER).await;
-                live.tell(feed.take());
-                changed = true;
+    pub(super) fn hear(&self) -> Feed {
+        self.page.hear()
+    }
+
+    /// Tells open pages of events, and how things stand: soon after an event, else now and then. While no page is open,
+    /// the loop is asked nothing.
+    pub(super) async fn update(&self, feed: Feed) {
+        let mut told = Instant::now();
+        let mut changed = false;
+        loop {
+            let due = told + if changed { STATE_AGE } else { TICK };
+            tokio::select! {
+                () = feed.grown() => {
+                    sleep(GATHER).await;
+                    self.live.tell(feed.take());
+                    changed = true;
+                }
+                () = sleep_until(due), if self.live.has_readers() => {
+                    self.live.send(&self.state_message().await);
+                    (told, changed) = (Instant::now(), false);
+                }
+                () = self.live.joined.notified() => {}
             }
-            () = sleep_until(due), if live.has_readers() => {
-                live.send(&pages.state_message().await);
-                (told, changed) = (Instant::now(), false);
-            }
-            () = live.joined.notified() => {}
         }
     }
 }
 
-/// A page of another site cannot read the answers. It must not be able to open streams either.
-async fn refuse_other_sites(request: Request, next: Next) -> Response {
-    let site = request.headers().get("sec-fetch-site").map_or(&b"none"[..], |site| site.as_bytes());
-    if !matches!(site, b"same-origin" | b"none") {
-        return (StatusCode::FORBIDDEN, "this is for orphand's own page\n").into_response();
-    }
-    next.run(request).await
-}
-
-const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
-const NO_SNIFF: (HeaderName, &str) = (header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-const OWN_SITE: (HeaderName, &str) = (HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
-
-async fn show() -> Response {
+fn show() -> Answer {
     let mut nonce = [0; 16];
     if getrandom(&mut nonce, GetRandomFlags::empty()) != Ok(nonce.len()) {
-        return (StatusCode::INTERNAL_SERVER_ERROR, "no random numbers\n").into_response();
+        return Answer::text(INTERNAL, "no random numbers\n");
     }
     let (text, policy) = document(nonce);
-    let kind = (header::CONTENT_TYPE, "text/html; charset=utf-8");
-    let more =
-        [(header::CONTENT_SECURITY_POLICY, policy), (header::REFERRER_POLICY, "no-referrer".to_owned())];
-    ([kind, NO_STORE, NO_SNIFF, OWN_SITE], more, text).into_response()
+    let headers = format!("content-security-policy: {policy}\r\nreferrer-policy: no-referrer\r\n");
+    Answer { headers, ..Answer::of(OK, "text/html; charset=utf-8", text) }
 }
 
-async fn now(State(pages): State<Arc<Pages>>) -> Response {
-    match pages.state().await {
-        Ok(state) => match serde_json::to_string(&*state) {
-            Ok(json) => answer(json.into()),
-            Err(error) => refusal(&error.to_string()),
-        },
-        Err(error) => refusal(&error.to_string()),
-    }
-}
-
-async fn past(State(pages): State<Arc<Pages>>, uri: Uri) -> Response {
-    let range = uri.query().and_then(|query| query.strip_prefix("range=")).and_then(Range::named);
-    let Some(range) = range else {
-        return (StatusCode::BAD_REQUEST, "range is one of 10m, 1h, 6h, 24h, 7d, 30d\n").into_response();
-    };
-    match pages.past(range).await {
-        Some(bytes) => answer(bytes),
-        None => refusal("the history cannot be read now"),
-    }
-}
-
-async fn events(State(pages): State<Arc<Pages>>) -> Response {
-    let first = pages.state_message().await;
-    let Some(stream) = pages.live.join(first) else { return refusal("too many pages are open") };
-    let kind = (header::CONTENT_TYPE, "text/event-stream");
-    ([kind, NO_STORE, NO_SNIFF, OWN_SITE], Body::new(stream)).into_response()
-}
-
-fn answer(json: Bytes) -> Response {
-    let kind = (header::CONTENT_TYPE, "application/json");
-    ([kind, NO_STORE, NO_SNIFF, OWN_SITE], json).into_response()
-}
-
-fn refusal(why: &str) -> Response {
-    let mut response = answer(json!({ "error": why }).to_string().into());
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
+fn refusal(why: &str) -> Answer {
+    Answer::of(UNAVAILABLE, JSON, json!({ "error": why }).to_string())
 }

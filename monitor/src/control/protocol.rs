@@ -15,16 +15,12 @@
 //! {"version":1,"answer":"error","error":"..."}
 //! ```
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
-use crate::events::{EventQuery, Position};
-use orphand_core::model::text;
-use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, ReleaseRequest,
-    Released, Reloaded, Status,
-};
+use crate::events::EventQuery;
+use orphand_core::model::{Asked, Decision, HistoryQuery, ReapRequest, ReleaseRequest, text};
 
-/// The version of the protocol.
 pub const VERSION: u32 = 1;
 
 /// The size limit of a request in bytes. A request that names 10,000 servers has some 250 kB.
@@ -33,110 +29,87 @@ pub const REQUEST_MAX: usize = 256 * 1024;
 /// The size limit of a request of users who may only release servers of their own.
 pub const RELEASE_MAX: usize = 8 * 1024;
 
-/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Request {
-    /// The status.
     Status {
-        /// Whether to measure proportional memory (PSS), too.
         #[serde(default)]
         pss: bool,
     },
-    /// Which servers a request selects.
     Plan {
-        /// The request.
         request: ReapRequest,
     },
-    /// End the servers that a request selects.
     Reap {
-        /// The request.
         request: ReapRequest,
     },
     /// Somebody is done with servers of his own. The one request that every user may send.
     Release {
-        /// The request.
         request: ReleaseRequest,
     },
-    /// Read the configuration again.
     Reload,
     /// Take a person's decision about the mode into effect.
     Decide {
-        /// The decision.
         decision: Decision,
         /// The user for whom root asks, as sudo(8) says it; of other users it is not believed.
         #[serde(default)]
         on_behalf_of: Option<String>,
     },
-    /// Read the history from the store.
     History {
-        /// The query.
         query: HistoryQuery,
     },
     /// What is known of a process.
     Explain {
-        /// Which one.
         process: Asked,
     },
     /// The events that were told, and those to come.
     Events {
-        /// Which of them.
         query: EventQuery,
     },
 }
 
-/// A response.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "answer", rename_all = "snake_case")]
-pub enum Response {
-    /// To [`Request::Status`].
-    Status {
-        /// The status.
-        status: Box<Status>,
-    },
-    /// To [`Request::Plan`] and [`Request::Reap`].
-    Plan {
-        /// The selected servers.
-        planned: Vec<Planned>,
-    },
-    /// To [`Request::Release`].
-    Released {
-        /// The selected servers.
-        released: Vec<Released>,
-    },
-    /// To [`Request::Reload`].
-    Reloaded {
-        /// What takes effect now, and what only later.
-        reloaded: Reloaded,
-    },
-    /// To [`Request::Decide`].
-    Decided {
-        /// What is in effect now.
-        decided: Decided,
-    },
-    /// To [`Request::History`].
-    History {
-        /// The history.
-        history: Box<History>,
-    },
-    /// To [`Request::Explain`].
-    Explained {
-        /// The processes that are meant; empty if none of them is followed.
-        explained: Vec<Explained>,
-    },
-    /// To [`Request::Events`]: the lines follow.
-    Events {
-        /// Where the events of this daemon begin: for [`crate::events::Cursor`].
-        life: Position,
-    },
-    /// The request was not understood, not allowed, or not answered.
-    Error {
-        /// The error as one line.
-        error: String,
-    },
+/// What a response is named, and the field that has what was asked for: `{"version":1,"answer":"plan","planned":[..]}`.
+pub struct Kind(pub &'static str, pub &'static str);
+
+pub const STATUS: Kind = Kind("status", "status");
+/// To [`Request::Plan`] and [`Request::Reap`]: the selected servers.
+pub const PLAN: Kind = Kind("plan", "planned");
+pub const RELEASED: Kind = Kind("released", "released");
+pub const RELOADED: Kind = Kind("reloaded", "reloaded");
+pub const DECIDED: Kind = Kind("decided", "decided");
+pub const HISTORY: Kind = Kind("history", "history");
+/// To [`Request::Explain`]: the processes that are meant; empty if none of them is followed.
+pub const EXPLAINED: Kind = Kind("explained", "explained");
+/// To [`Request::Events`]: where the events of this daemon begin, for [`crate::events::Cursor`]. The lines follow.
+pub const EVENTS: Kind = Kind("events", "life");
+/// The request was not understood, not allowed, or not answered: why, as one line.
+pub const ERROR: Kind = Kind("error", "error");
+
+/// A response as a line.
+pub fn answer(kind: &Kind, found: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    let Kind(answer, field) = *kind;
+    // The name comes before what may be long.
+    let content = serde_json::to_string(found)?;
+    Ok(line(&format!("{{\"version\":{VERSION},\"answer\":\"{answer}\",\"{field}\":{content}}}")))
 }
 
-/// A request or a response with its version.
+/// Reads a response of this kind. The error is that of the other side, or says that this is none.
+pub fn read_answer<T: DeserializeOwned>(kind: &Kind, line: &[u8]) -> Result<T, String> {
+    let mut all: serde_json::Map<String, Value> = read(line)?;
+    let mut field = |Kind(answer, field): &Kind| {
+        let is_this = all.get("answer").and_then(Value::as_str) == Some(answer);
+        is_this.then(|| all.remove(*field)).flatten()
+    };
+    if let Some(Value::String(error)) = field(&ERROR) {
+        return Err(error);
+    }
+    let found = field(kind).and_then(|found| serde_json::from_value(found).ok());
+    found.ok_or_else(|| {
+        "the answer does not fit the request; use the same version of orphand for daemon and client"
+            .to_owned()
+    })
+}
+
+/// What is said, with its version.
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     version: u32,
@@ -149,13 +122,17 @@ struct Version {
     version: u32,
 }
 
-/// Encodes one line with a line feed. It is safe for a terminal, because the client may be `socat`.
-pub fn write<T: Serialize>(content: T) -> Result<Vec<u8>, serde_json::Error> {
-    let json = serde_json::to_string(&Line { version: VERSION, content })?;
+/// A request as a line.
+pub fn write(ask: &Request) -> Result<Vec<u8>, serde_json::Error> {
+    Ok(line(&serde_json::to_string(&Line { version: VERSION, content: ask })?))
+}
+
+/// One line with a line feed. It is safe for a terminal, because the client may be `socat`.
+fn line(json: &str) -> Vec<u8> {
     let mut line = String::with_capacity(json.len() + 1);
-    text::push_json(&json, &mut line);
+    text::push_json(json, &mut line);
     line.push('\n');
-    Ok(line.into_bytes())
+    line.into_bytes()
 }
 
 /// Decodes a line. The error is one line for the other side.
@@ -199,11 +176,10 @@ mod tests {
             assert_eq!(line.iter().position(|b| *b == b'\n'), Some(line.len() - 1));
             assert_eq!(read::<Request>(&line).unwrap(), ask);
         }
-        for answer in
-            [Response::Status { status: Box::default() }, Response::History { history: Box::default() }]
-        {
-            assert_eq!(read::<Response>(&write(&answer).unwrap()).unwrap(), answer);
-        }
+        let line = answer(&EXPLAINED, &[7]).unwrap();
+        assert_eq!(line, b"{\"version\":1,\"answer\":\"explained\",\"explained\":[7]}\n");
+        assert_eq!(read_answer(&EXPLAINED, &line), Ok(vec![7]));
+        assert!(read_answer::<u32>(&STATUS, &line).unwrap_err().contains("does not fit"));
         assert_eq!(
             read::<Request>(br#"{"version":1,"ask":"status"}"#).unwrap(),
             Request::Status { pss: false }
@@ -213,9 +189,9 @@ mod tests {
     #[test]
     fn a_terminal_obeys_nothing() {
         let error = "a\u{1b}[2J\u{9b}2J\u{7f}\u{202e}\n".to_owned();
-        let line = String::from_utf8(write(Response::Error { error: error.clone() }).unwrap()).unwrap();
+        let line = String::from_utf8(answer(&ERROR, &error).unwrap()).unwrap();
         assert!(!line.trim_end().contains(text::is_hostile), "{line:?}");
-        assert_eq!(read::<Response>(line.as_bytes()).unwrap(), Response::Error { error });
+        assert_eq!(read_answer::<u32>(&STATUS, line.as_bytes()), Err(error));
     }
 
     #[test]

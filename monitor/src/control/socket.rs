@@ -15,7 +15,6 @@ use anyhow::{Result, anyhow, bail};
 /// Every user may connect. What each may ask is decided by his credentials: [`super::peer::Peers`].
 const MODE: u32 = 0o666;
 
-/// A bound control socket.
 #[derive(Debug)]
 pub(super) struct ControlSocket {
     pub(super) listener: UnixListener,

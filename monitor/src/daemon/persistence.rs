@@ -62,8 +62,8 @@ impl Persistence {
         // Without it processes of an earlier boot would pass for those of this one.
         let boot = boot_id()?;
         match StoreWriter::open(dir, &boot, offset_ns) {
-            Ok((store, opening, knowledge)) => {
-                if let Some(aside) = opening.damaged {
+            Ok((store, damaged, knowledge)) => {
+                if let Some(aside) = damaged {
                     tracing::warn!("{aside}");
                 }
                 Ok((Self { store: Some(store), outage: Outage::default(), due: None }, knowledge))

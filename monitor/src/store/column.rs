@@ -37,7 +37,6 @@ pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> ru
     serde_json::from_str(&text).map_err(|error| unreadable(column, error))
 }
 
-/// The same, or NULL.
 pub(super) fn from_json_or_null<T: DeserializeOwned>(
     row: &Row<'_>,
     column: usize,

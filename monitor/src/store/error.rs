@@ -9,14 +9,12 @@ use std::{
 use rusqlite::ErrorCode;
 
 /// Why the store cannot be opened, written or read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// It was written by a newer orphand.
     #[error("the store {} has version {version}, this orphand supports up to {known}: run the newer orphand, or move the file away", path.display())]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Its version.
         version: u32,
         /// The newest version that is supported.
         known: u32,
@@ -24,14 +22,8 @@ pub enum StoreError {
     /// The file does not exist.
     #[error("there is no store at {}: `orphand run` creates it; --state-dir names its directory", .0.display())]
     Absent(PathBuf),
-    /// The file is damaged.
     #[error("the store {} is damaged ({what}): the next start of `orphand run` renames it and begins a new one", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What was found.
-        what: String,
-    },
+    Damaged { path: PathBuf, what: String },
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -65,7 +57,6 @@ impl StoreError {
         })
     }
 
-    /// Whether the file is damaged.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
     }

@@ -33,9 +33,8 @@ impl FactWriter<'_> {
                 self.ensure_row(now, *server)?;
                 self.change(
                     *server,
-                    "UPDATE servers SET judged = coalesce(judged, ?4), evidence = ?5, guards = ?6, rss = ?7, pss = ?8,
-                            unproven = NULL, doubts = NULL
-                     WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                    "judged = coalesce(judged, ?4), evidence = ?5, guards = ?6, rss = ?7, pss = ?8, unproven = NULL,
+                     doubts = NULL",
                     params![now, json(evidence)?, json(guards)?, int(*rss_bytes), pss_bytes.map(int)],
                 )
             }
@@ -44,25 +43,19 @@ impl FactWriter<'_> {
                 // If it was an orphan, it no longer is. A signal that was sent stays recorded.
                 self.change(
                     *server,
-                    "UPDATE servers SET unproven = coalesce(unproven, ?4), evidence = ?5, doubts = ?6, rss = ?7,
-                            judged = NULL, guards = NULL, pss = NULL
-                     WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                    "unproven = coalesce(unproven, ?4), evidence = ?5, doubts = ?6, rss = ?7, judged = NULL,
+                     guards = NULL, pss = NULL",
                     params![now, json(evidence)?, json(doubts)?, int(*rss_bytes)],
                 )
             }
             Fact::Reaping { server } => {
                 self.ensure_row(now, *server)?;
-                self.change(
-                    *server,
-                    "UPDATE servers SET reaping = coalesce(reaping, ?4)
-                     WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
-                    params![now],
-                )
+                self.change(*server, "reaping = coalesce(reaping, ?4)", params![now])
             }
             Fact::Signalled { server, process, program, signal, asked } => {
                 self.ensure_row(now, *server)?;
                 // A server that forks for ever must not fill the store.
-                self.change(
+                self.run_on(
                     *server,
                     "INSERT OR IGNORE INTO signals (server, at, pid, start, program, signal, asked, evidence, doubts)
                      SELECT id, ?4, ?5, ?6, ?7, ?8, ?9, evidence, doubts FROM servers
@@ -71,17 +64,13 @@ impl FactWriter<'_> {
                     params![now, process.pid, int(process.start), program, json(signal)?, asked],
                 )
             }
-            Fact::ReapFailed { server, pid, error } => self.change(
-                *server,
-                "UPDATE servers SET failed_pid = ?4, failure = ?5
-                 WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
-                params![pid, error],
-            ),
+            Fact::ReapFailed { server, pid, error } => {
+                self.change(*server, "failed_pid = ?4, failure = ?5", params![pid, error])
+            }
             Fact::Cleared { server } => self.change(
                 *server,
-                "UPDATE servers SET judged = NULL, evidence = NULL, guards = NULL, rss = NULL, pss = NULL,
-                        reaping = NULL, failed_pid = NULL, failure = NULL, unproven = NULL, doubts = NULL
-                 WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+                "judged = NULL, evidence = NULL, guards = NULL, rss = NULL, pss = NULL, reaping = NULL,
+                 failed_pid = NULL, failure = NULL, unproven = NULL, doubts = NULL",
                 params![],
             ),
             Fact::Ended { server, end } => self.ended(now, *server, end),
@@ -94,16 +83,12 @@ impl FactWriter<'_> {
                     .execute(params![key, int(*generation), int(*count), int(*rss_bytes)])
                     .map(drop)
             }
-            Fact::AgentHints { agent, hints } => self.change(
+            Fact::AgentHints { agent, hints } => self.run_on(
                 *agent,
                 "UPDATE runs SET hints = ?4 WHERE boot = ?1 AND pid = ?2 AND start = ?3",
                 params![json(hints)?],
             ),
-            Fact::ServerHints { server, hints } => self.change(
-                *server,
-                "UPDATE servers SET hints = ?4 WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
-                params![json(hints)?],
-            ),
+            Fact::ServerHints { server, hints } => self.change(*server, "hints = ?4", params![json(hints)?]),
             Fact::Lost { losses } => self.lost(now, losses),
         }
     }
@@ -187,26 +172,22 @@ impl FactWriter<'_> {
     }
 
     fn ended(&self, now: i64, server: ProcessId, end: &End) -> rusqlite::Result<()> {
-        let (how, signal, took_ms, freed, freed_pss) = match end {
-            End::Exited { .. } => ("exited", None, None, None, None),
-            End::OrphanExited { .. } => ("orphan_exited", None, None, None, None),
-            End::Unseen => ("unseen", None, None, None, None),
+        let none = &Ending::default();
+        let (how, signal, took_ms, freed, freed_pss, ending) = match end {
+            End::Exited { ending } => ("exited", None, None, None, None, ending),
+            End::OrphanExited { ending } => ("orphan_exited", None, None, None, None, ending),
+            End::Unseen => ("unseen", None, None, None, None, none),
             End::Reaped { signal, took_ms, freed_bytes, freed_pss_bytes } => {
-                ("reaped", *signal, *took_ms, Some(*freed_bytes), *freed_pss_bytes)
+                ("reaped", *signal, *took_ms, Some(*freed_bytes), *freed_pss_bytes, none)
             }
         };
         let signal = signal.map(|signal| json(&signal)).transpose()?;
-        let ending = match end {
-            End::Exited { ending } | End::OrphanExited { ending } => ending,
-            End::Unseen | End::Reaped { .. } => &Ending::default(),
-        };
         let killed_by = ending.killed_by.as_ref().map(json).transpose()?;
         // Its processes are no longer needed.
         self.change(
             server,
-            "UPDATE servers SET ended = ?4, how = ?5, signal = ?6, took_ms = ?7, freed = ?8, freed_pss = ?9,
-                    exit_code = ?10, exit_signal = ?11, killed_by = ?12, processes = NULL
-             WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL",
+            "ended = ?4, how = ?5, signal = ?6, took_ms = ?7, freed = ?8, freed_pss = ?9, exit_code = ?10,
+             exit_signal = ?11, killed_by = ?12, processes = NULL",
             params![
                 now,
                 how,
@@ -229,10 +210,17 @@ impl FactWriter<'_> {
         Ok(())
     }
 
-    /// Runs `sql` on one server: ?1 to ?3 are its identity, the other parameters follow.
-    fn change(&self, server: ProcessId, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {
-        let start = int(server.start);
-        let mut all: Vec<&dyn rusqlite::ToSql> = vec![&self.boot, &server.pid, &start];
+    /// Changes the row of a server that has not ended. The parameters begin at ?4.
+    fn change(&self, server: ProcessId, set: &str, rest: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {
+        let sql =
+            format!("UPDATE servers SET {set} WHERE boot = ?1 AND pid = ?2 AND start = ?3 AND ended IS NULL");
+        self.run_on(server, &sql, rest)
+    }
+
+    /// Runs `sql` on one process: ?1 to ?3 are its identity, the other parameters follow.
+    fn run_on(&self, process: ProcessId, sql: &str, rest: &[&dyn rusqlite::ToSql]) -> rusqlite::Result<()> {
+        let start = int(process.start);
+        let mut all: Vec<&dyn rusqlite::ToSql> = vec![&self.boot, &process.pid, &start];
         all.extend(rest);
         self.db.prepare_cached(sql)?.execute(all.as_slice())?;
         Ok(())

@@ -24,6 +24,9 @@ const KEPT_DAMAGED: usize = 3;
 /// run numbers depend on are; the rest is checked later in the background.
 const CHECKED_AT_START: u64 = 4 << 20;
 
+/// How long is waited for SQLite's write lock.
+pub(super) const WRITE_LOCK: Duration = Duration::from_secs(30);
+
 /// Creates the directory if it does not exist, and checks that no other user can write to it.
 pub(super) fn create_directory(dir: &Path) -> Result<(), StoreError> {
     let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
@@ -78,13 +81,13 @@ fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Creates an empty file of mode 0600 if it does not exist. Returns whether it was created. SQLite gives its
-/// other files the same mode.
-pub(super) fn create_if_missing(file: &Path) -> Result<bool, StoreError> {
+/// Creates an empty file of mode 0600 if it does not exist. SQLite gives its other files the same mode.
+pub(super) fn create_if_missing(file: &Path) -> Result<(), StoreError> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(StoreError::file("make", file, &error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StoreError::file("make", file, &error))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -92,8 +95,8 @@ pub(super) fn create_if_missing(file: &Path) -> Result<bool, StoreError> {
 pub(super) fn connect(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
-    // The write lock keeps the writers of this daemon apart, and nobody else writes.
-    db.busy_timeout(Duration::from_millis(50))?;
+    // The daemon's own maintenance thread holds the write lock for short times, and nobody else writes.
+    db.busy_timeout(WRITE_LOCK)?;
     // Allows the space of deleted rows to be released; must be set before the first table.
     db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -155,11 +158,8 @@ fn suspect(file: &Path) -> PathBuf {
 /// Renames the file and the files that belong to it. Returns the new path.
 pub(super) fn rename_damaged(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, StoreError> {
     let failed = |error: io::Error| StoreError::file("rename", file, &error);
-    let date = at.strftime("%Y%m%dT%H%M%SZ");
-    let base = format!("{FILE}.damaged-{date}");
-    let names = std::iter::once(base.clone()).chain((2..1000).map(|n| format!("{base}-{n}")));
-    let mut free = names.map(|name| file.with_file_name(name)).filter(|path| !path.exists());
-    let aside = free.next().unwrap_or_else(|| file.with_file_name(&base));
+    // To the microsecond, so that no two have one name.
+    let aside = file.with_file_name(format!("{FILE}.damaged-{}", at.strftime("%Y%m%dT%H%M%S%.6fZ")));
     for suffix in ["-wal", "-shm", ""] {
         match fs::rename(with_suffix(file, suffix), with_suffix(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
@@ -183,7 +183,8 @@ fn remove_old(file: &Path) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(&prefix) && !name.ends_with("-wal") && !name.ends_with("-shm")
     });
-    old.sort_by_key(|path| fs::metadata(path).and_then(|found| found.modified()).ok());
+    // In the order of their dates.
+    old.sort_unstable();
     let excess = old.len().saturating_sub(KEPT_DAMAGED);
     for path in old.iter().take(excess) {
         for suffix in ["", "-wal", "-shm"] {

@@ -268,7 +268,6 @@ impl Reader<'_> {
             .collect()
     }
 
-    /// Whether one of these names was asked for.
     fn is_wanted(&self, names: &[Option<String>]) -> bool {
         self.query.agent.as_ref().is_none_or(|agent| names.iter().flatten().any(|name| name == agent))
     }

@@ -14,7 +14,6 @@ use orphand_core::model::{
 const SERVERS_OF_USER: usize = 4096;
 const SERVERS_OF_ALL: usize = 16_384;
 
-/// The columns of a run.
 const RUN: &str = "SELECT k.key, generation, agent, uid, pid, start, invocation, alive, boot = ?1,
                           coalesce(ended, 9223372036854775807), r.key
                    FROM runs r JOIN keys k ON k.id = r.key WHERE k.forgotten IS NULL";

@@ -10,7 +10,6 @@
 //! A damaged file is renamed and a new one is begun. While the disk is full, facts wait in memory as far as
 //! there is room.
 
-mod backlog;
 mod column;
 mod error;
 mod fact_writer;
@@ -27,24 +26,40 @@ pub mod standing;
 pub mod timeline;
 mod writer;
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::VecDeque, path::PathBuf, time::Duration};
 
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use error::StoreError;
 pub use files::usable;
-pub use opening::{DamagedFile, Opening};
+pub use opening::DamagedFile;
 pub use prune::Limits;
 pub use writer::StoreWriter;
 
 use crate::os::clock;
-use backlog::Backlog;
 use fact_writer::{FactWriter, Keys};
-use maintenance::Maintenance;
+use maintenance::{Maintenance, Unusable};
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
 /// The time between a failed write and the next attempt.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The most facts that wait in memory to be written.
+const PENDING: usize = 4096;
+
+/// Facts that wait to be written, oldest first.
+type Backlog = VecDeque<(BootTime, Fact)>;
+
+/// Adds a fact that became known at `at`. Where there is no room the oldest is dropped; facts about runs are dropped last,
+/// because run numbers depend on them.
+fn push(backlog: &mut Backlog, at: BootTime, fact: Fact) {
+    if backlog.len() >= PENDING {
+        let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });
+        let least = backlog.iter().position(|(_, fact)| !of_runs(fact));
+        backlog.remove(least.unwrap_or(0));
+    }
+    backlog.push_back((at, fact));
+}
 
 /// The store, open for writing. The daemon's lock file makes sure that there is one per state directory.
 #[derive(Debug)]
@@ -53,6 +68,7 @@ pub struct Store {
     /// Declared before the maintenance thread: the connection that is closed last calls fsync(2).
     db: Connection,
     maintenance: Maintenance,
+    unusable: Unusable,
     /// The row id of this boot.
     boot: i64,
     /// The row id of this daemon.
@@ -74,7 +90,7 @@ impl Store {
 
     /// Queues a fact that became known at `at`. Cheap; the fact is durable after the next [`Store::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
-        self.pending.push(at, fact.clone());
+        push(&mut self.pending, at, fact.clone());
     }
 
     /// Writes the queued facts. After `Ok` they survive any end of the daemon. After an error they stay in
@@ -92,7 +108,9 @@ impl Store {
                 self.pending.len()
             )));
         }
-        self.maintenance.gate().check_usable(&self.file)?;
+        if let Some(error) = self.unusable.get() {
+            return Err(error.clone());
+        }
         let written = self.write_pending();
         match written {
             Ok(()) => {
@@ -123,7 +141,6 @@ impl Store {
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
         self.retry = None;
         self.commit()?;
-        let _guard = self.maintenance.gate().lock();
         self.db
             .execute(
                 "UPDATE daemons SET stopped = ?2 WHERE id = ?1",
@@ -134,11 +151,10 @@ impl Store {
     }
 
     fn write_pending(&mut self) -> rusqlite::Result<()> {
-        let _guard = self.maintenance.gate().lock();
         let change = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut writer =
             FactWriter { db: &change, boot: self.boot, offset_ns: self.offset_ns, keys: &mut self.keys };
-        for (at, fact) in self.pending.iter() {
+        for (at, fact) in &self.pending {
             writer.write(*at, fact)?;
         }
         change.commit()

@@ -13,30 +13,18 @@ use super::{
     error::StoreError,
     fact_writer::Keys,
     files, key_limits, knowledge,
-    maintenance::Maintenance,
+    maintenance::{Maintenance, Unusable},
     salvage,
     schema::{self, STEPS},
 };
 use crate::os::clock;
 use orphand_core::model::{BootTime, Knowledge};
 
-/// What happened when the store was opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Opening {
-    /// Whether the file was created.
-    pub fresh: bool,
-    /// A damaged store that was renamed.
-    pub damaged: Option<DamagedFile>,
-}
-
 /// A damaged store that was renamed. Its `Display` is a log line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedFile {
-    /// Its old path.
     pub file: PathBuf,
-    /// Its new path.
     pub aside: PathBuf,
-    /// What is wrong with it.
     pub what: String,
     /// How many runs could be copied to the new store.
     pub runs: u64,
@@ -55,7 +43,6 @@ impl fmt::Display for DamagedFile {
     }
 }
 
-/// An opened file.
 struct OpenedFile {
     db: Connection,
     boot: i64,
@@ -64,14 +51,17 @@ struct OpenedFile {
 }
 
 impl Store {
-    /// Creates the state directory.
     pub fn prepare(dir: &Path) -> Result<(), StoreError> {
         files::create_directory(dir)
     }
 
     /// Opens the store in `dir`, and creates it if it does not exist. `boot_id` is the kernel's boot id;
     /// `offset_ns` is the offset from `CLOCK_BOOTTIME` to the wall clock in nanoseconds.
-    pub fn open(dir: &Path, boot_id: &str, offset_ns: i64) -> Result<(Self, Opening), StoreError> {
+    pub fn open(
+        dir: &Path,
+        boot_id: &str,
+        offset_ns: i64,
+    ) -> Result<(Self, Option<DamagedFile>), StoreError> {
         Self::open_within(dir, boot_id, offset_ns, Limits::default())
     }
 
@@ -81,10 +71,11 @@ impl Store {
         boot_id: &str,
         offset_ns: i64,
         limits: Limits,
-    ) -> Result<(Self, Opening), StoreError> {
+    ) -> Result<(Self, Option<DamagedFile>), StoreError> {
         files::create_directory(dir)?;
         let file = dir.join(files::FILE);
-        let mut opening = Opening { fresh: files::create_if_missing(&file)?, damaged: None };
+        files::create_if_missing(&file)?;
+        let mut damaged = None;
         let now = clock::now();
         let opened_file = match open_file(&file, boot_id, offset_ns, now) {
             Err(StoreError::Damaged { what, .. }) => {
@@ -102,17 +93,19 @@ impl Store {
                 }
                 // Whoever wrote it may have been of this boot.
                 new.knowledge.restarted = true;
-                opening.damaged = Some(DamagedFile { file: file.clone(), aside, what, runs });
+                damaged = Some(DamagedFile { file: file.clone(), aside, what, runs });
                 new
             }
             opened => opened?,
         };
-        let maintenance = Maintenance::start(&file, limits)?;
+        let unusable = Unusable::default();
+        let maintenance = Maintenance::start(&file, limits, Unusable::clone(&unusable))?;
         let OpenedFile { db, boot, daemon, knowledge } = opened_file;
         let store = Self {
             file,
             db,
             maintenance,
+            unusable,
             boot,
             daemon,
             offset_ns,
@@ -121,7 +114,7 @@ impl Store {
             pending: super::Backlog::default(),
             retry: None,
         };
-        Ok((store, opening))
+        Ok((store, damaged))
     }
 }
 
@@ -169,7 +162,6 @@ fn insert_daemon(
     Ok((boot, daemon))
 }
 
-/// The row id of a boot.
 fn boot_row(db: &Connection, boot_id: &str) -> rusqlite::Result<i64> {
     db.query_row("SELECT id FROM boots WHERE boot = ?1", [boot_id], |row| row.get(0))
 }

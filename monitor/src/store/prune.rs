@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    thread,
     time::Duration,
 };
 
@@ -14,7 +15,6 @@ use rusqlite::{Connection, ToSql, params};
 use super::column::int;
 use orphand_core::model::Share;
 
-/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// What ended longer ago is deleted.
@@ -34,6 +34,8 @@ impl Default for Limits {
 
 /// How many rows are deleted in one step. The daemon may have to wait for a step, about a millisecond.
 const STEP_ROWS: u64 = 64;
+/// Between two steps, to let the daemon write: SQLite's write lock is not fair.
+const PAUSE: Duration = Duration::from_millis(1);
 /// Rows that are deleted of a user before the user with the most is looked for again.
 const AT_ONCE: u64 = 16 * STEP_ROWS;
 /// Free pages that are released to the file system in one step.
@@ -59,13 +61,9 @@ const KEYS: &str =
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.key = k.id)
     AND NOT EXISTS (SELECT 1 FROM servers s WHERE s.key = k.id) LIMIT ?2)";
 
-/// Runs a step under the write lock.
-pub(super) type Locked<'l> =
-    &'l mut dyn FnMut(&mut dyn FnMut() -> rusqlite::Result<usize>) -> rusqlite::Result<usize>;
-
 /// Deletes what exceeds the limits. `now` is in microseconds of the wall clock.
-pub(super) fn prune(db: &Connection, limits: Limits, now: i64, locked: Locked<'_>) -> rusqlite::Result<()> {
-    let mut pruner = Pruner { db, locked };
+pub(super) fn prune(db: &Connection, limits: Limits, now: i64) -> rusqlite::Result<()> {
+    let mut pruner = Pruner { db };
     let too_old = now.saturating_sub(i64::try_from(limits.age.as_micros()).unwrap_or(i64::MAX));
     for oldest in [SERVERS, LOSSES, DAEMONS, RUNS] {
         pruner.delete(oldest, too_old, u64::MAX)?;
@@ -87,7 +85,6 @@ pub(super) fn prune(db: &Connection, limits: Limits, now: i64, locked: Locked<'_
 
 struct Pruner<'p> {
     db: &'p Connection,
-    locked: Locked<'p>,
 }
 
 impl Pruner<'_> {
@@ -96,7 +93,8 @@ impl Pruner<'_> {
         let mut deleted = 0;
         while deleted < most {
             let few = int(STEP_ROWS.min(most - deleted));
-            let step = (self.locked)(&mut || self.db.prepare_cached(sql)?.execute(params![which, few]))?;
+            let step = self.db.prepare_cached(sql)?.execute(params![which, few])?;
+            thread::sleep(PAUSE);
             deleted += step as u64;
             if step == 0 {
                 break;
@@ -173,12 +171,10 @@ impl Pruner<'_> {
         let mut before = u64::MAX;
         while free()? < before && free()? >= PAGES && free()? >= pragma(self.db, "page_count")? / 8 {
             before = free()?;
-            (self.locked)(&mut || {
-                let mut statement = self.db.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
-                let mut rows = statement.query([])?;
-                while rows.next()?.is_some() {}
-                Ok(0)
-            })?;
+            let mut statement = self.db.prepare(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
+            let mut rows = statement.query([])?;
+            while rows.next()?.is_some() {}
+            thread::sleep(PAUSE);
         }
         Ok(())
     }

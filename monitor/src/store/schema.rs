@@ -134,7 +134,6 @@ ALTER TABLE runs ADD COLUMN hints TEXT;
 ALTER TABLE servers ADD COLUMN hints TEXT;
 ";
 
-/// The newest version.
 pub(super) fn newest(steps: &[&str]) -> u32 {
     u32::try_from(steps.len()).unwrap_or(u32::MAX)
 }

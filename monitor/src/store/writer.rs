@@ -7,14 +7,13 @@
 //! wait here.
 
 use std::{
-    io,
     path::{Path, PathBuf},
-    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError},
+    sync::mpsc::{self, Receiver, Sender},
     thread,
     time::Duration,
 };
 
-use super::{Opening, Store, StoreError, backlog::Backlog};
+use super::{Backlog, DamagedFile, Store, StoreError, push};
 use crate::os::clock;
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
@@ -61,15 +60,19 @@ pub struct StoreWriter {
 impl StoreWriter {
     /// Opens the store in `dir` ([`Store::open`]), and returns what earlier daemons stored. Fails if this
     /// takes longer than ten seconds.
-    pub fn open(dir: &Path, boot_id: &str, offset_ns: i64) -> Result<(Self, Opening, Knowledge), StoreError> {
+    pub fn open(
+        dir: &Path,
+        boot_id: &str,
+        offset_ns: i64,
+    ) -> Result<(Self, Option<DamagedFile>, Knowledge), StoreError> {
         let (sender, opened) = mpsc::channel();
         let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
         // If the call hangs, its thread is abandoned.
         spawn_thread(dir, move || drop(sender.send(Store::open(&folder, &boot_id, offset_ns))))?;
-        let (mut store, opening) =
+        let (mut store, damaged) =
             opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
         let knowledge = store.take_knowledge();
-        Ok((Self::of(store)?, opening, knowledge))
+        Ok((Self::of(store)?, damaged, knowledge))
     }
 
     /// Moves the store to a thread.
@@ -83,7 +86,9 @@ impl StoreWriter {
                     Order::Write(facts) => (facts, None),
                     Order::Stop(at, facts) => (facts, Some(at)),
                 };
-                facts.into_iter().for_each(|(at, fact)| store.pending.push(at, fact));
+                for (at, fact) in facts {
+                    push(&mut store.pending, at, fact);
+                }
                 let result = match stop {
                     None => store.commit(),
                     Some(at) => store.record_stop(at),
@@ -109,7 +114,7 @@ impl StoreWriter {
 
     /// Queues a fact that became known at `at`. Cheap; the fact is durable after the next [`StoreWriter::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
-        self.queued.push(at, fact.clone());
+        push(&mut self.queued, at, fact.clone());
     }
 
     /// Writes the queued facts. After `Ok` they survive any end of the daemon. After an error they stay in
@@ -120,11 +125,7 @@ impl StoreWriter {
             return Ok(());
         }
         if self.in_flight > 0 {
-            match self.done.try_recv() {
-                Ok(done) => self.accept(done)?,
-                Err(TryRecvError::Empty) => return Err(self.silent_error()),
-                Err(TryRecvError::Disconnected) => return Err(self.ended_error()),
-            }
+            self.wait(Duration::ZERO)?;
             if self.pending() == 0 {
                 return Ok(());
             }
@@ -165,29 +166,18 @@ impl StoreWriter {
 
     fn send(&self, order: Order) -> Result<(), StoreError> {
         let sent = self.orders.as_ref().map(|orders| orders.send(order));
-        sent.and_then(Result::ok).ok_or_else(|| self.ended_error())
+        sent.and_then(Result::ok).ok_or_else(|| self.silent())
     }
 
     fn wait(&mut self, limit: Duration) -> Result<(), StoreError> {
-        match self.done.recv_timeout(limit) {
-            Ok(done) => self.accept(done),
-            Err(RecvTimeoutError::Timeout) => Err(self.silent_error()),
-            Err(RecvTimeoutError::Disconnected) => Err(self.ended_error()),
-        }
-    }
-
-    fn accept(&mut self, done: Done) -> Result<(), StoreError> {
+        // A thread that has ended does not answer either.
+        let done = self.done.recv_timeout(limit).map_err(|_| self.silent())?;
         (self.in_flight, self.backlog) = (0, done.backlog);
         done.result
     }
 
-    fn silent_error(&self) -> StoreError {
+    fn silent(&self) -> StoreError {
         StoreError::silent(&self.file, PATIENCE)
-    }
-
-    fn ended_error(&self) -> StoreError {
-        let source = io::Error::other("the thread of the store has ended");
-        StoreError::file("write", &self.file, &source)
     }
 }
 

@@ -32,22 +32,17 @@ P      the number of its processes.";
 /// What lies over the list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
-    /// Text to read.
     Text {
-        /// Its title.
         title: String,
-        /// Its lines.
         lines: Vec<String>,
         /// The first line that is shown.
         top: u16,
     },
     /// The daemon was asked what would be ended.
     Asking(ReapRequest),
-    /// Whether to end it.
     Reap {
         /// What would be ended, and what stays because of guards.
         planned: Vec<Planned>,
-        /// The processes in words.
         lines: Vec<String>,
         /// The first line that is shown.
         top: u16,
@@ -56,14 +51,10 @@ pub enum Dialog {
     },
 }
 
-/// What a key does to a dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It stays.
     Stay,
-    /// It goes.
     Close,
-    /// The program ends.
     Quit,
     /// It goes, and what it showed is ended.
     End(ReapRequest),
@@ -75,7 +66,6 @@ impl Dialog {
         Self::text("Keys", HELP)
     }
 
-    /// Text to read.
     pub fn text(title: &str, words: &str) -> Self {
         let title = text::sanitise(title).into_owned();
         Self::Text { title, lines: words.lines().map(str::to_owned).collect(), top: 0 }
@@ -101,7 +91,6 @@ impl Dialog {
         Self::Reap { planned, lines, top: 0, end: false }
     }
 
-    /// A key was pressed.
     pub fn key(&mut self, code: KeyCode) -> Answer {
         match (code, &mut *self) {
             (KeyCode::F(10), _) => return Answer::Quit,

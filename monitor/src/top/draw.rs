@@ -219,7 +219,6 @@ fn heading(state: &State, column: Column) -> Cell<'static> {
     Cell::from(if column.is_number() { line.right_aligned() } else { line })
 }
 
-/// The cells of a row.
 fn cells(state: &State, row: &Row, columns: &[Column], width: u16) -> Vec<Cell<'static>> {
     let entry = match row.kind {
         Kind::Server(at) => state.entries.get(at),

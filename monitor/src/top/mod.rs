@@ -44,13 +44,10 @@ const AFTER_EVENT: Duration = Duration::from_millis(250);
 enum News {
     /// A key, or another size of the terminal.
     Typed(io::Result<Event>),
-    /// What a worker tells.
     Told(Told),
-    /// The program shall end.
     Leave,
 }
 
-/// The flags of `orphand top`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
   sudo orphand top
@@ -63,7 +60,6 @@ pub struct Flags {
     /// Draw lines with ASCII alone
     #[arg(long)]
     pub ascii: bool,
-    /// Configuration, daemon, store.
     #[command(flatten)]
     pub places: Places,
 }
@@ -163,10 +159,7 @@ impl Shell {
                 match effect {
                     None => {}
                     Some(Effect::Quit) => return Ok(true),
-                    Some(Effect::Plan(request)) => self.ask(Ask::Plan(request))?,
-                    Some(Effect::Reap(request)) => self.ask(Ask::Reap(request))?,
-                    Some(Effect::History) => self.ask(Ask::History)?,
-                    Some(Effect::Explain(process)) => self.ask(Ask::Explain(process))?,
+                    Some(Effect::Ask(question)) => self.ask(question)?,
                     Some(Effect::Copy(text)) => screen::copy(&text)?,
                 }
             }

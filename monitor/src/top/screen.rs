@@ -47,7 +47,6 @@ impl Screen {
         Ok(screen)
     }
 
-    /// What draws on it.
     pub(super) const fn terminal(&mut self) -> &mut DefaultTerminal {
         &mut self.0
     }

@@ -12,9 +12,10 @@ use ratatui::{
 use super::{
     dialog::{Answer, Dialog},
     past::Past,
+    worker::Ask,
 };
 use crate::sink::list::{self, Arrangement, Column, Entry, Kind, Row, Sample};
-use orphand_core::model::{Asked, Planned, ReapRequest};
+use orphand_core::model::{Planned, ReapRequest};
 
 /// How many events are kept to be shown.
 const EVENTS: usize = 50;
@@ -22,24 +23,14 @@ const EVENTS: usize = 50;
 /// What the shell has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// End the program.
     Quit,
-    /// Ask the daemon which processes a request means.
-    Plan(ReapRequest),
-    /// Have the daemon end what was shown.
-    Reap(ReapRequest),
-    /// Ask the daemon what its store has.
-    History,
-    /// Ask what is known of a process.
-    Explain(Asked),
+    Ask(Ask),
     /// Put this into the clipboard of the terminal.
     Copy(String),
 }
 
-/// The way it looks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    /// Whether there are colours.
     pub colours: bool,
     /// Whether lines are drawn with ASCII alone.
     pub ascii: bool,
@@ -47,7 +38,6 @@ pub struct Look {
     pub readonly: bool,
 }
 
-/// The state of the view.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct State {
@@ -111,7 +101,6 @@ impl State {
         self.message = message.into();
     }
 
-    /// Something has happened.
     pub fn event(&mut self, line: String) {
         if self.events.len() == EVENTS {
             self.events.pop_front();
@@ -119,7 +108,6 @@ impl State {
         self.events.push_back(line);
     }
 
-    /// What was asked for is there to be read.
     pub fn read(&mut self, title: &str, text: &str) {
         self.dialog = Some(Dialog::text(title, text));
     }
@@ -155,7 +143,6 @@ impl State {
         self.say(why);
     }
 
-    /// A key was pressed.
     pub fn key(&mut self, key: KeyEvent) -> Option<Effect> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return matches!(key.code, KeyCode::Char('c')).then_some(Effect::Quit);
@@ -171,7 +158,7 @@ impl State {
                 Answer::Quit => Some(Effect::Quit),
                 Answer::End(request) => {
                     self.dialog = None;
-                    Some(Effect::Reap(request))
+                    Some(Effect::Ask(Ask::Reap(request)))
                 }
             };
         }
@@ -191,7 +178,7 @@ impl State {
             KeyCode::Char('1') => self.show(true, false),
             KeyCode::Char('2') => self.show(false, false),
             KeyCode::Char('3') => self.show(false, true),
-            KeyCode::Char('4') => return Some(Effect::History),
+            KeyCode::Char('4') => return Some(Effect::Ask(Ask::History)),
             KeyCode::Char('w') => self.commands = !self.commands,
             KeyCode::Char('Z') => self.paused = !self.paused,
             code => {
@@ -349,7 +336,7 @@ impl State {
             return None;
         };
         self.say("Asking what is known of it ...");
-        id.parse().ok().map(Effect::Explain)
+        id.parse().ok().map(|process| Effect::Ask(Ask::Explain(process)))
     }
 
     fn copy(&mut self) -> Option<Effect> {
@@ -382,7 +369,7 @@ impl State {
             ..ReapRequest::default()
         };
         self.dialog = Some(Dialog::Asking(request.clone()));
-        Some(Effect::Plan(request))
+        Some(Effect::Ask(Ask::Plan(request)))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     cli::Places,
     commands::{explain, look},
     config::Config,
-    control::client::{Client, ClientError},
+    control::client::Client,
     events::{EventLine, EventQuery},
     host::{Proc, with_deadline},
     probe::holdings,
@@ -48,14 +48,12 @@ const FREED_SOON: Duration = Duration::from_secs(5);
 /// Of how many servers the ports are read at each look.
 const PORTS: usize = 16;
 
-/// What is asked of the worker.
-#[derive(Debug)]
-pub(super) enum Ask {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
     /// A look at the host; whether something has happened since the last one.
     Look(bool),
     /// Which processes a request means.
     Plan(ReapRequest),
-    /// End them.
     Reap(ReapRequest),
     /// What the daemon's store has of the last day.
     History,
@@ -63,26 +61,20 @@ pub(super) enum Ask {
     Explain(Asked),
 }
 
-/// What it answers.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// What was found.
     Looked(Box<Sample>),
     /// Which processes a request means.
     Planned(ReapRequest, Vec<Planned>),
-    /// The daemon ends them.
     Reaping(Vec<Planned>),
-    /// It did not work.
     Failed(String),
     /// It did not work to look.
     Blind(String),
     /// What was asked for, as text: its title, and it.
     Text(String, String),
-    /// An event, as one line.
     Event(String),
 }
 
-/// The thread's own things.
 struct Worker {
     client: Client,
     config: Config,
@@ -145,53 +137,47 @@ fn read_ports(report: &mut Report) {
 
 impl Worker {
     fn answer(&mut self, question: Ask) -> Told {
-        match question {
+        let answer = match question {
             Ask::Look(heard) => {
                 self.heard |= heard;
-                match self.look() {
-                    Ok(sample) => Told::Looked(Box::new(sample)),
-                    Err(error) => Told::Blind(format!("{error:#}")),
-                }
+                return self.look().map_or_else(|error| Told::Blind(format!("{error:#}")), Told::Looked);
             }
-            Ask::Plan(request) => match self.client.plan(request.clone()) {
-                Ok(planned) => Told::Planned(request, planned),
-                Err(error) => Told::Failed(error.to_string()),
-            },
-            Ask::History => match self.history() {
-                Ok(text) => Told::Text("The last 24 hours".to_owned(), text),
-                Err(error) => Told::Failed(error.to_string()),
-            },
-            Ask::Explain(process) => match self.explain(&process) {
-                Ok(text) => Told::Text(process.to_string(), text),
-                Err(error) => Told::Failed(format!("{error:#}")),
-            },
-            Ask::Reap(request) => match self.client.reap(request) {
-                Ok(planned) => Told::Reaping(planned),
-                Err(error) => Told::Failed(error.to_string()),
-            },
-        }
+            Ask::Plan(request) => self.plan(request),
+            Ask::Reap(request) => self.client.reap(request).map(Told::Reaping).map_err(Into::into),
+            Ask::History => self.history(),
+            Ask::Explain(process) => self.explain(&process),
+        };
+        answer.unwrap_or_else(|error| Told::Failed(format!("{error:#}")))
     }
 
-    fn history(&self) -> Result<String, ClientError> {
+    fn plan(&self, request: ReapRequest) -> anyhow::Result<Told> {
+        let planned = self.client.plan(request.clone())?;
+        Ok(Told::Planned(request, planned))
+    }
+
+    fn history(&self) -> anyhow::Result<Told> {
         let now = jiff::Timestamp::now();
         let since = now.checked_sub(DAY).ok();
         let past = self.client.history(HistoryQuery { since, ..HistoryQuery::default() })?;
-        Ok(history::render(&past, Watched::Now(now), &jiff::tz::TimeZone::system(), Paint::new(false)))
+        let text =
+            history::render(&past, Watched::Now(now), &jiff::tz::TimeZone::system(), Paint::new(false));
+        Ok(Told::Text("The last 24 hours".to_owned(), text))
     }
 
-    fn explain(&self, process: &Asked) -> anyhow::Result<String> {
+    fn explain(&self, process: &Asked) -> anyhow::Result<Told> {
         let all = explain::gather(&self.places, &self.config, process)?;
         if all.living.is_empty() && all.ended.is_empty() {
             bail!("{process} is gone");
         }
-        Ok(crate::explain::render(&all, &explain::moment(), Paint::new(false)))
+        let text = crate::explain::render(&all, &explain::moment(), Paint::new(false));
+        Ok(Told::Text(process.to_string(), text))
     }
 
-    fn look(&mut self) -> anyhow::Result<Sample> {
+    fn look(&mut self) -> anyhow::Result<Box<Sample>> {
         let mut sample = look::look(&self.config, self.places.below.as_ref(), false)?;
         read_ports(&mut sample.report);
         let freed = if sample.mode.is_some() { self.freed() } else { None };
-        Ok(Sample { freed, ..sample })
+        Ok(Box::new(Sample { freed, ..sample }))
     }
 
     /// What the runs of the last day freed, as the daemon's store has it.

@@ -3,7 +3,7 @@
 use std::{io::Cursor, ops::ControlFlow, path::Path};
 
 use orphand::{
-    control::protocol::{self, Request, Response},
+    control::protocol::{self, Request},
     driver::replay::replay,
     source::{decode, ends, layout, trace::TraceReader},
 };
@@ -40,7 +40,7 @@ pub fn control(line: &[u8]) {
         let again = protocol::write(&ask).ok().and_then(|line| protocol::read::<Request>(&line).ok());
         assert_eq!(again.as_ref(), Some(&ask));
     }
-    if let Err(why) = protocol::read::<Response>(line) {
+    if let Err(why) = protocol::read_answer::<u32>(&protocol::STATUS, line) {
         assert!(!why.contains('\n'), "{why:?}");
     }
 }

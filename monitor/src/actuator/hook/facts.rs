@@ -14,6 +14,7 @@ const LONGEST: usize = 256;
 /// The orphans that are alive, as far as the events tell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Account {
+    /// By the id of the server.
     orphans: BTreeMap<String, Orphan>,
 }
 

@@ -28,7 +28,6 @@ const MOMENTS: Duration = Duration::from_secs(1);
 /// Formats an event, whose cause happened at that time, as the line of this number that a hook reads.
 pub type WriteLine = dyn Fn(u64, BootTime, &Notice) -> String + Send;
 
-/// All hooks.
 pub struct Hooks {
     /// One that the configuration does not name any more has no settings.
     all: Vec<Arc<Hook>>,
@@ -37,7 +36,6 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Starts a thread for each hook.
     pub fn start(settings: Vec<Settings>, write_line: Box<WriteLine>) -> Result<Self, HookError> {
         let mut hooks = Self { all: Vec::new(), account: Account::default(), write_line };
         hooks.replace(settings)?;
@@ -131,11 +129,9 @@ struct State {
     /// The socket of the runner at work.
     running: Option<UnixStream>,
     stop: Stop,
-    /// Whether the thread has ended.
     ended: bool,
 }
 
-/// Whether and how the hook stops.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Stop {
     #[default]

@@ -24,7 +24,6 @@ use crate::os::{descriptors, own};
 /// The longest report in bytes. The hook's output in it is limited to some kB, and is escaped.
 const LONGEST: u64 = 64 * 1024;
 
-/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Outcome {
     Ok,
@@ -47,7 +46,6 @@ impl Outcome {
     }
 }
 
-/// The result of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) outcome: Outcome,

@@ -11,7 +11,6 @@ use crate::os::users;
 /// A user with its primary group and no further groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account {
-    /// The name, for messages.
     name: String,
     uid: u32,
     gid: u32,

@@ -86,7 +86,6 @@ fn socket_pairs(tried: &io::Result<bool>) -> Check {
     }
 }
 
-/// Those of the five capabilities that are missing.
 fn missing(have: CapabilitySet) -> Vec<&'static str> {
     let lacks = |(one, larger, _): &(CapabilitySet, CapabilitySet, _)| {
         !have.contains(*one) && !have.contains(*larger)

@@ -18,7 +18,7 @@ use crate::{
     host::Procfs,
     os::clock,
     probe::{ManagerError, Probe},
-    sink::{doctor as page, paint::Paint, report},
+    sink::doctor as page,
 };
 use orphand_core::model::{Checkup, ProcessId, Report, Unit, UnitCheckup};
 
@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// Makes the checks and prints them. The status says whether something is wrong.
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
-    let config = flags.places.load()?;
+    let config = flags.common.places.load()?;
     // Warnings at the start are among the checks.
     logging::start_at(LevelFilter::ERROR);
     let mut checks = checks::of_host(&config, &flags.lock);
@@ -36,12 +36,10 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     let seen = Offline::inspect(&config, None)?.report();
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
-    let paint = Paint::of(&std::io::stdout());
-    super::print(&if flags.json { report::json(&found)? } else { page::render(&found, paint) })?;
+    super::answer(flags.common.json, &found, |found| page::render(found, super::paint()))?;
     Ok(if found.is_wrong() { ExitCode::Failed } else { ExitCode::Done })
 }
 
-/// What is in one unit.
 #[derive(Debug, Default)]
 struct Inhabitants {
     /// The agents: name and pid.

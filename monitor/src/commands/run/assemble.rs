@@ -39,7 +39,7 @@ use crate::{
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Policy, SetsidHook, Status, TRACE_FORMAT, TraceHeader},
+    model::{Policy, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// Puts the daemon together, in an order in which each step has what it needs and no more rights than it needs, and runs it.
@@ -50,7 +50,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     let hooks = hooks(flags, config)?;
     own_places::require(flags, config)?;
     let _instance = Instance::lock(&flags.lock)?;
-    let front = ControlServer::bind(config.listen.address(), &config.socket, config.socket_group.as_deref())?;
+    let front = ControlServer::bind(config.listen.0, &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Procfs::system()?;
     let decisions = Decisions::new(standing::read(&config.state_dir), flags.observe);
@@ -62,7 +62,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
     let options = KernelOptions {
         candidates: rules.candidates(),
-        setsid: flags.setsid.map_or_else(SetsidHook::default, Into::into),
+        setsid: flags.setsid.unwrap_or_default(),
         ring_bytes: flags.ring_size.unwrap_or_default().bytes(),
         members: flags.members.unwrap_or_else(members::as_many_as_can_live).get(),
         wired_strangers: config.recognise_protocol,

@@ -34,7 +34,7 @@ pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
 fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     let mut config = flags.places.load()?;
     config.observe |= flags.observe;
-    config.found = flags.found.map_or(config.found, Into::into);
+    config.found = flags.found.unwrap_or(config.found);
     config.grace = flags.grace.unwrap_or(config.grace);
     config.term_timeout = flags.term_timeout.unwrap_or(config.term_timeout);
     config.other_uids = flags.other_uids;

@@ -11,7 +11,6 @@ use crate::{
     },
 };
 
-/// The user of the service as it is shipped.
 const SERVICE_USER: &str = "orphand";
 
 /// Refuses a place where another user could put a file in the way of what the daemon writes.

@@ -36,7 +36,7 @@ fn what_is_too_old_goes_and_what_counts_stays() {
     facts.extend((1..=3).map(|n| (DAY * 100, run(unit(), n, false))));
     facts.push((DAY * 100, server(1000, unit(), 1)));
     record(&mut store, facts);
-    tidy(&store);
+    tidy(&store, Limits::default());
     let count = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM {sql}"));
     assert_eq!((count("servers"), count("losses")), (3, 1));
     assert_eq!(count("servers WHERE ended IS NULL"), 1);
@@ -58,7 +58,7 @@ fn a_store_that_is_too_large_shrinks_oldest_first() {
         record(&mut store, facts);
     }
     record(&mut store, [(DAY * 191, server(7, claude(), 1))]);
-    tidy(&store);
+    tidy(&store, limits);
     let file = dir.path().join("orphand.db");
     let bytes = fs::metadata(&file).unwrap().size();
     // Less than 64 free pages are not worth the work.
@@ -74,7 +74,7 @@ fn a_store_that_is_too_large_shrinks_oldest_first() {
     let begun = std::time::Instant::now();
     while fs::metadata(&log).unwrap().size() > 0 {
         assert!(begun.elapsed() < Duration::from_secs(20), "the log is still there");
-        tidy(&store);
+        tidy(&store, limits);
     }
 }
 
@@ -84,7 +84,7 @@ fn even_an_impossible_bound_ends() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open_within(dir.path(), Limits { bytes: 1, ..Limits::default() });
     record(&mut store, [(DAY, run(claude(), 1, false)), (DAY, run(claude(), 2, false))]);
-    tidy(&store);
+    tidy(&store, Limits { bytes: 1, ..Limits::default() });
     drop(store);
     assert_eq!(open_within(dir.path(), Limits::default()).take_knowledge().runs.len(), 1);
 }
@@ -130,7 +130,7 @@ fn a_user_with_many_rows_loses_its_own() {
     let known = store.take_knowledge().runs;
     let of = |uid| known.iter().filter(|run| run.run.uid == uid).count();
     assert_eq!((of(1000), of(hostile)), (50, orphand_core::model::KEYS_OF_USER));
-    tidy(&store);
+    tidy(&store, limits);
     let count = |sql: &str| number(dir.path(), &format!("SELECT count(*) FROM {sql}"));
     assert_eq!((count("runs WHERE uid = 1000"), count("servers WHERE uid = 1000")), (50, 50));
     let all = count("runs WHERE uid = 64001") + count("servers WHERE uid = 64001");

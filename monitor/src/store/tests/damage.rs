@@ -30,7 +30,7 @@ fn harm(dir: &Path, name: &str, harm: impl FnOnce(&fs::File, u64)) {
 /// Opens the store, checks the report about the old file, and checks that the second opening reports nothing.
 fn renamed(dir: &Path) -> DamagedFile {
     let (mut store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
-    let aside = opening.damaged.expect("the damage was not found");
+    let aside = opening.expect("the damage was not found");
     let line = aside.to_string();
     assert!(
         line.starts_with(&format!("the store {} was damaged (", dir.join("orphand.db").display())),
@@ -147,7 +147,7 @@ fn in_a_large_file_it_is_found_in_the_background() {
     });
     let mut store = open(dir.path());
     assert_eq!(store.take_knowledge().runs.iter().map(|run| run.run.generation).max(), Some(300));
-    tidy(&store);
+    tidy(&store, EVER);
     store.remember(at(500), &run(claude(), 301, true));
     let error = store.commit().unwrap_err();
     assert!(error.is_damage(), "{error}");
@@ -174,7 +174,7 @@ fn few_damaged_ones_are_kept() {
 fn a_file_that_was_removed_is_said() {
     let dir = written();
     let mut store = open(dir.path());
-    let mut worker = worker(&store);
+    let mut worker = worker(&store, EVER);
     fs::remove_file(dir.path().join("orphand.db")).unwrap();
     record(&mut store, [(500, run(claude(), 301, true))]);
     worker.work();

@@ -77,10 +77,10 @@ fn the_oldest_go_first_and_numbers_last() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path());
     store.remember(at(1), &run(claude(), 1, true));
-    for pid in 10..10 + u32::try_from(backlog::PENDING).unwrap() {
+    for pid in 10..10 + u32::try_from(PENDING).unwrap() {
         store.remember(at(2), &server(pid, claude(), 1));
     }
-    assert_eq!(store.pending(), backlog::PENDING);
+    assert_eq!(store.pending(), PENDING);
     store.commit().unwrap();
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
     assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 11);

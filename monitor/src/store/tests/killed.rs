@@ -43,7 +43,7 @@ fn writes_until_it_is_killed() {
         store.remember(at(generation), &run(claude(), generation, false));
         // Often, so that kills occur during it.
         if generation.is_multiple_of(20) {
-            tidy(&store);
+            tidy(&store, EVER);
         }
     }
 }

@@ -24,13 +24,17 @@ pub(super) const OFFSET: i64 = 1_785_153_600_000_000_000;
 /// Limits that keep everything, however old it is.
 const EVER: Limits = Limits { age: Duration::from_secs(u32::MAX as u64), bytes: u64::MAX, rows: u64::MAX };
 
-pub(super) fn open_in(dir: &Path, boot: &str, offset_ns: i64) -> Result<(Store, Opening), StoreError> {
+pub(super) fn open_in(
+    dir: &Path,
+    boot: &str,
+    offset_ns: i64,
+) -> Result<(Store, Option<DamagedFile>), StoreError> {
     Store::open_within(dir, boot, offset_ns, EVER)
 }
 
 pub(super) fn open(dir: &Path) -> Store {
     let (store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
-    assert_eq!(opening.damaged, None);
+    assert_eq!(opening, None);
     store
 }
 
@@ -117,16 +121,23 @@ pub(super) fn life(pid: u32, key: &RunKey, generation: u64) -> [Fact; 4] {
 }
 
 /// What does maintenance beside the thread of the store.
-pub(super) fn worker(store: &Store) -> maintenance::Worker {
-    let gate = std::sync::Arc::clone(store.maintenance.gate());
-    maintenance::Worker::open(&store.file, store.maintenance.limits, gate).unwrap()
+pub(super) fn worker(store: &Store, limits: Limits) -> maintenance::Worker {
+    maintenance::Worker::open(&store.file, limits, Unusable::clone(&store.unusable)).unwrap()
 }
 
 /// Does all maintenance now.
-pub(super) fn tidy(store: &Store) {
-    let mut worker = worker(store);
+pub(super) fn tidy(store: &Store, limits: Limits) {
+    let mut worker = worker(store, limits);
     worker.check_file();
     worker.work();
+}
+
+/// Holds SQLite's write lock, as a disk that does not answer does.
+pub(super) fn hang(dir: &Path) -> rusqlite::Connection {
+    let db = rusqlite::Connection::open(dir.join(files::FILE)).unwrap();
+    db.busy_timeout(Duration::from_secs(20)).unwrap();
+    db.execute_batch("BEGIN IMMEDIATE").unwrap();
+    db
 }
 
 /// The number that a query returns.

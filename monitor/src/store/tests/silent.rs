@@ -1,7 +1,6 @@
 //! A disk that does not answer. The test holds the write lock to simulate it.
 
 use std::{
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -22,11 +21,10 @@ fn commit_all(writer: &mut StoreWriter) {
 fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let gate = Arc::clone(store.maintenance.gate());
     let mut writer = StoreWriter::of(store).unwrap();
     writer.remember(at(1), &run(claude(), 1, true));
     commit_all(&mut writer);
-    let guard = gate.lock();
+    let hung = hang(dir.path());
     let begun = Instant::now();
     for generation in 2..1000 {
         writer.remember(at(2), &run(claude(), generation, true));
@@ -37,7 +35,7 @@ fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
     assert!(took < Duration::from_secs(20), "1,000 facts held the daemon {took:?}");
     assert_eq!((writer.pending(), writer.is_silent()), (998, true));
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
-    drop(guard);
+    drop(hung);
     commit_all(&mut writer);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 999);
     // What was confirmed survives without a regular stop.
@@ -50,15 +48,14 @@ fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
 fn what_waits_is_written_when_the_daemon_stops() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let gate = Arc::clone(store.maintenance.gate());
     let mut writer = StoreWriter::of(store).unwrap();
-    let guard = gate.lock();
+    let hung = hang(dir.path());
     writer.remember(at(1), &run(claude(), 1, true));
     assert!(writer.commit().is_err());
     writer.remember(at(2), &run(claude(), 2, true));
     let error = writer.record_stop(at(3)).unwrap_err();
     assert!(error.to_string().contains("has not answered"), "{error}");
-    drop(guard);
+    drop(hung);
     let begun = Instant::now();
     while writer.record_stop(at(3)).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "still not written");
@@ -73,16 +70,15 @@ fn what_waits_is_written_when_the_daemon_stops() {
 fn memory_is_bounded_while_it_hangs() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let gate = Arc::clone(store.maintenance.gate());
     let mut writer = StoreWriter::of(store).unwrap();
-    let guard = gate.lock();
+    let hung = hang(dir.path());
     writer.remember(at(1), &run(claude(), 1, true));
     assert!(writer.commit().is_err());
-    for pid in 10..=11 + u32::try_from(backlog::PENDING).unwrap() {
+    for pid in 10..=11 + u32::try_from(PENDING).unwrap() {
         writer.remember(at(2), &server(pid, claude(), 1));
     }
-    assert_eq!(writer.pending(), backlog::PENDING + 1);
-    drop(guard);
+    assert_eq!(writer.pending(), PENDING + 1);
+    drop(hung);
     commit_all(&mut writer);
     assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 12);
 }

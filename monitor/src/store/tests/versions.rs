@@ -94,7 +94,7 @@ fn a_damaged_one_of_version_1_is_salvaged() {
     drop(stored(dir.path(), guarded));
     files::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
     let (mut store, opening) = open_in(dir.path(), BOOT, OFFSET).unwrap();
-    assert_eq!(opening.damaged.map(|aside| aside.runs), Some(2));
+    assert_eq!(opening.map(|aside| aside.runs), Some(2));
     let known = store.take_knowledge();
     assert_eq!(known.runs.last().map(|run| run.run.generation), Some(2));
     assert_eq!(known.servers[0].orphan, None);

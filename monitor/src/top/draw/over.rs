@@ -25,7 +25,6 @@ const ASCII: border::Set<'static> = border::Set {
     horizontal_bottom: "-",
 };
 
-/// Draws the dialog, if there is one.
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
     match &state.dialog {
         None => {}

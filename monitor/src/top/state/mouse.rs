@@ -8,7 +8,6 @@ use ratatui::{
 use super::State;
 
 impl State {
-    /// The mouse was used.
     pub fn mouse(&mut self, mouse: MouseEvent) {
         let steps = match mouse.kind {
             MouseEventKind::ScrollUp => [KeyCode::Up; 3],

@@ -213,7 +213,7 @@ fn movement_stays_within_the_list_and_in_sight() {
 #[test]
 fn enter_explains_the_server_or_its_process() {
     let mut state = state();
-    let asked = |pid| Some(Effect::Explain(Asked::Id(ProcessId::new(pid, 100))));
+    let asked = |pid| Some(Effect::Ask(Ask::Explain(Asked::Id(ProcessId::new(pid, 100)))));
     assert_eq!(press(&mut state, "/weather\n\n"), asked(30));
     state.read("30@100", &"pid 1365 can write to it\n".repeat(50));
     let text = frame(&mut state, 80, 30).join("\n");
@@ -257,7 +257,7 @@ fn the_cursor_follows_its_server_or_stays_in_its_line() {
 #[test]
 fn ending_a_server_takes_two_decisions_and_ends_what_was_shown() {
     let mut state = state();
-    let Some(Effect::Plan(request)) = press(&mut state, "r") else { panic!("{:?}", state.dialog) };
+    let Some(Effect::Ask(Ask::Plan(request))) = press(&mut state, "r") else { panic!("{:?}", state.dialog) };
     assert_eq!(request.servers, Some(vec!["20@100".to_owned()]));
     assert!(!request.include_unproven && !request.include_active);
     state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
@@ -269,14 +269,14 @@ fn ending_a_server_takes_two_decisions_and_ends_what_was_shown() {
     press(&mut state, "r");
     state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
     assert_eq!(press(&mut state, "yreq"), None);
-    let Some(Effect::Reap(exact)) = press(&mut state, "\t\n") else { panic!("{:?}", state.dialog) };
+    let Some(Effect::Ask(Ask::Reap(exact))) = press(&mut state, "\t\n") else { panic!("{:?}", state.dialog) };
     assert_eq!(exact, request);
 }
 
 #[test]
 fn what_a_guard_protects_cannot_be_ended() {
     let mut state = state();
-    let Some(Effect::Plan(request)) = press(&mut state, "r") else { panic!() };
+    let Some(Effect::Ask(Ask::Plan(request))) = press(&mut state, "r") else { panic!() };
     state.planned(&request, vec![planned(model::State::Kept, vec![Guard::OwnUnit])]);
     assert_eq!(press(&mut state, "\tl\n"), None);
 }
@@ -284,7 +284,7 @@ fn what_a_guard_protects_cannot_be_ended() {
 #[test]
 fn an_answer_that_nobody_waits_for_opens_nothing() {
     let mut state = state();
-    let Some(Effect::Plan(request)) = press(&mut state, "r") else { panic!() };
+    let Some(Effect::Ask(Ask::Plan(request))) = press(&mut state, "r") else { panic!() };
     press(&mut state, "\u{1b}");
     state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
     assert_eq!(state.dialog, None);
@@ -350,7 +350,7 @@ fn the_views_of_the_numbers() {
     assert_eq!(press(&mut state, "r"), None);
     press(&mut state, "2");
     assert_eq!(state.rows.len(), all);
-    assert_eq!(press(&mut state, "4"), Some(Effect::History));
+    assert_eq!(press(&mut state, "4"), Some(Effect::Ask(Ask::History)));
     state.read("The last 24 hours", "RUN  STARTED\nclaude #3  today\n");
     let shown = frame(&mut state, 80, 24).concat();
     assert!(shown.contains("The last 24 hours") && shown.contains("claude #3  today"), "{shown}");
