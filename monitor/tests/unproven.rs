@@ -111,7 +111,7 @@ impl World {
     /// The value of a series, by the beginning of its line.
     fn sum(&self, series: &str) -> f64 {
         let status = Status { report: self.driver.engine().report(), ..Status::default() };
-        let text = self.outside.metrics.render(Some(&status), Exposition::Text).unwrap();
+        let text = self.outside.metrics.render(Some(&status), Exposition::Text);
         let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
         text.lines().filter(|line| line.starts_with(series)).map(value).sum()
     }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
-use orphand::sink::journal::message::message;
-use orphand_core::model::EventKind;
+use orphand::sink::appearance::appearance;
+use orphand_core::model::{Doubt, EventKind, Evidence, Guard, Reason};
 
 use super::{
     item, prose,
@@ -18,20 +18,32 @@ const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
 const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
 const VIEW: &str = include_str!("../../core/src/model/view.rs");
 const REACHED_BY: &str = include_str!("../../core/src/model/reached_by.rs");
-const REASONS: &str = include_str!("../../core/src/model/reasons.rs");
 const RUN: &str = include_str!("../../core/src/model/run.rs");
 
 /// Evidence, doubts and guards.
-pub fn reasons() -> Result<String> {
+pub fn reasons() -> String {
     let mut text = String::new();
-    for (title, name) in [("Evidence", "Evidence"), ("Doubts", "Doubt"), ("Guards", "Guard")] {
+    for (title, all) in words() {
         let _ = write!(text, "### {title}\n\n");
-        for Item { name, about, .. } in source::variants(REASONS, name)? {
+        for Reason { name, about, .. } in all {
             text.push_str(&item(&format!("`{name}`: {about}")));
         }
         text.push('\n');
     }
-    Ok(text)
+    text
+}
+
+/// The reasons of each kind.
+pub fn words() -> [(&'static str, Vec<&'static Reason>); 3] {
+    let all = |evidence: &[Evidence], doubts: &[Doubt], guards: &[Guard]| {
+        let all = evidence.iter().map(|one| one.reason()).chain(doubts.iter().map(|one| one.reason()));
+        all.chain(guards.iter().map(|one| one.reason())).collect()
+    };
+    [
+        ("Evidence", all(Evidence::ALL, &[], &[])),
+        ("Doubts", all(&[], Doubt::ALL, &[])),
+        ("Guards", all(&[], &[], Guard::ALL)),
+    ]
 }
 
 /// Every event, then the objects in their fields.
@@ -39,7 +51,7 @@ pub fn all() -> Result<String> {
     let mut text = String::new();
     for Item { name, about, fields } in source::variants(NOTICE, "Notice")? {
         let kind = EventKind::ALL.iter().find(|kind| kind.name() == name);
-        let entry = message(*kind.with_context(|| format!("{name} has no kind"))?);
+        let entry = appearance(*kind.with_context(|| format!("{name} has no kind"))?);
         let _ = write!(text, "### {name}\n\n{}\n", prose(&about));
         let _ = writeln!(
             text,

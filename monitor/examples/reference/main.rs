@@ -16,7 +16,7 @@ fn main() -> anyhow::Result<()> {
     let parts = [
         ("commands", commands::all()),
         ("configuration", configuration::keys()),
-        ("reasons", events::reasons()?),
+        ("reasons", events::reasons()),
         ("events", events::all()?),
         ("metrics", metrics::series()),
         ("schema", schema::all()?),

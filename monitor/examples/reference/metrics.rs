@@ -11,8 +11,7 @@ pub fn series() -> String {
 
 fn line(family: &Family) -> String {
     let Family { name, kind, labels, help } = family;
-    let kind = format!("{kind:?}").to_lowercase();
     let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
     let labels = if labels.is_empty() { String::new() } else { format!(", by {}", labels.join(", ")) };
-    format!("`{name}` ({kind}{labels}): {help}")
+    format!("`{name}` ({}{labels}): {help}", kind.name())
 }

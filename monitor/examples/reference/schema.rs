@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
-use super::source::{self, Field};
+use super::{
+    events,
+    source::{self, Field},
+};
 
 /// Where the types are that are written.
 const FILES: [&str; 3] = ["core/src/model", "src/sink/history/leaks.rs", "src/sink/plan.rs"];
@@ -255,6 +258,13 @@ impl Schema {
                 json!({ "type": "integer", "minimum": 0 })
             }
             "Timestamp" => time(),
+            "Evidence" | "Doubt" | "Guard" => {
+                let words = events::words();
+                let all = words.iter().find(|(title, _)| title.starts_with(kind));
+                let names = all.map(|(_, all)| all.iter().map(|one| one.name).collect::<Vec<_>>());
+                self.defs.insert(kind.to_owned(), json!({ "enum": names }));
+                json!({ "$ref": format!("#/$defs/{kind}") })
+            }
             "(String, u32)" => json!({ "type": "array" }),
             _ => {
                 self.define(kind)?;

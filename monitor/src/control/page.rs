@@ -115,10 +115,7 @@ impl Site {
         let exposition = Exposition::of_accept(accept);
         // Without a status, the metrics only say that the daemon does not watch.
         let status = self.status().await.ok();
-        match self.metrics.render(status.as_deref(), exposition) {
-            Ok(text) => Answer::of(OK, exposition.content_type(), text),
-            Err(error) => Answer::text(INTERNAL, format!("cannot encode: {error}\n")),
-        }
+        Answer::of(OK, exposition.content_type(), self.metrics.render(status.as_deref(), exposition))
     }
 
     async fn health(&self) -> Answer {

@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use super::{position::Position, segments::BATCH};
 use crate::sink::wall_clock::WallClock;
 
-/// How many bytes of events are in memory.
 pub(super) const BYTES: usize = 256 * 1024;
 
 /// The latest events. A clone is the same.
@@ -46,12 +45,10 @@ impl Latest {
         Self(Arc::new(Shared { dir: dir.to_owned(), wall, ring, next }))
     }
 
-    /// Where the files are.
     pub(super) fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// The clock of this daemon.
     pub(super) fn wall(&self) -> WallClock {
         self.0.wall
     }
@@ -61,7 +58,6 @@ impl Latest {
         self.ring().began
     }
 
-    /// Tells when there are further events.
     pub fn news(&self) -> watch::Receiver<u64> {
         self.0.next.subscribe()
     }
@@ -71,12 +67,10 @@ impl Latest {
         self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an event; the next one begins at `next_at`.
     pub(super) fn push(&self, line: &str, next_at: Position) {
         self.ring().push(line, next_at);
     }
 
-    /// Wakes the readers.
     pub(super) fn tell(&self) {
         let next = self.ring().next();
         self.0.next.send_replace(next);
@@ -94,7 +88,6 @@ impl Ring {
         }
     }
 
-    /// The number of the next event.
     pub(super) fn next(&self) -> u64 {
         self.first + self.lines.len() as u64
     }

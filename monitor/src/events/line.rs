@@ -19,7 +19,6 @@ pub fn is_since(line: &str, since: &str) -> bool {
     time.is_none_or(|time| time >= since)
 }
 
-/// A time as in the stream.
 pub(super) fn time_text(at: Timestamp) -> String {
     format!("{at:.6}")
 }
@@ -29,11 +28,9 @@ pub(super) fn time_text(at: Timestamp) -> String {
 pub struct EventLine {
     /// The number in the stream of its daemon.
     pub seq: u64,
-    /// When its cause happened.
     pub at: BootTime,
     /// The clock of that daemon.
     pub wall: WallClock,
-    /// The event.
     pub notice: Notice,
 }
 

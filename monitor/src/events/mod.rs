@@ -29,7 +29,6 @@ pub use self::{
 };
 use crate::sink::wall_clock::WallClock;
 
-/// What a reader wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
@@ -41,7 +40,6 @@ pub struct EventQuery {
     pub after: Option<Cursor>,
 }
 
-/// How far a reader is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {

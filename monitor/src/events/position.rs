@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Position {
-    /// The number of the file.
     pub file: u64,
-    /// Bytes from its beginning.
     pub offset: u64,
 }
 

@@ -17,7 +17,6 @@ pub enum Step {
     Wait(u64),
 }
 
-/// A reader of the events of a daemon.
 #[derive(Debug)]
 pub struct Reader {
     latest: Latest,
@@ -34,7 +33,6 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader that begins where `query` says.
     pub fn new(latest: &Latest, query: &EventQuery) -> Self {
         let ring = latest.ring();
         let (at, expected, read_before) = match &query.after {

@@ -19,7 +19,6 @@ use crate::store::Store;
 /// A file that has this many bytes is full.
 const FULL: u64 = 4 << 20;
 
-/// How many files are kept.
 pub(super) const KEPT: usize = 4;
 
 /// About how much is read at a time.
@@ -41,7 +40,6 @@ fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
     Ok(found)
 }
 
-/// Appends lines.
 #[derive(Debug)]
 pub(super) struct Writer {
     dir: PathBuf,
@@ -64,12 +62,10 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Where the next line begins.
     pub(super) const fn end(&self) -> Position {
         self.end
     }
 
-    /// Appends whole lines.
     pub(super) fn append(&mut self, lines: &str) -> io::Result<()> {
         self.mend()?;
         if self.end.offset >= FULL {

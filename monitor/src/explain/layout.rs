@@ -4,57 +4,32 @@ use crate::sink::paint::{self, Paint};
 
 const WIDTH: usize = 80;
 
-/// What is said of one process.
+/// What is said of one process: sections of a heading and its paragraphs. One without paragraphs is not shown.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) title: String,
-    pub(super) sections: Vec<Section>,
-}
-
-/// A heading and its paragraphs. Without paragraphs it is not shown.
-#[derive(Debug)]
-pub(super) struct Section {
-    heading: &'static str,
-    paragraphs: Vec<String>,
-}
-
-impl Section {
-    pub(super) const fn new(heading: &'static str, paragraphs: Vec<String>) -> Self {
-        Self { heading, paragraphs }
-    }
+    pub(super) sections: Vec<(&'static str, Vec<String>)>,
 }
 
 /// The pages, one after the other, and notes about all of them.
 pub(super) fn render(pages: &[Page], notes: &[String], paint: Paint) -> String {
-    let mut blocks = Vec::new();
-    for page in pages {
+    let block = |page: &Page| {
         let mut block = String::new();
         for line in wrap(&page.title, "", "  ") {
-            block.push_str(&paint.text(paint::NAME, line));
-            block.push('\n');
+            block += &paint.line(paint::NAME, line);
         }
-        for section in page.sections.iter().filter(|section| !section.paragraphs.is_empty()) {
-            block.push('\n');
-            block.push_str(&paint.text(paint::DIM, section.heading));
-            block.push('\n');
+        for (heading, paragraphs) in page.sections.iter().filter(|(_, paragraphs)| !paragraphs.is_empty()) {
+            block += &["\n", &paint.line(paint::DIM, heading)].concat();
             // A line feed within a paragraph begins a new line further in.
-            for paragraph in &section.paragraphs {
-                for (nth, part) in paragraph.split('\n').enumerate() {
-                    let indent = if nth == 0 { "  " } else { "      " };
-                    let others = if nth == 0 { "    " } else { "      " };
-                    for line in wrap(part, indent, others) {
-                        block.push_str(&line);
-                        block.push('\n');
-                    }
-                }
+            for (nth, part) in paragraphs.iter().flat_map(|paragraph| paragraph.split('\n').enumerate()) {
+                let (indent, others) = if nth == 0 { ("  ", "    ") } else { ("      ", "      ") };
+                block += &(wrap(part, indent, others).join("\n") + "\n");
             }
         }
-        blocks.push(block);
-    }
-    for note in notes {
-        blocks.push(wrap(note, "", "").join("\n") + "\n");
-    }
-    blocks.join("\n")
+        block
+    };
+    let notes = notes.iter().map(|note| wrap(note, "", "").join("\n") + "\n");
+    pages.iter().map(block).chain(notes).collect::<Vec<_>>().join("\n")
 }
 
 /// Breaks a text between words. A word that is too long for a line has one of its own.
@@ -97,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_empty_section_is_not_shown() {
-        let sections = vec![Section::new("One", vec!["a\nb".to_owned()]), Section::new("Two", Vec::new())];
+        let sections = vec![("One", vec!["a\nb".to_owned()]), ("Two", Vec::new())];
         let page = Page { title: "t".to_owned(), sections };
         let shown = render(&[page], &["note".to_owned()], Paint::new(false));
         assert_eq!(shown, "t\n\nOne\n  a\n      b\n\nnote\n");

@@ -6,7 +6,6 @@
 mod layout;
 mod next;
 mod past;
-mod reasons;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -17,46 +16,38 @@ use std::collections::BTreeMap;
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use self::layout::{Page, Section};
+use self::layout::Page;
 pub use self::report::report;
 use crate::sink::{paint::Paint, wall_clock::WallClock};
 use orphand_core::model::{
-    BootTime, Creator, Explained, PastOrphan, ProcessId, ReachedBy, ServerReport, TakenFor, recognised_by,
-    text,
+    BootTime, Creator, Explained, PastOrphan, ProcessId, ReachedBy, Reason, ServerReport, TakenFor,
+    recognised_by, text,
 };
 
 /// What is said where no daemon answers.
 pub const ALONE: &str = "No daemon was asked. This is one look through /proc, which cannot know who created what \
 has exited, when an owner exited, or what a daemon would do next.";
 
-/// All that was found out about what a person asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Explanation {
-    /// Living processes.
     pub living: Vec<Explained>,
     /// What was judged and is not there any more, the latest last.
     pub ended: Vec<PastOrphan>,
-    /// Whether a daemon answered.
     pub asked_daemon: bool,
     /// What could not be seen, one sentence each.
     pub blind: Vec<String>,
 }
 
-/// When and for whom facts are told.
 #[derive(Clone, Debug)]
 pub struct Moment {
-    /// The present time.
     pub now: BootTime,
     /// Leads from the boot clock to the wall clock.
     pub wall: WallClock,
-    /// The time zone of the reader.
     pub zone: TimeZone,
-    /// The names of users.
     pub users: BTreeMap<u32, String>,
 }
 
 impl Moment {
-    /// A time as people read it.
     fn time(&self, at: Timestamp) -> String {
         at.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
     }
@@ -66,7 +57,7 @@ impl Moment {
     }
 
     fn user(&self, uid: u32) -> String {
-        self.users.get(&uid).map_or_else(|| format!("uid {uid}"), |name| text::sanitise(name).into_owned())
+        self.users.get(&uid).map_or_else(|| format!("uid {uid}"), |name| text::clean(name))
     }
 
     /// How long it is until then, as text; `now` if it has passed.
@@ -78,7 +69,6 @@ impl Moment {
     }
 }
 
-/// The explanation as text.
 pub fn render(all: &Explanation, moment: &Moment, paint: Paint) -> String {
     let mut pages: Vec<Page> = all.living.iter().map(|one| page(one, all.asked_daemon, moment)).collect();
     pages.extend(all.ended.iter().map(|one| past::page(one, moment)));
@@ -90,7 +80,6 @@ pub fn render(all: &Explanation, moment: &Moment, paint: Paint) -> String {
     layout::render(&pages, &notes, paint)
 }
 
-/// The explanation as JSON.
 pub fn json(all: &Explanation, moment: &Moment) -> Value {
     json!({
         "source": if all.asked_daemon { "daemon" } else { "proc" },
@@ -101,25 +90,24 @@ pub fn json(all: &Explanation, moment: &Moment) -> Value {
 }
 
 fn page(one: &Explained, asked_daemon: bool, moment: &Moment) -> Page {
-    let report = one.report.as_deref();
-    let mut sections = vec![Section::new("What it is", what::sentences(one, moment))];
-    sections.push(Section::new("Where it comes from", line(one, moment)));
-    if let Some(report) = report {
-        sections.push(Section::new("Who can reach it", path(&report.reached_by, moment)));
-        sections.push(Section::new("Evidence", reasons::evidence(&report.evidence)));
-        sections.push(Section::new("Doubts", reasons::doubts(&report.doubts)));
-        sections.push(Section::new("Guards", reasons::guards(&report.guards)));
+    let mut sections =
+        vec![("What it is", what::sentences(one, moment)), ("Where it comes from", line(one, moment))];
+    if let Some(report) = &one.report {
+        sections.push(("Who can reach it", path(&report.reached_by, moment)));
+        sections.push(("Evidence", reasons(&report.evidence)));
+        sections.push(("Doubts", reasons(&report.doubts)));
+        sections.push(("Guards", reasons(&report.guards)));
     }
-    sections.push(Section::new("What happens next", next::sentences(one, asked_daemon, moment)));
+    sections.push(("What happens next", next::sentences(one, asked_daemon, moment)));
     let commands = next::commands(one).into_iter().map(|(command, what)| format!("{command}\n{what}"));
-    sections.push(Section::new("What you can type", commands.collect()));
-    Page { title: title(one), sections }
+    sections.push(("What you can type", commands.collect()));
+    let title = format!("{} (pid {}): {}", text::sanitise(&what::name(one)), one.process.pid, state(one));
+    Page { title, sections }
 }
 
-/// `fake-mcp-server (pid 4711): unproven`.
-fn title(one: &Explained) -> String {
-    let name = what::name(one);
-    format!("{} (pid {}): {}", text::sanitise(&name), one.process.pid, state(one))
+/// What each reason says, and what would change it.
+fn reasons(all: &[impl Copy + Into<&'static Reason>]) -> Vec<String> {
+    all.iter().map(|one| (*one).into()).map(|one| format!("{} {}", one.says, one.changes)).collect()
 }
 
 fn state(one: &Explained) -> &'static str {
@@ -162,7 +150,7 @@ fn path(steps: &[ReachedBy], moment: &Moment) -> Vec<String> {
 /// One step of the path. `nearer`: what is reached by it, if that is not the process itself.
 fn reached(step: &ReachedBy, nearer: Option<&ReachedBy>, moment: &Moment) -> String {
     let began = step.start.map(|start| format!("started {}", moment.boot_time(BootTime::of_ticks(start))));
-    let program = step.program.as_deref().map(|program| text::sanitise(program).into_owned());
+    let program = step.program.as_deref().map(text::clean);
     let user = step.user.map(|uid| moment.user(uid));
     let known: Vec<String> = [program, user, began].into_iter().flatten().collect();
     let who = match step.pid {
@@ -180,7 +168,9 @@ fn reached(step: &ReachedBy, nearer: Option<&ReachedBy>, moment: &Moment) -> Str
 
 fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
     let time = |at: BootTime| moment.wall.rfc3339(at);
+    let none = ServerReport::default();
     let report = one.report.as_deref();
+    let known = report.unwrap_or(&none);
     let rule = report.map(|report| report.server.rule.as_str()).filter(|_| one.agent.is_none());
     json!({
         "id": one.id().to_string(),
@@ -209,14 +199,14 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
             "exited": creator.exited.map(time),
             "witnessed": creator.witnessed,
         })).collect::<Vec<_>>(),
-        "reached_by": report.map(|report| &report.reached_by).into_iter().flatten().collect::<Vec<_>>(),
-        "evidence": report.map(|report| reasons::evidence_fields(&report.evidence)).unwrap_or_default(),
-        "doubts": report.map(|report| reasons::doubt_fields(&report.doubts)).unwrap_or_default(),
-        "guards": report.map(|report| reasons::guard_fields(&report.guards)).unwrap_or_default(),
+        "reached_by": known.reached_by,
+        "evidence": known.evidence.iter().map(|one| one.reason()).collect::<Vec<_>>(),
+        "doubts": known.doubts.iter().map(|one| one.reason()).collect::<Vec<_>>(),
+        "guards": known.guards.iter().map(|one| one.reason()).collect::<Vec<_>>(),
         "listens": one.holdings.listens,
         "locks": one.holdings.locks,
-        "rss_bytes": report.and_then(|report| report.server.rss_bytes),
-        "pss_bytes": report.and_then(|report: &ServerReport| report.pss_bytes),
+        "rss_bytes": known.server.rss_bytes,
+        "pss_bytes": known.pss_bytes,
         "next": {
             "step": one.next,
             "at": one.due.map(time),

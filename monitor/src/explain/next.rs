@@ -98,5 +98,5 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, String)> {
 
 fn stop_container(report: &ServerReport) -> Option<(String, String)> {
     let container = report.server.container.as_ref().filter(|_| report.guards.contains(&Guard::Container))?;
-    Some((text::sanitise(&container.command).into_owned(), "stops its container.".to_owned()))
+    Some((text::clean(&container.command), "stops its container.".to_owned()))
 }

@@ -2,25 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Moment,
-    layout::{Page, Section},
-    reasons::{doubt_sentence, evidence_sentence, guard_sentence},
-};
-use orphand_core::model::{Ending, Outcome, PastOrphan, Signal, text};
+use super::{Moment, layout::Page};
+use orphand_core::model::{Ending, Outcome, PastOrphan, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
-    let evidence = one.evidence.iter().map(|one| evidence_sentence(*one).0.to_owned()).collect();
-    let doubts = one.doubts.iter().map(|one| doubt_sentence(*one).0.to_owned()).collect();
-    let guards = one.guards.iter().map(|one| guard_sentence(*one).0.to_owned()).collect();
+    let evidence = one.evidence.iter().map(|one| one.reason().says.to_owned()).collect();
+    let doubts = one.doubts.iter().map(|one| one.reason().says.to_owned()).collect();
+    let guards = one.guards.iter().map(|one| one.reason().says.to_owned()).collect();
     Page {
         title: format!("{} ({}): {}", text::sanitise(&one.name), text::sanitise(&one.id), state(one)),
         sections: vec![
-            Section::new("What it was", what(one, moment)),
-            Section::new("How it ended", end(one, moment)),
-            Section::new("Evidence", evidence),
-            Section::new("Doubts", doubts),
-            Section::new("Guards", guards),
+            ("What it was", what(one, moment)),
+            ("How it ended", end(one, moment)),
+            ("Evidence", evidence),
+            ("Doubts", doubts),
+            ("Guards", guards),
         ],
     }
 }
@@ -78,11 +74,7 @@ fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     let at = one.ended.map(|at| format!(" {}", moment.time(at))).unwrap_or_default();
     let mut all = vec![match one.outcome {
         Outcome::Reaped { signal, took_ms, .. } => {
-            let signal = match signal {
-                Some(Signal::Term) => " with SIGTERM",
-                Some(Signal::Kill) => " with SIGKILL",
-                None => "",
-            };
+            let signal = signal.map(|signal| format!(" with {}", signal.name())).unwrap_or_default();
             let took = took_ms.map(|ms| format!(", {ms} ms after the first signal")).unwrap_or_default();
             format!("orphand ended it{signal}{at}{took}.")
         }

@@ -5,12 +5,9 @@
 
 use std::fmt::Write as _;
 
-use super::{
-    Explanation, Moment,
-    reasons::{doubt_sentence, evidence_sentence},
-};
+use super::{Explanation, Moment};
 use orphand_core::model::{
-    Doubt, Evidence, Explained, Outcome, PastOrphan, ReachedBy, ServerReport, Signal, State, TakenFor, text,
+    Doubt, Evidence, Explained, Outcome, PastOrphan, ReachedBy, ServerReport, State, TakenFor, text,
 };
 
 /// What the authors of a server can do.
@@ -79,7 +76,7 @@ fn ended(one: &PastOrphan) -> String {
     line(&mut told, "What it cost", &format!("{} of memory", text::size(one.rss_bytes)));
     let end = match &one.outcome {
         Outcome::Reaped { signal: Some(signal), took_ms: Some(ms), .. } => {
-            format!("by {} of orphand, in {ms} ms", signal_name(*signal))
+            format!("by {} of orphand, in {ms} ms", signal.name())
         }
         Outcome::Reaped { .. } | Outcome::Ending => "by a signal of orphand".to_owned(),
         Outcome::Exited { ending } if ending.signal.is_some() => "by a signal, not of orphand".to_owned(),
@@ -109,8 +106,8 @@ fn input(told: &mut String, evidence: &[Evidence], doubts: &[Doubt]) {
 }
 
 fn reasons(told: &mut String, evidence: &[Evidence], doubts: &[Doubt]) {
-    let evidence = evidence.iter().map(|one| evidence_sentence(*one).0);
-    let all: Vec<&str> = evidence.chain(doubts.iter().map(|one| doubt_sentence(*one).0)).collect();
+    let evidence = evidence.iter().map(|one| one.reason().says);
+    let all: Vec<&str> = evidence.chain(doubts.iter().map(|one| one.reason().says)).collect();
     if !all.is_empty() {
         line(told, "What is known", &all.join(" "));
     }
@@ -119,13 +116,6 @@ fn reasons(told: &mut String, evidence: &[Evidence], doubts: &[Doubt]) {
 fn holder(step: &ReachedBy) -> String {
     let who = step.program.as_deref().map_or("somebody who cannot be seen", program);
     format!("`{}` {}", text::sanitise(who).replace('`', "'"), text::sanitise(&step.via))
-}
-
-const fn signal_name(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Term => "SIGTERM",
-        Signal::Kill => "SIGKILL",
-    }
 }
 
 /// The name of a program without its folder.

@@ -131,11 +131,10 @@ fn whereabouts(hints: &AgentHints) -> Vec<String> {
     let terminal = hints.terminal.as_ref().map(|terminal| format!("is on {terminal}"));
     let session = hints.session.as_ref().map(|id| format!("tells its servers the session {id}"));
     let facts: Vec<String> = [folder, terminal, session].into_iter().flatten().collect();
-    let told = text::sanitise(&facts.join(", and ")).into_owned();
+    let told = text::clean(&facts.join(", and "));
     if facts.is_empty() { Vec::new() } else { vec![format!("It {told}.")] }
 }
 
-/// What it blocks.
 fn holdings_sentences(one: &Explained) -> Vec<String> {
     let of = |what: &str, all: &[String]| {
         (!all.is_empty()).then(|| format!("{what}: {}.", text::sanitise(&all.join(", "))))
@@ -176,9 +175,8 @@ pub(super) fn cause_sentence(cause: &str) -> Option<&'static str> {
     })
 }
 
-/// Why it is nothing.
 pub(super) fn nothing_sentence(nothing: &Nothing) -> String {
-    let rule = text::sanitise(nothing.rule.as_deref().unwrap_or("of the configuration")).into_owned();
+    let rule = text::clean(nothing.rule.as_deref().unwrap_or("of the configuration"));
     let [stdin, stdout] = nothing.streams.map(stream);
     match nothing.reason {
         NoServer::KernelThread => "It is nothing: a thread of the kernel.".to_owned(),

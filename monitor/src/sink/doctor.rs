@@ -1,6 +1,6 @@
 //! The text of `orphand doctor`: checks, units with agents, and the drop-ins that fix what is wrong.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
 use super::{
     paint::{self, Paint},
@@ -8,7 +8,6 @@ use super::{
 };
 use orphand_core::model::{Checkup, Health, UnitCheckup, UnitProperties};
 
-/// Formats the checkup as text.
 pub fn render(found: &Checkup, paint: Paint) -> String {
     let mut out = String::new();
     for check in &found.checks {
@@ -63,9 +62,7 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
 
 /// Properties under the names of systemd's unit files.
 fn properties(shown: &UnitProperties) -> String {
-    let stop = shown
-        .timeout_stop_ms
-        .map_or_else(|| "infinity".to_owned(), |ms| text::duration(Duration::from_millis(ms)));
+    let stop = shown.timeout_stop_ms.map_or_else(|| "infinity".to_owned(), text::millis);
     let delegate = if shown.delegate { "yes" } else { "no" };
     format!(
         "KillMode={} Restart={} TimeoutStopSec={stop} Delegate={delegate}",

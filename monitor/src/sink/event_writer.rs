@@ -32,7 +32,6 @@ pub trait Output: Send {
     /// Up to how many bytes are collected for one write; 0: each notice is written by itself.
     const BATCH: usize;
 
-    /// Writes the whole text, however long that takes.
     fn write(&mut self, text: &str) -> io::Result<()>;
 }
 
@@ -94,7 +93,6 @@ impl EventWriter {
         Ok(Self { name, shared, capacity })
     }
 
-    /// The sink's name.
     pub const fn name(&self) -> &'static str {
         self.name
     }
@@ -126,7 +124,6 @@ impl EventWriter {
         self.shared.lock().dropped
     }
 
-    /// Whether the reader is gone.
     pub fn closed(&self) -> bool {
         self.shared.lock().closed
     }

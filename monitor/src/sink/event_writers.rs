@@ -7,12 +7,10 @@ use std::{collections::BTreeMap, time::Duration};
 use super::event_writer::EventWriter;
 use orphand_core::model::{BootTime, Notice};
 
-/// The event writers of the daemon.
 #[derive(Debug, Default)]
 pub struct EventWriters(Vec<EventWriter>);
 
 impl EventWriters {
-    /// Adds a writer.
     pub fn add(&mut self, writer: EventWriter) {
         self.0.push(writer);
     }
@@ -26,7 +24,6 @@ impl EventWriters {
         last.push(at, notice);
     }
 
-    /// Dropped notices by writer.
     pub fn dropped(&self) -> BTreeMap<String, u64> {
         self.0.iter().map(|writer| (writer.name().to_owned(), writer.dropped())).collect()
     }

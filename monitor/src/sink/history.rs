@@ -13,41 +13,12 @@ use super::{
     paint::{self, Paint},
     report, table, text,
 };
-use orphand_core::model::{AgentHints, History, Losses, Outcome, PastOrphan, PastRun, RunView};
+use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, PastRun, RunView, list};
 
 /// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
 
-const RUNS: [(&str, bool); 11] = [
-    ("RUN", false),
-    ("STARTED", false),
-    ("LIVED", true),
-    ("SERVERS", true),
-    ("ORPHANS", true),
-    ("REAPED", true),
-    ("FREED", true),
-    ("LEFT", true),
-    ("UNPROVEN", true),
-    ("LEFTOVERS", true),
-    ("WHERE", false),
-];
-const ORPHANS: [(&str, bool); 6] = [
-    ("ORPHAN", false),
-    ("JUDGED", false),
-    ("RUN", false),
-    ("MEMORY", true),
-    ("OUTCOME", false),
-    ("WHY", false),
-];
-const UNPROVEN: [(&str, bool); 6] = [
-    ("UNPROVEN", false),
-    ("JUDGED", false),
-    ("RUN", false),
-    ("MEMORY", true),
-    ("OUTCOME", false),
-    ("WHY", false),
-];
-
+const RUNS: &str = "RUN|STARTED|>LIVED|>SERVERS|>ORPHANS|>REAPED|>FREED|>LEFT|>UNPROVEN|>LEFTOVERS|WHERE";
 /// Until when somebody watched: what had not ended by then is alive, or nobody saw what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
@@ -80,62 +51,61 @@ pub fn json(past: &History, watched: Watched) -> Result<String, serde_json::Erro
     report::json(&all)
 }
 
-/// The history as tables, with times in `zone`.
 pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -> String {
     let mut out = String::new();
     if let Some(until) = past.until {
         out.push_str(&signals::render(past, until, zone, paint));
     }
-    let mut tables = Vec::new();
-    let mut add = |columns: &[table::Column], rows| tables.push(table_of(columns, rows, paint));
+    let (mut columns, mut runs) = (
+        RUNS.split('|').collect::<Vec<_>>(),
+        rows(past.runs.iter().map(|run| row_of_run(run, watched, zone))),
+    );
     // The last two columns are there only where they say something.
-    let told = [
-        past.runs.iter().any(|run| run.leftovers > 0),
-        past.runs.iter().any(|run| run.hints.words().is_some()),
-    ];
-    let shown =
-        |at: usize| at + told.len() < RUNS.len() || told.get(at + told.len() - RUNS.len()) == Some(&true);
-    let columns: Vec<_> =
-        RUNS.into_iter().enumerate().filter(|(at, _)| shown(*at)).map(|(_, column)| column).collect();
-    let row_of_run = |run| {
-        let cells = row_of_run(run, watched, zone).into_iter().enumerate();
-        cells.filter(|(at, _)| shown(*at)).map(|(_, cell)| cell).collect()
-    };
-    add(&columns, past.runs.iter().map(row_of_run).collect());
-    let (shown, hidden) = orphans_to_list(past);
-    add(&ORPHANS, shown.iter().map(|orphan| row_of_orphan(orphan, watched, zone)).collect());
-    let is_there = |one: &&PastOrphan| matches!(one.outcome, Outcome::Stays | Outcome::Ending);
-    let unproven = past.unproven.iter().filter(is_there);
-    add(&UNPROVEN, unproven.map(|one| row_of_orphan(one, watched, zone)).collect());
-    if let (true, Some(orphans)) = (hidden > 0, tables.get_mut(1)) {
-        let more = format!("and {hidden} more that have ended (--json lists all)\n\n");
-        orphans.push_str(&paint.text(paint::DIM, more));
+    for at in [columns.len() - 1, columns.len() - 2] {
+        if runs.iter().all(|(_, cells)| cells.get(at).is_some_and(|cell| cell == "-")) {
+            columns.remove(at);
+            for (_, cells) in &mut runs {
+                cells.remove(at);
+            }
+        }
     }
-    out.push_str(&tables.concat());
+    out += &table_of(&columns, &runs, paint);
+    let (shown, hidden) = orphans_to_list(past);
+    let judged = |what, all: Vec<&PastOrphan>| {
+        let columns = [what, "JUDGED", "RUN", ">MEMORY", "OUTCOME", "WHY"];
+        table_of(&columns, &rows(all.into_iter().map(|one| row_of_orphan(one, watched, zone))), paint)
+    };
+    out += &judged("ORPHAN", shown);
+    if hidden > 0 {
+        out += &paint.text(paint::DIM, format!("and {hidden} more that have ended (--json lists all)\n\n"));
+    }
+    out += &judged("UNPROVEN", past.unproven.iter().filter(|one| is_there(one)).collect());
     out.push_str(&sum(past, watched));
     out.push('\n');
     for warning in warnings(past, watched) {
-        out.push_str(&paint.text(paint::WARNING, warning));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, warning));
     }
     out
 }
 
+fn rows(cells: impl Iterator<Item = Vec<String>>) -> Vec<table::Row> {
+    cells.map(|cells| (paint::PLAIN, cells)).collect()
+}
+
 /// The table with an empty line below it; nothing where there are no rows.
-fn table_of(columns: &[table::Column], rows: Vec<Vec<String>>, paint: Paint) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let rows: Vec<_> = rows.into_iter().map(|row| (paint::PLAIN, row)).collect();
-    table::render(paint, columns, &rows, None) + "\n"
+fn table_of(columns: &[&str], rows: &[table::Row], paint: Paint) -> String {
+    if rows.is_empty() { String::new() } else { table::render(paint, columns, rows, None) + "\n" }
+}
+
+/// Whether it may still be there.
+const fn is_there(one: &PastOrphan) -> bool {
+    matches!(one.outcome, Outcome::Stays | Outcome::Ending)
 }
 
 /// The orphans to list: those that are still there or could not be ended, and the latest of the rest. Also
 /// returns how many are left out.
 fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
-    let story = |orphan: &PastOrphan| {
-        orphan.failure.is_some() || matches!(orphan.outcome, Outcome::Stays | Outcome::Ending)
-    };
+    let story = |orphan: &PastOrphan| orphan.failure.is_some() || is_there(orphan);
     let plain = past.orphans.iter().filter(|orphan| !story(orphan)).count();
     let mut skip = plain.saturating_sub(LATEST);
     let hidden = u64::try_from(skip).unwrap_or(u64::MAX);
@@ -176,16 +146,12 @@ fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> 
 }
 
 fn row_of_orphan(orphan: &PastOrphan, watched: Watched, zone: &TimeZone) -> Vec<String> {
-    let mut why: Vec<&str> = orphan.evidence.iter().copied().map(human::evidence).collect();
     // An unproven server has doubts and no guards.
     let stays = match orphan.doubts.as_slice() {
-        [] => human::list_guards(&orphan.guards),
+        [] => list(&orphan.guards),
         doubts => human::list_doubts(doubts),
     };
-    if why.is_empty() {
-        why.push("-");
-    }
-    let mut why = why.join(", ");
+    let mut why = if orphan.evidence.is_empty() { "-".to_owned() } else { list(&orphan.evidence) };
     if matches!(orphan.outcome, Outcome::Stays) && !stays.is_empty() {
         why = format!("{why}; stays: {stays}");
     }
@@ -193,7 +159,7 @@ fn row_of_orphan(orphan: &PastOrphan, watched: Watched, zone: &TimeZone) -> Vec<
         why = format!("{why}; {}", text::sanitise(failure));
     }
     let outcome = match orphan.outcome {
-        Outcome::Reaped { signal: Some(signal), .. } => format!("reaped by {}", human::sent(signal)),
+        Outcome::Reaped { signal: Some(signal), .. } => format!("reaped by {}", signal.name()),
         Outcome::Reaped { signal: None, .. } => "reaped".to_owned(),
         Outcome::Exited { ref ending } => ending.words(),
         Outcome::Unseen => "exited unseen".to_owned(),
@@ -201,8 +167,7 @@ fn row_of_orphan(orphan: &PastOrphan, watched: Watched, zone: &TimeZone) -> Vec<
         Outcome::Ending => "being ended".to_owned(),
         Outcome::Stays => "still there".to_owned(),
     };
-    let owner =
-        orphan.owner.as_deref().map_or_else(|| "-".to_owned(), |owner| text::sanitise(owner).into_owned());
+    let owner = orphan.owner.as_deref().map_or_else(|| "-".to_owned(), text::clean);
     vec![
         name_of(orphan),
         when(orphan.judged, zone),
@@ -218,12 +183,12 @@ fn name_of(orphan: &PastOrphan) -> String {
     let name = if orphan.name.is_empty() { &orphan.id } else { &orphan.name };
     let settings = orphan.hints.configured_name.as_ref().filter(|configured| *configured != name);
     let settings = settings.map(|configured| format!(" ({configured})")).unwrap_or_default();
-    text::sanitise(&format!("{name}{settings}")).into_owned()
+    text::clean(&format!("{name}{settings}"))
 }
 
 /// Folder, terminal and session of an agent.
 fn place(hints: &AgentHints) -> String {
-    hints.words().map_or_else(|| "-".to_owned(), |words| text::sanitise(&words).into_owned())
+    hints.words().map_or_else(|| "-".to_owned(), |words| text::clean(&words))
 }
 
 /// `10 runs, 140 servers, 126 orphans, 126 reaped, 10.3 GB freed.`
@@ -265,14 +230,8 @@ fn warnings(past: &History, watched: Watched) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let lost: u64 = past
-        .losses
-        .iter()
-        .map(|loss| {
-            let Losses { fork, exec, exit, setsid, member } = loss.records;
-            fork + exec + exit + setsid + member
-        })
-        .sum();
+    let lost = past.losses.iter().flat_map(|loss| loss.records.kinds());
+    let lost: u64 = lost.map(|(_, number)| number).sum();
     if lost > 0 {
         warnings.push(format!(
             "{} lost by the kernel side; /proc was read instead",

@@ -10,27 +10,21 @@
 
 pub(super) mod phrases;
 
-use std::{fmt::Write as _, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use anstyle::Style;
 use jiff::{civil::Date, tz::TimeZone};
 
-pub(crate) use phrases::{agent_name, evidence, guards_of, list_doubts};
-pub(super) use phrases::{list_guards, pid_of, sent};
+pub(super) use phrases::pid_of;
+pub(crate) use phrases::{agent_name, guards_of, list_doubts};
 
-use super::{Format, paint, paint::Paint, text, wall_clock::WallClock};
-use orphand_core::model::{
-    AgentView, BootTime, Evidence, Guard, Losses, Mode, Notice, ReachedBy, ServerView,
-};
+use super::{Format, appearance::appearance, paint, paint::Paint, text, wall_clock::WallClock};
+use orphand_core::model::{AgentView, BootTime, Evidence, Losses, Mode, Notice, ServerView, list};
 
-/// Formats notices as text.
 #[derive(Clone, Debug)]
 pub struct Text {
     /// Converts kernel time stamps to wall-clock time.
     pub wall: WallClock,
-    /// The time zone of the times.
     pub zone: TimeZone,
-    /// Whether to use colours.
     pub paint: Paint,
     /// The day of the last line. A new day gets a line of its own.
     day: Option<Date>,
@@ -44,28 +38,19 @@ impl Text {
 
     /// Only the kind and the sentence: `reaped: notes of claude #3 ended by SIGTERM in 42 ms, 197 MB freed`.
     pub fn plain(&self, at: BootTime, notice: &Notice) -> String {
-        let Sentence { word, line, more, .. } = self.sentence(at, notice);
-        let more = more.map(|more| format!("; {more}")).unwrap_or_default();
-        format!("{word}: {line}{more}")
+        let more = more(notice).map(|more| format!("; {more}")).unwrap_or_default();
+        format!("{}: {}{more}", appearance(notice.kind()).word, self.sentence(at, notice))
     }
 
-    fn name(&self, name: &str) -> String {
-        self.paint.text(paint::NAME, text::sanitise(name))
-    }
-
-    /// The style and word of the second column, the sentence, and an optional second line.
-    fn sentence(&self, at: BootTime, notice: &Notice) -> Sentence {
+    fn sentence(&self, at: BootTime, notice: &Notice) -> String {
+        let (owner, server) = notice.views();
+        let of = phrases::of_owner(owner);
+        let name = server.map(|server| server.name.clone()).or_else(|| owner.map(agent_name));
+        let name = self.paint.text(paint::NAME, text::sanitise(&name.unwrap_or_default()));
+        let extent = |server: &ServerView, bytes| format!("{name} ({}){of}", phrases::extent(server, bytes));
         match notice {
-            Notice::Ready { .. }
-            | Notice::Lost { .. }
-            | Notice::Resynced { .. }
-            | Notice::Alert { .. }
-            | Notice::AlertResolved { .. }
-            | Notice::Reconfigured { .. }
-            | Notice::Stopping { .. } => of_the_daemon(notice),
             Notice::AgentStarted { agent, continues, found } => {
-                let began = phrases::began(*found);
-                let mut line = format!("{} {began}, pid {}", self.name(&agent_name(agent)), agent.pid);
+                let mut line = format!("{name} {}, pid {}", phrases::began(*found), agent.pid);
                 if let Some(unit) = &agent.unit {
                     let _ = write!(line, " in {}", text::sanitise(unit));
                 }
@@ -75,157 +60,80 @@ impl Text {
                 if let Some(launcher) = continues {
                     let _ = write!(line, ", continues pid {}", launcher.pid);
                 }
-                Sentence::new(paint::NOTE, "agent", line)
+                line
             }
-            Notice::AgentExited { agent, ending, servers_left, rss_bytes, .. } => {
-                let mut line = format!("{} {}", self.name(&agent_name(agent)), ending.words());
-                if *servers_left > 0 {
-                    let left = text::count(*servers_left, "server", "servers");
-                    let _ = write!(line, "; {left} left, {}", text::size(*rss_bytes));
-                }
-                Sentence::new(paint::NOTE, "agent", line)
+            Notice::AgentExited { ending, servers_left, rss_bytes, .. } => {
+                format!("{name} {}{}", ending.words(), phrases::left(*servers_left, *rss_bytes))
             }
-            Notice::LeftoversFound { agent, count, rss_bytes, processes, .. } => {
-                let what = phrases::leftovers(*count, *rss_bytes, processes);
-                Sentence::new(paint::WARNING, "leftover", format!("{} {what}", self.name(&agent_name(agent))))
+            Notice::LeftoversFound { count, rss_bytes, processes, .. } => {
+                format!("{name} {}", phrases::leftovers(*count, *rss_bytes, processes))
             }
-            Notice::AgentsFolded { uid, count, names } => {
-                let names: Vec<_> = names.keys().map(|name| text::sanitise(name)).collect();
-                let line = format!(
-                    "user {uid} started {}, all short-lived and without a server: {}",
-                    text::count(*count, "agent", "agents"),
-                    names.join(", ")
-                );
-                Sentence::new(paint::NOTE, "agents", line)
+            Notice::ServerStarted { server, found, .. } => {
+                format!("{name}{of} {} ({})", phrases::began(*found), phrases::born(server))
             }
-            Notice::ServerDuplicated { server, owner, count } => {
-                let more = phrases::further(server, owner.as_ref(), *count);
-                Sentence::new(paint::WARNING, "double", format!("{}{more}", self.name(&server.name)))
+            Notice::ServerExited { ending, let_go, .. } => {
+                format!("{name}{of} {}{}", ending.told(), phrases::remaining(let_go))
             }
-            _ => self.of_a_server(at, notice),
-        }
-    }
-
-    #[expect(clippy::too_many_lines, reason = "one arm an event")]
-    fn of_a_server(&self, at: BootTime, notice: &Notice) -> Sentence {
-        let named = |server: &ServerView| self.name(&server.name);
-        let of = phrases::of_owner;
-        let with_extent = |server, bytes, owner: &Option<AgentView>| {
-            format!("{} ({}){}", named(server), phrases::extent(server, bytes), of(owner.as_ref()))
-        };
-        match notice {
-            Notice::ServerStarted { server, owner, found } => {
-                let (of, began, born) = (of(owner.as_ref()), phrases::began(*found), phrases::born(server));
-                let line = format!("{}{of} {began} ({born})", named(server));
-                Sentence::new(paint::PLAIN, "server", line)
+            Notice::ServerDetached { pid, sid, .. } => {
+                format!("{name}: pid {pid} moved from its owner's session to session {sid}")
             }
-            Notice::ServerExited { server, owner, ending, let_go } => {
-                let (of, stay) = (of(owner.as_ref()), phrases::remaining(let_go));
-                let line = format!("{}{of} {}{stay}", named(server), ending.told());
-                Sentence::new(paint::PLAIN, "server", line)
+            Notice::ServerDuplicated { server, count, .. } => {
+                let pid = server.processes.first().map(|process| format!(", pid {}", process.pid));
+                format!("{name}{of}{}: it has {count} servers of this kind", pid.unwrap_or_default())
             }
-            Notice::ServerDetached { server, pid, sid } => {
-                let line =
-                    format!("{}: pid {pid} moved from its owner's session to session {sid}", named(server));
-                Sentence::new(paint::PLAIN, "detached", line)
+            Notice::OrphanSuspected { deadline, .. } => {
+                format!("{name}: {}, grace period {}", suspicion(owner), text::duration(deadline.since(at)))
             }
-            Notice::OrphanSuspected { server, owner, deadline, .. } => {
-                let why = suspicion(owner.as_ref());
-                let line =
-                    format!("{}: {why}, grace period {}", named(server), text::duration(deadline.since(at)));
-                Sentence::new(paint::WARNING, "suspect", line)
-            }
-            Notice::OrphanCleared { server, after_ms, reason, owner, ending, let_go } => {
-                let after = text::duration(Duration::from_millis(*after_ms));
-                let line = match (owner, reason.as_str()) {
-                    (Some(owner), _) => format!("{} belongs to {}, found", named(server), agent_name(owner)),
-                    (None, "exited") => format!("{} {}", named(server), ending.told()),
-                    (None, reason) => format!("{}: {}", named(server), text::sanitise(reason)),
+            Notice::OrphanCleared { after_ms, reason, owner, ending, let_go, .. } => {
+                let what = match (owner, reason.as_str()) {
+                    (Some(owner), _) => format!("{name} belongs to {}, found", agent_name(owner)),
+                    (None, "exited") => format!("{name} {}", ending.told()),
+                    (None, reason) => format!("{name}: {}", text::sanitise(reason)),
                 };
                 let comma = if ending.signal.is_some() { "," } else { "" };
-                let line = format!("{line}{comma} after {after}{}", phrases::remaining(let_go));
-                Sentence::new(paint::GOOD, "cleared", line)
+                format!("{what}{comma} after {}{}", text::millis(*after_ms), phrases::remaining(let_go))
             }
-            Notice::OrphanDetected {
-                again,
-                server,
-                owner,
-                evidence: found,
-                guards,
-                rss_bytes,
-                after_ms,
-                ..
-            } => {
-                let mut line = with_extent(server, *rss_bytes, owner);
-                line.push_str(if *again { " again" } else { "" });
-                line.push_str(&since_owner_exit(found, *after_ms));
-                let found: Vec<&str> = found.iter().copied().map(evidence).collect();
-                let _ = write!(line, ": {}", found.join(", "));
-                let more = reasons_to_stay(server, guards);
-                Sentence { more, ..Sentence::new(paint::ALARM, "orphan", line) }
+            Notice::OrphanDetected { again, server, evidence, rss_bytes, after_ms, .. } => {
+                let again = if *again { " again" } else { "" };
+                let since = since_owner_exit(evidence, *after_ms);
+                format!("{}{again}{since}: {}", extent(server, *rss_bytes), list(evidence))
             }
-            Notice::OrphanUnproven {
-                server,
-                owner,
-                evidence: found,
-                doubts,
-                reached_by,
-                rss_bytes,
-                after_ms,
-                deadline,
-                ..
-            } => {
-                let who = with_extent(server, *rss_bytes, owner);
-                let since = since_owner_exit(found, *after_ms);
-                let mut line = format!("{who}{since}: it stays: {}", list_doubts(doubts));
-                if let Some(deadline) = deadline {
-                    let _ = write!(line, ", for {} at most", text::duration(deadline.since(at)));
-                }
-                Sentence { more: way(reached_by), ..Sentence::new(paint::WARNING, "unproven", line) }
+            Notice::OrphanUnproven { server, evidence, doubts, rss_bytes, after_ms, deadline, .. } => {
+                let since = since_owner_exit(evidence, *after_ms);
+                let most = deadline.map(|end| format!(", for {} at most", text::duration(end.since(at))));
+                let (who, why) = (extent(server, *rss_bytes), list_doubts(doubts));
+                format!("{who}{since}: it stays: {why}{}", most.unwrap_or_default())
             }
-            Notice::OrphanSpared { server, owner, guards, .. } => {
-                let why = guards_of(server, guards);
-                let line = format!("{}{} stays: {why}", named(server), of(owner.as_ref()));
-                Sentence::new(paint::WARNING, "kept", line)
+            Notice::OrphanSpared { server, guards, .. } => {
+                format!("{name}{of} stays: {}", guards_of(server, guards))
             }
-            Notice::OrphanReaped {
-                server,
-                owner,
-                signal,
-                took_ms,
-                freed_bytes,
-                freed_pss_bytes,
-                let_go,
-                ..
-            } => {
-                let mut line = format!("{}{} ended", named(server), of(owner.as_ref()));
-                match (signal, took_ms) {
-                    (Some(signal), Some(took_ms)) => {
-                        let took = text::duration(Duration::from_millis(*took_ms));
-                        let _ = write!(line, " by {} in {took}", phrases::sent(*signal));
-                    }
-                    _ => line.push_str(" after a signal from an earlier daemon"),
-                }
+            Notice::OrphanReaped { signal, took_ms, freed_bytes, freed_pss_bytes, let_go, .. } => {
+                let how = match (signal, took_ms) {
+                    (Some(signal), Some(took)) => format!("by {} in {}", signal.name(), text::millis(*took)),
+                    _ => "after a signal from an earlier daemon".to_owned(),
+                };
                 let freed = text::freed(*freed_bytes, *freed_pss_bytes);
-                let _ = write!(line, ", {freed}{}", phrases::remaining(let_go));
-                Sentence::new(paint::GOOD, "reaped", line)
+                format!("{name}{of} ended {how}, {freed}{}", phrases::remaining(let_go))
             }
-            Notice::ReapFailed { server, pid, error, errno, failed } => {
+            Notice::ReapFailed { pid, error, errno, failed, .. } => {
                 let errno = errno.map(|number| format!(" (errno {number})")).unwrap_or_default();
                 let others = match failed.saturating_sub(1) {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
-                let error = text::sanitise(error);
-                let line = format!("{}: pid {pid}{others} is still alive: {error}{errno}", named(server));
-                Sentence::new(paint::ALARM, "failed", line)
+                format!("{name}: pid {pid}{others} is still alive: {}{errno}", text::sanitise(error))
             }
-            Notice::OrphanExited { server, owner, ending, let_go, .. } => {
-                let (of, stay) = (of(owner.as_ref()), phrases::remaining(let_go));
-                let line = format!("{}{of}, an orphan, {}{stay}", named(server), ending.told());
-                Sentence::new(paint::GOOD, "ended", line)
+            Notice::OrphanExited { ending, let_go, .. } => {
+                format!("{name}{of}, an orphan, {}{}", ending.told(), phrases::remaining(let_go))
             }
-            _ => of_the_daemon(notice),
+            Notice::AgentsFolded { .. }
+            | Notice::Ready { .. }
+            | Notice::Lost { .. }
+            | Notice::Resynced { .. }
+            | Notice::Alert { .. }
+            | Notice::AlertResolved { .. }
+            | Notice::Reconfigured { .. }
+            | Notice::Stopping { .. } => of_the_host(notice),
         }
     }
 }
@@ -235,106 +143,93 @@ impl Format for Text {
         let when = self.wall.timestamp(at).to_zoned(self.zone.clone());
         if self.day != Some(when.date()) {
             self.day = Some(when.date());
-            out.push_str(&self.paint.text(paint::DIM, when.date()));
-            out.push('\n');
+            out.push_str(&self.paint.line(paint::DIM, when.date()));
         }
-        let Sentence { style, word, line, more } = self.sentence(at, notice);
+        let look = appearance(notice.kind());
         let time = self.paint.text(paint::DIM, when.strftime("%H:%M:%S"));
-        let word = self.paint.text(style, format_args!("{word:<8}"));
+        let word = self.paint.text(look.style, format_args!("{:<8}", look.word));
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "{time}  {word}  {line}");
-        if let Some(more) = more {
+        let _ = writeln!(out, "{time}  {word}  {}", self.sentence(at, notice));
+        if let Some(more) = more(notice) {
             let _ = writeln!(out, "{:20}{}", "", self.paint.text(paint::DIM, more));
         }
     }
 }
 
-/// How a server is reached, in one line.
-fn way(reached_by: &[ReachedBy]) -> Option<String> {
-    let steps: Vec<_> = reached_by.iter().map(|step| text::sanitise(&step.sentence()).into_owned()).collect();
-    (!steps.is_empty()).then(|| steps.join("; "))
-}
-
-struct Sentence {
-    style: Style,
-    word: &'static str,
-    line: String,
-    more: Option<String>,
-}
-
-impl Sentence {
-    const fn new(style: Style, word: &'static str, line: String) -> Self {
-        Self { style, word, line, more: None }
+/// A second line: details of the daemon, how a server is reached, why an orphan stays.
+fn more(notice: &Notice) -> Option<String> {
+    match notice {
+        Notice::Ready { version, kernel, hooks, .. } => {
+            let hooks = if hooks.is_empty() { "no hooks".to_owned() } else { hooks.join(", ") };
+            Some(text::clean(&format!("orphand {version}, kernel {kernel}; {hooks}")))
+        }
+        Notice::OrphanDetected { server, guards, .. } if !guards.is_empty() => {
+            Some(format!("it stays: {}", guards_of(server, guards)))
+        }
+        Notice::OrphanUnproven { reached_by, .. } if !reached_by.is_empty() => {
+            let steps: Vec<_> = reached_by.iter().map(|step| text::clean(&step.sentence())).collect();
+            Some(steps.join("; "))
+        }
+        _ => None,
     }
 }
 
-fn of_the_daemon(notice: &Notice) -> Sentence {
+/// What is about no single agent or server.
+fn of_the_host(notice: &Notice) -> String {
     match notice {
-        Notice::Ready { version, mode, kernel, hooks, processes, agents, servers, found } => {
+        Notice::Ready { mode, processes, agents, servers, found, .. } => {
             let doing = match mode {
                 Mode::Reap => "watching",
                 Mode::Observe => "observing, ends nothing",
             };
-            let line = format!(
+            format!(
                 "{doing}: {}, {}, {} followed{}",
                 text::count(*agents, "agent", "agents"),
                 text::count(*servers, "server", "servers"),
                 text::count(*processes, "process", "processes"),
                 phrases::left_before(*found),
-            );
-            let (version, kernel) = (text::sanitise(version), text::sanitise(kernel));
-            let hooks: Vec<_> = hooks.iter().map(|hook| text::sanitise(hook)).collect();
-            let hooks = if hooks.is_empty() { "no hooks".to_owned() } else { hooks.join(", ") };
-            let more = format!("orphand {version}, kernel {kernel}; {hooks}");
-            Sentence { more: Some(more), ..Sentence::new(paint::NOTE, "ready", line) }
+            )
         }
-        Notice::Lost { records, sink } => Sentence::new(paint::WARNING, "lost", lost(records, sink)),
+        Notice::AgentsFolded { uid, count, names } => {
+            let agents = text::count(*count, "agent", "agents");
+            let names: Vec<_> = names.keys().map(|name| text::sanitise(name)).collect();
+            let names = names.join(", ");
+            format!("user {uid} started {agents}, all short-lived and without a server: {names}")
+        }
+        Notice::Lost { records, sink } => lost(*records, sink),
         Notice::Resynced { added, removed } => {
-            let line = format!(
-                "process graph repaired from /proc: {} found, {removed} gone",
-                text::count(*added, "process", "processes")
-            );
-            Sentence::new(paint::NOTE, "repaired", line)
+            let added = text::count(*added, "process", "processes");
+            format!("process graph repaired from /proc: {added} found, {removed} gone")
         }
-        Notice::Stopping { agents, servers, orphans } => {
-            let line = format!(
-                "{}, {}, {} stay",
-                text::count(*agents, "agent", "agents"),
-                text::count(*servers, "server", "servers"),
-                text::count(*orphans, "orphan", "orphans"),
-            );
-            Sentence::new(paint::NOTE, "stopping", line)
-        }
+        Notice::Stopping { agents, servers, orphans } => format!(
+            "{}, {}, {} stay",
+            text::count(*agents, "agent", "agents"),
+            text::count(*servers, "server", "servers"),
+            text::count(*orphans, "orphan", "orphans"),
+        ),
         Notice::Alert { rule, on, agent, value, limit } => {
-            let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
-            Sentence::new(paint::ALARM, "alert", line)
+            phrases::threshold(rule, *on, agent.as_deref(), *value, *limit)
         }
         Notice::AlertResolved { rule, on, agent, value, limit, after_ms } => {
             let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
-            let after = text::duration(Duration::from_millis(*after_ms));
-            Sentence::new(paint::GOOD, "resolved", format!("{line}, after {after}"))
+            format!("{line}, after {}", text::millis(*after_ms))
         }
-        Notice::Reconfigured { mode, by } => {
-            let line = match (mode, by) {
-                (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
-                (Mode::Observe, None) => {
-                    "a new configuration is in effect: observing, ends nothing".to_owned()
-                }
-                (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
-                (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
-            };
-            Sentence::new(paint::NOTE, "config", line)
-        }
-        // Other notices have their own branch above; an unknown one is shown as it is.
-        other => Sentence::new(paint::PLAIN, "event", text::sanitise(&format!("{other:?}")).into_owned()),
+        Notice::Reconfigured { mode, by } => match (mode, by) {
+            (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
+            (Mode::Observe, None) => "a new configuration is in effect: observing, ends nothing".to_owned(),
+            (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
+            (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
+        },
+        // An unknown one is shown as it is.
+        other => text::clean(&format!("{other:?}")),
     }
 }
 
-fn lost(records: &Losses, sink: &std::collections::BTreeMap<String, u64>) -> String {
-    let Losses { fork, exec, exit, setsid, member } = *records;
-    let kinds = [(fork, "fork"), (exec, "exec"), (exit, "exit"), (setsid, "setsid"), (member, "membership")];
-    let kinds: Vec<String> =
-        kinds.iter().filter(|(n, _)| *n > 0).map(|(number, kind)| format!("{number} {kind}")).collect();
+fn lost(records: Losses, sink: &BTreeMap<String, u64>) -> String {
+    let kinds = records.kinds().into_iter().filter(|(_, number)| *number > 0);
+    let kinds = kinds
+        .map(|(kind, number)| format!("{number} {}", if kind == "member" { "membership" } else { kind }));
+    let kinds: Vec<String> = kinds.collect();
     let mut parts = Vec::new();
     if !kinds.is_empty() {
         parts.push(format!("kernel records: {}", kinds.join(", ")));
@@ -348,14 +243,8 @@ fn lost(records: &Losses, sink: &std::collections::BTreeMap<String, u64>) -> Str
 
 /// `, gone for 10 s` if the owner's exit was witnessed; otherwise nothing.
 fn since_owner_exit(found: &[Evidence], after_ms: u64) -> String {
-    if !found.contains(&Evidence::OwnerExited) {
-        return String::new();
-    }
-    format!(", gone for {}", text::duration(Duration::from_millis(after_ms)))
-}
-
-fn reasons_to_stay(server: &ServerView, guards: &[Guard]) -> Option<String> {
-    (!guards.is_empty()).then(|| format!("it stays: {}", guards_of(server, guards)))
+    let witnessed = found.contains(&Evidence::OwnerExited);
+    if witnessed { format!(", gone for {}", text::millis(after_ms)) } else { String::new() }
 }
 
 /// Why a server may have been left behind.

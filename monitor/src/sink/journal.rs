@@ -4,16 +4,13 @@
 //! `MESSAGE_ID`, PRIORITY, `ORPHAND_EVENT`, and `ORPHAND_JSON` with the line of the stream. Use it only with
 //! [`super::event_writer::EventWriter`].
 
-pub mod message;
-
 use std::{io, thread, time::Duration};
 
 use jiff::tz::TimeZone;
 
-use self::message::message;
 use super::{
-    Format, event_writer::Output, human::Text, paint::Paint, stream::Json, text::sanitise,
-    wall_clock::WallClock,
+    Format, appearance::appearance, event_writer::Output, human::Text, paint::Paint, stream::Json,
+    text::sanitise, wall_clock::WallClock,
 };
 use crate::os::journald::{Journal, field, head, is_absent};
 use orphand_core::model::{BootTime, EventSubject, Notice};
@@ -21,7 +18,6 @@ use orphand_core::model::{BootTime, EventSubject, Notice};
 /// The time between two attempts to reach journald while it is not running.
 const ABSENT: Duration = Duration::from_secs(1);
 
-/// Formats each notice as one journal entry.
 #[derive(Clone, Debug)]
 pub struct JournalEntries {
     text: Text,
@@ -38,23 +34,25 @@ impl JournalEntries {
 impl Format for JournalEntries {
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
         let kind = notice.kind();
-        let message = message(kind);
-        head(out, &self.text.plain(at, notice), message.priority);
-        field(out, "MESSAGE_ID", message.id);
+        let look = appearance(kind);
+        head(out, &self.text.plain(at, notice), look.priority);
+        field(out, "MESSAGE_ID", look.id);
         // Facility "daemon", syslog(3).
         field(out, "SYSLOG_FACILITY", "3");
         field(out, "ORPHAND_EVENT", kind.name());
         let about = EventSubject::of(notice);
-        let mut optional = |name, value: Option<String>| {
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        for (name, value) in [
+            ("OBJECT_PID", number(about.pid.map(u64::from))),
+            ("ORPHAND_SERVER", about.server.map(|server| server.name.clone())),
+            ("ORPHAND_AGENT", about.agent().map(str::to_owned)),
+            ("ORPHAND_GENERATION", number(about.generation())),
+            ("ORPHAND_RSS_BYTES", number(about.rss_bytes)),
+        ] {
             if let Some(value) = value {
                 field(out, name, &sanitise(&value));
             }
-        };
-        optional("OBJECT_PID", about.pid.map(|pid| pid.to_string()));
-        optional("ORPHAND_SERVER", about.server.map(|server| server.name.clone()));
-        optional("ORPHAND_AGENT", about.agent());
-        optional("ORPHAND_GENERATION", about.generation().map(|number| number.to_string()));
-        optional("ORPHAND_RSS_BYTES", about.rss_bytes.map(|bytes| bytes.to_string()));
+        }
         if let Some((name, unit)) = about.unit() {
             field(out, name, &sanitise(unit));
         }

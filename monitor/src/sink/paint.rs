@@ -16,7 +16,6 @@ pub const NOTE: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan))
 pub const NAME: Style = Style::new().bold();
 /// Secondary text: times, tree lines, headings.
 pub const DIM: Style = Style::new().dimmed();
-/// Everything else.
 pub const PLAIN: Style = Style::new();
 
 /// Adds colours to text, or not.
@@ -26,7 +25,6 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// Colours on or off.
     pub const fn new(colours: bool) -> Self {
         Self { colours }
     }
@@ -42,9 +40,13 @@ impl Paint {
         Self::choose(out.is_terminal(), no_color.as_deref(), term.as_deref())
     }
 
-    /// `text` in `style`.
     pub fn text(self, style: Style, text: impl Display) -> String {
         if self.colours { format!("{style}{text}{style:#}") } else { text.to_string() }
+    }
+
+    /// The same, with a line feed.
+    pub fn line(self, style: Style, text: impl Display) -> String {
+        self.text(style, text) + "\n"
     }
 }
 

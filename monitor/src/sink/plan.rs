@@ -2,8 +2,6 @@
 
 mod nothing;
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::{
@@ -15,15 +13,7 @@ use orphand_core::model::{Doubt, Planned, State};
 
 pub use self::nothing::nothing;
 
-const COLUMNS: [table::Column; 7] = [
-    ("SERVER", false),
-    ("STATE", false),
-    ("AGENT", false),
-    ("PID", true),
-    ("PROCESSES", true),
-    ("MEMORY", true),
-    ("", false),
-];
+const COLUMNS: &str = "SERVER|STATE|AGENT|>PID|>PROCESSES|>MEMORY|";
 
 /// A server in the plan of `orphand reap`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,7 +29,6 @@ pub struct PlanItem {
 }
 
 impl PlanItem {
-    /// Whether it will be ended.
     pub const fn is_to_end(&self) -> bool {
         self.planned.guards.is_empty()
     }
@@ -49,7 +38,6 @@ impl PlanItem {
         self.planned.state == State::Leftover
     }
 
-    /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
         self.planned.state == State::Unproven
     }
@@ -58,7 +46,11 @@ impl PlanItem {
 /// The plan as a table, including servers that stay, with a sum.
 pub fn render(planned: &[PlanItem], paint: Paint) -> String {
     let rows: Vec<_> = planned.iter().map(row).collect();
-    format!("{}\n{}\n", table::render(paint, &COLUMNS, &rows, None), sum(planned))
+    format!(
+        "{}\n{}\n",
+        table::render(paint, &COLUMNS.split('|').collect::<Vec<_>>(), &rows, None),
+        sum(planned)
+    )
 }
 
 /// `2 servers to end (197 MB), 1 of them unproven, 1 stays.`
@@ -89,8 +81,7 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
         let doubts = || one.is_unproven().then(|| human::list_doubts(&one.doubts));
         let why = guard_reasons(one).or_else(doubts).unwrap_or_else(|| "it is still there".to_owned());
         let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one));
-        out.push_str(&paint.text(paint::WARNING, line));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, line));
     }
     out
 }
@@ -113,7 +104,7 @@ fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
     };
     let note = [note, blocks(one)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
     let cells = vec![
-        text::sanitise(&server.name).into_owned(),
+        text::clean(&server.name),
         one.planned.state.to_string(),
         agent,
         pid(one),
@@ -131,13 +122,13 @@ fn pid(one: &PlanItem) -> String {
 /// `running for 3 h, duplicate of pid 1234, which is newer and stays`.
 fn duplicate(one: &PlanItem) -> Option<String> {
     let newest = human::pid_of(one.planned.duplicate_of.as_ref()?);
-    let age = one.age_ms.map(|age| format!("running for {}, ", text::duration(Duration::from_millis(age))));
+    let age = one.age_ms.map(|age| format!("running for {}, ", text::millis(age)));
     Some(format!("{}duplicate of {newest}, which is newer and stays", age.unwrap_or_default()))
 }
 
 /// `shell, running for 3 h: bash -c 'npm run dev'`.
 fn leftover(one: &PlanItem) -> String {
-    let age = one.age_ms.map(|age| text::duration(Duration::from_millis(age)));
+    let age = one.age_ms.map(text::millis);
     let age = age.map(|age| format!(", running for {age}")).unwrap_or_default();
     let command = one.planned.server.processes.first().map(list::command_line).unwrap_or_default();
     format!("{}{age}: {command}", text::sanitise(&one.planned.server.rule))

@@ -22,13 +22,5 @@ pub fn json_with_times(report: &impl Serialize, wall: WallClock) -> Result<Strin
     Ok(out)
 }
 
-/// The word for a value in events.
-pub(super) fn word(value: impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(word)) => word,
-        _ => "unknown".to_owned(),
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests;

@@ -10,9 +10,8 @@ use super::{
     standing, text,
     wall_clock::WallClock,
 };
-use orphand_core::model::{BootTime, Losses, SessionState, State, Status};
+use orphand_core::model::{BootTime, SessionState, State, Status};
 
-/// The status as text.
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
     let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
     let up = Duration::from_millis(status.up_ms);
@@ -26,23 +25,19 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
         text::count(status.processes, "process", "processes"),
     );
     if let Some(line) = list::from_before(&status.report) {
-        out.push_str(&paint.text(paint::WARNING, line));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, line));
     }
     if let Some(why) = &status.config_error {
         let why = format!("The configuration was not reloaded: {}", text::sanitise(why));
-        out.push_str(&paint.text(paint::WARNING, why));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, why));
     }
     for why in &status.blind {
         let why = format!("Blind: {}", text::sanitise(why));
-        out.push_str(&paint.text(paint::ALARM, why));
-        out.push('\n');
+        out.push_str(&paint.line(paint::ALARM, why));
     }
     if !status.stuck.is_empty() {
         let line = format!("Not seen: {}", text::unanswered(&status.stuck));
-        out.push_str(&paint.text(paint::WARNING, line));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, line));
     }
     out.push_str(&list::sum(&status.report));
     out.push('\n');
@@ -53,8 +48,7 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     sessions(status, paint, &mut out);
     let errors = errors(status);
     if !errors.is_empty() {
-        out.push_str(&paint.text(paint::WARNING, errors));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, errors));
     }
     let lost = lost(status);
     if lost.is_empty() && status.is_watching() {
@@ -114,7 +108,7 @@ fn next(status: &Status, now: BootTime, paint: Paint) -> String {
 fn sessions(status: &Status, paint: Paint, out: &mut String) {
     let Some(sessions) = &status.sessions else { return };
     let count = |state: &SessionState| sessions.states.get(state).copied().unwrap_or_default();
-    let counts = SessionState::ALL.map(|state| format!("{} {}", count(&state), state.word()));
+    let counts = SessionState::ALL.map(|state| format!("{} {}", count(&state), text::word(state)));
     let failed: u64 = sessions.errors.values().sum();
     let failed = if failed > 0 {
         format!(
@@ -143,9 +137,8 @@ pub fn errors(status: &Status) -> String {
 
 /// Losses as a sentence; empty if there were none.
 fn lost(status: &Status) -> String {
-    let Losses { fork, exec, exit, setsid, member } = status.lost;
-    let kinds = [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)];
-    let kinds = kinds.into_iter().chain(status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n)));
+    let dropped = status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n));
+    let kinds = status.lost.kinds().into_iter().chain(dropped);
     let lost: Vec<String> =
         kinds.filter(|(_, n)| *n > 0).map(|(kind, n)| format!("{n} {}", text::sanitise(kind))).collect();
     if lost.is_empty() {

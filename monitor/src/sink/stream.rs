@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use super::{Format, text, wall_clock::WallClock};
 use orphand_core::model::{BootTime, Notice};
 
-/// Formats notices as NDJSON.
 #[derive(Clone, Debug, Default)]
 pub struct Json {
     wall: WallClock,
@@ -46,7 +45,7 @@ impl Format for Json {
         // Writing to a string cannot fail.
         let _ = write!(out, r#"{{"event":"{event}","seq":{seq},"time":"{time}","boot_ns":{boot_ns}"#);
         if let Some(next) = notice.next() {
-            let _ = write!(out, r#","next":"{}""#, next.word());
+            let _ = write!(out, r#","next":"{}""#, text::word(next));
         }
         let mut told = String::with_capacity(fields.len());
         self.wall.tell_times(fields, &mut told);

@@ -4,26 +4,21 @@ use anstyle::Style;
 
 use super::paint::{self, Paint};
 
-/// A heading, and whether the column contains numbers, which are right-aligned.
-pub(super) type Column = (&'static str, bool);
+/// The style of the first cell, and the cells, which must already be sanitised. A row of one cell is a line of its own.
+pub(super) type Row = (Style, Vec<String>);
 
 /// How a table is made to fit: the width of a line, and the columns that give way, each with how narrow it may get.
 pub(super) type Fit<'a> = (usize, &'a [(usize, usize)]);
 
-/// The table with a line feed after each row. A row's style applies to its first cell; a row of one cell is a line of
-/// its own. Cells must already be sanitised.
-pub(super) fn render(
-    paint: Paint,
-    columns: &[Column],
-    rows: &[(Style, Vec<String>)],
-    fit: Option<Fit<'_>>,
-) -> String {
+/// The table with a line feed after each row. A heading begins with `>` where the column contains numbers, which are
+/// right-aligned.
+pub(super) fn render(paint: Paint, columns: &[&str], rows: &[Row], fit: Option<Fit<'_>>) -> String {
     let width = |at: usize, heading: &str| {
         let cells = rows.iter().filter(|(_, row)| row.len() > 1).filter_map(|(_, row)| row.get(at));
         cells.map(|cell| cell.chars().count()).fold(heading.chars().count(), usize::max)
     };
     let mut widths: Vec<usize> =
-        columns.iter().enumerate().map(|(at, (heading, _))| width(at, heading)).collect();
+        columns.iter().enumerate().map(|(at, column)| width(at, heading(column))).collect();
     for (at, least) in fit.iter().flat_map(|(_, narrower)| *narrower) {
         let excess =
             (widths.iter().sum::<usize>() + widths.len() - 1).saturating_sub(fit.map_or(0, |fit| fit.0));
@@ -31,11 +26,11 @@ pub(super) fn render(
             *width = width.saturating_sub(excess).max(*least.min(width));
         }
     }
-    let headings: Vec<String> = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+    let headings: Vec<String> = columns.iter().map(|column| heading(column).to_owned()).collect();
     let line = |style: Style, row: &[String]| {
-        let mut cells = row.iter().zip(columns).zip(&widths).map(|((cell, (_, number)), &width)| {
+        let mut cells = row.iter().zip(columns).zip(&widths).map(|((cell, column), &width)| {
             let cell = if fit.is_some() && row.len() > 1 { cut(cell, width) } else { cell.clone() };
-            if *number { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+            if column.starts_with('>') { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         });
         let first = cells.next().unwrap_or_default();
         let between = if fit.is_some() { " " } else { "  " };
@@ -54,6 +49,10 @@ pub(super) fn render(
     };
     let rows: String = rows.iter().map(|(style, row)| line(*style, row)).collect();
     paint.text(paint::DIM, line(paint::PLAIN, &headings).trim_end()) + "\n" + &rows
+}
+
+fn heading(column: &str) -> &str {
+    column.trim_start_matches('>')
 }
 
 fn cut(text: &str, room: usize) -> String {

@@ -24,7 +24,7 @@ use crate::{
     lineage::{AgentKey, Node},
     model::{
         About, BootTime, Branch, Fact, Leftover, LeftoverClass, LeftoverReport, Notice, ProcessId, SHOWN,
-        ServerReport, ServerView, State,
+        ServerReport, ServerView, State, text,
     },
     recognise::{Role, is_browser},
     world::{Account, Agent, agent_view, process_view},
@@ -301,7 +301,7 @@ impl Engine {
         let server = ServerView {
             id: head.to_string(),
             name,
-            rule: class.word().to_owned(),
+            rule: text::word(class),
             processes: processes.collect(),
             processes_total: total,
             rss_bytes: Some(found.rss_bytes),

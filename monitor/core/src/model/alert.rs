@@ -11,7 +11,6 @@ const WITHIN: Duration = Duration::from_secs(3600);
 /// From one alert of a rule to the next, at least.
 const COOLDOWN: Duration = Duration::from_secs(600);
 
-/// What an alert watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Watched {
@@ -30,19 +29,6 @@ pub enum Watched {
 }
 
 impl Watched {
-    /// Its name in the configuration and in events.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Orphans => "orphans",
-            Self::Rss => "rss",
-            Self::Cpu => "cpu",
-            Self::Rate => "rate",
-            Self::ReapFailures => "reap_failures",
-            Self::Blind => "blind",
-        }
-    }
-
-    /// Whether it counts events within a period.
     pub const fn has_period(self) -> bool {
         matches!(self, Self::Rate | Self::ReapFailures)
     }
@@ -54,7 +40,6 @@ impl Watched {
 pub struct AlertRule {
     /// Its name, part of every alert: the line.
     pub name: String,
-    /// What it watches.
     pub on: Watched,
     /// The threshold: the alert is raised above this value; for `rss` in bytes, for `cpu` in percent of one CPU.
     pub above: u64,
@@ -68,13 +53,10 @@ pub struct AlertRule {
     pub cooldown: Duration,
 }
 
-/// Why an alert rule is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{line}\" is no alert: {why}")]
 pub struct AlertRuleError {
-    /// The line.
     line: String,
-    /// What is wrong with it.
     why: &'static str,
 }
 
@@ -93,12 +75,10 @@ impl From<AlertRule> for String {
 }
 
 fn parse(line: &str) -> Result<AlertRule, &'static str> {
-    const WATCHED: [Watched; 6] =
-        [Watched::Orphans, Watched::Rss, Watched::Cpu, Watched::Rate, Watched::ReapFailures, Watched::Blind];
     let name = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = name.split(' ').next().unwrap_or_default();
-    let on = WATCHED.into_iter().find(|on| on.as_str() == first);
-    let on = on.ok_or("it begins with orphans, rss, cpu, rate, reap_failures or blind")?;
+    let on: Watched = serde_json::from_value(first.into())
+        .map_err(|_| "it begins with orphans, rss, cpu, rate, reap_failures or blind")?;
     let rest = name.get(first.len()..).unwrap_or_default();
     let (agent, behind) = match (on, rest.split_once(" > ")) {
         (Watched::Blind, None) => ("", rest),

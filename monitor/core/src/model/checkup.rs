@@ -13,7 +13,6 @@ pub struct Checkup {
     pub units: Vec<UnitCheckup>,
 }
 
-/// One finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// What was checked.
@@ -24,7 +23,6 @@ pub struct Check {
     pub found: String,
 }
 
-/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
@@ -37,23 +35,19 @@ pub enum Health {
 }
 
 impl Check {
-    /// A check with the result [`Health::Ok`].
     pub fn ok(name: &str, found: impl Into<String>) -> Self {
         Self { name: name.to_owned(), is: Health::Ok, found: found.into() }
     }
 
-    /// A check with the result [`Health::Note`].
     pub fn note(name: &str, found: impl Into<String>) -> Self {
         Self { is: Health::Note, ..Self::ok(name, found) }
     }
 
-    /// A check with the result [`Health::Wrong`]; `found` says what to do.
     pub fn wrong(name: &str, found: impl Into<String>) -> Self {
         Self { is: Health::Wrong, ..Self::ok(name, found) }
     }
 }
 
-/// A unit that contains agents, or what agents left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitCheckup {
     /// The unit.
@@ -98,7 +92,6 @@ pub struct UnitProperties {
     pub fragment: String,
 }
 
-/// What is wrong with a unit, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// Why processes stay when the unit stops.

@@ -54,22 +54,17 @@ impl Container {
 /// What is known of a container that a client started: the question to its engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerQuery {
-    /// The client.
     pub client: ProcessId,
-    /// The engine.
     pub engine: String,
     /// Its whole id, if the client started a container that was there before.
     pub id: Option<String>,
     /// The name that the client gave to the container.
     pub name: Option<String>,
-    /// The image.
     pub image: Option<String>,
 }
 
-/// A container by its engine and its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerId {
-    /// The engine.
     pub engine: String,
     /// The id, 64 hexadecimal digits.
     pub id: String,
@@ -78,7 +73,6 @@ pub struct ContainerId {
 /// The container that processes are in, by the name of their control group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enclosing {
-    /// Which container it is.
     pub container: ContainerId,
     /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -92,12 +86,9 @@ pub struct Enclosing {
     pub names: Option<ContainerNames>,
 }
 
-/// What an engine tells of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerNames {
-    /// Its name.
     pub name: String,
-    /// Its image.
     pub image: String,
     /// The name that docker's MCP gateway gave to the server in it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -138,21 +129,16 @@ fn as_user(uid: u32, command: String) -> String {
     if uid == 0 { command } else { format!("sudo -iu '#{uid}' {command}") }
 }
 
-/// A process that may be the client of a container engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherClient {
-    /// The process.
     pub process: ProcessId,
-    /// What it runs.
     pub image: Image,
 }
 
 /// A running container with a standard input: of one image, there may be several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeContainer {
-    /// Its id.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// When its engine made it, in clock ticks since the host started.
     pub created: u64,
@@ -161,14 +147,10 @@ pub struct MadeContainer {
 /// The one running container that fits a query. Its engine told what it is, and the host what it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerFacts {
-    /// Which container it is.
     pub container: ContainerId,
-    /// The client that was asked about.
     #[serde(default)]
     pub client: ProcessId,
-    /// Its name.
     pub name: String,
-    /// Its image.
     pub image: String,
     /// The process that holds its standard streams, where the host shows that the client is connected to exactly that
     /// process: podman's conmon.

@@ -71,7 +71,6 @@ impl Status {
     }
 }
 
-/// The sessions that servers were started for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionsStatus {
     /// How many sessions are in each state.
@@ -108,7 +107,6 @@ pub struct Reloaded {
     pub later: Vec<String>,
 }
 
-/// Which servers to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 // `deny_unknown_fields`: a misspelt key must not widen the set of servers that are ended.
 #[serde(default, deny_unknown_fields)]
@@ -116,14 +114,12 @@ pub struct Reloaded {
 pub struct ReapRequest {
     /// Servers of agents of this name, or of this unit.
     pub agent: Option<String>,
-    /// Servers of this run.
     pub generation: Option<u64>,
     /// Servers that have one of these processes; all, if there is none. A name means no server here.
     pub targets: Vec<Asked>,
     /// Exactly these servers, by id. The second request of `orphand reap` names what the plan showed, so that
     /// nothing else is ended.
     pub servers: Option<Vec<String>>,
-    /// Include servers whose owner is alive.
     pub include_active: bool,
     /// Include servers whose owner is gone and that somebody may still use.
     pub include_unproven: bool,
@@ -156,7 +152,6 @@ pub struct Planned {
 pub struct ReleaseRequest {
     /// Servers that have one of these processes. A name means no server here.
     pub targets: Vec<Asked>,
-    /// The servers of this session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }

@@ -18,11 +18,9 @@ pub enum Decision {
         #[serde(default)]
         for_ms: Option<u64>,
     },
-    /// The pause is over.
     Resume,
     /// This mode, whatever the configuration says; absent: what it says.
     Mode {
-        /// The mode.
         #[serde(default)]
         mode: Option<Mode>,
     },
@@ -39,7 +37,6 @@ pub struct Standing {
     pub chosen: Option<Chosen>,
 }
 
-/// A pause: nothing is ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
     /// Who paused.
@@ -49,7 +46,6 @@ pub struct Pause {
     pub until: Option<Timestamp>,
 }
 
-/// A mode that a person chose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
     /// Who chose it.
@@ -72,7 +68,6 @@ pub struct Decided {
 }
 
 impl Standing {
-    /// Takes a decision over.
     pub fn decide(&mut self, decision: &Decision, by: &str, now: Timestamp) {
         let by = by.to_owned();
         match decision {

@@ -11,13 +11,10 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest time to look back. It exceeds what any store keeps, and date arithmetic cannot overflow.
 const HUNDRED_YEARS: Duration = Duration::from_secs(36_525 * 24 * 60 * 60);
 
-/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// The syntax is wrong.
     #[error("\"{0}\" is not a duration: write it like \"500ms\", \"10s\", \"5m\", \"24h\"")]
     Syntax(String),
-    /// It is longer than a day.
     #[error("\"{0}\" is longer than a day (24h)")]
     TooLong(String),
 }
@@ -51,12 +48,10 @@ pub fn format_duration(duration: Duration) -> String {
         .map_or_else(|_| format!("{}s", duration.as_secs()), |d| format!("{d:#}"))
 }
 
-/// Serializes with [`format_duration`]; for `#[serde(with)]`.
 pub fn serialize<S: Serializer>(duration: &Duration, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&format_duration(*duration))
 }
 
-/// Deserializes with [`parse_duration`]; for `#[serde(with)]`.
 pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
     parse_duration(&String::deserialize(d)?).map_err(D::Error::custom)
 }

@@ -18,7 +18,6 @@ pub struct Ending {
     pub killed_by: Option<Killer>,
 }
 
-/// Who sent the signal that ended a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Killer {
     /// What it was.
@@ -40,7 +39,6 @@ pub struct Killer {
     pub uid: Option<u32>,
 }
 
-/// What sent a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KilledBy {
@@ -56,11 +54,9 @@ pub enum KilledBy {
     Orphand,
 }
 
-/// The name under which orphand runs.
 const OWN_NAME: &str = "orphand";
 
 impl Killer {
-    /// Of which nothing else is known.
     pub const fn of(by: KilledBy) -> Self {
         Self { by, pid: None, start: None, program: None, user: None, uid: None }
     }
@@ -85,12 +81,10 @@ impl Killer {
 }
 
 impl Ending {
-    /// Of a process that exited with this code.
     pub fn code(code: u8) -> Self {
         Self { exit_code: Some(code), ..Self::default() }
     }
 
-    /// Of a process that this signal ended.
     pub fn signal(signal: u8, killed_by: Option<Killer>) -> Self {
         Self { exit_code: None, signal: Some(signal), killed_by }
     }

@@ -13,51 +13,33 @@ use super::{BootTime, Image, Killer, ProcessId, Stdio};
 pub enum ProcessEvent {
     /// A process was created (threads are not reported); tracepoint `sched:sched_process_fork`.
     Fork {
-        /// The kernel's time stamp.
         at: BootTime,
         /// The process that called clone(2). It never changes, whoever the parent is later.
         creator: ProcessId,
         /// The thread of the creator that did so, unless that was its leading thread.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         thread: Option<NonZeroU32>,
-        /// The new process.
         child: ProcessId,
-        /// Its real user id.
         uid: u32,
-        /// Its session id.
         sid: u32,
     },
     /// A process replaced its image; tracepoint `sched:sched_process_exec`.
     Exec {
-        /// The kernel's time stamp.
         at: BootTime,
-        /// The process.
         process: ProcessId,
         /// Its parent at that time (`real_parent`): the creator, or the adopter if the creator is dead.
         parent: ProcessId,
-        /// Its real user id.
         uid: u32,
-        /// Its session id.
         sid: u32,
-        /// What it runs now.
         image: Image,
         /// Standard input, output and error at that time.
         stdio: [Stdio; 3],
     },
     /// The last thread of a process exited; tracepoint `sched:sched_process_exit`.
-    Exit {
-        /// The kernel's time stamp.
-        at: BootTime,
-        /// The process.
-        process: ProcessId,
-        /// How it ended.
-        status: ExitStatus,
-    },
+    Exit { at: BootTime, process: ProcessId, status: ExitStatus },
     /// A process became the leader of a new session, setsid(2).
     Setsid {
-        /// The kernel's time stamp.
         at: BootTime,
-        /// The process.
         process: ProcessId,
         /// The new session id (its own pid).
         sid: u32,
@@ -65,29 +47,12 @@ pub enum ProcessEvent {
     /// A thread that started a server exited, and its process lives on; tracepoint
     /// `sched:sched_process_exit`. Or it was found in /proc to have ended: then `at` is when it was looked for, or
     /// the last moment before the thread began that has its number now.
-    ThreadExit {
-        /// The kernel's time stamp.
-        at: BootTime,
-        /// The process.
-        process: ProcessId,
-        /// The thread's number.
-        thread: NonZeroU32,
-    },
+    ThreadExit { at: BootTime, process: ProcessId, thread: NonZeroU32 },
     /// A signal was sent to a process that does not handle it, so that it ends; tracepoint `signal:signal_generate`.
-    Signal {
-        /// The kernel's time stamp.
-        at: BootTime,
-        /// The process that ends.
-        process: ProcessId,
-        /// The signal's number.
-        signal: u8,
-        /// Who sent it.
-        killer: Box<Killer>,
-    },
+    Signal { at: BootTime, process: ProcessId, signal: u8, killer: Box<Killer> },
 }
 
 impl ProcessEvent {
-    /// The kernel's time stamp of the event.
     pub const fn at(&self) -> BootTime {
         match self {
             Self::Fork { at, .. }
@@ -106,6 +71,5 @@ impl ProcessEvent {
 pub enum ExitStatus {
     /// It called exit(2) with this code (0 to 255).
     Code(u8),
-    /// This signal ended it.
     Signal(u8),
 }

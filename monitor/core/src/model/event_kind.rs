@@ -4,17 +4,14 @@ use super::Notice;
 
 macro_rules! kinds {
     ($($kind:ident $name:literal,)*) => {
-        /// A kind of event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum EventKind {
             $(#[doc = concat!("`", $name, "`, [`Notice::", stringify!($kind), "`].")] $kind,)*
         }
 
         impl EventKind {
-            /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
 
-            /// The name, as it stands in `event` of the stream.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)*
@@ -23,7 +20,6 @@ macro_rules! kinds {
         }
 
         impl Notice {
-            /// The kind of this event.
             pub const fn kind(&self) -> EventKind {
                 match self {
                     $(Self::$kind { .. } => EventKind::$kind,)*

@@ -1,70 +1,105 @@
-//! Which server and which agent an event is about: for the fields of the journal and the variables of a hook.
+//! What an event is about: for the fields of the journal, the variables of a hook, and queues.
 
-use super::{AgentView, Notice, RunView, ServerView, Watched};
+use super::{AgentView, Container, Notice, ProcessView, RunView, ServerView, Watched};
 
-/// What an event is about.
+/// The agent and the server in a notice, both as `Option`; `$as` makes a reference of an owner.
+macro_rules! views {
+    ($notice:expr, $as:ident) => {
+        match $notice {
+            Notice::AgentStarted { agent, .. }
+            | Notice::AgentExited { agent, .. }
+            | Notice::LeftoversFound { agent, .. } => (Some(agent), None),
+            Notice::ServerStarted { server, owner, .. }
+            | Notice::ServerExited { server, owner, .. }
+            | Notice::ServerDuplicated { server, owner, .. }
+            | Notice::OrphanSuspected { server, owner, .. }
+            | Notice::OrphanCleared { server, owner, .. }
+            | Notice::OrphanDetected { server, owner, .. }
+            | Notice::OrphanUnproven { server, owner, .. }
+            | Notice::OrphanSpared { server, owner, .. }
+            | Notice::OrphanReaped { server, owner, .. }
+            | Notice::OrphanExited { server, owner, .. } => (owner.$as(), Some(server)),
+            Notice::ServerDetached { server, .. } | Notice::ReapFailed { server, .. } => (None, Some(server)),
+            Notice::Ready { .. }
+            | Notice::AgentsFolded { .. }
+            | Notice::Alert { .. }
+            | Notice::AlertResolved { .. }
+            | Notice::Reconfigured { .. }
+            | Notice::Lost { .. }
+            | Notice::Resynced { .. }
+            | Notice::Stopping { .. } => (None, None),
+        }
+    };
+}
+
+/// The fixed part of a queued notice in bytes, which covers short texts.
+const LEAST: usize = 256;
+
+impl Notice {
+    /// The agent, or the owner of the server, and the server that it is about.
+    pub const fn views(&self) -> (Option<&AgentView>, Option<&ServerView>) {
+        views!(self, as_ref)
+    }
+
+    pub const fn views_mut(&mut self) -> (Option<&mut AgentView>, Option<&mut ServerView>) {
+        views!(self, as_mut)
+    }
+
+    /// The approximate number of bytes in a queue that is bounded in bytes. Only texts whose length others choose are
+    /// counted in full.
+    pub fn queued_bytes(&self) -> usize {
+        let (_, server) = self.views();
+        let let_go = match self {
+            Self::ServerExited { let_go, .. }
+            | Self::OrphanCleared { let_go, .. }
+            | Self::OrphanReaped { let_go, .. }
+            | Self::OrphanExited { let_go, .. } => let_go.as_slice(),
+            _ => &[],
+        };
+        let left: &[_] = if let Self::LeftoversFound { processes, .. } = self { processes } else { &[] };
+        let of_server = server.into_iter().flat_map(|server| &server.processes);
+        let processes = of_server.chain(let_go).chain(left.iter().map(|one| &one.process));
+        let container = server.and_then(|server| server.container.as_ref());
+        2 * LEAST + container.map_or(0, Container::queued_bytes) + processes.map(queued_bytes).sum::<usize>()
+    }
+}
+
+fn queued_bytes(process: &ProcessView) -> usize {
+    let arguments = process.argv.iter().map(|argument| argument.len() + size_of::<String>());
+    LEAST / 2 + process.exe.len() + arguments.sum::<usize>()
+}
+
 #[derive(Default)]
 pub struct EventSubject<'a> {
     /// The first process of the server's launch chain (its id), the agent, or the process that could not be ended.
     pub pid: Option<u32>,
-    /// The server.
     pub server: Option<&'a ServerView>,
     owner: Option<&'a AgentView>,
-    /// The memory that the event reports, in bytes.
     pub rss_bytes: Option<u64>,
     /// The agent or unit of an alert rule.
     pub named: Option<&'a str>,
 }
 
 impl<'a> EventSubject<'a> {
-    /// What this event is about.
     pub fn of(notice: &'a Notice) -> Self {
-        let about = |server: &'a ServerView, owner: &'a Option<AgentView>| Self {
-            pid: server.processes.first().map(|process| process.pid),
-            server: Some(server),
-            owner: owner.as_ref(),
-            rss_bytes: server.rss_bytes,
-            named: None,
-        };
-        let agent = |agent: &'a AgentView, rss_bytes| Self {
-            pid: Some(agent.pid),
-            server: None,
-            owner: Some(agent),
-            rss_bytes,
-            named: None,
-        };
+        let (owner, server) = notice.views();
+        let first = |server: &ServerView| server.processes.first().map(|process| process.pid);
+        let pid = server.map_or_else(|| owner.map(|agent| agent.pid), first);
+        let rss_bytes = server.and_then(|server| server.rss_bytes);
+        let about = Self { pid, server, owner, rss_bytes, named: None };
         match notice {
-            Notice::Ready { .. }
-            | Notice::AgentsFolded { .. }
-            | Notice::Lost { .. }
-            | Notice::Resynced { .. }
-            | Notice::Reconfigured { .. }
-            | Notice::Stopping { .. } => Self::default(),
-            Notice::Alert { agent, on, value, .. } | Notice::AlertResolved { agent, on, value, .. } => Self {
-                named: agent.as_deref(),
-                rss_bytes: (*on == Watched::Rss).then_some(*value),
-                ..Self::default()
-            },
-            Notice::AgentStarted { agent: one, .. } => agent(one, None),
-            Notice::AgentExited { agent: one, rss_bytes, .. }
-            | Notice::LeftoversFound { agent: one, rss_bytes, .. } => agent(one, Some(*rss_bytes)),
-            Notice::ServerStarted { server, owner, .. }
-            | Notice::ServerExited { server, owner, .. }
-            | Notice::ServerDuplicated { server, owner, .. }
-            | Notice::OrphanSuspected { server, owner, .. }
-            | Notice::OrphanCleared { server, owner, .. }
-            | Notice::OrphanSpared { server, owner, .. }
-            | Notice::OrphanExited { server, owner, .. } => about(server, owner),
-            Notice::ServerDetached { server, pid, .. } | Notice::ReapFailed { server, pid, .. } => {
-                Self { pid: Some(*pid), ..about(server, &None) }
+            Notice::Alert { agent, on, value, .. } | Notice::AlertResolved { agent, on, value, .. } => {
+                Self { named: agent.as_deref(), rss_bytes: (*on == Watched::Rss).then_some(*value), ..about }
             }
-            Notice::OrphanDetected { server, owner, rss_bytes, .. }
-            | Notice::OrphanUnproven { server, owner, rss_bytes, .. } => {
-                Self { rss_bytes: Some(*rss_bytes), ..about(server, owner) }
+            Notice::AgentExited { rss_bytes: bytes, .. }
+            | Notice::LeftoversFound { rss_bytes: bytes, .. }
+            | Notice::OrphanDetected { rss_bytes: bytes, .. }
+            | Notice::OrphanUnproven { rss_bytes: bytes, .. }
+            | Notice::OrphanReaped { freed_bytes: bytes, .. } => Self { rss_bytes: Some(*bytes), ..about },
+            Notice::ServerDetached { pid, .. } | Notice::ReapFailed { pid, .. } => {
+                Self { pid: Some(*pid), ..about }
             }
-            Notice::OrphanReaped { server, owner, freed_bytes, .. } => {
-                Self { rss_bytes: Some(*freed_bytes), ..about(server, owner) }
-            }
+            _ => about,
         }
     }
 
@@ -73,10 +108,9 @@ impl<'a> EventSubject<'a> {
     }
 
     /// The name of the top-most agent, which the server counts for.
-    pub fn agent(&self) -> Option<String> {
+    pub fn agent(&self) -> Option<&'a str> {
         let run = self.run().map(|run| &run.agent);
-        let known = run.or(self.owner.map(|owner| &owner.name)).cloned();
-        known.or_else(|| self.named.map(str::to_owned))
+        run.or(self.owner.map(|owner| &owner.name)).map(String::as_str).or(self.named)
     }
 
     /// The number of that agent's run.

@@ -16,17 +16,13 @@ use super::{
 pub enum Input {
     /// What earlier daemons stored. The first input, handed in once.
     Remembered {
-        /// The content of the store.
         knowledge: Knowledge,
     },
-    /// The kernel reported a process.
     Process {
-        /// The record.
         event: ProcessEvent,
     },
     /// The kernel side could not deliver records since the previous input of this kind.
     Lost {
-        /// How many.
         losses: Losses,
     },
     /// Not all processes of these users are followed, for want of room. Empty when that is over. Handed in before and
@@ -37,117 +33,85 @@ pub enum Input {
     },
     /// /proc was read, at the start or because of [`Effect::Resync`].
     Snapshot {
-        /// What was read.
         snapshot: Snapshot,
     },
-    /// The answer to [`Effect::Ask`].
     Answered {
-        /// The token of the question.
         token: u64,
-        /// What was found.
         answer: Answer,
     },
-    /// The result of an [`Effect::Signal`].
     Signalled {
-        /// The process that was meant.
         process: ProcessId,
-        /// The signal that was meant.
         signal: Signal,
         /// Why it was not sent; absent if it was sent.
         error: Option<SignalError>,
     },
     /// A pidfd or /proc shows that this process has exited: handed in after the records of what it did before.
     Gone {
-        /// The process.
         process: ProcessId,
     },
     /// The daemon is ready. Handed in once, after the first snapshot.
     Ready {
-        /// The kernel's release, `uname -r`.
         kernel: String,
-        /// The kernel hooks in use.
         hooks: Vec<String>,
     },
     /// The deadline that the engine asked for has passed.
     Timeout,
     /// A user asks to end servers now.
     Reap {
-        /// Which ones.
         request: ReapRequest,
     },
-    /// Somebody is done with servers.
     Release {
-        /// Which ones.
         request: ReleaseRequest,
         /// The real user id of who says so.
         user: u32,
     },
-    /// The configuration changed.
     Configured {
-        /// The new policy.
         policy: Policy,
     },
     /// The registry of sessions answered, or did not.
     Sessions {
-        /// What it said.
         seen: SessionsSeen,
     },
-    /// The daemon has been told to stop.
     Stop,
 }
 
 /// What the engine wants done. The daemon carries the effects out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Publish a notice.
     Emit {
-        /// When the cause happened.
         at: BootTime,
-        /// The notice.
         notice: Box<Notice>,
     },
     /// Store a fact before any later effect is carried out.
     Persist {
-        /// When the cause happened.
         at: BootTime,
-        /// The fact.
         fact: Box<Fact>,
     },
     /// Ask the host a question. The answer is handed in as [`Input::Answered`] before any other input.
     Ask {
-        /// Returned with the answer.
         token: u64,
-        /// The question.
         about: About,
     },
     /// Send a signal: open a pidfd, hand in what the kernel side has reported, compare identity and user, send unless
     /// something speaks against it. Answered by [`Input::Signalled`], and [`Input::Gone`] when the process has exited.
     Signal {
-        /// The process.
         process: ProcessId,
-        /// The signal.
         signal: Signal,
         /// The real user id that the process must have; absent if it is not known.
         uid: Option<u32>,
     },
     /// Make the kernel side report this process, and what it forks.
     Track {
-        /// The process.
         process: ProcessId,
-        /// How to follow it.
         tracking: Tracking,
     },
-    /// Make the kernel side forget this process.
     Untrack {
-        /// The process.
         process: ProcessId,
     },
     /// Report the end of this thread as [`ProcessEvent::ThreadExit`]; at once, if it has ended already. It is the
     /// thread that had this number when it started a process.
     FollowThread {
-        /// The process that the thread belongs to.
         process: ProcessId,
-        /// The thread's number.
         thread: NonZeroU32,
         /// When the started process began, in clock ticks since boot: the thread began no later.
         until: u64,
@@ -167,7 +131,6 @@ pub enum Tracking {
     Manager,
 }
 
-/// A question to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// The resident memory of these processes: [`Answer::Memory`].
@@ -180,7 +143,6 @@ pub enum About {
         /// The user whose turn it is.
         turn: u32,
     },
-    /// What this process is: [`Answer::Process`].
     Process(ProcessId),
     /// Everything that a verdict on a server needs: [`Answer::Server`].
     Server(Subject),
@@ -191,18 +153,14 @@ pub enum About {
     /// Has a container stopped by its engine, if it is looked at once more and nothing has changed:
     /// [`Answer::Stopped`].
     Stop {
-        /// The container as the inspection found it.
         seen: Box<ContainerFacts>,
         /// The time from SIGTERM to SIGKILL, in seconds.
         seconds: u64,
-        /// The user whose turn it is.
         turn: u32,
     },
     /// Which container a client works for: [`Answer::Container`]. Needed for reports only.
     Container {
-        /// What is known of the container.
         query: Box<ContainerQuery>,
-        /// The user whose turn it is.
         turn: u32,
     },
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
@@ -211,40 +169,32 @@ pub enum About {
     /// What the first message on the standard input of a process says: [`Answer::FirstMessage`]. The process is about
     /// to read it, so it does not wait for inspections. The answer may come later.
     FirstMessage {
-        /// The process, and its standard input.
         end: OwnEnd,
-        /// The user whose turn it is.
         turn: u32,
     },
     /// Whether the settings of an agent declare a process as an MCP server: [`Answer::FirstMessage`], with
     /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`]. The answer may come later.
     Declared {
-        /// The process.
         process: ProcessId,
         /// The command lines that it had on its wires, this one included: a shell that a file declares may run another
         /// program in place.
         lines: Vec<Vec<String>>,
-        /// The user whose turn it is.
         turn: u32,
     },
     /// By what a person recognises a server: [`Answer::Hints`]. Nothing waits for the answer, which may come later.
     Hints {
         /// The head of its launch chain.
         server: ProcessId,
-        /// Its owner.
         owner: Option<ProcessId>,
         /// The command lines of its launch chain as they were started: its settings name one of them.
         lines: Vec<Vec<String>>,
-        /// The user whose turn it is.
         turn: u32,
     },
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
-    /// What these processes have done so far: [`Answer::Work`].
     Work(Vec<ProcessId>),
 }
 
-/// The server that an inspection is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// Its launch chain, its main process and what descends from that.
@@ -263,42 +213,32 @@ pub struct Subject {
 /// A process and the pipe or socket that is its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnEnd {
-    /// The process.
     pub process: ProcessId,
-    /// The end that it reads.
     pub stdin: Stdio,
 }
 
-/// An answer of the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Answer {
     /// The memory of the processes that still exist.
     Memory {
-        /// One entry for each process.
         processes: Vec<Memory>,
     },
     /// Those branches whose heads are still there.
     Leftovers {
-        /// One entry for each head.
         branches: Vec<Branch>,
     },
     /// A process; absent if it is gone.
     Process {
-        /// What /proc says.
         process: Option<SnapshotProcess>,
     },
-    /// The facts about a server.
     Server {
-        /// What was found.
         facts: ServerFacts,
     },
     /// What copies of an agent do; only those that still exist.
     Copies {
-        /// What was found.
         copies: Vec<CopyFacts>,
     },
-    /// The session of a server.
     Session {
         /// Its id; absent if the server has none, or it could not be read.
         id: Option<String>,
@@ -311,7 +251,6 @@ pub enum Answer {
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         changed: bool,
     },
-    /// The container that a client works for.
     Container {
         /// The one that fits, without what an inspection would find of its processes; absent if there is none, or more
         /// than one, or if its engine did not tell.
@@ -319,27 +258,21 @@ pub enum Answer {
     },
     /// The processes that still have their end of a wire whose other end is closed for good.
     HungUp {
-        /// Those that were asked about and have it.
         processes: Vec<ProcessId>,
     },
-    /// The first message on a standard input.
     FirstMessage {
-        /// What it says.
         message: FirstMessage,
     },
     /// By what a person recognises a server; absent if it is gone.
     Hints {
-        /// What was found.
         found: Option<Box<FoundHints>>,
     },
     /// Where a process works; absent if it is gone or could not be read.
     Whereabouts {
-        /// What was found.
         place: Option<Whereabouts>,
     },
     /// What processes have done; only those that still exist and can be read.
     Work {
-        /// What was found.
         processes: Vec<Work>,
     },
 }
@@ -354,7 +287,20 @@ pub enum Signal {
     Kill,
 }
 
-/// Why a signal was not sent.
+impl Signal {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Term => "SIGTERM",
+            Self::Kill => "SIGKILL",
+        }
+    }
+
+    /// As in events: `TERM`.
+    pub fn word(self) -> &'static str {
+        self.name().trim_start_matches("SIG")
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum SignalError {
@@ -369,10 +315,7 @@ pub enum SignalError {
     },
     /// No file descriptor or memory is free at present. The process is as it was judged, and a later attempt
     /// may succeed.
-    NoRoom {
-        /// Which call, and its error.
-        message: String,
-    },
+    NoRoom { message: String },
     /// The process may no longer be the one that was meant, or not be as it was judged. It must be inspected
     /// again.
     Unsure {

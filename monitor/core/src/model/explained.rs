@@ -58,8 +58,7 @@ impl Asked {
     }
 }
 
-/// What a process is to orphand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakenFor {
     /// A stdio server, or a part of one that a rule recognised.
@@ -73,28 +72,24 @@ pub enum TakenFor {
     /// An agent.
     Agent,
     /// Nothing.
+    #[default]
     Nothing,
 }
 
-/// Why a process is no server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoServer {
-    /// The kernel's own thread.
     KernelThread,
     /// A rule knows its program, and its standard streams are no wires.
     NoWire,
     /// A rule knows its program, it has wires, and it is not followed.
     NotFollowed,
-    /// A shell.
     Shell,
     /// A program that starts others.
     Launcher,
-    /// A terminal multiplexer.
     Multiplexer,
     /// A rule exempts its program.
     Exempt,
-    /// A service manager.
     ServiceManager,
     /// It was started inside a multiplexer or an exempt program.
     Protected,
@@ -115,7 +110,6 @@ pub enum NoServer {
 /// Why a process is no server, and the rule that almost applied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nothing {
-    /// The reason.
     pub reason: NoServer,
     /// The rule that knows its program, if one does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -124,28 +118,18 @@ pub struct Nothing {
     pub streams: [Stdio; 2],
 }
 
-/// A creator of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Creator {
-    /// The creator.
     pub id: ProcessId,
-    /// The name of its program, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub program: Option<String>,
-    /// Its real user id, if it is known.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uid: Option<u32>,
     /// Whether it is alive; absent if the engine does not follow it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub alive: Option<bool>,
-    /// When it exited, if that was seen.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exited: Option<BootTime>,
     /// Whether the kernel reported that it created the next one. Otherwise it was its parent when /proc was read.
     pub witnessed: bool,
 }
 
-/// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextStep {
@@ -167,97 +151,44 @@ pub enum NextStep {
     GivenUp,
 }
 
-impl NextStep {
-    /// Its word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::OwnerEnds => "owner_ends",
-            Self::Never => "never",
-            Self::Idle => "idle",
-            Self::Judged => "judged",
-            Self::Inspected => "inspected",
-            Self::InspectedAgain => "inspected_again",
-            Self::Ended => "ended",
-            Self::GivenUp => "given_up",
-        }
-    }
-}
-
-/// What the engine knows of one process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Explained {
-    /// The process.
     pub process: ProcessView,
-    /// What it is taken for.
     pub taken_for: TakenFor,
     /// Why it is nothing, if it is.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nothing: Option<Nothing>,
-    /// The agent that it is.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub agent: Option<AgentView>,
     /// The rule that recognised this agent.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
     /// How many living servers this agent has.
-    #[serde(default)]
     pub servers: u64,
     /// The server that it belongs to, or the agent that was left behind, with the reasons of its verdict.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub report: Option<Box<ServerReport>>,
     /// Whether nothing but its name says that it is a server.
-    #[serde(default)]
     pub only_named: bool,
     /// What it blocks, with the rest of its server or branch.
     #[serde(flatten)]
     pub holdings: Holdings,
-    /// Who owns the server.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub owner: Option<AgentView>,
-    /// When its owner exited.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub owner_exited: Option<BootTime>,
     /// Why there is a case, as one word.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cause: Option<String>,
     /// Since when.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub since: Option<BootTime>,
     /// The creators, the nearest first.
     pub creators: Vec<Creator>,
     /// What happens next; absent without a daemon.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<NextStep>,
     /// When that is due.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub due: Option<BootTime>,
-    /// Whether the daemon only observes.
-    #[serde(default)]
     pub observes: bool,
 }
 
 impl Explained {
     /// A process that the engine does not follow.
     pub fn nothing(process: ProcessView, nothing: Nothing) -> Self {
-        Self {
-            process,
-            taken_for: TakenFor::Nothing,
-            nothing: Some(nothing),
-            agent: None,
-            rule: None,
-            servers: 0,
-            report: None,
-            only_named: false,
-            holdings: Holdings::default(),
-            owner: None,
-            owner_exited: None,
-            cause: None,
-            since: None,
-            creators: Vec::new(),
-            next: None,
-            due: None,
-            observes: false,
-        }
+        Self { process, nothing: Some(nothing), ..Self::default() }
     }
 
     /// The processes that are shown of its server or branch, or itself.
@@ -267,7 +198,6 @@ impl Explained {
         if shown.is_empty() { vec![self.id()] } else { shown }
     }
 
-    /// Its identity.
     pub const fn id(&self) -> ProcessId {
         ProcessId::new(self.process.pid, self.process.start)
     }
@@ -279,14 +209,6 @@ mod tests {
 
     fn asked(typed: &str) -> Asked {
         typed.parse().unwrap_or_else(|never| match never {})
-    }
-
-    #[test]
-    fn a_step_has_the_word_that_is_written() {
-        use NextStep::{Ended, GivenUp, Idle, Inspected, InspectedAgain, Judged, Never, OwnerEnds};
-        for step in [OwnerEnds, Never, Idle, Judged, Inspected, InspectedAgain, Ended, GivenUp] {
-            assert_eq!(serde_json::to_value(step).unwrap(), step.word());
-        }
     }
 
     #[test]

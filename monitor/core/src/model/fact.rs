@@ -16,130 +16,85 @@ use super::{
 pub enum Fact {
     /// A run began or changed. It is identified by key and generation.
     Run {
-        /// The run as it is now.
         run: Run,
     },
     /// All runs of this key are over and it was removed to make room for younger ones of the same user. If
     /// the key comes back, its numbers start at 1.
     Forgotten {
-        /// Whose runs.
         key: RunKey,
     },
-    /// A server is tracked, or what is known of it changed.
     Server {
-        /// The server as it is now.
         server: Tracked,
     },
-    /// The server was judged an orphan.
     Orphan {
-        /// The server.
         server: ProcessId,
-        /// The facts that prove it.
         evidence: Vec<Evidence>,
-        /// What forbids ending it.
         guards: Vec<Guard>,
-        /// Resident memory in bytes.
         rss_bytes: u64,
         /// Proportional memory (PSS) in bytes; absent if it could not be read.
         pss_bytes: Option<u64>,
     },
     /// The server was judged unproven: its owner is gone, and somebody may still use it.
     Unproven {
-        /// The server.
         server: ProcessId,
-        /// The facts that speak for an orphan.
         evidence: Vec<Evidence>,
-        /// What prevents the proof.
         doubts: Vec<Doubt>,
-        /// Resident memory in bytes.
         rss_bytes: u64,
     },
     /// The first signal to the server is about to be sent.
     Reaping {
-        /// The server.
         server: ProcessId,
     },
-    /// A signal was sent to a process of the server.
     Signalled {
-        /// The server.
         server: ProcessId,
-        /// The process.
         process: ProcessId,
         /// The name of its program; empty if it is not known.
         program: String,
-        /// The signal.
         signal: Signal,
-        /// Whether a person asked to end the server.
         asked: bool,
     },
-    /// A process of the server could not be ended.
     ReapFailed {
-        /// The server.
         server: ProcessId,
-        /// The process.
         pid: u32,
-        /// Why.
         error: String,
     },
     /// The server was not an orphan after all, and is alive.
     Cleared {
-        /// The server.
         server: ProcessId,
     },
-    /// The server has exited.
     Ended {
-        /// The server.
         server: ProcessId,
-        /// How it exited.
         end: End,
     },
     /// Agents of a run have ended and left processes behind that are no servers.
     Leftovers {
-        /// Whose run.
         key: RunKey,
-        /// Its number.
         generation: u64,
         /// How many branches of processes were found, of the whole run.
         count: u64,
-        /// Their resident memory in bytes.
         rss_bytes: u64,
     },
-    /// By what a person recognises the agent of a run.
     AgentHints {
         /// The agent: the main process of a run.
         agent: ProcessId,
-        /// What it is known by.
         hints: AgentHints,
     },
-    /// By what a person recognises a server.
     ServerHints {
-        /// The server.
         server: ProcessId,
-        /// What it is known by.
         hints: ServerHints,
     },
-    /// Kernel records were lost.
     Lost {
-        /// How many, by kind.
         losses: Losses,
     },
 }
 
-/// How a server ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum End {
     /// Without orphand, while its owner was alive or within the grace period.
-    Exited {
-        /// How its main process ended.
-        ending: Ending,
-    },
+    Exited { ending: Ending },
     /// Without orphand, as an orphan.
-    OrphanExited {
-        /// How its main process ended.
-        ending: Ending,
-    },
-    /// orphand ended it.
+    OrphanExited { ending: Ending },
     Reaped {
         /// The last signal that was needed; absent if the daemon that sent it did not see the exit.
         signal: Option<Signal>,
@@ -155,12 +110,10 @@ pub enum End {
     Unseen,
 }
 
-/// A server as it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tracked {
     /// Its identity: the head of its launch chain.
     pub id: ProcessId,
-    /// Its name.
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
@@ -169,9 +122,7 @@ pub struct Tracked {
     pub uid: Option<u32>,
     /// The processes that matter for it: launch chain, main process, and what was left behind with it.
     pub processes: Vec<ProcessId>,
-    /// Its owner.
     pub owner: Option<TrackedOwner>,
-    /// The run that it counts for.
     pub run: Option<(RunKey, u64)>,
     /// What was known of its start; absent if an older version stored it.
     #[serde(default)]
@@ -189,14 +140,10 @@ pub struct TrackedStart {
     pub made_apart: bool,
 }
 
-/// The owner of a stored server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedOwner {
-    /// Its main process.
     pub main: ProcessId,
-    /// Its name.
     pub name: String,
-    /// Its real user id.
     pub uid: u32,
     /// Whether no rule matched it.
     pub implied: bool,
@@ -220,31 +167,24 @@ pub struct Knowledge {
     pub first_start: Option<BootTime>,
 }
 
-/// A run that an earlier daemon stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedRun {
-    /// The run.
     pub run: Run,
     /// Whether it began in this boot. Otherwise its process identity means nothing.
     pub this_boot: bool,
 }
 
-/// A server that an earlier daemon of this boot stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedServer {
-    /// The server as last stored.
     pub server: Tracked,
     /// Set if it had been judged an orphan: what was known then.
     pub orphan: Option<RememberedOrphan>,
 }
 
-/// An orphan that an earlier daemon of this boot judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedOrphan {
     /// Whether a signal may have been sent to it.
     pub reaping: bool,
-    /// Resident memory in bytes at the verdict.
     pub rss_bytes: u64,
-    /// Proportional memory (PSS) in bytes at the verdict.
     pub pss_bytes: Option<u64>,
 }

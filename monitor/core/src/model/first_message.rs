@@ -10,7 +10,6 @@ pub enum FirstMessage {
     /// Nothing is there, or only the beginning of a message. The process may have read the message already.
     #[default]
     Nothing,
-    /// A message of the Model Context Protocol.
     Mcp {
         /// The name in `clientInfo`, bounded and without control characters; absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -23,7 +22,6 @@ pub enum FirstMessage {
     },
     /// A header `Content-Length:`: a language server or a debug adapter.
     Framed,
-    /// Something else.
     Other,
     /// It cannot be read: the process is gone, has other streams now, or does not answer.
     Unknown,

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, Notice, ServerView, redact, session_id, text::is_hostile};
+use super::{redact, session_id, text::is_hostile};
 
 /// Variables by which clients tell the programs that they start what session or thread these are for: Claude Code (stdio
 /// servers since 2.1.154), Codex (where `env_vars` of a server's entry names it), goose.
@@ -41,10 +41,8 @@ pub struct ServerHints {
     pub cwd: Option<String>,
 }
 
-/// What was found out about a server for a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundHints {
-    /// What it is known by.
     pub server: ServerHints,
     /// The session in its environment, unless its owner has the same one: then that is a session of somebody above.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -85,36 +83,6 @@ impl AgentHints {
         let all = [self.cwd.clone(), self.terminal.clone(), session];
         let all: Vec<String> = all.into_iter().flatten().collect();
         (!all.is_empty()).then(|| all.join(", "))
-    }
-}
-
-impl Notice {
-    /// The agent and the server that it is about.
-    pub fn views_mut(&mut self) -> (Option<&mut AgentView>, Option<&mut ServerView>) {
-        match self {
-            Self::AgentStarted { agent, .. }
-            | Self::AgentExited { agent, .. }
-            | Self::LeftoversFound { agent, .. } => (Some(agent), None),
-            Self::ServerStarted { server, owner, .. }
-            | Self::ServerExited { server, owner, .. }
-            | Self::ServerDuplicated { server, owner, .. }
-            | Self::OrphanSuspected { server, owner, .. }
-            | Self::OrphanCleared { server, owner, .. }
-            | Self::OrphanDetected { server, owner, .. }
-            | Self::OrphanUnproven { server, owner, .. }
-            | Self::OrphanSpared { server, owner, .. }
-            | Self::OrphanReaped { server, owner, .. }
-            | Self::OrphanExited { server, owner, .. } => (owner.as_mut(), Some(server)),
-            Self::ServerDetached { server, .. } | Self::ReapFailed { server, .. } => (None, Some(server)),
-            Self::Ready { .. }
-            | Self::AgentsFolded { .. }
-            | Self::Alert { .. }
-            | Self::AlertResolved { .. }
-            | Self::Reconfigured { .. }
-            | Self::Lost { .. }
-            | Self::Resynced { .. }
-            | Self::Stopping { .. } => (None, None),
-        }
     }
 }
 

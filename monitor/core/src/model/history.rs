@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentHints, Doubt, Ending, Evidence, Guard, Losses, RunView, ServerHints, Signal};
 
-/// What to read from the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistoryQuery {
@@ -78,7 +77,6 @@ pub struct ServerCounts {
     pub unproven_left: u64,
 }
 
-/// One run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRun {
     /// The run.
@@ -139,7 +137,6 @@ pub struct PastOrphan {
     pub ended: Option<Timestamp>,
 }
 
-/// A signal that the daemon sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastSignal {
     /// When.
@@ -199,7 +196,6 @@ pub enum Outcome {
     Stays,
 }
 
-/// One life of the daemon, from start to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonLife {
     /// When it opened the store.
@@ -212,7 +208,6 @@ pub struct DaemonLife {
     pub boot_id: String,
 }
 
-/// Kernel records that were lost at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastLoss {
     /// When the loss was noticed.
@@ -222,7 +217,6 @@ pub struct PastLoss {
 }
 
 impl ServerCounts {
-    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.servers += other.servers;
         self.orphans += other.orphans;
@@ -236,7 +230,6 @@ impl ServerCounts {
 }
 
 impl History {
-    /// The sum over all runs, and what is accounted to none.
     pub fn sum(&self) -> ServerCounts {
         let mut sum = self.unaccounted;
         self.runs.iter().for_each(|run| sum.add(&run.account));

@@ -20,7 +20,6 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// The process `pid` that started `start` clock ticks after boot.
     pub const fn new(pid: u32, start: u64) -> Self {
         Self { pid, start }
     }

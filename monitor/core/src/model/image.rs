@@ -34,24 +34,19 @@ impl fmt::Debug for Image {
     }
 }
 
-/// What a standard stream is connected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdio {
     /// Not open, or not known.
     #[default]
     Closed,
-    /// `/dev/null`.
     Null,
-    /// A terminal.
     Terminal,
-    /// A regular file.
     File,
     /// A pipe or FIFO, by inode number (as in `pipe:[N]`).
     Pipe(u64),
     /// A socket, by inode number (as in `socket:[N]`).
     Socket(u64),
-    /// Anything else.
     Other,
 }
 

@@ -30,15 +30,10 @@ pub struct ServerFacts {
 /// A process that can talk to a server, and may be its owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The process.
     pub process: ProcessId,
-    /// Its real user id.
     pub uid: u32,
-    /// Its session id.
     pub sid: u32,
-    /// What it runs.
     pub image: Image,
-    /// The unit it belongs to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
 }
@@ -46,9 +41,7 @@ pub struct Holder {
 /// What a forked copy of an agent has done when the agent ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyFacts {
-    /// The copy.
     pub process: ProcessId,
-    /// Its session id.
     pub sid: u32,
     /// What it has done so far; absent if that could not be read.
     pub work: Option<Work>,
@@ -57,7 +50,6 @@ pub struct CopyFacts {
 /// What one process uses (`/proc/PID/stat`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// The process.
     pub process: ProcessId,
     /// Resident set size in bytes.
     pub rss_bytes: u64,

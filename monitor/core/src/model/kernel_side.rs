@@ -13,7 +13,6 @@ pub enum SetsidHook {
     Fentry,
     /// At the tracepoint `syscalls:sys_exit_setsid`. It puts every system call of the host on the slow path.
     Tracepoint,
-    /// Not at all.
     None,
 }
 
@@ -33,7 +32,6 @@ impl RingSize {
     /// counts as resident memory.
     pub const DEFAULT: Self = Self(2 << 20);
 
-    /// The number of bytes.
     pub const fn bytes(self) -> u32 {
         self.0
     }
@@ -83,7 +81,6 @@ impl MemberCount {
     const LEAST: u32 = 64;
     const MOST: u32 = 1 << 22;
 
-    /// The number.
     pub const fn get(self) -> u32 {
         self.0
     }

@@ -21,19 +21,6 @@ pub enum LeftoverClass {
     Other,
 }
 
-impl LeftoverClass {
-    /// Its word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Browser => "browser",
-            Self::Listener => "listener",
-            Self::Shell => "shell",
-            Self::Copy => "copy",
-            Self::Other => "other",
-        }
-    }
-}
-
 /// The head of a branch that an agent left behind: the topmost of its living processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leftover {
@@ -75,10 +62,8 @@ impl LeftoverReport {
     }
 }
 
-/// What the host says about the branch below a head.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
-    /// The head.
     pub head: ProcessId,
     /// Its present parent; absent if that was not read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -86,9 +71,7 @@ pub struct Branch {
     /// Its place: see [`super::SnapshotProcess::place`]. Absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<String>,
-    /// The resident memory of the branch in bytes.
     pub rss_bytes: u64,
-    /// Its CPU time in milliseconds.
     pub cpu_ms: u64,
     /// The TCP addresses on which its processes listen.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -19,6 +19,14 @@ pub struct Losses {
     pub member: u64,
 }
 
+impl Losses {
+    /// The numbers with the names of their kinds.
+    pub const fn kinds(self) -> [(&'static str, u64); 5] {
+        let Self { fork, exec, exit, setsid, member } = self;
+        [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)]
+    }
+}
+
 impl AddAssign for Losses {
     fn add_assign(&mut self, more: Self) {
         for (sum, more) in [

@@ -9,7 +9,6 @@ use super::{AlertRule, Mode, SessionPolicy};
 /// The settings that the engine judges by. They may change while the daemon runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Whether to end orphans.
     pub mode: Mode,
     /// Who decided the mode; absent if the configuration did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -36,7 +35,6 @@ pub struct Policy {
     /// Whether a process that no rule knows is a server if its first message is one of the protocol.
     #[serde(default = "recognise_protocol")]
     pub recognise_protocol: bool,
-    /// The alert rules.
     #[serde(default)]
     pub alerts: Vec<AlertRule>,
     /// How sessions are judged; absent if they are not.
@@ -58,17 +56,14 @@ pub enum Found {
     End,
 }
 
-/// The default of [`Policy::abandoned_grace`].
 pub const fn abandoned_grace() -> Duration {
     Duration::from_secs(30)
 }
 
-/// The default of [`Policy::work_grace`].
 pub const fn work_grace() -> Duration {
     Duration::from_secs(300)
 }
 
-/// The default of [`Policy::recognise_protocol`].
 pub const fn recognise_protocol() -> bool {
     true
 }

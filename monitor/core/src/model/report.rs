@@ -25,7 +25,6 @@ pub struct Report {
     pub blind: Vec<String>,
 }
 
-/// An agent and its servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentReport {
     /// Set if the agent itself was left behind: its evidence, guards and state.
@@ -37,7 +36,6 @@ pub struct AgentReport {
     pub servers: Vec<ServerReport>,
 }
 
-/// A server with the reasons of its verdict.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// The server.
@@ -131,7 +129,6 @@ impl ServerReport {
         self.state.is_orphan()
     }
 
-    /// Whether its owner is gone and somebody may still use it.
     pub fn is_unproven(&self) -> bool {
         self.state == State::Unproven
     }
@@ -164,7 +161,6 @@ impl ServerReport {
         self.server.processes.iter().any(|process| process.stale_binary)
     }
 
-    /// Its resident memory in bytes; 0 if it was not measured.
     pub fn rss_bytes(&self) -> u64 {
         self.server.rss_bytes.unwrap_or_default()
     }
@@ -189,12 +185,10 @@ impl Report {
         owned.chain(&mut self.unowned).chain(self.leftovers.iter_mut().flat_map(|one| &mut one.heads))
     }
 
-    /// The leftovers that are listed, with their agents.
     pub fn leftovers(&self) -> impl Iterator<Item = (&AgentView, &ServerReport)> {
         self.leftovers.iter().flat_map(|one| one.heads.iter().map(|head| (&one.agent, head)))
     }
 
-    /// The sums over all servers.
     pub fn totals(&self) -> Totals {
         let agents = self.agents.len() as u64;
         let mut sum = Totals { agents, ..Totals::default() };
@@ -242,7 +236,6 @@ impl Report {
         self.runs.clear();
     }
 
-    /// All orphans.
     pub fn orphans(&self) -> impl Iterator<Item = &ServerReport> {
         self.servers().map(|(_, server)| server).filter(|server| server.is_orphan())
     }

@@ -12,18 +12,12 @@ pub enum RunKey {
     /// [`Unit::family`].
     Unit(Unit),
     /// An agent outside of services: a run is one life of its process.
-    Agent {
-        /// The agent's name.
-        name: String,
-        /// Its real user id.
-        uid: u32,
-    },
+    Agent { name: String, uid: u32 },
 }
 
 /// One life of a top-most agent, or one invocation of a service with agents in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// What it is numbered by.
     pub key: RunKey,
     /// Its number: 1, 2, 3 ... for each key. It is never used twice while the key is remembered:
     /// [`super::Fact::Forgotten`].
@@ -32,15 +26,12 @@ pub struct Run {
     pub agent: String,
     /// That agent's real user id.
     pub uid: u32,
-    /// That agent's process.
     pub main: ProcessId,
-    /// The invocation id of the service.
     pub invocation_id: Option<String>,
     /// Whether a top-most agent of it is alive.
     pub alive: bool,
 }
 
-/// A run in events and answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunView {
     /// The name of the top-most agent; the name of the unit if no agent was seen.
@@ -65,7 +56,6 @@ impl RunView {
     }
 }
 
-/// A run in a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReport {
     /// The run.

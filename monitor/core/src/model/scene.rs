@@ -20,7 +20,6 @@ pub struct SceneQuestion {
     pub waits: bool,
 }
 
-/// A server of a scene.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SceneServer {
     /// Its launch chain, its main process and what descends from that. All of them are described in full.
@@ -40,29 +39,22 @@ pub struct Scene {
     pub processes: Vec<ProcessRow>,
     /// What joins processes.
     pub endpoints: Vec<Endpoint>,
-    /// Who has which end of them.
     pub ends: Vec<End>,
     /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unread: Vec<Unread>,
 }
 
-/// One process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ProcessRow {
-    /// Its identity.
     pub process: ProcessId,
-    /// Its real user id.
     pub uid: u32,
-    /// Its session id.
     pub sid: u32,
     /// Its parent. A child of a server's process that no record has told of yet is part of the server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<ProcessId>,
-    /// What it runs.
     pub image: Image,
-    /// The unit it belongs to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<UnitFacts>,
     /// The systemd slices above it, by name.
@@ -80,7 +72,6 @@ pub struct ProcessRow {
     /// Whether its environment opts out (`ORPHAND_OPT_OUT=1`), or could not be read to its end.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub opted_out: bool,
-    /// Whether it ignores SIGHUP.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub ignores_hangup: bool,
     /// Whether its executable was replaced or deleted on disk since it started.
@@ -90,10 +81,8 @@ pub struct ProcessRow {
     /// that was asked about.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub full: bool,
-    /// Resident set size in bytes.
     #[serde(default)]
     pub rss_bytes: u64,
-    /// CPU time in milliseconds.
     #[serde(default)]
     pub cpu_ms: u64,
     /// Proportional set size in bytes; absent if it could not be read.
@@ -126,7 +115,6 @@ impl Wait {
 pub enum Endpoint {
     /// A pipe or FIFO: [`Side::Reads`] and [`Side::Writes`].
     Pipe {
-        /// Its inode number.
         inode: u64,
         /// Whether it still exists under a name, so that anybody may open it.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -139,14 +127,11 @@ pub enum Endpoint {
         near: u64,
         /// The inode number of the socket on the far side; 0 if that is on another host, or not accepted yet.
         far: u64,
-        /// Which side began it.
         began: Began,
     },
     /// A socket that others may call or send to without an end of their own: [`Side::Listens`].
     Open {
-        /// The inode number of the socket.
         inode: u64,
-        /// How it is reached.
         by: Address,
         /// Whether anybody ever did: the access time of the socket's file; of a TCP port, whether anybody who is not known did
         /// lately: a call that its holders ended in the last ten minutes, or a connection of the last minute (`TIME_WAIT`).
@@ -179,7 +164,6 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// Whether it is this wire.
     pub const fn is(&self, wire: Stdio) -> bool {
         match (self, wire) {
             (Self::Pipe { inode, .. }, Stdio::Pipe(wire)) => *inode == wire,
@@ -189,31 +173,24 @@ impl Endpoint {
     }
 }
 
-/// Which side began a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Began {
-    /// The near side called.
     Near,
-    /// The far side called.
     Far,
     /// Nobody called: a pair that one process made.
     Pair,
-    /// That cannot be told.
     Unknown,
 }
 
-/// How a socket is reached that is open to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Address {
-    /// A TCP port.
     Tcp,
     /// The name of a unix socket, for connections or datagrams.
     Unix,
     /// A UDP port that was chosen, or an address.
     Udp,
-    /// Multicast DNS.
     MulticastDns,
     /// Anything else (vsock, another network namespace): nobody can tell who calls.
     Other,
@@ -223,11 +200,9 @@ pub enum Address {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Called {
-    /// Somebody did.
     Yes,
     /// Nobody did. Of a TCP port: nobody lately.
     No,
-    /// That cannot be told.
     #[default]
     Unknown,
 }
@@ -237,9 +212,7 @@ pub enum Called {
 pub struct End {
     /// The index of what it is an end of.
     pub endpoint: u32,
-    /// Who has it.
     pub holder: Holder,
-    /// Which end it is.
     pub side: Side,
     /// The lowest numbers of the holder's descriptors of it, 8 at most. None if it is kept without a descriptor
     /// (`io_uring`), or by a thread with a table of its own.
@@ -264,7 +237,6 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// The process, if one is known.
     pub const fn process(self) -> Option<ProcessId> {
         match self {
             Self::Process(process) => Some(process),
@@ -273,17 +245,12 @@ impl Holder {
     }
 }
 
-/// The ends of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// Reads from a pipe.
     Reads,
-    /// Writes into a pipe.
     Writes,
-    /// One side of a connection.
     Near,
-    /// The other side of a connection.
     Far,
     /// Is open to calls.
     Listens,
@@ -299,12 +266,10 @@ pub struct Unread {
     /// The process that was asked about and could not be read; absent if it concerns all of them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub process: Option<ProcessId>,
-    /// Why.
     pub why: String,
 }
 
 impl Scene {
-    /// The row of a process.
     pub fn row(&self, process: ProcessId) -> Option<&ProcessRow> {
         self.processes.iter().find(|row| row.process == process)
     }

@@ -42,7 +42,6 @@ pub enum SessionMark {
 /// A server whose session is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSubject {
-    /// Its main process.
     pub main: ProcessId,
     /// The rest of its launch chain.
     pub chain: Vec<ProcessId>,
@@ -51,7 +50,6 @@ pub struct SessionSubject {
     /// Its owner. An id that the owner has in its own environment was inherited, and is not that of the server.
     /// Absent for a server that was found in a container, and whose owner nobody knows.
     pub owner: Option<ProcessId>,
-    /// Where the id is.
     pub mark: SessionMark,
 }
 
@@ -62,7 +60,6 @@ pub struct SessionsSeen {
     pub asked: BootTime,
     /// What the registry said of itself; absent if there was no complete answer. Then no key is active or missing.
     pub registry: Option<RegistryLife>,
-    /// The sessions that were asked for.
     pub sessions: Vec<(String, KeyState)>,
 }
 
@@ -80,9 +77,7 @@ pub struct RegistryLife {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// The key exists.
     Active,
-    /// The key does not exist.
     Missing,
     /// It was not asked for, or there was no answer, or another one than these two.
     #[default]
@@ -104,18 +99,7 @@ pub enum SessionState {
 }
 
 impl SessionState {
-    /// Every state.
     pub const ALL: [Self; 4] = [Self::Active, Self::Missing, Self::Expired, Self::Unknown];
-
-    /// Its word.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Missing => "missing",
-            Self::Expired => "expired",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// The id of a session, if these bytes can be one.

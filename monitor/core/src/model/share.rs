@@ -17,7 +17,6 @@ pub const RUNS_OF_ALL: usize = 4096;
 pub struct Share(u32);
 
 impl Share {
-    /// The share that belongs to a user id.
     pub const fn of(uid: u32) -> Self {
         match uid.checked_sub(FIRST_SUB) {
             Some(above) => Self(FIRST_SUB + above / BLOCK),

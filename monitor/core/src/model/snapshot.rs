@@ -19,13 +19,10 @@ pub struct Snapshot {
 /// One process as /proc describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotProcess {
-    /// Its identity.
     pub id: ProcessId,
     /// Its present parent (creator or adopter); absent for pid 1 and if the parent was not seen.
     pub parent: Option<ProcessId>,
-    /// Its real user id.
     pub uid: u32,
-    /// Its session id.
     pub sid: u32,
     /// What it runs now. A program may have overwritten its argv with a title.
     pub image: Image,

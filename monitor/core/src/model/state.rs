@@ -25,7 +25,6 @@ pub enum State {
     Live,
 }
 
-/// No state has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no state: they are orphan, ending, kept, unproven, suspect, leftover, live")]
 pub struct NoState(String);
@@ -35,7 +34,6 @@ impl State {
     pub const ALL: [Self; 7] =
         [Self::Orphan, Self::Ending, Self::Kept, Self::Unproven, Self::Suspect, Self::Leftover, Self::Live];
 
-    /// Its word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Orphan => "orphan",

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, error::Error, fmt::Write as _, time::Duration};
 
+use serde::Serialize;
+
 use super::StuckProcess;
 
 /// Whether a terminal may act on this character instead of showing it: control characters, marks that change
@@ -30,6 +32,17 @@ pub fn sanitise(name: &str) -> Cow<'_, str> {
         };
     }
     Cow::Owned(shown)
+}
+
+/// [`sanitise`], as a text of its own.
+pub fn clean(name: &str) -> String {
+    sanitise(name).into_owned()
+}
+
+/// A name and the number of a run: `claude #3`.
+pub fn numbered(name: &str, generation: Option<u64>) -> String {
+    let number = generation.map(|number| format!(" #{number}")).unwrap_or_default();
+    format!("{}{number}", sanitise(name))
 }
 
 /// Makes a log line safe: line feeds and terminal control in names become visible. With `colours`, the log's
@@ -134,12 +147,25 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
+/// [`duration`] of milliseconds.
+pub fn millis(time: u64) -> String {
+    duration(Duration::from_millis(time))
+}
+
 /// `1 process`, `4 processes`, `no agents`.
 pub fn count(number: u64, one: &str, many: &str) -> String {
     match number {
         0 => format!("no {many}"),
         1 => format!("1 {one}"),
         _ => format!("{number} {many}"),
+    }
+}
+
+/// The word for a value as it stands in events: `owner_exited`.
+pub fn word(value: impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => "unknown".to_owned(),
     }
 }
 

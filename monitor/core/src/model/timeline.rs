@@ -7,14 +7,12 @@ use super::{RunView, ServerCounts};
 /// How many runs have a series of their own.
 pub const SERIES: usize = 24;
 
-/// Which time a timeline is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelineQuery {
     /// When the first step begins.
     pub from: Timestamp,
     /// The length of a step in milliseconds.
     pub step_ms: i64,
-    /// How many steps there are.
     pub steps: usize,
 }
 
@@ -23,7 +21,6 @@ pub struct TimelineQuery {
 pub struct Timeline {
     /// The runs that left most memory behind, in that order, at most [`SERIES`].
     pub series: Vec<Series>,
-    /// All other runs together.
     pub other: Series,
     /// Memory that was freed by ending orphans, in bytes, for each step.
     pub freed_bytes: Vec<u64>,
@@ -34,7 +31,6 @@ pub struct Timeline {
 pub struct Series {
     /// The run; absent for servers of no known run, and for several runs.
     pub run: Option<RunView>,
-    /// The name of the owner, if the run is not known.
     pub owner: Option<String>,
     /// How many there were, and what became of them. `servers` counts those that were judged.
     pub sums: ServerCounts,

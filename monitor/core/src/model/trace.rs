@@ -10,12 +10,9 @@ pub const TRACE_FORMAT: u32 = 8;
 /// The first line of a trace: the settings at the start of the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceHeader {
-    /// The version of the format.
     #[serde(rename = "orphand_trace")]
     pub format: u32,
-    /// The version of orphand that recorded it.
     pub version: String,
-    /// The kernel's release.
     pub kernel: String,
     /// `CLOCK_REALTIME` - `CLOCK_BOOTTIME` in nanoseconds when the recording began.
     pub realtime_offset_ns: i64,
@@ -26,12 +23,10 @@ pub struct TraceHeader {
     pub ourselves: Vec<ProcessId>,
 }
 
-/// An input of the engine and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TraceEntry {
     /// The `now` of the engine when the input was handed in.
     pub at: BootTime,
-    /// The input.
     #[serde(flatten)]
     pub input: Input,
 }

@@ -21,15 +21,12 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The unit of a process, and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitFacts {
-    /// The unit, according to the cgroup of the process.
     pub unit: Unit,
     /// The invocation that the process descends from: `INVOCATION_ID` in its environment (systemd.exec(5)).
     /// Absent if the variable is not set.
     pub invocation_id: Option<String>,
-    /// The present state of the unit.
     pub state: UnitState,
 }
 

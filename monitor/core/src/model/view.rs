@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentHints, Container, RunView, ServerHints};
 
-/// A process in an event.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
     /// Its process id.
     pub pid: u32,
@@ -28,7 +27,6 @@ pub struct ProcessView {
 /// bounded queues and lines.
 pub const SHOWN: usize = 64;
 
-/// A server in an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerView {
     /// `PID@START` of its first process; unique while the host is up.
@@ -79,7 +77,6 @@ impl ServerView {
     }
 }
 
-/// An agent in an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentView {
     /// The name that its rule gives it, or the name of its program.

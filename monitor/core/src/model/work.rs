@@ -8,7 +8,6 @@ use super::ProcessId;
 /// did nothing in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// The process.
     pub process: ProcessId,
     /// CPU time of all its threads in nanoseconds (`/proc/PID/task/TID/schedstat`, field 1).
     pub cpu_ns: u64,

@@ -73,7 +73,7 @@ pub(super) fn variables(notice: &Notice, account: &Account) -> Variables {
     };
     [
         ("ORPHAND_EVENT", notice.kind().name().to_owned()),
-        ("ORPHAND_AGENT", about.agent().map(|name| clean(&name)).unwrap_or_default()),
+        ("ORPHAND_AGENT", about.agent().map(clean).unwrap_or_default()),
         ("ORPHAND_GENERATION", about.generation().map(|n| n.to_string()).unwrap_or_default()),
         ("ORPHAND_ORPHANS", account.orphans.len().to_string()),
         ("ORPHAND_RSS_BYTES", own.unwrap_or_else(|| account.bytes(about.named)).to_string()),

@@ -6,21 +6,12 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    super::{paint::Paint, text},
-    name, place, table_of, when,
+    super::{paint::Paint, report, text},
+    name, place, rows, table_of, when,
 };
 use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, RunView};
 
-const LEAKS: [(&str, bool); 8] = [
-    ("RUN", false),
-    ("STARTED", false),
-    ("ORPHANS", true),
-    ("MEMORY", true),
-    ("REAPED", true),
-    ("LEFT", true),
-    ("LAST", false),
-    ("WHERE", false),
-];
+const LEAKS: &str = "RUN|STARTED|>ORPHANS|>MEMORY|>REAPED|>LEFT|LAST|WHERE";
 
 /// What a run left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -81,19 +72,17 @@ impl Leak {
     }
 }
 
-/// The leaks as indented JSON with a line feed at the end.
 pub fn json(past: &History) -> Result<String, serde_json::Error> {
-    let leaks = serde_json::json!({ "since": past.since, "until": past.until, "leaks": leaks(past) });
-    let mut out = String::new();
-    text::push_json(&serde_json::to_string_pretty(&leaks)?, &mut out);
-    out.push('\n');
-    Ok(out)
+    report::json(&serde_json::json!({ "since": past.since, "until": past.until, "leaks": leaks(past) }))
 }
 
-/// The leaks as a table, with times in `zone`.
 pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
     let leaks = leaks(past);
-    let out = table_of(&LEAKS, leaks.iter().map(|leak| row(leak, zone)).collect(), paint);
+    let out = table_of(
+        &LEAKS.split('|').collect::<Vec<_>>(),
+        &rows(leaks.iter().map(|leak| row(leak, zone))),
+        paint,
+    );
     let (orphans, bytes) = leaks.iter().fold((0, 0_u64), |(orphans, bytes), leak| {
         (orphans + leak.orphans, bytes.saturating_add(leak.rss_bytes))
     });
@@ -111,8 +100,7 @@ pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
 }
 
 fn row(leak: &Leak, zone: &TimeZone) -> Vec<String> {
-    let owner =
-        || leak.owner.as_deref().map_or_else(|| "-".to_owned(), |owner| text::sanitise(owner).into_owned());
+    let owner = || leak.owner.as_deref().map_or_else(|| "-".to_owned(), text::clean);
     let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     vec![
         leak.run.as_ref().map_or_else(owner, name),

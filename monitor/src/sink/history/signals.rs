@@ -8,22 +8,19 @@ use super::{
         paint::{self, Paint},
         text,
     },
-    name, table_of, when,
+    name, rows, table_of, when,
 };
-use orphand_core::model::{History, PastSignal};
+use orphand_core::model::{History, PastSignal, list};
 
-const SIGNALS: [(&str, bool); 6] = [
-    ("TIME", false),
-    ("SIGNAL", false),
-    ("PROCESS", false),
-    ("SERVER", false),
-    ("RUN", false),
-    ("WHY", false),
-];
+const SIGNALS: &str = "TIME|SIGNAL|PROCESS|SERVER|RUN|WHY";
 
 /// The signals of the asked time. "None" is an answer, too.
 pub(super) fn render(past: &History, until: Timestamp, zone: &TimeZone, paint: Paint) -> String {
-    let mut out = table_of(&SIGNALS, past.signals.iter().map(|signal| row(signal, zone)).collect(), paint);
+    let mut out = table_of(
+        &SIGNALS.split('|').collect::<Vec<_>>(),
+        &rows(past.signals.iter().map(|signal| row(signal, zone))),
+        paint,
+    );
     let since = past.since.unwrap_or(until);
     if past.signals.is_empty() {
         let (since, until) = (when(since, zone), when(until, zone));
@@ -37,25 +34,24 @@ pub(super) fn render(past: &History, until: Timestamp, zone: &TimeZone, paint: P
         None => Some("No daemon has used this store yet.".to_owned()),
     };
     if let Some(unknown) = unknown {
-        out.push_str(&paint.text(paint::WARNING, unknown));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, unknown));
     }
     out.push('\n');
     out
 }
 
 fn row(one: &PastSignal, zone: &TimeZone) -> Vec<String> {
-    let evidence: Vec<&str> = one.evidence.iter().copied().map(human::evidence).collect();
+    let evidence = list(&one.evidence);
     let why = match (one.asked, one.doubts.as_slice()) {
         (true, []) if evidence.is_empty() => "a person asked".to_owned(),
-        (true, []) => format!("a person asked; {}", evidence.join(", ")),
+        (true, []) => format!("a person asked; {evidence}"),
         (true, doubts) => format!("a person asked, though unproven: {}", human::list_doubts(doubts)),
-        (false, _) => format!("orphan: {}", evidence.join(", ")),
+        (false, _) => format!("orphan: {evidence}"),
     };
-    let clean = |text: &str| text::sanitise(text).into_owned();
+    let clean = |text: &str| text::clean(text);
     vec![
         when(one.at, zone),
-        human::sent(one.signal).to_owned(),
+        one.signal.name().to_owned(),
         format!("{} {}", one.pid, clean(&one.program)).trim_end().to_owned(),
         if one.name.is_empty() { one.server.clone() } else { clean(&one.name) },
         one.run.as_ref().map_or_else(|| one.owner.as_deref().map_or_else(|| "-".to_owned(), clean), name),

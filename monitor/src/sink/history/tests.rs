@@ -1,6 +1,7 @@
 //! The history as text and as JSON.
 
 use super::*;
+use orphand_core::model::Losses;
 use orphand_core::model::{DaemonLife, Doubt, Ending, Evidence, Guard, PastLoss, ServerCounts, Signal};
 
 pub(super) fn time(text: &str) -> Timestamp {

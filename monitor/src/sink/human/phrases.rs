@@ -1,9 +1,7 @@
 //! Phrases for the parts of a notice.
 
 use orphand_core::model::text;
-use orphand_core::model::{
-    AgentView, Doubt, Evidence, Guard, Leftover, ProcessView, ServerView, Signal, Watched,
-};
+use orphand_core::model::{AgentView, Doubt, Guard, Leftover, ProcessView, ServerView, Watched, list};
 
 /// How many programs of a launch chain are named.
 const LINKS: usize = 5;
@@ -13,8 +11,13 @@ const MULTI_CALL: [&str; 8] = ["npm", "pnpm", "yarn", "bun", "uv", "docker", "po
 
 /// `claude #3`.
 pub(crate) fn agent_name(agent: &AgentView) -> String {
-    let name = text::sanitise(&agent.name);
-    agent.generation.map_or_else(|| name.to_string(), |generation| format!("{name} #{generation}"))
+    text::numbered(&agent.name, agent.generation)
+}
+
+/// `; 3 servers left, 591 MB`, or nothing.
+pub(in crate::sink) fn left(servers: u64, bytes: u64) -> String {
+    let left = text::count(servers, "server", "servers");
+    if servers == 0 { String::new() } else { format!("; {left} left, {}", text::size(bytes)) }
 }
 
 /// `pid 1234`, from the id of a server.
@@ -25,12 +28,6 @@ pub(in crate::sink) fn pid_of(server: &str) -> String {
 /// ` of claude #3`, or nothing.
 pub(in crate::sink) fn of_owner(owner: Option<&AgentView>) -> String {
     owner.map_or_else(String::new, |owner| format!(" of {}", agent_name(owner)))
-}
-
-/// ` of claude #3, pid 1234: it has 3 servers of this kind`.
-pub(super) fn further(server: &ServerView, owner: Option<&AgentView>, count: u64) -> String {
-    let pid = server.processes.first().map_or_else(String::new, |process| format!(", pid {}", process.pid));
-    format!("{}{pid}: it has {count} servers of this kind", of_owner(owner))
 }
 
 /// `; 14 servers from before may be left behind: ..`, or nothing.
@@ -51,7 +48,7 @@ pub(super) const fn began(found: bool) -> &'static str {
 pub(super) fn born(server: &ServerView) -> String {
     let process = match server.processes.last() {
         Some(process) => format!("{}, pid {}", launch_chain(&server.processes), process.pid),
-        None => text::sanitise(&server.id).into_owned(),
+        None => text::clean(&server.id),
     };
     process + &client(server)
 }
@@ -104,74 +101,12 @@ fn program(process: &ProcessView) -> String {
     let is_verb = !second.is_empty() && second.bytes().all(|b| b.is_ascii_lowercase());
     let shown =
         if MULTI_CALL.contains(&name) && is_verb { format!("{name} {second}") } else { name.to_owned() };
-    text::sanitise(&shown).into_owned()
-}
-
-/// The name of a signal that orphand sends.
-pub(in crate::sink) const fn sent(signal: Signal) -> &'static str {
-    match signal {
-        Signal::Term => "SIGTERM",
-        Signal::Kill => "SIGKILL",
-    }
-}
-
-/// Evidence as a phrase.
-pub(crate) const fn evidence(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::OwnerExited => "owner exited",
-        Evidence::StdinHangup => "stdin hung up",
-        Evidence::StaleInvocation => "it belongs to an earlier start of its unit",
-        Evidence::UnitStopped => "its unit is stopped",
-        Evidence::SessionExpired => "its session has expired",
-        Evidence::Released => "its manager has released it",
-        Evidence::IdleDuplicate => "it is idle, and a newer one of its kind is in use",
-        Evidence::SpawnerThreadExited => "the thread that started it has exited",
-        Evidence::NoOwner => "no owner found",
-        Evidence::Abandoned => "its owner lives and has abandoned it",
-    }
-}
-
-/// A doubt as a phrase.
-const fn doubt(doubt: Doubt) -> &'static str {
-    match doubt {
-        Doubt::WireHeld => "another process holds its stdin",
-        Doubt::StdoutRead => "another process reads its stdout",
-        Doubt::WireUnknown => "it is not known who holds its wires",
-        Doubt::OwnerUnknown => "its owner is not known",
-        Doubt::Clients => "a client is connected to it, or was shortly before",
-        Doubt::Traced => "a debugger is attached",
-        Doubt::DependedOn => "something would end with it that is no part of it",
-        Doubt::OnlyNamed => "only its name says that it is a server",
-        Doubt::Active => "it did something a moment ago, or a call of it may be under way",
-        Doubt::Working => "a tool that it started is at work",
-    }
-}
-
-/// A guard as a phrase.
-const fn guard(guard: Guard) -> &'static str {
-    match guard {
-        Guard::ExemptRule => "a rule exempts it",
-        Guard::OptedOut => "it opted out",
-        Guard::Multiplexer => "it contains a terminal multiplexer",
-        Guard::OtherUid => "it runs as another user",
-        Guard::LiveAgentBelow => "a live agent is below it",
-        Guard::OwnUnit => "systemd manages it as a unit",
-        Guard::Observe => "orphand runs in observe mode",
-        Guard::Found => "it was there before orphand: only you end it",
-        Guard::Container => "it works in a container",
-    }
+    text::clean(&shown)
 }
 
 /// The doubts as text, never empty.
 pub(crate) fn list_doubts(doubts: &[Doubt]) -> String {
-    let doubts: Vec<&str> = doubts.iter().copied().map(doubt).collect();
-    if doubts.is_empty() { "it is not proven that nobody uses it".to_owned() } else { doubts.join(", ") }
-}
-
-/// The guards as text.
-pub(in crate::sink) fn list_guards(guards: &[Guard]) -> String {
-    let guards: Vec<&str> = guards.iter().copied().map(guard).collect();
-    guards.join(", ")
+    if doubts.is_empty() { "it is not proven that nobody uses it".to_owned() } else { list(doubts) }
 }
 
 /// The guards of a server as text. If its container keeps it, with the command that a person can run.
@@ -181,7 +116,7 @@ pub(crate) fn guards_of(server: &ServerView, guards: &[Guard]) -> String {
         let setting = container.setting.as_ref().map(|line| format!("; to let orphand do it: {line}"));
         format!(" (run: {}{})", text::sanitise(&container.command), setting.unwrap_or_default())
     });
-    format!("{}{}", list_guards(guards), run.unwrap_or_default())
+    format!("{}{}", list(guards), run.unwrap_or_default())
 }
 
 /// `; 2 processes that it started stay`, or nothing.
@@ -198,10 +133,10 @@ pub(in crate::sink) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover])
     const MOST: usize = 4;
     let one = |head: &Leftover| {
         let path = head.process.argv.first().filter(|path| !path.is_empty()).unwrap_or(&head.process.exe);
-        let name = text::sanitise(path.rsplit('/').next().unwrap_or(path)).into_owned();
+        let name = text::clean(path.rsplit('/').next().unwrap_or(path));
         let ports: Vec<_> = head.listens.iter().take(MOST).map(|port| text::sanitise(port)).collect();
         let ports = if ports.is_empty() { String::new() } else { format!(", {}", ports.join(", ")) };
-        format!("{name} (pid {}, {}{ports})", head.process.pid, head.class.word())
+        format!("{name} (pid {}, {}{ports})", head.process.pid, text::word(head.class))
     };
     let shown: Vec<String> = heads.iter().take(MOST).map(one).collect();
     let more = match count.saturating_sub(shown.len() as u64) {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::sink::report::tests::{claude, filesystem, process};
 use orphand_core::model::{
-    AgentView, Class, Doubt, Ending, KilledBy, Killer, Leftover, LeftoverClass, ProcessId, Signal, Watched,
+    AgentView, Class, Doubt, Ending, Guard, KilledBy, Killer, Leftover, LeftoverClass, ProcessId, Signal,
+    Watched,
 };
 
 const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };

@@ -39,7 +39,7 @@ fn every_notice_has_a_kind_of_its_own_name() {
         assert_eq!(json["event"], one("ORPHAND_EVENT"));
         assert!(json["seq"] == 1 && json["time"].is_string(), "{json}");
         assert_eq!(one("SYSLOG_IDENTIFIER"), "orphand");
-        let message = message(notice.kind());
+        let message = appearance(notice.kind());
         assert_eq!((one("MESSAGE_ID"), one("ORPHAND_EVENT")), (message.id, notice.kind().name()));
         assert_eq!(one("PRIORITY"), (message.priority as u8).to_string());
         assert!(!one("MESSAGE").is_empty());
@@ -51,7 +51,7 @@ fn every_notice_has_a_kind_of_its_own_name() {
 
 #[test]
 fn ids_differ_and_are_ids() {
-    let all = || EventKind::ALL.iter().map(|kind| message(*kind));
+    let all = || EventKind::ALL.iter().map(|kind| appearance(*kind));
     let ids: BTreeSet<&str> = all().map(|message| message.id).collect();
     assert_eq!(ids.len(), EventKind::ALL.len());
     for id in ids {
@@ -64,7 +64,7 @@ fn ids_differ_and_are_ids() {
 fn the_catalog_has_every_id() {
     let catalog = include_str!("../../../../packaging/catalog/orphand.catalog");
     for kind in EventKind::ALL {
-        let (event, id) = (kind.name(), message(*kind).id);
+        let (event, id) = (kind.name(), appearance(*kind).id);
         assert!(
             catalog.lines().any(|line| line == format!("-- {id}")),
             "the catalog has no entry for {event}, {id}"

@@ -8,16 +8,12 @@ pub enum Column {
     /// The worst first, of those the largest.
     #[default]
     State,
-    /// The name.
     #[value(skip)]
     Server,
-    /// The agent and the run.
     #[value(skip)]
     Agent,
-    /// The first process.
     #[value(skip)]
     Pid,
-    /// How many processes.
     #[value(skip)]
     Processes,
     /// Resident memory, the most first.
@@ -46,24 +42,27 @@ impl Column {
         Self::Next,
     ];
 
-    /// Its heading.
-    pub const fn heading(self) -> &'static str {
+    /// Its heading for a table.
+    pub(super) const fn title(self) -> &'static str {
         match self {
             Self::State => "STATE",
             Self::Server => "SERVER",
             Self::Agent => "AGENT",
-            Self::Pid => "PID",
-            Self::Processes => "P",
-            Self::Memory => "MEM",
-            Self::Cpu => "CPU",
-            Self::Age => "AGE",
+            Self::Pid => ">PID",
+            Self::Processes => ">P",
+            Self::Memory => ">MEM",
+            Self::Cpu => ">CPU",
+            Self::Age => ">AGE",
             Self::Next => "NEXT",
         }
     }
 
-    /// Whether its values are numbers, which are aligned on the right.
-    pub const fn is_number(self) -> bool {
-        matches!(self, Self::Pid | Self::Processes | Self::Memory | Self::Cpu | Self::Age)
+    pub fn heading(self) -> &'static str {
+        self.title().trim_start_matches('>')
+    }
+
+    pub fn is_number(self) -> bool {
+        self.title().starts_with('>')
     }
 
     /// The one `by` places to the right; it goes round.

@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, collections::BTreeSet, time::Duration};
 
 use super::{
-    super::{human, report::word, text},
+    super::{human, text},
     Column, Sample, words,
 };
 use orphand_core::model::{
@@ -64,9 +64,7 @@ pub struct Row {
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Arrangement {
-    /// Whether it is a tree.
     pub tree: bool,
-    /// What it is sorted by.
     pub sort: Column,
     /// Whether the order is turned round.
     pub inverted: bool,
@@ -108,7 +106,7 @@ fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: 
     let name = owner.map(|owner| owner.name.as_str()).or_else(|| run.map(|run| run.agent.as_str()));
     let first = report.server.processes.first();
     Entry {
-        agent: name.map_or_else(|| NOBODY.to_owned(), |name| text::sanitise(name).into_owned()),
+        agent: name.map_or_else(|| NOBODY.to_owned(), text::clean),
         generation: owner.and_then(|owner| owner.generation).or_else(|| run.and_then(|run| run.generation)),
         pid: first.map(|process| process.pid),
         age: first.map(|process| now.since(BootTime::of_ticks(process.start))),
@@ -129,7 +127,10 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
             None => human::list_doubts(&report.doubts),
         },
         _ if !report.guards.is_empty() => {
-            format!("stays: {}", report.guards.iter().map(word).collect::<Vec<_>>().join(", "))
+            format!(
+                "stays: {}",
+                report.guards.iter().map(|one| one.reason().name).collect::<Vec<_>>().join(", ")
+            )
         }
         State::Orphan if report.next == Some(NextStep::GivenUp) => "cannot be ended".to_owned(),
         State::Orphan if mode == Some(Mode::Reap) => "TERM now".to_owned(),
@@ -137,7 +138,7 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
         State::Leftover => {
             let listens = &report.holdings.listens;
             let ports = if listens.is_empty() { String::new() } else { format!(": {}", listens.join(", ")) };
-            text::sanitise(&format!("{}{ports}", report.server.rule)).into_owned()
+            text::clean(&format!("{}{ports}", report.server.rule))
         }
         State::Kept | State::Live => "-".to_owned(),
     }
@@ -165,7 +166,7 @@ impl Entry {
         let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         match column {
             Column::State => self.report.state.to_string(),
-            Column::Server => text::sanitise(&server.name).into_owned(),
+            Column::Server => text::clean(&server.name),
             Column::Agent => self.agent(),
             Column::Pid => known(self.pid.map(|pid| pid.to_string())),
             Column::Processes => server.count().to_string(),
@@ -282,7 +283,7 @@ impl Run<'_> {
         let mut facts: Vec<String> = Vec::new();
         for agent in self.agents.iter().take(MOST) {
             facts.push(format!("pid {}{}", agent.pid, if agent.alive { "" } else { " (exited)" }));
-            let unit = agent.unit.as_deref().map(|unit| text::sanitise(unit).into_owned());
+            let unit = agent.unit.as_deref().map(text::clean);
             facts.extend(unit.filter(|unit| !facts.contains(unit)));
         }
         facts.extend((self.agents.len() > MOST).then(|| format!("{} more", self.agents.len() - MOST)));
@@ -306,7 +307,7 @@ fn tree<'a>(
         }
     }
     for AgentReport { agent, servers, .. } in agents {
-        let name = text::sanitise(&agent.name).into_owned();
+        let name = text::clean(&agent.name);
         let is_there = |(of, runs): &(String, Runs<'a>)| {
             *of == name && runs.iter().any(|(number, _)| *number == agent.generation)
         };

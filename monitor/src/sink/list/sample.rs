@@ -5,7 +5,6 @@ use jiff::tz::TimeZone;
 use super::super::{standing, wall_clock::WallClock};
 use orphand_core::model::{BootTime, Mode, Report, Status, text};
 
-/// What was found by one look.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// Agents, servers, runs, and what could not be seen.
@@ -28,7 +27,7 @@ impl Sample {
         let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
         let decided = status.standing.by().map(|_| format!("orphand {mode}."));
         let up = text::duration(std::time::Duration::from_millis(status.up_ms));
-        let version = text::sanitise(&status.version).into_owned();
+        let version = text::clean(&status.version);
         let source = format!("orphand {version}  {mode}  pid {}, up {up}", status.pid);
         let mut report = status.report;
         report.blind.extend(status.blind);

@@ -19,21 +19,13 @@ use orphand_core::model::Report;
 pub struct Layout {
     /// Colours, or none.
     pub paint: Paint,
-    /// The width that lines are cut to; absent in a pipe.
     pub width: Option<usize>,
     /// Nothing is cut, and two columns more say why and by which command.
     pub wide: bool,
 }
 
 /// The further columns of the wide list: by what a person recognises the server, and its agent, come first.
-const WIDE: [table::Column; 6] = [
-    ("CONFIGURED AS", false),
-    ("FOLDER", false),
-    ("TERMINAL", false),
-    ("SESSION", false),
-    ("WHY", false),
-    ("COMMAND", false),
-];
+const WIDE: &str = "CONFIGURED AS|FOLDER|TERMINAL|SESSION|WHY|COMMAND";
 
 /// What a look through /proc cannot know.
 const PROC_ALONE: &str = "One look through /proc: who owned what before and what comes next is not known.";
@@ -44,9 +36,8 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
     let mut out = String::new();
     if !rows.is_empty() {
         let rows: Vec<_> = rows.iter().map(|row| cells(entries, row, layout.wide)).collect();
-        let mut columns: Vec<table::Column> =
-            Column::ALL.iter().map(|column| (column.heading(), column.is_number())).collect();
-        columns.extend(WIDE.iter().filter(|_| layout.wide));
+        let columns = Column::ALL.iter().map(|column| column.title());
+        let columns: Vec<_> = columns.chain(WIDE.split('|').filter(|_| layout.wide)).collect();
         // The order in which columns give way where the line is too long, and how narrow each may get.
         let narrower = [
             (Column::Next, 16),
@@ -63,16 +54,13 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
     out.push_str(&sum(&sample.report));
     out.push('\n');
     if let Some(line) = &sample.decided {
-        out.push_str(&paint.text(paint::WARNING, line));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, line));
     }
     if let Some(line) = words::from_before(&sample.report) {
-        out.push_str(&paint.text(paint::WARNING, line));
-        out.push('\n');
+        out.push_str(&paint.line(paint::WARNING, line));
     }
     if sample.mode.is_none() {
-        out.push_str(&paint.text(paint::DIM, PROC_ALONE));
-        out.push('\n');
+        out.push_str(&paint.line(paint::DIM, PROC_ALONE));
     }
     out + &unseen(&sample.report, paint)
 }
@@ -124,8 +112,7 @@ fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
     (entry.map_or(paint::PLAIN, |entry| style(entry.report.state)), cells.collect())
 }
 
-/// What the columns of [`WIDE`] show.
-fn further(entry: &Entry) -> [String; WIDE.len()] {
+fn further(entry: &Entry) -> [String; 6] {
     let known = |hint: &Option<String>| {
         hint.as_ref().map_or_else(|| "-".to_owned(), |text| sanitise(text).into_owned())
     };

@@ -7,7 +7,6 @@ use anstyle::Style;
 use super::super::{human, paint, text};
 use orphand_core::model::{ProcessView, Report, ServerReport, State};
 
-/// The style of a state.
 pub const fn style(state: State) -> Style {
     match state {
         State::Orphan | State::Ending => paint::ALARM,
@@ -86,7 +85,7 @@ pub fn from_before(report: &Report) -> Option<String> {
 
 /// Why it is judged so, and why it stays: `owner exited; stays: another process holds its stdin`.
 pub fn why(report: &ServerReport) -> String {
-    let evidence = report.evidence.iter().copied().map(human::evidence).map(str::to_owned);
+    let evidence = report.evidence.iter().map(|one| one.reason().short.to_owned());
     let why: Vec<String> = evidence.chain(remarks(report)).collect();
     let stays = reasons_to_stay(report).map(|why| format!("stays: {why}"));
     let why = (!why.is_empty()).then(|| why.join(", "));
@@ -113,7 +112,7 @@ fn remarks(report: &ServerReport) -> impl Iterator<Item = String> {
 /// The arguments roughly as one would type them; without arguments, the executable.
 pub fn command_line(process: &ProcessView) -> String {
     if process.argv.is_empty() {
-        return text::sanitise(&process.exe).into_owned();
+        return text::clean(&process.exe);
     }
     let quoted = process.argv.iter().enumerate().map(|(n, argument)| {
         let argument = text::sanitise(argument);

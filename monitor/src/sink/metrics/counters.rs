@@ -1,75 +1,35 @@
-//! Counters by owner.
+//! Counters: those by owner, and those without.
 //!
 //! Invariant: the sum of a counter over all owners grows exactly by what is counted, and never decreases. The
 //! number of owners is bounded: if a user has too many, the owner that was counted longest ago is merged into
 //! `other`.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
-
-use prometheus_client::{
-    collector::Collector,
-    encoding::DescriptorEncoder,
-    metrics::{MetricType, counter::ConstCounter},
-};
-use serde::Serialize;
+use std::collections::BTreeMap;
 
 use super::{
     OWNERS_OF_ALL, OWNERS_OF_USER,
-    families::{Family, ORPHAN_CPU, ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES},
-    gauges::series,
+    families::{Family, ORPHAN_CPU, ORPHANS_DETECTED, REAP_FAILURES, REAPED, RECLAIMED_BYTES, RECOGNISED},
     labels::{self, Labels},
+    scrape::{Histogram, Scrape},
 };
-use crate::sink::report::word;
 use orphand_core::model::Share;
 
-/// Values by their labels besides the owner.
-type Values = BTreeMap<Labels, u64>;
-
-const FAMILIES: [Family; 3] = [ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES];
-
-/// The counters of one owner.
+/// Values by family and by the labels besides the owner. CPU time is in milliseconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
-    detected: Values,
-    reaped: Values,
-    reclaimed: Values,
-    /// Milliseconds.
-    processor: u64,
-}
+pub(super) struct Counts(BTreeMap<(&'static str, Labels), u64>);
 
 impl Counts {
-    /// Counts an orphan of this class that was detected.
-    pub(super) fn detected(&mut self, class: &Labels, evidence: &[impl Serialize]) {
-        for evidence in evidence {
-            *self.detected.entry(labels::with(class, "evidence", word(evidence))).or_default() += 1;
-        }
+    pub(super) fn add(&mut self, family: &Family, labels: Labels, more: u64) {
+        self.add_to((family.name, labels), more);
     }
 
-    /// Counts an orphan that was ended.
-    pub(super) fn reaped(&mut self, class: Labels, signal: &str, bytes: u64) {
-        *self.reaped.entry(labels::with(&class, "signal", signal.to_owned())).or_default() += 1;
-        let reclaimed = self.reclaimed.entry(class).or_default();
-        *reclaimed = reclaimed.saturating_add(bytes);
+    fn add_to(&mut self, series: (&'static str, Labels), more: u64) {
+        let sum = self.0.entry(series).or_default();
+        *sum = sum.saturating_add(more);
     }
 
-    /// Counts CPU time that an orphan used.
-    pub(super) const fn used(&mut self, cpu_ms: u64) {
-        self.processor = self.processor.saturating_add(cpu_ms);
-    }
-
-    fn families(&self) -> [&Values; 3] {
-        [&self.detected, &self.reaped, &self.reclaimed]
-    }
-
-    fn add(&mut self, more: Self) {
-        self.used(more.processor);
-        let mine = [&mut self.detected, &mut self.reaped, &mut self.reclaimed];
-        for (mine, more) in mine.into_iter().zip([more.detected, more.reaped, more.reclaimed]) {
-            for (labels, value) in more {
-                let sum = mine.entry(labels).or_default();
-                *sum = sum.saturating_add(value);
-            }
-        }
+    fn merge(&mut self, more: Self) {
+        more.0.into_iter().for_each(|(series, more)| self.add_to(series, more));
     }
 }
 
@@ -81,38 +41,51 @@ struct Owner {
     counts: Counts,
 }
 
-/// All counters by owner.
-#[derive(Debug, Default)]
-pub(super) struct Owners {
-    known: BTreeMap<Labels, Owner>,
-    other: Counts,
-    countings: u64,
+/// An orphan that is alive, and what it has used of the CPU at the last reading: an event that has it, or a scrape. What it
+/// used before it was detected does not count, nor what it used after the last reading.
+#[derive(Debug)]
+struct Orphan {
+    owner: Labels,
+    user: u32,
+    cpu_ms: u64,
 }
 
-impl Owners {
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    owners: BTreeMap<Labels, Owner>,
+    other: Counts,
+    countings: u64,
+    /// What counts for no owner.
+    pub(super) host: Counts,
+    pub(super) latency: Histogram,
+    /// By the id of the server.
+    orphans: BTreeMap<String, Orphan>,
+}
+
+impl Counters {
     /// The counters of an owner, who belongs to `user`.
     pub(super) fn of(&mut self, owner: Labels, user: u32) -> &mut Counts {
         if owner == labels::other() {
             return &mut self.other;
         }
         self.countings += 1;
-        if !self.known.contains_key(&owner) {
+        if !self.owners.contains_key(&owner) {
             self.make_room(user);
         }
         let new = || Owner { user, last: 0, counts: Counts::default() };
-        let owner = self.known.entry(owner).or_insert_with(new);
+        let owner = self.owners.entry(owner).or_insert_with(new);
         owner.last = self.countings;
         &mut owner.counts
     }
 
     /// Merges owners until this user may have one more.
     fn make_room(&mut self, user: u32) {
-        let of_user = self.known.values().filter(|owner| owner.user == user).count();
+        let of_user = self.owners.values().filter(|owner| owner.user == user).count();
         if of_user >= OWNERS_OF_USER {
             self.fold(|owner| owner.user == user);
-        } else if self.known.len() >= OWNERS_OF_ALL {
+        } else if self.owners.len() >= OWNERS_OF_ALL {
             let mut of_share: BTreeMap<Share, usize> = BTreeMap::from([(Share::of(user), 1)]);
-            for owner in self.known.values() {
+            for owner in self.owners.values() {
                 *of_share.entry(Share::of(owner.user)).or_default() += 1;
             }
             let most = of_share.into_iter().max_by_key(|(_, owners)| *owners).map(|(share, _)| share);
@@ -121,45 +94,52 @@ impl Owners {
     }
 
     fn fold(&mut self, of: impl Fn(&Owner) -> bool) {
-        let eldest = self.known.iter().filter(|(_, owner)| of(owner)).min_by_key(|(_, owner)| owner.last);
-        if let Some(owner) =
-            eldest.map(|(labels, _)| labels.clone()).and_then(|labels| self.known.remove(&labels))
-        {
-            self.other.add(owner.counts);
+        let eldest = self.owners.iter().filter(|(_, owner)| of(owner)).min_by_key(|(_, owner)| owner.last);
+        let eldest = eldest.map(|(labels, _)| labels.clone());
+        if let Some(owner) = eldest.and_then(|labels| self.owners.remove(&labels)) {
+            self.other.merge(owner.counts);
         }
     }
 
-    /// A copy of all counters.
-    pub(super) fn series(&self) -> Series {
-        let mut families = [Values::new(), Values::new(), Values::new()];
-        let mut processor = BTreeMap::new();
-        let other = (labels::other(), &self.other);
-        let known = self.known.iter().map(|(labels, owner)| (labels.clone(), &owner.counts));
-        for (owner, counts) in known.chain([other]) {
-            for (family, values) in families.iter_mut().zip(counts.families()) {
-                let all = values.iter().map(|(more, value)| ([owner.as_slice(), more].concat(), *value));
-                family.extend(all);
-            }
-            if counts.processor > 0 {
-                processor.insert(owner, Duration::from_millis(counts.processor).as_secs_f64());
-            }
-        }
-        Series(families, processor)
+    /// It is an orphan from now on, and has used so much of the CPU before.
+    pub(super) fn begin(&mut self, id: &str, owner: Labels, user: u32, cpu_ms: u64) {
+        self.orphans.entry(id.to_owned()).or_insert(Orphan { owner, user, cpu_ms });
     }
-}
 
-/// The counters at the time of one scrape.
-#[derive(Debug)]
-pub(super) struct Series([Values; 3], BTreeMap<Labels, f64>);
-
-impl Collector for Series {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (Family { name, help, .. }, values) in FAMILIES.into_iter().zip(&self.0) {
-            let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            series(family, values, ConstCounter::new)?;
+    /// It has used so much by now, if it is an orphan and that was measured.
+    pub(super) fn read(&mut self, id: &str, cpu_ms: Option<u64>) {
+        let Some((orphan, cpu_ms)) = self.orphans.get_mut(id).zip(cpu_ms) else { return };
+        let used = cpu_ms.saturating_sub(orphan.cpu_ms);
+        // What a process has used that ended is not in the sum of those alive.
+        orphan.cpu_ms = orphan.cpu_ms.max(cpu_ms);
+        if used > 0 {
+            let (owner, whose) = (orphan.owner.clone(), orphan.user);
+            self.of(owner, whose).add(&ORPHAN_CPU, Labels::new(), used);
         }
-        let Family { name, help, .. } = ORPHAN_CPU;
-        series(encoder.encode_descriptor(name, help, None, MetricType::Counter)?, &self.1, ConstCounter::new)
+    }
+
+    /// It is no orphan any more.
+    pub(super) fn end(&mut self, id: &str, cpu_ms: Option<u64>) {
+        self.read(id, cpu_ms);
+        self.orphans.remove(id);
+    }
+
+    /// Puts all counters into a scrape.
+    pub(super) fn write(&self, scrape: &mut Scrape) {
+        scrape.latency = self.latency;
+        let (host, other) = ((Labels::new(), &self.host), (labels::other(), &self.other));
+        let owners = self.owners.iter().map(|(labels, owner)| (labels.clone(), &owner.counts));
+        let all: Vec<_> = owners.chain([host, other]).collect();
+        for family in [RECOGNISED, REAP_FAILURES, ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES, ORPHAN_CPU] {
+            let unit = if family.name == ORPHAN_CPU.name { 1e3 } else { 1.0 };
+            let values = scrape.of(&family);
+            for (owner, counts) in &all {
+                let of_family = counts.0.iter().filter(|((name, _), _)| *name == family.name);
+                values.extend(of_family.map(|((_, labels), value)| {
+                    ([owner.as_slice(), labels].concat(), super::float(*value) / unit)
+                }));
+            }
+        }
     }
 }
 
@@ -169,8 +149,32 @@ mod tests {
 
     use super::*;
 
-    fn sums(owners: &Owners) -> [u64; 3] {
-        owners.series().0.map(|values| values.values().sum())
+    fn sum(counters: &Counters, family: &Family) -> u64 {
+        let owners = counters.owners.values().map(|owner| &owner.counts).chain([&counters.other]);
+        let all = owners.flat_map(|counts| &counts.0).filter(|((name, _), _)| *name == family.name);
+        all.map(|(_, value)| value).sum()
+    }
+
+    #[test]
+    fn what_an_orphan_uses_counts_once() {
+        let owner = vec![("agent", "claude".to_owned())];
+        let mut all = Counters::default();
+        all.begin("1@2", owner.clone(), 7, 500);
+        for (id, cpu_ms, counted) in [
+            ("3@4", Some(900), 0), // It is no orphan.
+            ("1@2", Some(900), 400),
+            ("1@2", Some(900), 400),
+            ("1@2", None, 400),
+            ("1@2", Some(100), 400), // A child of it ended: less is no use.
+        ] {
+            all.read(id, cpu_ms);
+            assert_eq!(sum(&all, &ORPHAN_CPU), counted);
+        }
+        // Told again, after it was unproven for a while: what it used counts on.
+        all.begin("1@2", owner, 7, 950);
+        all.end("1@2", Some(1000));
+        all.read("1@2", Some(2000));
+        assert_eq!(sum(&all, &ORPHAN_CPU), 500);
     }
 
     proptest! {
@@ -182,43 +186,31 @@ mod tests {
             counted in prop::collection::vec((0_u32..60, 0_u32..40, any::<bool>()), 0..600),
             honest in 0_usize..600,
         ) {
-            let mut owners = Owners::default();
-            let mut expected = [0, 0, 0];
+            let mut all = Counters::default();
+            let mut expected = [0, 0];
             let of_honest = |n: u32| vec![("agent", format!("claude{n}")), ("uid", "1000".to_owned())];
-            for n in 0..4 {
-                owners.of(of_honest(n), 1000).reaped(Labels::new(), "TERM", 1);
-                expected = [expected[0], expected[1] + 1, expected[2] + 1];
-            }
-            let (mut before, last) = (sums(&owners), counted.len().saturating_sub(1));
+            let mut count = |all: &mut Counters, owner, user, reaped: bool| {
+                let family = if reaped { REAPED } else { ORPHANS_DETECTED };
+                all.of(owner, user).add(&family, Labels::new(), 3);
+                expected[usize::from(reaped)] += 3;
+                expected
+            };
+            (0..4).for_each(|n| { count(&mut all, of_honest(n), 1000, true); });
             for (at, (user, name, reaped)) in counted.into_iter().enumerate() {
                 // Separate users, and one user with a range of user ids.
                 let user = if at % 2 == 0 { 100_000 + user * 40 + name } else { 1001 + user % 3 };
                 let owner = vec![("agent", format!("a{name}")), ("uid", user.to_string())];
-                let counts = owners.of(owner, user);
-                if reaped {
-                    counts.reaped(Labels::new(), "KILL", 10);
-                    expected = [expected[0], expected[1] + 1, expected[2] + 10];
-                } else {
-                    counts.detected(&Labels::new(), &["owner_exited", "stdin_hangup"]);
-                    expected[0] += 2;
-                }
-                // Adding up takes long, and a sum that went wrong stays wrong.
-                if at % 7 == 0 || at == last {
-                    let now = sums(&owners);
-                    prop_assert!(before.iter().zip(&now).all(|(before, now)| before <= now));
-                    prop_assert_eq!(now, expected);
-                    before = now;
-                }
-                prop_assert!(owners.known.len() <= OWNERS_OF_ALL);
-                let of_user = owners.known.values().filter(|owner| owner.user == user).count();
-                prop_assert!(of_user <= OWNERS_OF_USER, "{of_user}");
+                let mut expected = count(&mut all, owner, user, reaped);
                 if at == honest {
-                    owners.of(of_honest(9), 1000).reaped(Labels::new(), "TERM", 1);
-                    expected = [expected[0], expected[1] + 1, expected[2] + 1];
+                    expected = count(&mut all, of_honest(9), 1000, true);
                 }
+                prop_assert_eq!([sum(&all, &ORPHANS_DETECTED), sum(&all, &REAPED)], expected);
+                prop_assert!(all.owners.len() <= OWNERS_OF_ALL);
+                let of_user = all.owners.values().filter(|owner| owner.user == user).count();
+                prop_assert!(of_user <= OWNERS_OF_USER, "{of_user}");
             }
             for n in 0..4 {
-                prop_assert!(owners.known.contains_key(&of_honest(n)), "{n} of the honest user lost its series");
+                prop_assert!(all.owners.contains_key(&of_honest(n)), "{n} of the honest user lost its series");
             }
         }
     }

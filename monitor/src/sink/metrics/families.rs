@@ -7,20 +7,27 @@
 pub enum Kind {
     /// It only grows. Its samples end in `_total`.
     Counter,
-    /// It is what there is now.
     Gauge,
-    /// It counts observations by size.
     Histogram,
     /// It names something in its labels. Its sample ends in `_info`.
     Info,
 }
 
+impl Kind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+            Self::Info => "info",
+        }
+    }
+}
+
 /// A family: all series of one name.
 #[derive(Debug)]
 pub struct Family {
-    /// Its name.
     pub name: &'static str,
-    /// What its values mean.
     pub kind: Kind,
     /// The labels that a series may have.
     pub labels: &'static [&'static str],

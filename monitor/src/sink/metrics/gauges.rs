@@ -1,113 +1,97 @@
 //! Gauges from a [`Status`], and the counters that the daemon keeps in it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
-
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge, info::Info},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    families::{self, Family},
-    labels::{self, Labels},
-    owners::{OwnersWithSeries, name},
+    families as f, float,
+    labels::{self, Labels, OwnersWithSeries},
+    scrape::Scrape,
 };
-use crate::sink::{report::word, wall_clock::WallClock};
-use orphand_core::model::{
-    AgentView, Class, Losses, Mode, Report, RunView, ServerReport, SessionsStatus, State, Status,
-};
+use crate::sink::wall_clock::WallClock;
+use orphand_core::model::{AgentView, Class, Mode, Report, RunView, ServerReport, State, Status, text::word};
 
 /// How many generations of an agent have their own series: the latest, and the latest of those with servers.
 /// Older ones share one series.
 const LATEST: usize = 16;
 
-pub(super) type Values = BTreeMap<Labels, f64>;
-
-/// Families with their values.
-type Families = Vec<(Family, Values)>;
-
-/// The families of one scrape.
-#[derive(Debug)]
-pub(super) struct Gauges {
-    gauges: Families,
-    counters: Families,
+/// Without a status the daemon does not watch. One that is blind has no gauges.
+pub(super) fn write(status: Option<&Status>, wall: WallClock, scrape: &mut Scrape) {
+    let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
+    scrape.of(&f::BUILD).insert(version, 1.0);
+    let watching = status.filter(|status| status.is_watching());
+    scrape.one(&f::WATCHING, f64::from(u8::from(watching.is_some())));
+    if let Some(status) = status {
+        counters(status, scrape);
+    }
+    let Some(status) = watching else { return };
+    // Both modes, so that an alert sees the number go back to 0.
+    for mode in [Mode::Reap, Mode::Observe] {
+        let is_it = f64::from(u8::from(mode == status.mode));
+        scrape.of(&f::MODE).insert(vec![("mode", word(mode))], is_it);
+    }
+    scrape.one(&f::LINEAGE_PROCESSES, float(status.processes));
+    if let Some(sessions) = &status.sessions {
+        by(scrape, &f::SESSIONS, "state", sessions.states.iter().map(|(state, n)| (word(state), *n)));
+    }
+    let report = &status.report;
+    let own = OwnersWithSeries::of(report);
+    let series = Series { generations: own_generations(report, &own), own };
+    servers(report, &series, scrape);
+    generations(report, &series, wall, scrape);
+    reasons(report, &series.own, scrape);
 }
 
-/// Sums over the servers of one owner and generation.
-#[derive(Default)]
-struct Sums {
-    servers: Values,
-    server_bytes: Values,
-    orphans: Values,
-    orphan_processes: Values,
-    orphan_bytes: Values,
-    leftovers: Values,
-    leftover_bytes: Values,
+/// A family with one label.
+fn by<N: Into<String>>(
+    scrape: &mut Scrape,
+    family: &f::Family,
+    label: &'static str,
+    values: impl IntoIterator<Item = (N, u64)>,
+) {
+    let values = values.into_iter().map(|(name, value)| (vec![(label, name.into())], float(value)));
+    scrape.of(family).extend(values);
 }
 
-impl Gauges {
-    pub(super) fn of(status: Option<&Status>, wall: WallClock) -> Self {
-        let watching = status.is_some_and(Status::is_watching);
-        let one = |value: f64| Values::from([(Labels::new(), value)]);
-        let mut gauges = vec![(families::WATCHING, one(f64::from(u8::from(watching))))];
-        if let Some(status) = status.filter(|_| watching) {
-            gauges.push((families::MODE, mode(status.mode)));
-            let own = OwnersWithSeries::of(&status.report);
-            gauges.extend(servers(&status.report, &own));
-            gauges.extend(generations(&status.report, &own, wall));
-            gauges.push((families::SPARED, spared(&status.report)));
-            gauges.push((families::UNPROVEN, unproven(&status.report, &own)));
-            gauges.extend(status.sessions.as_ref().map(sessions));
-            gauges.push((families::DUPLICATE_SERVERS, duplicates(&status.report, &own)));
-            gauges.push((families::LINEAGE_PROCESSES, one(float(status.processes))));
-        }
-        Self { gauges, counters: status.map(counters).unwrap_or_default() }
+fn counters(status: &Status, scrape: &mut Scrape) {
+    let of = |kinds: &BTreeMap<String, u64>| kinds.clone().into_iter();
+    by(scrape, &f::KERNEL_ERRORS, "kind", of(&status.kernel_errors));
+    by(scrape, &f::HOOK_RUNS, "outcome", of(&status.hook_runs));
+    // There are no records of the kind "member"; only entries of the membership map can be lost.
+    by(
+        scrape,
+        &f::KERNEL_RECORDS,
+        "kind",
+        status.records.kinds().into_iter().filter(|kind| kind.0 != "member"),
+    );
+    by(scrape, &f::KERNEL_RECORDS_LOST, "kind", status.lost.kinds());
+    scrape.one(&f::RESYNCS, float(status.resyncs));
+    by(scrape, &f::SINK_DROPPED, "sink", of(&status.sink_dropped));
+    if let Some(sessions) = &status.sessions {
+        by(scrape, &f::REGISTRY_ERRORS, "kind", of(&sessions.errors));
     }
 }
 
-impl Collector for Gauges {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (Family { name, help, .. }, values) in &self.gauges {
-            let family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            series(family, values, ConstGauge::new)?;
+/// Finds the series of a server: its owner and generation, or the shared one.
+struct Series {
+    own: OwnersWithSeries,
+    generations: BTreeMap<Labels, BTreeSet<u64>>,
+}
+
+impl Series {
+    fn labels(&self, run: Option<&RunView>, agent: Option<&AgentView>) -> Labels {
+        let labels = labels::owner(run, agent.map(|agent| agent.name.as_str()));
+        if !self.own.has(&labels) {
+            return labels::other();
         }
-        for (Family { name, help, .. }, values) in &self.counters {
-            let family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-            series(family, values, ConstCounter::new)?;
-        }
-        let info = Info::new(vec![("version", env!("CARGO_PKG_VERSION").to_owned())]);
-        let Family { name, help, .. } = families::BUILD;
-        info.encode(encoder.encode_descriptor(name, help, None, MetricType::Info)?)
+        let generation = match run.and_then(|run| run.generation) {
+            None => "unknown".to_owned(),
+            Some(n) if self.generations.get(&labels).is_none_or(|kept| !kept.contains(&n)) => {
+                "older".to_owned()
+            }
+            Some(n) => n.to_string(),
+        };
+        labels::with(&labels, "generation", generation)
     }
-}
-
-/// The series of a family: one without labels, or some with.
-pub(super) fn series<V: Copy, M: EncodeMetric>(
-    mut family: MetricEncoder<'_>,
-    values: &BTreeMap<Labels, V>,
-    metric: impl Fn(V) -> M,
-) -> Result<(), fmt::Error> {
-    for (labels, value) in values {
-        let metric = metric(*value);
-        if labels.is_empty() {
-            return metric.encode(family);
-        }
-        metric.encode(family.encode_family(labels)?)?;
-    }
-    Ok(())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a sample is a float; 9 PB are still exact")]
-const fn float(number: u64) -> f64 {
-    number as f64
-}
-
-fn generation(run: Option<&RunView>) -> String {
-    run.and_then(|run| run.generation).map_or_else(|| "unknown".to_owned(), |number| number.to_string())
 }
 
 /// The generations that have their own series, by owner: the latest, and the latest of those with servers.
@@ -126,183 +110,82 @@ fn own_generations(report: &Report, own: &OwnersWithSeries) -> BTreeMap<Labels, 
     known.map(|(owner, [all, of_servers])| (owner, latest(all).chain(latest(of_servers)).collect())).collect()
 }
 
-/// Finds the series of a server: its owner and generation, or the shared one.
-struct SeriesLabels<'a> {
-    own: &'a OwnersWithSeries,
-    generations: BTreeMap<Labels, BTreeSet<u64>>,
-}
-
-impl SeriesLabels<'_> {
-    fn labels(&self, run: Option<&RunView>, owner: Option<&AgentView>) -> Labels {
-        let labels = labels::owner(run, name(owner));
-        if !self.own.has(&labels) {
-            return labels::other();
-        }
-        let number = run.and_then(|run| run.generation);
-        let is_old =
-            number.is_some_and(|n| self.generations.get(&labels).is_none_or(|kept| !kept.contains(&n)));
-        let number = if is_old { "older".to_owned() } else { generation(run) };
-        labels::with(&labels, "generation", number)
-    }
-}
-
-fn servers(report: &Report, own: &OwnersWithSeries) -> Families {
-    let mut sums = Sums::default();
-    let series_labels = SeriesLabels { own, generations: own_generations(report, own) };
+fn servers(report: &Report, series: &Series, scrape: &mut Scrape) {
     // A generation without servers is zero, not absent, so that graphs go down.
+    let none = |labels: &Labels, scrape: &mut Scrape| {
+        for family in [f::SERVERS, f::SERVER_BYTES, f::ORPHANS, f::ORPHAN_PROCESSES, f::ORPHAN_BYTES] {
+            scrape.add(&family, labels, 0.0);
+        }
+    };
+    let orphan = |labels: &Labels, server: &ServerReport, scrape: &mut Scrape| {
+        scrape.add(&f::ORPHANS, labels, 1.0);
+        scrape.add(&f::ORPHAN_PROCESSES, labels, float(server.server.count()));
+        scrape.add(&f::ORPHAN_BYTES, labels, float(server.rss_bytes()));
+    };
+    for family in [f::SERVERS, f::SERVER_BYTES, f::ORPHANS, f::ORPHAN_PROCESSES, f::ORPHAN_BYTES] {
+        scrape.of(&family);
+    }
     for run in &report.runs {
-        sums.none(&series_labels.labels(Some(&run.run), None));
+        none(&series.labels(Some(&run.run), None), scrape);
     }
     for (owner, server) in report.servers() {
-        sums.server(&series_labels.labels(server.server.run.as_ref(), owner), server);
+        let labels = series.labels(server.server.run.as_ref(), owner);
+        none(&labels, scrape);
+        scrape.add(&f::SERVERS, &labels, 1.0);
+        scrape.add(&f::SERVER_BYTES, &labels, float(server.rss_bytes()));
+        if server.is_orphan() {
+            orphan(&labels, server, scrape);
+        }
     }
     for agent in &report.agents {
         if let Some(left) = agent.left_behind.as_deref().filter(|left| left.is_orphan()) {
-            let mut labels = series_labels.labels(left.server.run.as_ref(), Some(&agent.agent));
-            labels::of_class(&mut labels, Class::Agent);
-            sums.orphan(&labels, left);
+            let labels = series.labels(left.server.run.as_ref(), Some(&agent.agent));
+            orphan(&[labels, labels::of_class(Class::Agent)].concat(), left, scrape);
         }
     }
+    scrape.of(&f::LEFTOVERS);
+    scrape.of(&f::LEFTOVER_BYTES);
     for left in &report.leftovers {
-        let labels = series_labels.labels(Some(&left.run), Some(&left.agent));
-        *sums.leftovers.entry(labels.clone()).or_default() += float(left.count);
-        *sums.leftover_bytes.entry(labels).or_default() += float(left.rss_bytes());
-    }
-    vec![
-        (families::LEFTOVERS, sums.leftovers),
-        (families::LEFTOVER_BYTES, sums.leftover_bytes),
-        (families::SERVERS, sums.servers),
-        (families::SERVER_BYTES, sums.server_bytes),
-        (families::ORPHANS, sums.orphans),
-        (families::ORPHAN_PROCESSES, sums.orphan_processes),
-        (families::ORPHAN_BYTES, sums.orphan_bytes),
-    ]
-}
-
-impl Sums {
-    fn none(&mut self, labels: &Labels) {
-        for values in [
-            &mut self.servers,
-            &mut self.server_bytes,
-            &mut self.orphans,
-            &mut self.orphan_processes,
-            &mut self.orphan_bytes,
-        ] {
-            values.entry(labels.clone()).or_default();
-        }
-    }
-
-    fn server(&mut self, labels: &Labels, server: &ServerReport) {
-        self.none(labels);
-        *self.servers.entry(labels.clone()).or_default() += 1.0;
-        *self.server_bytes.entry(labels.clone()).or_default() += float(server.rss_bytes());
-        if server.is_orphan() {
-            self.orphan(labels, server);
-        }
-    }
-
-    fn orphan(&mut self, labels: &Labels, server: &ServerReport) {
-        *self.orphans.entry(labels.clone()).or_default() += 1.0;
-        let processes = float(server.server.count());
-        *self.orphan_processes.entry(labels.clone()).or_default() += processes;
-        *self.orphan_bytes.entry(labels.clone()).or_default() += float(server.rss_bytes());
+        let labels = series.labels(Some(&left.run), Some(&left.agent));
+        scrape.add(&f::LEFTOVERS, &labels, float(left.count));
+        scrape.add(&f::LEFTOVER_BYTES, &labels, float(left.rss_bytes()));
     }
 }
 
-fn generations(report: &Report, own: &OwnersWithSeries, wall: WallClock) -> Families {
-    let kept = own_generations(report, own);
-    let mut present = Values::new();
-    for (owner, numbers) in &kept {
-        present.extend(numbers.last().map(|latest| (owner.clone(), float(*latest))));
-    }
-    let mut started = Values::new();
+fn generations(report: &Report, series: &Series, wall: WallClock, scrape: &mut Scrape) {
+    let latest = series.generations.iter().filter_map(|(owner, numbers)| Some((owner, numbers.last()?)));
+    scrape.of(&f::AGENT_GENERATION).extend(latest.map(|(owner, number)| (owner.clone(), float(*number))));
+    let started = scrape.of(&f::GENERATION_START);
     for run in &report.runs {
         let owner = labels::owner(Some(&run.run), None);
         let Some(number) = run.run.generation else { continue };
-        if kept.get(&owner).is_some_and(|kept| kept.contains(&number)) {
+        if series.generations.get(&owner).is_some_and(|kept| kept.contains(&number)) {
             let at = wall.timestamp(run.started).as_duration().as_secs_f64();
             started.insert(labels::with(&owner, "generation", number.to_string()), at);
         }
     }
-    vec![(families::AGENT_GENERATION, present), (families::GENERATION_START, started)]
 }
 
-fn spared(report: &Report) -> Values {
-    let mut values = Values::new();
+/// Why servers stay, and duplicates. Without the generation: an unproven server is not an orphan of a run, and a duplicate
+/// counts only while its owner lives. A server with two doubts counts for both.
+fn reasons(report: &Report, own: &OwnersWithSeries, scrape: &mut Scrape) {
+    for family in [f::SPARED, f::UNPROVEN, f::DUPLICATE_SERVERS] {
+        scrape.of(&family);
+    }
     let left = report.agents.iter().filter_map(|agent| agent.left_behind.as_deref());
-    let servers = report.servers().map(|(_, server)| server);
-    for server in servers.chain(left).filter(|server| server.state == State::Kept) {
-        for guard in &server.guards {
-            *values.entry(vec![("guard", word(guard))]).or_default() += 1.0;
+    for server in report.servers().map(|(_, server)| server).chain(left) {
+        for guard in server.guards.iter().filter(|_| server.state == State::Kept) {
+            scrape.add(&f::SPARED, &vec![("guard", guard.reason().name.to_owned())], 1.0);
         }
     }
-    values
-}
-
-/// Without the generation, because an unproven server is not an orphan of a run. A server with two doubts
-/// counts for both.
-fn unproven(report: &Report, own: &OwnersWithSeries) -> Values {
-    let mut values = Values::new();
-    for (owner, server) in report.servers().filter(|(_, server)| server.is_unproven()) {
-        let run = server.server.run.as_ref();
-        let owner = own.or_other(labels::owner(run, name(owner)));
-        for doubt in &server.doubts {
-            let labels = labels::with(&owner, "doubt", word(doubt));
-            *values.entry(labels).or_default() += 1.0;
+    for (owner, server) in report.servers() {
+        let labels = own.or_other(labels::owner_of(&server.server, owner));
+        for doubt in server.doubts.iter().filter(|_| server.is_unproven()) {
+            scrape.add(&f::UNPROVEN, &labels::with(&labels, "doubt", doubt.reason().name), 1.0);
+        }
+        // Of every owner with servers, so that an alert sees the number go back to 0.
+        if owner.is_some() {
+            scrape.add(&f::DUPLICATE_SERVERS, &labels, f64::from(u8::from(server.is_duplicate())));
         }
     }
-    values
-}
-
-fn sessions(sessions: &SessionsStatus) -> (Family, Values) {
-    let states = sessions.states.iter();
-    (
-        families::SESSIONS,
-        states.map(|(state, n)| (vec![("state", state.word().to_owned())], float(*n))).collect(),
-    )
-}
-
-/// Both modes, so that an alert sees the number go back to 0.
-fn mode(now: Mode) -> Values {
-    let label = |mode: Mode| vec![("mode", word(mode))];
-    [Mode::Reap, Mode::Observe].map(|mode| (label(mode), f64::from(u8::from(mode == now)))).into()
-}
-
-/// Of every owner with servers, so that an alert sees the number go back to 0. Without the generation: a duplicate
-/// counts only while its owner lives.
-fn duplicates(report: &Report, own: &OwnersWithSeries) -> Values {
-    let mut values = Values::new();
-    for (owner, server) in report.servers().filter(|(owner, _)| owner.is_some()) {
-        let labels = own.or_other(labels::owner(server.server.run.as_ref(), name(owner)));
-        *values.entry(labels).or_default() += f64::from(u8::from(server.is_duplicate()));
-    }
-    values
-}
-
-fn counters(status: &Status) -> Families {
-    let kinds = |losses: &Losses| {
-        let Losses { fork, exec, exit, setsid, member } = *losses;
-        let kinds = [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)];
-        kinds.map(|(kind, number)| (vec![("kind", kind.to_owned())], float(number)))
-    };
-    // There are no records of the kind "member"; only entries of the membership map can be lost.
-    let records =
-        kinds(&status.records).into_iter().filter(|(labels, _)| labels.iter().all(|l| l.1 != "member"));
-    let dropped = status.sink_dropped.iter().map(|(sink, n)| (vec![("sink", sink.clone())], float(*n)));
-    let runs = status.hook_runs.iter().map(|(outcome, n)| (vec![("outcome", outcome.clone())], float(*n)));
-    let registry = status.sessions.iter().flat_map(|sessions| &sessions.errors);
-    let registry = registry.map(|(kind, n)| (vec![("kind", kind.clone())], float(*n)));
-    let errors = status.kernel_errors.iter().map(|(kind, n)| (vec![("kind", kind.clone())], float(*n)));
-    let mut counters = vec![
-        (families::KERNEL_ERRORS, errors.collect()),
-        (families::HOOK_RUNS, runs.collect()),
-        (families::KERNEL_RECORDS, records.collect()),
-        (families::KERNEL_RECORDS_LOST, kinds(&status.lost).into()),
-        (families::RESYNCS, Values::from([(Labels::new(), float(status.resyncs))])),
-        (families::SINK_DROPPED, dropped.collect()),
-    ];
-    if status.sessions.is_some() {
-        counters.push((families::REGISTRY_ERRORS, registry.collect()));
-    }
-    counters
 }

@@ -9,39 +9,22 @@
 //! `other`.
 
 mod counters;
-mod exposition;
 pub mod families;
 mod gauges;
 mod labels;
-mod owners;
-mod processor;
+mod scrape;
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prometheus_client::{
-    encoding::text,
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
-    registry::Registry,
-};
-
-pub use self::exposition::Exposition;
+pub(super) use self::labels::{Labels, OwnersWithSeries, owner as owner_labels};
+pub use self::scrape::Exposition;
 use self::{
-    counters::{Counts, Owners},
-    families::{DETECTION_LATENCY, REAP_FAILURES, RECOGNISED},
-    processor::{Processor, Used},
-};
-pub(super) use self::{
-    labels::{Labels, owner as owner_labels},
-    owners::OwnersWithSeries,
+    counters::Counters,
+    families::{ORPHANS_DETECTED, REAP_FAILURES, REAPED, RECLAIMED_BYTES, RECOGNISED},
+    scrape::Scrape,
 };
 use super::wall_clock::WallClock;
-use orphand_core::model::{AgentView, Class, Notice, ServerView, Signal, Status, recognised_by};
-
-/// Upper bounds of the latency buckets in seconds. A verdict takes a few milliseconds.
-const LATENCY: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+use orphand_core::model::{Notice, Signal, Status, recognised_by};
 
 /// How many owners of one user have series of their own. A program may choose any name.
 const OWNERS_OF_USER: usize = 16;
@@ -51,133 +34,76 @@ const OWNERS_OF_ALL: usize = 256;
 /// The metrics of a daemon. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug)]
-struct Inner {
     wall: WallClock,
-    counters: Registry,
-    recognised: Family<Labels, Counter>,
-    failures: Family<Labels, Counter>,
-    latency: Histogram,
-    owners: Mutex<Owners>,
-    processor: Mutex<Processor>,
+    counters: Arc<Mutex<Counters>>,
 }
 
 impl Metrics {
     /// Metrics with all counters at zero. `wall` converts times.
     pub fn new(wall: WallClock) -> Self {
-        let mut counters = Registry::default();
-        let recognised = Family::<Labels, Counter>::default();
-        let failures = Family::<Labels, Counter>::default();
-        let latency = Histogram::new(LATENCY);
-        // The registry ends each help with a dot of its own.
-        let help = |family: &families::Family| family.help.trim_end_matches('.');
-        counters.register(RECOGNISED.name, help(&RECOGNISED), recognised.clone());
-        counters.register(REAP_FAILURES.name, help(&REAP_FAILURES), failures.clone());
-        counters.register(DETECTION_LATENCY.name, help(&DETECTION_LATENCY), latency.clone());
-        let (owners, processor) = (Mutex::default(), Mutex::default());
-        let inner = Inner { wall, counters, recognised, failures, latency, owners, processor };
-        Self { inner: Arc::new(inner) }
+        Self { wall, counters: Arc::default() }
     }
 
-    /// Counts a notice. Cheap, and never waits for a slow scrape: a scrape holds the lock only while it
-    /// writes one family into memory.
+    /// Counts a notice. Cheap, and never waits for a slow scrape: a scrape holds the lock only while it copies the counters.
     pub fn observe(&self, notice: &Notice) {
-        let inner = &*self.inner;
-        inner.observe_processor(notice);
+        let mut all = self.counters();
         match notice {
-            Notice::OrphanDetected { class, again: false, server, owner, evidence, latency_ms, .. } => {
-                inner
-                    .count(*class, server, owner.as_ref(), |counts, class| counts.detected(&class, evidence));
-                inner.latency.observe(latency_ms / 1e3);
+            Notice::OrphanDetected { class, again, server, owner, evidence, latency_ms, cpu_ms, .. } => {
+                let (labels, user) = (labels::owner_of(server, owner.as_ref()), labels::user(server));
+                all.begin(&server.id, labels.clone(), user, cpu_ms.unwrap_or_default());
+                if *again {
+                    return;
+                }
+                all.latency.observe(latency_ms / 1e3);
+                let counts = all.of(labels, user);
+                for evidence in evidence {
+                    let labels = labels::with(&labels::of_class(*class), "evidence", evidence.reason().name);
+                    counts.add(&ORPHANS_DETECTED, labels, 1);
+                }
             }
             Notice::OrphanReaped { class, server, owner, signal, freed_bytes, .. } => {
-                let signal = match signal {
-                    Some(Signal::Term) => "TERM",
-                    Some(Signal::Kill) => "KILL",
-                    // An earlier daemon sent it.
-                    None => "unknown",
-                };
-                let owner = owner.as_ref();
-                inner
-                    .count(*class, server, owner, |counts, class| counts.reaped(class, signal, *freed_bytes));
+                all.end(&server.id, server.cpu_ms);
+                // Without a signal an earlier daemon sent it.
+                let signal = signal.map_or("unknown", Signal::word);
+                let counts = all.of(labels::owner_of(server, owner.as_ref()), labels::user(server));
+                let class = labels::of_class(*class);
+                counts.add(&REAPED, labels::with(&class, "signal", signal), 1);
+                counts.add(&RECLAIMED_BYTES, class, *freed_bytes);
             }
+            Notice::OrphanUnproven { server, .. }
+            | Notice::OrphanCleared { server, .. }
+            | Notice::OrphanExited { server, .. } => all.end(&server.id, server.cpu_ms),
             Notice::ServerStarted { server, .. } => {
-                let by = vec![("by", recognised_by(&server.rule).to_owned())];
-                inner.recognised.get_or_create(&by).inc();
+                all.host.add(&RECOGNISED, vec![("by", recognised_by(&server.rule).to_owned())], 1);
             }
             Notice::ReapFailed { errno, .. } => {
-                let reason = vec![("reason", reason(*errno).to_owned())];
-                inner.failures.get_or_create(&reason).inc();
+                all.host.add(&REAP_FAILURES, vec![("reason", reason(*errno).to_owned())], 1);
             }
             _ => {}
         }
     }
 
     /// The text of a scrape. Without a status the daemon does not watch.
-    pub fn render(&self, status: Option<&Status>, exposition: Exposition) -> Result<String, fmt::Error> {
+    pub fn render(&self, status: Option<&Status>, exposition: Exposition) -> String {
+        let mut scrape = Scrape::default();
+        let mut counters = self.counters();
         for (_, server) in status.into_iter().flat_map(|status| status.report.servers()) {
-            self.inner.used(self.inner.processor().read(&server.server.id, server.server.cpu_ms));
+            counters.read(&server.server.id, server.server.cpu_ms);
         }
-        let mut out = String::with_capacity(64 * 1024);
-        text::encode_registry(&mut out, &self.inner.counters)?;
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(self.inner.owners().series()));
-        registry.register_collector(Box::new(gauges::Gauges::of(status, self.inner.wall)));
-        text::encode_registry(&mut out, &registry)?;
-        text::encode_eof(&mut out)?;
-        Ok(exposition.write(out))
+        counters.write(&mut scrape);
+        drop(counters);
+        gauges::write(status, self.wall, &mut scrape);
+        scrape.write(exposition)
+    }
+
+    fn counters(&self) -> MutexGuard<'_, Counters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    fn owners(&self) -> MutexGuard<'_, Owners> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn processor(&self) -> MutexGuard<'_, Processor> {
-        self.processor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn observe_processor(&self, notice: &Notice) {
-        let used = match notice {
-            Notice::OrphanDetected { server, owner, cpu_ms, .. } => {
-                let owner = labels::owner(server.run.as_ref(), owners::name(owner.as_ref()));
-                let user = owners::user(server);
-                self.processor().begin(&server.id, owner, user, cpu_ms.unwrap_or_default());
-                None
-            }
-            Notice::OrphanUnproven { server, .. }
-            | Notice::OrphanCleared { server, .. }
-            | Notice::OrphanExited { server, .. }
-            | Notice::OrphanReaped { server, .. } => self.processor().end(&server.id, server.cpu_ms),
-            _ => None,
-        };
-        self.used(used);
-    }
-
-    fn used(&self, used: Option<Used>) {
-        if let Some(Used { owner, user, cpu_ms }) = used {
-            self.owners().of(owner, user).used(cpu_ms);
-        }
-    }
-
-    /// Counts something for the owner it is about.
-    fn count(
-        &self,
-        class: Class,
-        server: &ServerView,
-        owner: Option<&AgentView>,
-        count: impl FnOnce(&mut Counts, Labels),
-    ) {
-        let labels = labels::owner(server.run.as_ref(), owner.map(|owner| owner.name.as_str()));
-        let mut of_class = Labels::new();
-        labels::of_class(&mut of_class, class);
-        let mut owners = self.owners();
-        count(owners.of(labels, owners::user(server)), of_class);
-    }
+#[expect(clippy::cast_precision_loss, reason = "a sample is a float; 9 PB are still exact")]
+const fn float(number: u64) -> f64 {
+    number as f64
 }
 
 /// The reason as one of a few words.

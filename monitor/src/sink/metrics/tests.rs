@@ -8,6 +8,7 @@ use orphand_core::model::{
     AgentReport, BootTime, Doubt, Evidence, Guard, LeftoverReport, Losses, Report, RunReport, RunView,
     ServerReport, SessionState, SessionsStatus, State,
 };
+use orphand_core::model::{Class, ServerView};
 
 fn run(agent: &str, generation: Option<u64>) -> RunView {
     RunView {
@@ -155,7 +156,7 @@ fn sorted(text: &str) -> String {
 
 #[test]
 fn what_a_scraper_reads() {
-    let text = metrics().render(Some(&status()), Exposition::OpenMetrics).unwrap();
+    let text = metrics().render(Some(&status()), Exposition::OpenMetrics);
     assert!(text.ends_with("# EOF\n"));
     insta::assert_snapshot!(sorted(&text));
 }
@@ -171,14 +172,13 @@ fn label_names(series: &str) -> Vec<String> {
 
 #[test]
 fn the_table_of_families_is_true_and_complete() {
-    let text = metrics().render(Some(&status()), Exposition::OpenMetrics).unwrap();
+    let text = metrics().render(Some(&status()), Exposition::OpenMetrics);
     let mut seen = Vec::new();
     for line in text.lines() {
         if let Some(typed) = line.strip_prefix("# TYPE ") {
-            let family = families::ALL.iter().find(|family| {
-                let kind = format!("{:?}", family.kind).to_lowercase();
-                typed == format!("{} {kind}", family.name)
-            });
+            let family = families::ALL
+                .iter()
+                .find(|family| typed == format!("{} {}", family.name, family.kind.name()));
             seen.push(family.unwrap_or_else(|| panic!("not in the table: {typed}")));
         } else if !line.starts_with('#') {
             let family = seen.last().unwrap();
@@ -196,7 +196,7 @@ fn the_table_of_families_is_true_and_complete() {
 
 #[test]
 fn the_older_format() {
-    let text = metrics().render(Some(&status()), Exposition::Text).unwrap();
+    let text = metrics().render(Some(&status()), Exposition::Text);
     insta::assert_snapshot!(sorted(&text));
 }
 
@@ -204,7 +204,7 @@ fn the_older_format() {
 fn a_blind_daemon_claims_nothing() {
     let blind = Status { blind: vec!["lost".to_owned()], ..status() };
     for status in [None, Some(&blind)] {
-        let text = metrics().render(status, Exposition::Text).unwrap();
+        let text = metrics().render(status, Exposition::Text);
         assert!(text.contains("\norphand_watching 0"), "{text}");
         for name in [
             "orphand_orphans{",
@@ -218,12 +218,12 @@ fn a_blind_daemon_claims_nothing() {
         // Counters keep their values.
         assert!(text.contains("orphand_reclaimed_bytes_total{"), "{text}");
     }
-    assert!(metrics().render(Some(&status()), Exposition::Text).unwrap().contains("\norphand_watching 1"));
+    assert!(metrics().render(Some(&status()), Exposition::Text).contains("\norphand_watching 1"));
 }
 
 #[test]
 fn generations_are_bounded_and_live_ones_kept() {
-    let text = metrics().render(Some(&status()), Exposition::Text).unwrap();
+    let text = metrics().render(Some(&status()), Exposition::Text);
     let of = |generation: &str| {
         let series = format!("orphand_orphans{{agent=\"claude\",generation=\"{generation}\"}} ");
         text.lines().find_map(|line| line.strip_prefix(&series).map(str::to_owned))
@@ -238,7 +238,7 @@ fn generations_are_bounded_and_live_ones_kept() {
 /// A server with two doubts counts for both, and one of an earlier run counts too; none of them is an orphan.
 #[test]
 fn what_is_unproven_is_a_gauge_of_its_own() {
-    let text = metrics().render(Some(&status()), Exposition::Text).unwrap();
+    let text = metrics().render(Some(&status()), Exposition::Text);
     let of = |series: &str| {
         text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned))
     };
@@ -252,7 +252,7 @@ fn what_is_unproven_is_a_gauge_of_its_own() {
         assert_eq!(orphans.as_deref(), Some("0.0"), "{generation}");
     }
     let none = Status { report: Report::default(), ..status() };
-    let text = metrics().render(Some(&none), Exposition::Text).unwrap();
+    let text = metrics().render(Some(&none), Exposition::Text);
     assert!(!text.contains("orphand_unproven{"), "{text}");
 }
 
@@ -282,7 +282,7 @@ fn series_are_bounded_by_user() {
         ..Report::default()
     };
     let metrics = metrics();
-    let text = metrics.render(Some(&Status { report, ..Status::default() }), Exposition::Text).unwrap();
+    let text = metrics.render(Some(&Status { report, ..Status::default() }), Exposition::Text);
     let families = ["orphand_servers{", "orphand_orphans{", "orphand_generation_start_time_seconds{"];
     for family in families {
         let series = text.lines().filter(|line| line.starts_with(family)).count();
@@ -303,7 +303,7 @@ fn names_are_harmless() {
     let name = "a\u{1b}[2J\u{202e}\n\"b\\";
     let report = Report { unowned: vec![of_user(1, name)], ..Report::default() };
     let metrics = metrics();
-    let text = metrics.render(Some(&Status { report, ..Status::default() }), Exposition::Text).unwrap();
+    let text = metrics.render(Some(&Status { report, ..Status::default() }), Exposition::Text);
     assert!(!text.contains(|c| c != '\n' && orphand_core::model::text::is_hostile(c)), "{text:?}");
     assert!(text.contains(r#"{agent="a\\x1b[2J\\u{202e}\\n\"b\\",uid="1""#), "{text}");
 }

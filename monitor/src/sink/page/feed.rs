@@ -27,7 +27,6 @@ pub(super) struct Queue {
 /// Events that were taken from the queue.
 #[derive(Debug, Default)]
 pub struct Heard {
-    /// The events in order.
     pub events: Vec<Happening>,
     /// How many were dropped after them.
     pub missed: u64,
@@ -61,12 +60,10 @@ impl Page {
 }
 
 impl Feed {
-    /// Waits for an event.
     pub async fn grown(&self) {
         self.0.queue.grew.notified().await;
     }
 
-    /// Takes the events that wait.
     pub fn take(&self) -> Heard {
         std::mem::take(&mut *self.0.queue.lock())
     }

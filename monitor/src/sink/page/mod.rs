@@ -34,7 +34,6 @@ pub struct Page {
 }
 
 impl Page {
-    /// `wall` converts times.
     pub fn new(wall: WallClock) -> Self {
         Self { wall, keys: Arc::default(), queue: Arc::default() }
     }

@@ -8,7 +8,6 @@ use std::{
 use crate::sink::metrics::Labels;
 use orphand_core::model::{ServerView, text::sanitise};
 
-/// How many characters of a name are shown.
 const SHOWN: usize = 64;
 
 /// Makes keys. They differ from daemon to daemon, so that nobody can find out what they were made of.

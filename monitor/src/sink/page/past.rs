@@ -9,58 +9,36 @@ use orphand_core::model::{BootTime, Series, ServerCounts, Timeline, TimelineQuer
 
 /// How far back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Range {
-    /// Ten minutes, by ten seconds.
-    Minutes,
-    /// An hour, by minutes.
-    Hour,
-    /// Six hours, by five minutes.
-    SixHours,
-    /// A day, by quarters of an hour.
-    Day,
-    /// A week, by two hours.
-    Week,
-    /// 30 days, by eight hours.
-    Month,
+pub struct Range {
+    /// Seconds of a step.
+    step: i64,
+    steps: usize,
 }
 
 impl Range {
-    /// The range of this name.
     pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "10m" => Self::Minutes,
-            "1h" => Self::Hour,
-            "6h" => Self::SixHours,
-            "24h" => Self::Day,
-            "7d" => Self::Week,
-            "30d" => Self::Month,
+        let (step, steps) = match name {
+            "10m" => (10, 60),
+            "1h" => (60, 60),
+            "6h" => (300, 72),
+            "24h" => (900, 96),
+            "7d" => (7200, 84),
+            "30d" => (28_800, 90),
             _ => return None,
-        })
-    }
-
-    /// Seconds of a step, and how many steps.
-    const fn steps(self) -> (i64, usize) {
-        match self {
-            Self::Minutes => (10, 60),
-            Self::Hour => (60, 60),
-            Self::SixHours => (300, 72),
-            Self::Day => (900, 96),
-            Self::Week => (7200, 84),
-            Self::Month => (28_800, 90),
-        }
+        };
+        Some(Self { step, steps })
     }
 
     /// The steps up to now: the last one has just begun.
     fn query(self, now: Timestamp) -> TimelineQuery {
-        let (seconds, steps) = self.steps();
-        let step_ms = seconds * 1000;
+        let Self { step, steps } = self;
+        let step_ms = step * 1000;
         let last = now.as_millisecond().div_euclid(step_ms) * step_ms;
         let first = last - step_ms * i64::try_from(steps.saturating_sub(1)).unwrap_or_default();
         TimelineQuery { from: Timestamp::from_millisecond(first).unwrap_or_default(), step_ms, steps }
     }
 }
 
-/// The past as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Past {
     /// Milliseconds since 1970.
@@ -89,7 +67,6 @@ struct OfRun {
     name: String,
     unit: Option<String>,
     generation: Option<u64>,
-    /// Whether it is all others.
     other: bool,
     #[serde(flatten)]
     sums: Sums,
@@ -103,7 +80,6 @@ impl Page {
         range.query(self.wall.timestamp(now))
     }
 
-    /// What the page shows of the answer.
     pub fn past(&self, query: &TimelineQuery, line: Timeline) -> Past {
         let mut all = line.other.sums;
         line.series.iter().for_each(|series| all.add(&series.sums));

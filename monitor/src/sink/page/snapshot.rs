@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::{Page, names};
 use crate::sink::{
-    human::{evidence, list_doubts, list_guards},
+    human::list_doubts,
     metrics::{Labels, OwnersWithSeries, owner_labels},
 };
-use orphand_core::model::{AgentView, BootTime, Mode, ServerReport, State, Status};
+use orphand_core::model::{AgentView, BootTime, Mode, ServerReport, State, Status, list};
 
 /// How many servers are listed one by one, of all agents together; of each agent an equal part, the worst first.
 const LISTED: usize = 512;
@@ -181,9 +181,9 @@ impl Page {
             bytes: report.rss_bytes(),
             processes: report.server.count(),
             age_ms: age.and_then(|age| u64::try_from(age.as_millis()).ok()),
-            evidence: report.evidence.iter().copied().filter(|_| is_left).map(evidence).collect(),
+            evidence: report.evidence.iter().filter(|_| is_left).map(|one| one.reason().short).collect(),
             doubts: report.is_unproven().then(|| list_doubts(&report.doubts)),
-            guards: (is_left && !report.guards.is_empty()).then(|| list_guards(&report.guards)),
+            guards: (is_left && !report.guards.is_empty()).then(|| list(&report.guards)),
             duplicate: report.is_duplicate(),
             agent,
         }

@@ -290,7 +290,7 @@ fn a_state_is_bounded() {
 #[test]
 fn the_past_has_nothing_private() {
     let page = page();
-    let question = page.question(Range::Day, NOW);
+    let question = page.question(Range::named("24h").unwrap(), NOW);
     let series = |run| Series {
         run,
         owner: None,

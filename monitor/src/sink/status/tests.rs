@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::sink::report::tests::{claude, filesystem};
+use orphand_core::model::Losses;
 use orphand_core::model::{
     AgentReport, Decision, Doubt, Guard, Mode, Report, RunView, ServerReport, ServerView, SessionsStatus,
 };
