@@ -6,7 +6,7 @@ use crate::{
     config::Config,
     daemon::stuck_reads,
     driver::{Driver, EffectHandler, SignalRequest, read_proc},
-    host::{Procfs, Scope, boot_id},
+    host::{Proc, Scope, boot_id},
     os::clock,
     probe::Probe,
     store::{self, StoreError},
@@ -33,7 +33,7 @@ pub(crate) struct Offline {
 struct Host {
     rules: Rules,
     scope: Option<Scope>,
-    procfs: Procfs,
+    procfs: Proc,
     probe: Probe,
     /// Nothing is signalled before there is one.
     reaper: Option<Reaper>,
@@ -49,7 +49,7 @@ impl Offline {
     /// Reads /proc and judges, without any grace. By itself this engine only observes. With a scope it judges and signals nothing else.
     pub(crate) fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
         let rules = config.rules();
-        let (procfs, probe) = (Procfs::system()?, Probe::new()?);
+        let (procfs, probe) = (Proc::system()?, Probe::new()?);
         let snapshot = read_proc(&procfs, &probe, &rules)?;
         let settings = Settings {
             mode: Mode::Observe,

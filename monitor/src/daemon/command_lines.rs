@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
-    host::Procfs,
+    host::Proc,
     os::{clock, users::local_names},
     source::completion::completed,
 };
@@ -42,7 +42,7 @@ impl Completer {
 
     /// The same record, with the whole command line if the process has another role by it. Otherwise the cut one stays: a long
     /// command line that changes nothing is not worth its memory.
-    pub fn complete(&mut self, procfs: &Procfs, rules: &Rules, mut event: ProcessEvent) -> ProcessEvent {
+    pub fn complete(&mut self, procfs: &Proc, rules: &Rules, mut event: ProcessEvent) -> ProcessEvent {
         if let ProcessEvent::Signal { killer, .. } = &mut event {
             killer.user = killer.uid.and_then(|uid| self.user(uid));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::environment::Environment;
 use crate::{
     driver::Driver,
-    host::ProcfsError,
+    host::HostError,
     os::{clock, descriptors},
 };
 use orphand_core::model::BootTime;
@@ -50,7 +50,7 @@ impl Environment {
     }
 
     /// /proc could not be read. If descriptors had run out, it is tried again; every other error ends the daemon.
-    pub(super) fn proc_failed(&mut self, error: ProcfsError) -> anyhow::Result<()> {
+    pub(super) fn proc_failed(&mut self, error: HostError) -> anyhow::Result<()> {
         if !error.is_want() && descriptors::shortage().is_none() {
             return Err(anyhow::Error::new(error).context("cannot reconcile with /proc"));
         }

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     actuator::{hook::Hooks, reaper::Reaper},
     driver::{Driver, EffectHandler, SignalRequest, SpawnerThread},
-    host::Procfs,
+    host::Proc,
     probe::{Probe, registry::Registry},
     sink::{event_writers::EventWriters, metrics::Metrics, page::Page},
     source::{kernel::KernelSource, threads::Followed},
@@ -31,7 +31,7 @@ pub struct Environment {
     /// The kernel side, attached and self-tested.
     pub kernel: KernelSource,
     /// /proc.
-    pub procfs: Procfs,
+    pub procfs: Proc,
     /// Answers the questions of the engine.
     pub probe: Probe,
     /// Sends signals.

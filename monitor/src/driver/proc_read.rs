@@ -1,7 +1,7 @@
 //! One reading of /proc, as the engine wants it.
 
 use crate::{
-    host::{Procfs, ProcfsError},
+    host::{HostError, Proc},
     os::clock,
     probe::Probe,
 };
@@ -12,7 +12,7 @@ use orphand_core::{
 
 /// Reads all of /proc, from now on: the standard streams of what is or may be a server or launch one, the units of agents,
 /// and those of all processes where rules name units.
-pub fn read_proc(procfs: &Procfs, probe: &Probe, rules: &Rules) -> Result<Snapshot, ProcfsError> {
+pub fn read_proc(procfs: &Proc, probe: &Probe, rules: &Rules) -> Result<Snapshot, HostError> {
     let by = rules.clone();
     let wired = move |image: &Image| {
         let is_wired = |role: &Role| {

@@ -29,7 +29,6 @@ use crate::os::own;
 /// The first command-line argument that makes the program a helper. The second one is the name of its task.
 pub const ARGUMENT: &str = "__helper";
 
-/// The longest question.
 const LONGEST: u64 = 16 << 20;
 /// The limits: bytes of memory, of the main thread's stack, seconds on a processor, descriptors, bytes of a file that it
 /// writes, which is the answer. Nothing is left of a crash.

@@ -46,12 +46,10 @@ use crate::os::{
 
 /// The most files that a helper is given.
 pub const FILES: usize = 64;
-/// The longest answer, in bytes.
 const LONGEST: u64 = 64 * 1024;
 /// How long the end of a helper may take.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// What a helper is started for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Talk to a container engine.
@@ -74,10 +72,8 @@ impl Task {
     }
 }
 
-/// How a helper is started.
 #[derive(Debug)]
 pub struct Order {
-    /// What for.
     pub task: Task,
     /// What it is given to read from: not more than [`FILES`].
     pub files: Vec<OwnedFd>,
@@ -85,17 +81,14 @@ pub struct Order {
     pub user: Option<(u32, u32)>,
     /// The PID namespace that it is in, if that is not ours.
     pub namespace: Option<OwnedFd>,
-    /// How long it may take to answer.
     pub patience: Duration,
 }
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HelperError {
     /// It could not be started, or listened to.
     #[error("cannot start it: {0}")]
     Start(#[from] io::Error),
-    /// The time was over.
     #[error("no answer within {} s", .0.as_secs())]
     Silent(Duration),
     /// It answered too much, too little, or nothing that is an answer.

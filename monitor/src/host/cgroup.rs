@@ -11,9 +11,7 @@ use orphand_core::model::Unit;
 /// A unit, and the place of the manager that runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lodging {
-    /// The unit.
     pub unit: Unit,
-    /// The hierarchy in which it was found.
     hierarchy: Hierarchy,
 }
 
@@ -83,18 +81,17 @@ pub fn slices(cgroup: &str) -> Vec<String> {
     names.into_iter().filter(|name| matches!(kind(name), Kind::Slice)).map(str::to_owned).collect()
 }
 
-/// The path in this hierarchy. Each line is `ID:CONTROLLERS:PATH`. The kernel appends ` (deleted)` to the
-/// path of a group that was removed while it still had zombies.
+/// A line `ID:CONTROLLERS:PATH`: the controllers, which are none for version 2, and the path.
+pub(super) fn group(line: &str) -> Option<(&str, &str)> {
+    let (id, rest) = line.split_once(':')?;
+    rest.split_once(':').filter(|(controllers, _)| id == "0" || !controllers.is_empty())
+}
+
+/// The path in this hierarchy. The kernel appends ` (deleted)` to the path of a group that was removed while it still
+/// had zombies.
 fn path(cgroup: &str, hierarchy: Hierarchy) -> Option<&str> {
-    let path = cgroup.lines().find_map(|line| {
-        let (id, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        let is_it = match hierarchy {
-            Hierarchy::Named => controllers == "name=systemd",
-            Hierarchy::Unified => id == "0" && controllers.is_empty(),
-        };
-        is_it.then_some(path)
-    })?;
+    let wanted = if hierarchy == Hierarchy::Named { "name=systemd" } else { "" };
+    let (_, path) = cgroup.lines().filter_map(group).find(|(controllers, _)| *controllers == wanted)?;
     Some(path.strip_suffix(" (deleted)").unwrap_or(path))
 }
 

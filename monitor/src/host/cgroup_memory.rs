@@ -2,6 +2,8 @@
 
 use std::{fs, os::unix::fs::MetadataExt as _};
 
+use super::cgroup::group;
+
 /// Where the hierarchies are mounted: version 2, its place on hybrid hosts, and version 1.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const MEMORY: &str = "/sys/fs/cgroup/memory";
@@ -11,8 +13,7 @@ const LEGACY: &str = "/sys/fs/cgroup";
 /// cache, which the kernel takes back when it wants to. `None` if it cannot be read.
 pub fn memory_of(cgroup: &str) -> Option<u64> {
     cgroup.lines().find_map(|line| {
-        let (id, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
+        let (controllers, path) = group(line)?;
         // A group outside of our cgroup namespace has a path that is not known.
         if path.split('/').any(|part| part == "..") {
             return None;
@@ -20,8 +21,7 @@ pub fn memory_of(cgroup: &str) -> Option<u64> {
         if controllers.split(',').any(|controller| controller == "memory") {
             return read(MEMORY, path, "memory.usage_in_bytes", "total_inactive_file ");
         }
-        let is_unified = id == "0" && controllers.is_empty();
-        let mut mounts = UNIFIED.iter().filter(|_| is_unified);
+        let mut mounts = UNIFIED.iter().filter(|_| controllers.is_empty());
         mounts.find_map(|mount| read(mount, path, "memory.current", "inactive_file "))
     })
 }
@@ -29,13 +29,12 @@ pub fn memory_of(cgroup: &str) -> Option<u64> {
 /// The user who owns the control group with this line of `/proc/PID/cgroup`: only this user and root make groups in it.
 /// `None` if it cannot be seen.
 pub fn owner_of_group(line: &str) -> Option<u32> {
-    let (id, rest) = line.split_once(':')?;
-    let (controllers, path) = rest.split_once(':')?;
+    let (controllers, path) = group(line)?;
     if path.split('/').any(|part| part == "..") {
         return None;
     }
     let owner = |mount: &str| Some(fs::symlink_metadata(format!("{mount}{path}")).ok()?.uid());
-    if id == "0" && controllers.is_empty() {
+    if controllers.is_empty() {
         // On hybrid hosts the first place is only the directory of the other hierarchies.
         let is_mount = |mount: &&str| fs::exists(format!("{mount}/cgroup.procs")).is_ok_and(|there| there);
         return UNIFIED.iter().copied().find(is_mount).and_then(owner);

@@ -88,10 +88,8 @@ impl ProcessDir {
     }
 }
 
-/// A system call with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall {
-    /// Its number.
     pub number: i64,
     /// Its arguments. Of those that it does not have, the values mean nothing.
     pub arguments: [u64; 6],

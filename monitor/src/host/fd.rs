@@ -8,23 +8,21 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, openat, statat, statx},
+    fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, openat, statat, statx},
     io::Errno,
+    path::DecInt,
 };
 
 use super::{
-    DIRECTORY, Name, each_number, fields, link,
+    DIRECTORY, each_number, fields, link,
     mounts::may_hang,
     watch::{Visit, visit},
 };
 use orphand_core::model::Stdio;
 
-/// The object that a descriptor refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// An anonymous pipe, by inode number.
     Pipe(u64),
-    /// A socket, by inode number.
     Socket(u64),
     /// A file with a path (including devices and FIFOs), or an anonymous inode such as
     /// `anon_inode:[eventpoll]`.
@@ -32,7 +30,6 @@ pub enum Target {
 }
 
 impl Target {
-    /// Parses the target of a link in `/proc/PID/fd`.
     pub fn parse(link: &[u8]) -> Self {
         let number = |prefix: &[u8]| -> Option<u64> {
             std::str::from_utf8(link.strip_prefix(prefix)?.strip_suffix(b"]")?).ok()?.parse().ok()
@@ -43,6 +40,15 @@ impl Target {
             Self::Socket(inode)
         } else {
             Self::Path(link.to_vec())
+        }
+    }
+
+    /// The pipe or socket, as a standard stream.
+    pub const fn wire(&self) -> Option<Stdio> {
+        match self {
+            Self::Pipe(inode) => Some(Stdio::Pipe(*inode)),
+            Self::Socket(inode) => Some(Stdio::Socket(*inode)),
+            Self::Path(_) => None,
         }
     }
 
@@ -58,21 +64,15 @@ impl Target {
     }
 }
 
-/// The access mode of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The descriptor is open for reading.
     pub read: bool,
-    /// The descriptor is open for writing.
     pub write: bool,
 }
 
-/// An open descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fd {
-    /// The descriptor number.
     pub number: u32,
-    /// The object that it refers to.
     pub target: Target,
 }
 
@@ -107,7 +107,7 @@ impl FdTable {
                 drop(at);
                 at = visit(pid)?;
             }
-            match link(&dir, Name::of(number).as_str()) {
+            match link(&dir, DecInt::new(number).as_str()) {
                 Ok(target) => fds.push(Fd { number, target: Target::parse(&target) }),
                 // The descriptor was closed meanwhile, or its path is longer than a page.
                 Err(Errno::NOENT | Errno::NAMETOOLONG) => {}
@@ -118,12 +118,10 @@ impl FdTable {
         Ok(Self { fds, cut })
     }
 
-    /// The object that descriptor `number` refers to.
     pub fn target(&self, number: u32) -> Option<&Target> {
         self.fds.iter().find(|fd| fd.number == number).map(|fd| &fd.target)
     }
 
-    /// The inode numbers of its sockets.
     pub fn sockets(&self) -> impl Iterator<Item = u64> {
         self.fds.iter().filter_map(|fd| fd.target.socket())
     }
@@ -170,7 +168,7 @@ impl FdDir {
     /// The object that descriptor `number` refers to now.
     pub fn target(&self, number: u32) -> Option<Target> {
         let _at = self.at().ok()?;
-        link(&self.dir, Name::of(number).as_str()).ok().map(|target| Target::parse(&target))
+        link(&self.dir, DecInt::new(number).as_str()).ok().map(|target| Target::parse(&target))
     }
 
     /// The access mode of descriptor `number`. The permissions of the link show the file's `FMODE_READ` and
@@ -178,7 +176,7 @@ impl FdDir {
     /// This costs one system call; reading fdinfo costs three.
     pub fn access(&self, number: u32) -> Option<Access> {
         let _at = self.at().ok()?;
-        let stat = statat(&self.dir, Name::of(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let stat = statat(&self.dir, DecInt::new(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let mode = Mode::from_raw_mode(stat.st_mode);
         Some(Access { read: mode.contains(Mode::RUSR), write: mode.contains(Mode::WUSR) })
     }
@@ -202,7 +200,7 @@ impl FdDir {
     /// The kind of descriptor `number`, as a standard stream.
     pub fn stdio(&self, number: u32) -> Stdio {
         let Ok(_at) = self.at() else { return Stdio::Other };
-        match link(&self.dir, Name::of(number).as_str()).map(|l| Target::parse(&l)) {
+        match link(&self.dir, DecInt::new(number).as_str()).map(|l| Target::parse(&l)) {
             Ok(Target::Pipe(inode)) => Stdio::Pipe(inode),
             Ok(Target::Socket(inode)) => Stdio::Socket(inode),
             Ok(Target::Path(path)) => self.kind(number, &path),
@@ -221,7 +219,7 @@ impl FdDir {
             return None;
         }
         let fields = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::NLINK;
-        let file = statx(&self.dir, Name::of(number).as_str(), AtFlags::STATX_DONT_SYNC, fields).ok()?;
+        let file = self.status(number, fields).ok()?;
         let is_fifo = FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo;
         is_fifo.then_some((file.stx_ino, file.stx_nlink > 0))
     }
@@ -247,7 +245,11 @@ impl FdDir {
     /// and does not count as a reader or writer.
     pub fn pin(&self, number: u32) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
-        openat(&self.dir, Name::of(number).as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        openat(&self.dir, DecInt::new(number).as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    }
+
+    fn status(&self, number: u32, fields: StatxFlags) -> Result<Statx, Errno> {
+        statx(&self.dir, DecInt::new(number).as_str(), AtFlags::STATX_DONT_SYNC, fields)
     }
 
     /// The kind of the file behind the link. Well-known names are classified without a system call. Other
@@ -263,12 +265,7 @@ impl FdDir {
             path if may_hang(self.mountinfo(), path) => return Stdio::File,
             _ => {}
         }
-        let name = Name::of(number);
-        let Ok(file) =
-            statx(&self.dir, name.as_str(), AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE | StatxFlags::INO)
-        else {
-            return Stdio::Other;
-        };
+        let Ok(file) = self.status(number, StatxFlags::TYPE | StatxFlags::INO) else { return Stdio::Other };
         match (FileType::from_raw_mode(file.stx_mode.into()), file.stx_rdev_major, file.stx_rdev_minor) {
             (FileType::Fifo, ..) => Stdio::Pipe(file.stx_ino),
             (FileType::Socket, ..) => Stdio::Socket(file.stx_ino),

@@ -15,7 +15,6 @@ use orphand_core::model::ProcessId;
 /// The state of a process, as far as /proc shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Exactly this process is alive.
     Alive,
     /// The process has ended. Its pid may belong to another process now.
     Gone,

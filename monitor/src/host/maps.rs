@@ -12,7 +12,6 @@ const MAPS_MAX: u64 = 16 * 1024 * 1024;
 /// Memory that a process shares with whoever maps the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedMemory {
-    /// Its addresses in the process.
     pub addresses: Range<u64>,
     /// The file: its device, as the kernel writes it, and its inode number.
     pub file: (String, u64),

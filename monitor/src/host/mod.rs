@@ -9,15 +9,14 @@
 //! A process can delay some of these reads. Such a read runs on a thread with a deadline
 //! ([`with_deadline`]). Parsers are pure functions over bytes.
 
-mod calls;
 mod cgroup;
 mod cgroup_memory;
 mod condition;
-mod ends;
 mod environ;
 mod fd;
 mod fields;
 pub mod identity;
+mod kernel_side;
 mod look;
 mod maps;
 mod mounts;
@@ -36,7 +35,7 @@ mod unix;
 mod usage;
 mod watch;
 
-use std::{io, mem::MaybeUninit, path::PathBuf};
+use std::{io, mem::MaybeUninit, path::PathBuf, sync::Arc};
 
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -44,58 +43,65 @@ use rustix::{
     io::Errno,
 };
 
-pub use calls::{Calls, LastCaller};
 pub use cgroup::{Lodging, slices};
 pub use cgroup_memory::{memory_of, owner_of_group};
 pub use condition::SystemCall;
-pub use ends::{Beside, OpenEnd, Passes};
 pub use fd::{Access, Fd, FdDir, FdTable, Target};
+pub use kernel_side::{Beside, Calls, KernelSide, LastCaller, OpenEnd, Passes, Tasks};
 use look::{Seen, as_parent, look};
 pub use maps::SharedMemory;
-pub use net::{
-    Endpoint, InternetSocket, TableError, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket,
-};
+pub use net::{Endpoint, InternetSocket, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket};
 use process::CGROUP_MAX;
 pub use process::ProcessDir;
 pub use rights::Rights;
 pub use scope::{Place, Scope};
-pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Procfs, ProcfsError};
+pub use snapshot::{COMMAND_LINE_MAX, CommandLine};
 pub use stat::Stat;
 pub use stuck::{Stuck, left_unread, stuck};
 pub use system::{
     boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, pid_namespace_of, process_limits,
 };
-pub use tasks::{PidNamespace, TaskRow, Tasks};
+pub use tasks::{PidNamespace, TaskRow};
 pub use unix::{UnixSocket, UnixSockets, port_range};
 pub use usage::{Usage, UsageFile};
 pub use watch::{Alone, UNANSWERED, Visit, hastily, with_deadline};
 
+use crate::os::descriptors::ran_out;
 use orphand_core::model::ProcessId;
 
-/// An error while reading the host.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A file or directory below /proc could not be read.
-    #[error("cannot {operation} {}: {source}", path.display())]
+    #[error("cannot {operation} {}: {source}; is /proc mounted?", path.display())]
     Read {
-        /// The operation that failed: `open`, `list` or `read`.
+        /// `open`, `list` or `read`.
         operation: &'static str,
-        /// The path that was read.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
+    /// A process exists but cannot be read, because descriptors or memory have run out.
+    #[error("cannot read process {pid} in /proc: {errno}")]
+    Process { pid: u32, errno: Errno },
+}
+
+impl HostError {
+    /// Whether the cause is a lack of descriptors.
+    pub fn is_want(&self) -> bool {
+        match self {
+            Self::Process { errno, .. } => ran_out(*errno),
+            Self::Read { source, .. } => Errno::from_io_error(source).is_some_and(ran_out),
+        }
+    }
 }
 
 /// An open /proc, or a directory tree with the same layout.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Proc {
-    root: OwnedFd,
+    root: Arc<OwnedFd>,
     path: PathBuf,
 }
 
 impl Proc {
-    /// Opens the host's own `/proc`.
     pub fn system() -> Result<Self, HostError> {
         Self::at("/proc")
     }
@@ -104,7 +110,7 @@ impl Proc {
     pub fn at(path: impl Into<PathBuf>) -> Result<Self, HostError> {
         let path = path.into();
         match openat(CWD, &path, DIRECTORY, Mode::empty()) {
-            Ok(root) => Ok(Self { root, path }),
+            Ok(root) => Ok(Self { root: root.into(), path }),
             Err(errno) => Err(HostError::Read { operation: "open", path, source: errno.into() }),
         }
     }
@@ -113,7 +119,7 @@ impl Proc {
     pub fn pids(&self) -> Result<Vec<u32>, HostError> {
         let mut pids = Vec::with_capacity(512);
         // Opens a new descriptor, because the read position belongs to the open file.
-        openat(&self.root, ".", DIRECTORY, Mode::empty())
+        openat(&*self.root, ".", DIRECTORY, Mode::empty())
             .and_then(|dir| each_number(&dir, |n| pids.push(n)))
             .map_err(|errno| HostError::Read {
                 operation: "list",
@@ -141,20 +147,6 @@ impl Proc {
         }
     }
 
-    /// The open files of the process that has the pid `pid` now. The result equals that of
-    /// [`ProcessDir::fd_table`], without the cost of opening a [`ProcessDir`].
-    pub fn fd_table(&self, pid: u32) -> Result<FdTable, Errno> {
-        watch::door(pid)?;
-        match FdTable::read(&self.root, &format!("{pid}/fd"), pid) {
-            Ok(table) if !table.fds.is_empty() => Ok(table),
-            // The table is empty or not readable. Possible causes: a kernel thread, a zombie, or a process
-            // that ended during the read; or a process whose leading thread has exited, so that only its
-            // other threads show its files.
-            Ok(_) | Err(Errno::ACCESS | Errno::PERM) => self.process(pid)?.fd_table(),
-            Err(errno) => Err(errno),
-        }
-    }
-
     /// The ancestors of this process, its present parent first. The sequence stops at the first one that
     /// cannot be read.
     pub fn ancestors(&self, dir: &ProcessDir) -> impl Iterator<Item = ProcessDir> {
@@ -175,7 +167,7 @@ impl Proc {
 
     /// Our own network namespace, as the text of the link `ns/net`.
     pub fn our_network(&self) -> Result<Vec<u8>, Errno> {
-        link(&self.root, "thread-self/ns/net")
+        link(&*self.root, "thread-self/ns/net")
     }
 }
 
@@ -191,33 +183,6 @@ fn each_number(dir: &OwnedFd, mut found: impl FnMut(u32)) -> Result<(), Errno> {
         }
     }
     Ok(())
-}
-
-/// The decimal name of an entry, built without an allocation: one inspection of the host reads tens of
-/// thousands of entries.
-struct Name {
-    digits: [u8; 10],
-    from: usize,
-}
-
-impl Name {
-    fn of(mut number: u32) -> Self {
-        let mut name = Self { digits: [b'0'; 10], from: 10 };
-        for digit in name.digits.iter_mut().rev() {
-            // The remainder is below ten.
-            *digit += u8::try_from(number % 10).unwrap_or_default();
-            name.from -= 1;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
-        name
-    }
-
-    fn as_str(&self) -> &str {
-        self.digits.get(self.from..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
-    }
 }
 
 /// The target of a symbolic link, at most [`LINK_MAX`] bytes of it.
@@ -261,15 +226,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_decimal() {
-        for n in [0, 7, 10, 4_194_304, u32::MAX] {
-            assert_eq!(Name::of(n).as_str(), n.to_string());
-        }
-    }
-
-    #[test]
     fn a_tree_that_is_not_there_is_named() {
         let error = Proc::at("/nowhere/proc").unwrap_err().to_string();
-        assert_eq!(error, "cannot open /nowhere/proc: No such file or directory (os error 2)");
+        assert_eq!(
+            error,
+            "cannot open /nowhere/proc: No such file or directory (os error 2); is /proc mounted?"
+        );
     }
 }

@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 
-use super::{Fd, Proc, ProcessDir, Seen, Target, UnixSockets};
+use super::{Access, Fd, Proc, ProcessDir, Seen, Target, UnixSockets};
 use orphand_core::model::{SnapshotProcess, Stdio};
 
 /// Sets standard input and output of all processes that have moved their wires.
@@ -66,31 +66,24 @@ pub(super) fn below(pid: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
 /// The moved wires of the process in `dir`: standard input and output.
 pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option<[Stdio; 2]> {
     let table = dir.fd_table().ok()?;
-    let fds = dir.fd_dir().ok()?;
     if table.target(1)? != table.target(2)? {
         return None;
     }
-    // Collect the pipe ends and sockets that the process and its descendants hold.
+    // The pipe ends and sockets that the process and its descendants hold.
     let (mut writers, mut readers) = (HashSet::new(), HashSet::new());
-    let mut sockets: HashSet<u64> = table.sockets().collect();
-    for fd in &table.fds {
-        if let Target::Pipe(inode) = fd.target {
-            let access = fds.access(fd.number)?;
-            writers.extend(access.write.then_some(inode));
-            readers.extend(access.read.then_some(inode));
-        }
-    }
-    for below in descendants.iter().filter_map(|&pid| proc.process(pid).ok()) {
-        let (Ok(table), Ok(fds)) = (below.fd_table(), below.fd_dir()) else { continue };
+    let mut sockets: HashSet<u64> = HashSet::new();
+    let below = descendants.iter().filter_map(|&pid| proc.process(pid).ok());
+    let below = below.filter_map(|below| Some((below.fd_table().ok()?, below.fd_dir().ok()?)));
+    let inside = std::iter::once((table.clone(), dir.fd_dir().ok()?)).chain(below);
+    for (table, fds) in inside {
         sockets.extend(table.sockets());
-        let pipes = table.fds.iter().filter_map(|fd| match fd.target {
-            Target::Pipe(inode) => Some((fd.number, inode)),
-            _ => None,
-        });
-        for (number, inode) in pipes {
-            let Some(access) = fds.access(number) else { continue };
-            writers.extend(access.write.then_some(inode));
-            readers.extend(access.read.then_some(inode));
+        for fd in &table.fds {
+            if let Target::Pipe(inode) = fd.target {
+                // One that cannot be told counts as both.
+                let access = fds.access(fd.number).unwrap_or(Access { read: true, write: true });
+                writers.extend(access.write.then_some(inode));
+                readers.extend(access.read.then_some(inode));
+            }
         }
     }
     let mut diag = None;

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader, Read as _},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
@@ -16,11 +16,8 @@ pub type Endpoint = (IpAddr, u16);
 /// The state of a TCP socket, reduced to the distinctions that orphand needs: `include/net/tcp_states.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpState {
-    /// It waits for connections.
     Listen,
-    /// It is requesting a connection.
     SynSent,
-    /// It is not connected.
     Close,
     /// The connection has ended; the kernel keeps the port for a minute.
     TimeWait,
@@ -31,7 +28,6 @@ pub enum TcpState {
 /// A line of `net/tcp`, `net/udp`, `net/tcp6` or `net/udp6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InternetSocket {
-    /// The local address and port.
     pub local: Endpoint,
     /// The remote address and port; port 0 means none.
     pub remote: Endpoint,
@@ -44,9 +40,7 @@ pub struct InternetSocket {
 /// A line of `net/unix`. This file does not name the peer of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnixSocketLine {
-    /// The inode number.
     pub inode: u64,
-    /// Whether it is bound to a name.
     pub is_named: bool,
     /// The state, include/uapi/linux/net.h: 1 is unconnected, 3 is connected.
     pub state: u8,
@@ -59,48 +53,29 @@ impl UnixSocketLine {
     pub const CONNECTED: u8 = 3;
 }
 
-/// The reason why a table could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum TableError {
-    /// The file could not be opened or read.
-    #[error(transparent)]
-    Read(#[from] std::io::Error),
-    /// A line could not be parsed.
-    #[error("{file} has a line that is none: {line:?}")]
-    Line {
-        /// The file, relative to the directory of the process.
-        file: &'static str,
-        /// The line, at most 200 characters of it.
-        line: String,
-    },
-}
-
 impl ProcessDir {
-    /// The TCP sockets of its network namespace.
-    pub fn tcp_sockets(&self) -> Result<Vec<InternetSocket>, TableError> {
+    pub fn tcp_sockets(&self) -> io::Result<Vec<InternetSocket>> {
         self.internet_sockets(["net/tcp", "net/tcp6"])
     }
 
-    /// The UDP sockets of its network namespace.
-    pub fn udp_sockets(&self) -> Result<Vec<InternetSocket>, TableError> {
+    pub fn udp_sockets(&self) -> io::Result<Vec<InternetSocket>> {
         self.internet_sockets(["net/udp", "net/udp6"])
     }
 
-    fn internet_sockets(&self, files: [&'static str; 2]) -> Result<Vec<InternetSocket>, TableError> {
+    fn internet_sockets(&self, files: [&str; 2]) -> io::Result<Vec<InternetSocket>> {
         let mut sockets = Vec::new();
         for file in files {
             match self.table(file, u64::MAX) {
                 Ok(text) => sockets.extend(parse(file, &text, internet_socket)?),
                 // The kernel has no IPv6, or the process has ended.
                 Err(error) if is_absent(&error) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         Ok(sockets)
     }
 
-    /// The unix sockets of its network namespace.
-    pub fn unix_sockets(&self) -> Result<Vec<UnixSocketLine>, TableError> {
+    pub fn unix_sockets(&self) -> io::Result<Vec<UnixSocketLine>> {
         let file = "net/unix";
         parse(file, &self.table(file, u64::MAX)?, unix_socket)
     }
@@ -118,7 +93,7 @@ impl ProcessDir {
         Some(found)
     }
 
-    fn table(&self, file: &str, limit: u64) -> std::io::Result<String> {
+    fn table(&self, file: &str, limit: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
         File::from(self.open_file(file)?).take(limit).read_to_end(&mut bytes)?;
         // The name of a unix socket may be any bytes.
@@ -129,13 +104,13 @@ impl ProcessDir {
 /// The most bytes of a list of addresses that are read.
 const ADDRESSES_MAX: u64 = 4 * 1024 * 1024;
 
-fn is_absent(error: &std::io::Error) -> bool {
+fn is_absent(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))
 }
 
 /// The user of the process that has accepted this TCP connection of ours, if it is in our network namespace. `None` if
 /// nobody there has, so far. The kernel shows the user who made the socket, that is, who accepted.
-pub fn far_end_of(near: SocketAddr, far: SocketAddr) -> std::io::Result<Option<u32>> {
+pub fn far_end_of(near: SocketAddr, far: SocketAddr) -> io::Result<Option<u32>> {
     let ends = ((far.ip(), far.port()), (near.ip(), near.port()));
     for file in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
         let table = match File::open(file) {
@@ -158,9 +133,10 @@ pub fn far_end_of(near: SocketAddr, far: SocketAddr) -> std::io::Result<Option<u
 }
 
 /// Parses all lines except the first, which names the columns.
-fn parse<T>(file: &'static str, text: &str, line: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, TableError> {
+fn parse<T>(file: &str, text: &str, line: impl Fn(&str) -> Option<T>) -> io::Result<Vec<T>> {
     let parsed = |text: &str| {
-        line(text).ok_or_else(|| TableError::Line { file, line: text.chars().take(200).collect() })
+        let shown = || text.chars().take(200).collect::<String>();
+        line(text).ok_or_else(|| io::Error::other(format!("{file} has a line that is none: {:?}", shown())))
     };
     text.lines().skip(1).map(parsed).collect()
 }

@@ -6,10 +6,11 @@ use rustix::{
     fd::AsFd,
     fs::{Mode, OFlags, ResolveFlags, openat, openat2},
     io::Errno,
+    path::DecInt,
 };
 
 use super::{
-    FdDir, FdTable, Name, Stat, Visit, each_number, fields, link, read,
+    FdDir, FdTable, Stat, Visit, each_number, fields, link, read,
     usage::{Usage, UsageFile},
     watch::visit,
 };
@@ -37,7 +38,7 @@ pub(super) const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFla
 
 impl ProcessDir {
     pub(super) fn open(root: &OwnedFd, pid: u32) -> Result<Self, Errno> {
-        let dir = openat(root, Name::of(pid).as_str(), PATH, Mode::empty())?;
+        let dir = openat(root, DecInt::new(pid).as_str(), PATH, Mode::empty())?;
         let stat = stat(&dir)?;
         let thread = if stat.leader_exited() && stat.threads > 1 { living_thread(&dir) } else { None };
         Ok(Self { pid, dir, thread, stat })
@@ -83,7 +84,6 @@ impl ProcessDir {
         self.status("Uid")
     }
 
-    /// The real group id, from `status`.
     pub fn gid(&self) -> Result<u32, Errno> {
         self.status("Gid")
     }
@@ -158,13 +158,11 @@ impl ProcessDir {
         self.fd_dir().map_or([Stdio::Closed; 3], |fds| [0, 1, 2].map(|number| fds.stdio(number)))
     }
 
-    /// Opens its directory `fd`.
     pub fn fd_dir(&self) -> Result<FdDir, Errno> {
         let _at = self.at()?;
         Ok(FdDir::new(self.pid, openat(self.body(), "fd", PATH, Mode::empty())?))
     }
 
-    /// Its open descriptors.
     pub fn fd_table(&self) -> Result<FdTable, Errno> {
         // The links of a process that has just ended return EACCES, too (`proc_fd_access_allowed()`,
         // fs/proc/base.c).
@@ -180,7 +178,6 @@ impl ProcessDir {
         self.status("Tgid")
     }
 
-    /// The thread ids of its threads.
     pub fn threads(&self) -> Result<Vec<u32>, Errno> {
         let _at = self.at()?;
         let tasks = openat(&self.dir, "task", super::DIRECTORY, Mode::empty())?;
@@ -193,6 +190,16 @@ impl ProcessDir {
     pub fn tracer(&self, tid: u32) -> Result<Option<u32>, Errno> {
         let Some(status) = self.thread_file(tid, "status")? else { return Ok(None) };
         fields::number(&status, "TracerPid").map(Some).ok_or(Errno::INVAL)
+    }
+
+    /// The ids of the threads that trace a thread of it, ptrace(2).
+    pub fn tracers(&self) -> Result<Vec<u32>, Errno> {
+        let mut tracers = Vec::new();
+        for tid in self.threads()? {
+            let Some(tracer) = self.tracer(tid)? else { continue };
+            tracers.extend((tracer != 0 && !tracers.contains(&tracer)).then_some(tracer));
+        }
+        Ok(tracers)
     }
 
     /// The time that its thread `tid` has run, in nanoseconds, from `schedstat`. `None` means that the
@@ -212,20 +219,6 @@ impl ProcessDir {
             Err(Errno::NOENT | Errno::SRCH) => Ok(None),
             Err(errno) => Err(errno),
         }
-    }
-
-    /// The descriptor tables of its threads, one entry for each thread. Usually all threads share one
-    /// table, but a thread can have its own.
-    pub fn thread_tables(&self) -> Result<Vec<FdTable>, Errno> {
-        let mut tables = Vec::new();
-        for tid in self.threads()? {
-            match FdTable::read(&self.dir, &format!("task/{tid}/fd"), self.pid) {
-                Ok(table) => tables.push(table),
-                Err(Errno::NOENT | Errno::SRCH) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(tables)
     }
 
     /// What it has read and written so far: bytes read, bytes written, and how often it wrote (`syscw`).
@@ -251,7 +244,6 @@ impl ProcessDir {
         }))
     }
 
-    /// The text of `/proc/PID/cgroup`: its control groups.
     pub fn cgroup(&self) -> Result<String, Errno> {
         let (text, _) = self.file("cgroup", CGROUP_MAX)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
@@ -321,12 +313,10 @@ impl ProcessDir {
         self.named("ns/pid")
     }
 
-    /// Opens its network namespace, for setns(2).
     pub fn network_namespace(&self) -> Result<OwnedFd, Errno> {
         self.open_file("ns/net")
     }
 
-    /// Opens its PID namespace, for setns(2).
     pub fn pid_namespace(&self) -> Result<OwnedFd, Errno> {
         self.open_file("ns/pid")
     }
@@ -354,7 +344,7 @@ fn living_thread(dir: &OwnedFd) -> Option<OwnedFd> {
     let mut tids = Vec::new();
     each_number(&tasks, |tid| tids.push(tid)).ok()?;
     tids.into_iter()
-        .filter_map(|tid| openat(&tasks, Name::of(tid).as_str(), PATH, Mode::empty()).ok())
+        .filter_map(|tid| openat(&tasks, DecInt::new(tid).as_str(), PATH, Mode::empty()).ok())
         .find(|thread| stat(thread).is_ok_and(|stat| !stat.leader_exited()))
 }
 

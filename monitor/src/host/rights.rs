@@ -28,11 +28,11 @@ const ALL_WRITE: u32 = 0o002;
 impl Proc {
     /// The rights of the process that has this pid now, to files of this `owner`.
     pub fn rights(&self, pid: u32, owner: u32) -> Result<Rights, Errno> {
-        let (status, _) = read(&self.root, &format!("{pid}/status"), STATUS)?;
+        let (status, _) = read(&*self.root, &format!("{pid}/status"), STATUS)?;
         let mut rights = parse(&status).ok_or(Errno::INVAL)?;
         // Capabilities in a user namespace hold only for whom it has a number.
         rights.capable = rights.capable && {
-            let (map, _) = read(&self.root, &format!("{pid}/uid_map"), 16 * 1024)?;
+            let (map, _) = read(&*self.root, &format!("{pid}/uid_map"), 16 * 1024)?;
             let map = std::str::from_utf8(&map).map_err(|_| Errno::INVAL)?;
             super::process::mapped(map, owner).is_some()
         };

@@ -7,18 +7,15 @@ use std::{str::FromStr, sync::Arc};
 
 use rustix::fs::CWD;
 
-use super::{CGROUP_MAX, read};
+use super::{CGROUP_MAX, cgroup::group, read};
 
 /// The beginning of the names of control groups. A process is inside if it is in one of them, or below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope(Arc<str>);
 
-/// Where a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the scope.
     Inside,
-    /// Elsewhere.
     Outside,
     /// Its control groups cannot be read: it has ended, for instance.
     Unseen,
@@ -35,7 +32,7 @@ impl Scope {
 
     /// By the text of `/proc/PID/cgroup`: one line `ID:CONTROLLERS:PATH` for each hierarchy. A zombie may have none.
     fn place_by(&self, text: &str, more: bool) -> Place {
-        let paths = || text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+        let paths = || text.lines().filter_map(group).map(|(_, path)| path);
         if paths().any(|path| path.split('/').any(|name| name.starts_with(&*self.0))) {
             Place::Inside
         } else if more || paths().next().is_none() {

@@ -6,41 +6,14 @@
 //! the time after [`Snapshot::horizon`]. The users are the daemon's shell and the commands that work
 //! without a daemon.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use rustix::io::Errno;
 
 use super::{
     HostError, Proc, Seen, UNANSWERED, as_parent, hastily, look, moved_wire::mend_moved_wires, with_deadline,
 };
-use crate::os::descriptors::ran_out;
-use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess};
-
-/// The reason why /proc could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcfsError {
-    /// /proc itself cannot be read.
-    #[error("cannot read /proc: {0}; is it mounted?")]
-    Host(#[from] HostError),
-    /// A process exists but cannot be read, because descriptors or memory have run out.
-    #[error("cannot read process {pid} in /proc: {errno}")]
-    Process {
-        /// The pid.
-        pid: u32,
-        /// The system's error.
-        errno: Errno,
-    },
-}
-
-impl ProcfsError {
-    /// Whether the cause is a lack of descriptors.
-    pub fn is_want(&self) -> bool {
-        match self {
-            Self::Process { errno, .. } => ran_out(*errno),
-            Self::Host(HostError::Read { source, .. }) => Errno::from_io_error(source).is_some_and(ran_out),
-        }
-    }
-}
+use orphand_core::model::{BootTime, Image, ProcessId, Snapshot};
 
 /// The most bytes of [`CommandLine::cmdline`].
 pub const COMMAND_LINE_MAX: usize = 32 * 1024;
@@ -56,23 +29,7 @@ pub struct CommandLine {
     pub more: bool,
 }
 
-/// The processes of the host, as /proc shows them.
-#[derive(Clone, Debug)]
-pub struct Procfs {
-    proc: Arc<Proc>,
-}
-
-impl Procfs {
-    /// Uses the host's own /proc.
-    pub fn system() -> Result<Self, ProcfsError> {
-        Ok(Self { proc: Arc::new(Proc::system()?) })
-    }
-
-    /// Uses a directory tree with the layout of /proc.
-    pub fn at(root: impl Into<std::path::PathBuf>) -> Result<Self, ProcfsError> {
-        Ok(Self { proc: Arc::new(Proc::at(root)?) })
-    }
-
+impl Proc {
     /// All living processes. `horizon` is a time before the first read, and strictly after the last drain
     /// of the kernel's records. Standard streams are read only of the processes that `wants_stdio` accepts;
     /// those of the others are reported as closed. The wait for each process is bounded: the pids that do
@@ -81,28 +38,24 @@ impl Procfs {
         &self,
         horizon: BootTime,
         wants_stdio: impl Fn(&Image) -> bool + Send + Sync + 'static,
-    ) -> Result<Snapshot, ProcfsError> {
+    ) -> Result<Snapshot, HostError> {
         let this = self.clone();
         with_deadline(move || this.look(horizon, &wants_stdio))
     }
 
-    fn look(
-        &self,
-        horizon: BootTime,
-        wants_stdio: &impl Fn(&Image) -> bool,
-    ) -> Result<Snapshot, ProcfsError> {
+    fn look(&self, horizon: BootTime, wants_stdio: &impl Fn(&Image) -> bool) -> Result<Snapshot, HostError> {
         let (mut seen, mut unread) = (Vec::with_capacity(1024), Vec::new());
-        for pid in self.proc.pids()? {
-            match self.proc.process(pid).and_then(|dir| look(&dir, wants_stdio)) {
+        for pid in self.pids()? {
+            match self.process(pid).and_then(|dir| look(&dir, wants_stdio)) {
                 Ok(found) => seen.extend(found),
                 // The process ended meanwhile, or it is hidden from us (hidepid), which yields EPERM or
                 // EACCES.
                 Err(Errno::NOENT | Errno::SRCH | Errno::PERM | Errno::ACCESS) => {}
                 Err(UNANSWERED) => unread.push(pid),
-                Err(errno) => return Err(ProcfsError::Process { pid, errno }),
+                Err(errno) => return Err(HostError::Process { pid, errno }),
             }
         }
-        mend_moved_wires(&self.proc, &mut seen);
+        mend_moved_wires(self, &mut seen);
         let starts: HashMap<u32, u64> = seen.iter().map(|s| (s.process.id.pid, s.process.id.start)).collect();
         let processes = seen.into_iter().map(|Seen { mut process, ppid }| {
             process.parent =
@@ -114,10 +67,10 @@ impl Procfs {
 
     /// This process and its ancestors, which must never be signalled. The calling thread reads them itself,
     /// without a deadline.
-    pub fn ourselves(&self) -> Result<Vec<ProcessId>, ProcfsError> {
+    pub fn ourselves(&self) -> Result<Vec<ProcessId>, HostError> {
         let pid = std::process::id();
-        let own = self.proc.process(pid).map_err(|errno| ProcfsError::Process { pid, errno })?;
-        let above: Vec<ProcessId> = self.proc.ancestors(&own).map(|above| above.id()).collect();
+        let own = self.process(pid).map_err(|errno| HostError::Process { pid, errno })?;
+        let above: Vec<ProcessId> = self.ancestors(&own).map(|above| above.id()).collect();
         Ok([vec![own.id()], above].concat())
     }
 
@@ -125,16 +78,10 @@ impl Procfs {
     pub fn command_line(&self, id: ProcessId) -> Option<CommandLine> {
         let this = self.clone();
         hastily(move || {
-            let dir = this.proc.identified(id).ok()??;
+            let dir = this.identified(id).ok()??;
             let (cmdline, more) = dir.command_line(COMMAND_LINE_MAX).ok()?;
             Some(CommandLine { exe: dir.exe(), cmdline, more })
         })
-    }
-
-    /// Exactly this process, if it is alive and readable.
-    pub fn process(&self, id: ProcessId) -> Option<SnapshotProcess> {
-        let this = self.clone();
-        with_deadline(move || this.proc.seen(id))
     }
 }
 

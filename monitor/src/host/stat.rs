@@ -9,11 +9,9 @@ pub struct Stat {
     pub state: u8,
     /// The parent's pid: the creator or the process that adopted it; 0 for none.
     pub ppid: u32,
-    /// The session id.
     pub sid: u32,
     /// The number of its controlling terminal; 0 for none.
     pub tty: u32,
-    /// The kernel's `PF_*` flags.
     pub flags: u64,
     /// The number of threads. An exited leader counts until it is waited for.
     pub threads: u32,
@@ -60,7 +58,6 @@ impl Stat {
         pseudo.or_else(|| is_console.then(|| format!("tty{console}")))
     }
 
-    /// Whether it is a kernel thread.
     pub const fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
     }

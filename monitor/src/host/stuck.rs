@@ -55,7 +55,6 @@ const BETWEEN_LINES: Duration = Duration::from_secs(60);
 /// -1, which is no user.
 const UNKNOWN: u32 = u32::MAX;
 
-/// A process that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stuck {
     pub pid: u32,
@@ -72,7 +71,6 @@ struct Held {
     post: Arc<Post>,
 }
 
-/// What one user's processes have cost.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     cost: Duration,

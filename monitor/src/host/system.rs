@@ -8,7 +8,7 @@ use std::{
     str::FromStr,
 };
 
-use super::{HostError, identity};
+use super::{HostError, Proc, identity};
 
 /// The kernel's identifier of this boot, random(4).
 pub fn boot_id() -> Result<String, HostError> {
@@ -40,15 +40,9 @@ pub fn pid_namespace_of(pid: u32) -> io::Result<PathBuf> {
 
 /// The pids of the children of this program, including the processes that it adopted.
 pub fn own_children() -> io::Result<Vec<u32>> {
-    let mut found = Vec::new();
-    for task in fs::read_dir("/proc/self/task")? {
-        match fs::read_to_string(task?.path().join("children")) {
-            Ok(pids) => found.extend(pids.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
-            // The kernel has no CONFIG_PROC_CHILDREN, or the thread has ended.
-            Err(_) => return scan(),
-        }
-    }
-    Ok(found)
+    let own = Proc::system().ok().and_then(|proc| proc.process(std::process::id()).ok());
+    // The kernel has no CONFIG_PROC_CHILDREN.
+    own.and_then(|own| own.children().ok()).map_or_else(scan, Ok)
 }
 
 fn scan() -> io::Result<Vec<u32>> {

@@ -26,14 +26,12 @@ use crate::os::capabilities;
 /// A unix socket that listens or is connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UnixSocket {
-    /// The inode number.
     pub inode: u64,
     /// The peer's inode number. `Some(0)`: the peer was closed, or waits to be accepted. `None`: the socket
     /// has no peer.
     pub peer: Option<u64>,
     /// The sides that are shut down: 1 receiving, 2 sending, 3 both (`SHUTDOWN_MASK`).
     pub shutdown: u8,
-    /// Whether it listens for connections.
     pub listens: bool,
     /// Whether it is connection-oriented (stream or seqpacket).
     pub connection: bool,

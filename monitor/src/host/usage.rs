@@ -15,7 +15,6 @@ pub struct UsageFile {
     pub(super) statm: OwnedFd,
 }
 
-/// What a process uses, and has used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Its resident set size in bytes. It is 0 for a zombie and for a thread that has exited before its process.
@@ -28,7 +27,6 @@ pub struct Usage {
 const MILLIS_PER_TICK: u64 = 10;
 
 impl UsageFile {
-    /// What it uses now.
     pub fn read(&self) -> Result<Usage, Errno> {
         let mut buffer = [MaybeUninit::<u8>::uninit(); 1024];
         let (text, _) = rustix::io::pread(&self.statm, &mut buffer, 0)?;

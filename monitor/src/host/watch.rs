@@ -44,7 +44,6 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Whether an [`Alone`] exists.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
-/// The idle threads.
 static CREW: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -77,7 +76,6 @@ impl Post {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Assigns this post to the calling thread.
     fn take(self: &Arc<Self>) {
         self.place().thread = Some(rustix::thread::gettid().as_raw_pid());
         POST.set(Some(Arc::clone(self)));
@@ -265,4 +263,45 @@ fn hire(first: Job) -> bool {
         }
     };
     thread::Builder::new().name("orphand-look".to_owned()).stack_size(STACK).spawn(work).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{os::unix::process::CommandExt as _, process::Command};
+
+    use super::*;
+    use crate::{
+        host::{left_unread, stuck},
+        probe::tests::Started,
+    };
+
+    /// The processes among these that are read. To read one is to wait, as for one that does not answer.
+    fn read(pids: Vec<u32>, wait: Duration) -> usize {
+        let look = move |pid: &u32| {
+            door(*pid)?;
+            let _at = visit(*pid)?;
+            thread::sleep(wait);
+            Ok::<(), Errno>(())
+        };
+        with_deadline(move || pids.iter().filter(|pid| look(pid).is_ok()).count())
+    }
+
+    /// However many do not answer: after a second of waiting their user is left unread, and nobody else.
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn a_user_costs_readers_a_second() {
+        const USER: u32 = 64_011;
+        let start = |user: u32| Started::new(Command::new("sleep").arg("600").uid(user));
+        let [silent, other] = [USER, USER + 1].map(|user| (0..12).map(|_| start(user)).collect::<Vec<_>>());
+        let pids = |of: &[Started]| of.iter().map(|one| one.0.id()).collect::<Vec<u32>>();
+        let is_listed = || stuck().iter().filter(|one| one.user == Some(USER)).count();
+        assert_eq!(read(pids(&silent), Duration::from_secs(5)), 0);
+        assert!((1..=5).contains(&is_listed()), "{:?}", stuck());
+        assert!(left_unread().iter().any(|one| one.user == Some(USER)), "{:?}", left_unread());
+        assert_eq!(read(pids(&silent), Duration::ZERO), 0);
+        assert_eq!(read(pids(&other), Duration::ZERO), 12);
+        while is_listed() > 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

@@ -23,7 +23,6 @@ use orphand_core::{
     recognise::entry_name,
 };
 
-/// How long a helper may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Bytes of the command line that are compared. A longer one is not compared.
 const COMMAND_LINE: usize = 32 * 1024;
@@ -36,7 +35,6 @@ const BETWEEN_LINES: Duration = Duration::from_secs(60);
 /// A process that settings may declare.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The process.
     pub process: ProcessId,
     /// The command lines that it had before, on the same wires: an entry that names one of them counts.
     pub earlier: Vec<Vec<String>>,

@@ -62,48 +62,23 @@ impl Probe {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::Read as _,
-        path::Path,
-        process::{Child, Command, Stdio},
-    };
+    use std::process::{Command, Stdio};
 
     use super::*;
-
-    /// A shell that waits in this folder with these variables.
-    struct Sleeper(Child);
-
-    impl Sleeper {
-        fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
-            let mut command = Command::new("/bin/sh");
-            command.args(["-c", "echo; read -r _; exit"]).current_dir(folder).env_clear();
-            command.envs(variables.iter().copied()).stdin(Stdio::piped()).stdout(Stdio::piped());
-            let mut child = command.spawn().unwrap();
-            // Once it has said something its exec is over.
-            child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
-            Self(child)
-        }
-
-        fn id(&self, probe: &Probe) -> ProcessId {
-            probe.proc.process(self.0.id()).unwrap().id()
-        }
-    }
-
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    use crate::probe::tests::Started;
 
     #[test]
     fn a_session_is_that_of_the_owner_unless_it_has_it_itself() {
         let folder = tempfile::tempdir().unwrap();
         let probe = Probe::new().unwrap();
-        let with = |id: &str| Sleeper::start(folder.path(), &[("CLAUDE_CODE_SESSION_ID", id)]);
-        let [a, b, bad, none] = [with("a-1"), with("b-2"), with("$(x)"), Sleeper::start(folder.path(), &[])];
-        let told = |server: &Sleeper, owner: &Sleeper| {
-            probe.server_hints(server.id(&probe), Some(owner.id(&probe)), &[]).unwrap()
+        let with = |id: &str| {
+            let mut command = Command::new("sleep");
+            command.arg("600").current_dir(folder.path()).env_clear().env("A", "1").stdin(Stdio::null());
+            Started::new(command.envs((!id.is_empty()).then_some(("CLAUDE_CODE_SESSION_ID", id))))
+        };
+        let [a, b, bad, none] = ["a-1", "b-2", "$(x)", ""].map(with);
+        let told = |server: &Started, owner: &Started| {
+            probe.server_hints(server.id(), Some(owner.id()), &[]).unwrap()
         };
         assert_eq!(told(&a, &b).session.as_deref(), Some("a-1"));
         assert_eq!(
@@ -112,9 +87,9 @@ mod tests {
         );
         let cwd = told(&a, &b).server.cwd;
         assert_eq!(cwd, shown_path(folder.path().as_os_str().as_encoded_bytes()));
-        let agent = probe.agent_hints(a.id(&probe)).unwrap();
+        let agent = probe.agent_hints(a.id()).unwrap();
         assert_eq!((agent.cwd, agent.session), (cwd, None));
-        let gone = ProcessId { start: 1, ..a.id(&probe) };
+        let gone = ProcessId { start: 1, ..a.id() };
         assert_eq!((probe.agent_hints(gone), probe.server_hints(gone, None, &[])), (None, None));
     }
 }

@@ -9,10 +9,10 @@ use std::io;
 
 use super::{
     Probe,
-    pipe::{self, Said, Side},
+    pipe::{self, Said},
 };
 use crate::host::UnixSockets;
-use orphand_core::model::{OwnEnd, ProcessId, Stdio};
+use orphand_core::model::{OwnEnd, ProcessId, Stdio, scene::Side};
 
 impl Probe {
     /// The processes whose standard input is hung up, of those asked about. One that cannot be read is left out.

@@ -1,7 +1,5 @@
 //! Memory and CPU time of processes, from /proc.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 use rustix::process::{Resource, getrlimit};
 
@@ -92,7 +90,7 @@ impl Probe {
     /// memory that the host regains when they end. This costs 15 us, and 10 us for each resident megabyte, so
     /// it is for a report and not for each tick.
     pub fn proportional(&self, processes: &[ProcessId]) -> Vec<(ProcessId, u64)> {
-        let (proc, processes) = (Arc::clone(&self.proc), processes.to_vec());
+        let (proc, processes) = (self.proc.clone(), processes.to_vec());
         with_deadline(move || {
             let one = |&process| {
                 let dir = proc.identified(process).ok()??;

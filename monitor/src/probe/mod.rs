@@ -7,7 +7,6 @@
 mod containers;
 mod declared;
 mod first_message;
-mod help;
 mod hints;
 mod hung_up;
 mod leftovers;
@@ -15,7 +14,6 @@ mod manager;
 mod memory;
 mod open_to_all;
 pub mod registry;
-mod scene;
 mod server;
 mod session;
 mod settings;
@@ -31,20 +29,19 @@ use std::{
 
 pub use self::containers::{EngineVersion, Engines};
 pub use self::declared::Candidate;
-pub use self::help::help;
 pub use self::memory::Sampler;
 pub(crate) use crate::read::holdings;
 pub use manager::ManagerError;
 
 use crate::{
-    host::{
-        Beside, Calls, HostError, LastCaller, OpenEnd, Passes, Proc, TaskRow, Tasks, hastily, with_deadline,
-    },
+    helper::{self, Task},
+    host::{HostError, KernelSide, Proc, hastily, with_deadline},
     os::processor_time::{self, Meter},
-    read::{activity, pipe},
+    read::{Reader, activity, pipe},
 };
 use orphand_core::model::{
-    About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Stdio, Subject,
+    About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Subject,
+    scene::{Scene, SceneQuestion},
 };
 
 /// Inspects the host. Clones share what they remember.
@@ -53,17 +50,11 @@ use orphand_core::model::{
 /// would keep the lock. The thread takes what is remembered out, and puts it back afterwards.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    proc: Arc<Proc>,
-    /// The maker of passes over all open files, if the kernel side offers them.
-    passes: Option<Arc<Mutex<Box<dyn Passes>>>>,
-    /// The maker of passes over all processes, likewise.
-    tasks: Option<Arc<Mutex<Box<dyn Tasks>>>>,
-    /// The witness of calls, likewise.
-    calls: Option<Arc<Mutex<Box<dyn Calls>>>>,
+    proc: Proc,
+    kernel: KernelSide,
     memory: Arc<Mutex<Sampler>>,
     /// The key of the hashes by which directories and command lines are compared.
     key: RandomState,
-    /// The sockets of container engines.
     engines: Arc<Engines>,
 }
 
@@ -71,32 +62,17 @@ impl Probe {
     /// A probe of this host that uses /proc only. It cannot tell whether further processes hold a wire.
     pub fn new() -> Result<Self, HostError> {
         Ok(Self {
-            proc: Arc::new(Proc::system()?),
-            passes: None,
-            tasks: None,
-            calls: None,
+            proc: Proc::system()?,
+            kernel: KernelSide::default(),
             memory: Arc::default(),
             key: RandomState::new(),
             engines: Arc::default(),
         })
     }
 
-    /// Adds passes of the kernel over all open files, which miss no holder.
     #[must_use]
-    pub fn with_passes(self, passes: Box<dyn Passes>) -> Self {
-        Self { passes: Some(Arc::new(Mutex::new(passes))), ..self }
-    }
-
-    /// Adds passes of the kernel over all processes, which wait for none.
-    #[must_use]
-    pub fn with_tasks(self, tasks: Box<dyn Tasks>) -> Self {
-        Self { tasks: Some(Arc::new(Mutex::new(tasks))), ..self }
-    }
-
-    /// Adds a witness of calls, which misses none.
-    #[must_use]
-    pub fn with_calls(self, calls: Box<dyn Calls>) -> Self {
-        Self { calls: Some(Arc::new(Mutex::new(calls))), ..self }
+    pub fn with_kernel(self, kernel: KernelSide) -> Self {
+        Self { kernel, ..self }
     }
 
     /// The answer of the host to the question `about`. This blocks for the time of an inspection:
@@ -162,37 +138,20 @@ impl Probe {
         }
     }
 
-    /// Who has which of these pipes and sockets open, and what is asked beside, of all processes of the host; an error says
-    /// why the kernel does not tell.
-    fn pass(&self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
-        let maker = self.passes.as_ref().ok_or("there are no passes")?;
-        locked(maker).pass(wanted, beside)
+    /// A scene for each of these questions, of one moment. This blocks for the time of an inspection.
+    pub fn scenes(&self, questions: &[&SceneQuestion]) -> Vec<Scene> {
+        let unit = |process| self.unit(process);
+        Reader { proc: &self.proc, kernel: &self.kernel, unit: &unit }.scenes(questions)
     }
 
-    /// All processes of the host: the kernel tells, or else /proc.
-    fn all_tasks(&self) -> Result<Vec<TaskRow>, String> {
-        if let Some(tasks) = &self.tasks {
-            match locked(tasks).tasks() {
-                Ok(rows) => return Ok(rows),
-                Err(error) => tracing::debug!("no pass over all tasks: {error}"),
-            }
-        }
-        self.proc.tasks().map_err(|error| error.to_string())
-    }
-
-    /// Who called this port lately. Where nobody watches, the tables of connections have to do.
-    fn caller(&self, port: u16, holder: ProcessId) -> LastCaller {
-        let told =
-            self.calls.as_ref().map_or(Ok(LastCaller::Nobody), |calls| locked(calls).lately(port, holder));
-        told.unwrap_or_else(|error| {
-            tracing::debug!("who calls port {port} is not known: {error}");
-            LastCaller::Unknown
-        })
+    /// The scene of these servers and copies.
+    pub fn scene(&self, question: &SceneQuestion) -> Scene {
+        self.scenes(&[question]).pop().unwrap_or_default()
     }
 
     /// What these processes block: ports, locks, lock files and pid files.
     pub fn holdings(&self, processes: &[ProcessId]) -> Holdings {
-        let (proc, processes) = (Arc::clone(&self.proc), processes.to_vec());
+        let (proc, processes) = (self.proc.clone(), processes.to_vec());
         with_deadline(move || holdings(&proc, &processes))
     }
 
@@ -201,6 +160,15 @@ impl Probe {
         let hints = self.agent_hints(process).map(Box::new);
         Some(SnapshotProcess { unit: self.unit(process), place: self.place_of(process), hints, ..seen })
     }
+}
+
+/// The main function of this program where it was started as a [helper]. Returns whether the answer could be written.
+pub fn help() -> bool {
+    helper::serve(|task, question, files| match task {
+        Task::Engine => containers::help(question, &files),
+        Task::Manager => manager::help(question, &files),
+        Task::Settings => settings::help(question, files),
+    })
 }
 
 /// The same as [`with_deadline`]. What the work costs is charged to the calling thread.

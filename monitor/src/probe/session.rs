@@ -81,66 +81,49 @@ fn command_line(dir: &ProcessDir) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use std::{
-        io::Read as _,
         os::unix::process::CommandExt as _,
-        process::{Child, Command, Stdio},
+        process::{Command, Stdio},
     };
 
     use super::*;
+    use crate::probe::tests::Started;
     use orphand_core::model::{About, Answer};
 
     const SCRIPT: &str = "echo; read -r _; exit";
 
-    /// A process that sleeps, with this variable and these arguments; it ends with the value.
-    struct Sleeper(Child);
-
-    impl Sleeper {
-        fn start(session: Option<&str>, arguments: &[&str]) -> Self {
-            Self::spawn(Command::new("/bin/sh").args(["-c", SCRIPT]).args(arguments), session)
-        }
-
-        /// It calls itself `name`, and has these arguments only.
-        fn start_as(name: &str, session: Option<&str>, arguments: &[&str]) -> Self {
-            // The shell takes the first of them for its script.
-            let folder = tempfile::tempdir().unwrap();
-            std::fs::write(folder.path().join(arguments[0]), SCRIPT).unwrap();
-            let mut command = Command::new("/bin/sh");
-            Self::spawn(command.arg0(name).args(arguments).current_dir(folder.path()), session)
-        }
-
-        fn spawn(command: &mut Command, session: Option<&str>) -> Self {
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_clear();
-            let mut child = command.envs(session.map(|id| ("MCP_SESSION_ID", id))).spawn().unwrap();
-            // Once it has said something its exec is over.
-            child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
-            Self(child)
-        }
-
-        fn id(&self, probe: &Probe) -> ProcessId {
-            probe.proc.process(self.0.id()).unwrap().id()
-        }
+    /// A process that sleeps, with this variable and these arguments.
+    fn sleeper(session: Option<&str>, arguments: &[&str]) -> Started {
+        started(Command::new("/bin/sh").args(["-c", SCRIPT]).args(arguments), session)
     }
 
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
+    /// It calls itself `docker`, and has these arguments only.
+    fn client(session: Option<&str>, arguments: &[&str]) -> Started {
+        // The shell takes the first of them for its script.
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(arguments[0]), SCRIPT).unwrap();
+        let mut command = Command::new("/bin/sh");
+        started(command.arg0("docker").args(arguments).current_dir(folder.path()), session)
     }
 
-    fn session(main: &Sleeper, chain: &[&Sleeper], owner: &Sleeper, mark: SessionMark) -> Option<String> {
+    /// Once it has said something its exec is over.
+    fn started(command: &mut Command, session: Option<&str>) -> Started {
+        let command = command.stdin(Stdio::piped()).env_clear().env("A", "1");
+        Started::line_of(command.envs(session.map(|id| ("MCP_SESSION_ID", id)))).0
+    }
+
+    fn session(main: &Started, chain: &[&Started], owner: &Started, mark: SessionMark) -> Option<String> {
         session_with(main, chain, None, Some(owner), mark)
     }
 
     fn session_with(
-        main: &Sleeper,
-        chain: &[&Sleeper],
-        inside: Option<&Sleeper>,
-        owner: Option<&Sleeper>,
+        main: &Started,
+        chain: &[&Started],
+        inside: Option<&Started>,
+        owner: Option<&Started>,
         mark: SessionMark,
     ) -> Option<String> {
         let probe = Probe::new().unwrap();
-        let id = |process: &Sleeper| process.id(&probe);
+        let id = Started::id;
         let chain = chain.iter().map(|process| id(process)).collect();
         let (inside, owner) = (inside.map(id), owner.map(id));
         let subject = SessionSubject { main: id(main), chain, inside, owner, mark };
@@ -156,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_id_is_that_of_the_server_else_of_its_launch_chain() {
-        let [none, a, b] = [None, Some("a"), Some("b")].map(|id| Sleeper::start(id, &[]));
+        let [none, a, b] = [None, Some("a"), Some("b")].map(|id| sleeper(id, &[]));
         assert_eq!(session(&a, &[&b], &none, variable()).as_deref(), Some("a"));
         assert_eq!(session(&none, &[&b, &none], &none, variable()).as_deref(), Some("b"));
         assert_eq!(session(&none, &[&a, &b], &none, variable()), None, "which one is not clear");
@@ -165,14 +148,14 @@ mod tests {
 
     #[test]
     fn an_id_that_the_owner_has_too_was_inherited() {
-        let [a, again, b] = ["a", "a", "b"].map(|id| Sleeper::start(Some(id), &[]));
+        let [a, again, b] = ["a", "a", "b"].map(|id| sleeper(Some(id), &[]));
         assert_eq!(session(&a, &[], &again, variable()), None);
         assert_eq!(session(&a, &[], &b, variable()).as_deref(), Some("a"));
     }
 
     #[test]
     fn an_id_may_be_in_the_container_only() {
-        let [none, a, b] = [None, Some("a"), Some("b")].map(|id| Sleeper::start(id, &[]));
+        let [none, a, b] = [None, Some("a"), Some("b")].map(|id| sleeper(id, &[]));
         assert_eq!(session_with(&none, &[], Some(&a), Some(&none), variable()).as_deref(), Some("a"));
         assert_eq!(session_with(&none, &[], Some(&a), None, variable()).as_deref(), Some("a"));
         assert_eq!(session_with(&none, &[], Some(&a), Some(&a), variable()), None, "inherited");
@@ -183,29 +166,29 @@ mod tests {
 
     #[test]
     fn a_client_hands_an_id_on() {
-        let [none, a] = [None, Some("a")].map(|id| Sleeper::start(id, &[]));
-        let client = |own, options: &[&str]| {
+        let [none, a] = [None, Some("a")].map(|id| sleeper(id, &[]));
+        let handed_on = |own, options: &[&str]| {
             let words = [&["run", "-i"], options, &["mcp/x"]].concat();
-            session(&Sleeper::start_as("docker", own, &words), &[], &none, variable())
+            session(&client(own, &words), &[], &none, variable())
         };
-        assert_eq!(client(None, &["-e", "MCP_SESSION_ID=c"]).as_deref(), Some("c"));
-        assert_eq!(client(Some("own"), &["--env=MCP_SESSION_ID=c"]).as_deref(), Some("c"));
-        assert_eq!(client(Some("own"), &["-e", "MCP_SESSION_ID"]).as_deref(), Some("own"));
-        assert_eq!(client(Some("own"), &["-e", "MCP_SESSION_ID=c", "-e", "MCP_SESSION_ID=d"]), None);
+        assert_eq!(handed_on(None, &["-e", "MCP_SESSION_ID=c"]).as_deref(), Some("c"));
+        assert_eq!(handed_on(Some("own"), &["--env=MCP_SESSION_ID=c"]).as_deref(), Some("c"));
+        assert_eq!(handed_on(Some("own"), &["-e", "MCP_SESSION_ID"]).as_deref(), Some("own"));
+        assert_eq!(handed_on(Some("own"), &["-e", "MCP_SESSION_ID=c", "-e", "MCP_SESSION_ID=d"]), None);
         let words = ["run", "-i", "-e", "MCP_SESSION_ID=a", "mcp/x"];
-        let client = Sleeper::start_as("docker", None, &words);
+        let client = client(None, &words);
         assert_eq!(session(&client, &[], &a, variable()), None, "inherited");
     }
 
     #[test]
     fn an_id_may_be_an_argument() {
         let flag = || SessionMark::Flag("--session".to_owned());
-        let none = Sleeper::start(None, &[]);
+        let none = sleeper(None, &[]);
         for arguments in [&["x", "--session", "a"][..], &["x", "--session=a"]] {
-            let one = Sleeper::start(None, arguments);
+            let one = sleeper(None, arguments);
             assert_eq!(session(&one, &[], &none, flag()).as_deref(), Some("a"));
         }
-        assert_eq!(session(&Sleeper::start(None, &["x", "--session"]), &[], &none, flag()), None);
-        assert_eq!(session(&Sleeper::start(None, &["x", "--session", "a\nb"]), &[], &none, flag()), None);
+        assert_eq!(session(&sleeper(None, &["x", "--session"]), &[], &none, flag()), None);
+        assert_eq!(session(&sleeper(None, &["x", "--session", "a\nb"]), &[], &none, flag()), None);
     }
 }

@@ -15,7 +15,6 @@ use orphand_core::recognise::{Declarations, Notation};
 pub(super) struct Question {
     /// How each file is written.
     pub files: Vec<Notation>,
-    /// The programs.
     pub programs: Vec<Program>,
 }
 
@@ -36,7 +35,6 @@ pub(super) fn help(question: &[u8], files: Vec<OwnedFd>) -> Option<Vec<u8>> {
     helper::answered(question, |question| answer(question, files))
 }
 
-/// The answer to a question.
 pub(super) fn answer(question: Question, files: Vec<OwnedFd>) -> Answer {
     let count = question.programs.len();
     let reader = thread::Builder::new().stack_size(Notation::STACK);

@@ -76,7 +76,6 @@ const OF_HOME: &[&str] = &[
     ".config/zed/settings.json",
 ];
 
-/// What is asked about some processes of one user.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub question: Question,

@@ -68,12 +68,10 @@ fn units(manager: &ProcessDir) -> Option<OwnedFd> {
     manager.directory_inside(&[runtime(manager)?.as_slice(), b"/systemd/units"].concat()).ok()
 }
 
-/// Whether the process is a user's manager.
 pub(super) fn is_users(manager: &ProcessDir) -> bool {
     manager.image().argv.iter().skip(1).any(|arg| arg == "--user")
 }
 
-/// The runtime directory of a user's manager.
 pub(super) fn runtime(manager: &ProcessDir) -> Option<Vec<u8>> {
     Some(match manager.environment("XDG_RUNTIME_DIR").ok()? {
         Some(path) if path.starts_with(b"/") => path,

@@ -52,11 +52,11 @@ fn is_as_started(command: &[u8]) -> bool {
 mod tests {
     use std::{
         path::Path,
-        process::{Child, Command, Stdio},
+        process::{Command, Stdio},
     };
 
     use super::*;
-    use crate::host::identity;
+    use crate::{host::identity, probe::tests::Started};
 
     #[test]
     fn titles_are_told_from_arguments() {
@@ -72,45 +72,19 @@ mod tests {
         }
     }
 
-    /// A process that lives until it is dropped, in this directory.
-    struct Sleeper(Child);
-
-    impl Sleeper {
-        fn start(directory: &Path, time: &str) -> Self {
-            Self::start_with(directory, time, "1")
-        }
-
-        fn start_with(directory: &Path, time: &str, variable: &str) -> Self {
-            let mut command = Command::new("sleep");
-            command.arg(time).current_dir(directory).stdin(Stdio::null()).env("DATABASE", variable);
-            let this = Self(command.spawn().unwrap());
-            // Its arguments are in place a moment after the exec has succeeded.
-            while std::fs::read(format!("/proc/{}/cmdline", this.0.id())).unwrap().is_empty() {
-                std::thread::yield_now();
-            }
-            this
-        }
-
-        fn id(&self) -> ProcessId {
-            identity::identity(self.0.id()).unwrap()
-        }
-    }
-
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
+    fn sleeper(directory: &Path, time: &str, variable: &str) -> Started {
+        let mut command = Command::new("sleep");
+        Started::new(command.arg(time).current_dir(directory).stdin(Stdio::null()).env("DATABASE", variable))
     }
 
     #[test]
     fn equal_are_those_with_the_same_directory_and_command_line() {
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let probe = Probe::new().unwrap();
-        let one = Sleeper::start(here.path(), "100");
-        let same = Sleeper::start(here.path(), "100");
-        let other = Sleeper::start(here.path(), "101");
-        let away = Sleeper::start(there.path(), "100");
+        let one = sleeper(here.path(), "100", "1");
+        let same = sleeper(here.path(), "100", "1");
+        let other = sleeper(here.path(), "101", "1");
+        let away = sleeper(there.path(), "100", "1");
         let [one, same, other, away] =
             [&one, &same, &other, &away].map(|s| probe.whereabouts(s.id()).unwrap());
         assert_eq!(one, same);
@@ -119,8 +93,7 @@ mod tests {
         assert_ne!(one.command, other.command);
         assert_ne!(one.directory, away.directory);
         assert_eq!(one.command, away.command);
-        let with =
-            |variable| probe.whereabouts(Sleeper::start_with(here.path(), "100", variable).id()).unwrap();
+        let with = |variable| probe.whereabouts(sleeper(here.path(), "100", variable).id()).unwrap();
         assert_eq!(with("1"), one);
         let apart = with("2");
         assert_eq!((apart.directory, apart.command), (one.directory, one.command));
@@ -134,7 +107,7 @@ mod tests {
     fn what_is_gone_has_no_place() {
         let here = tempfile::tempdir().unwrap();
         let probe = Probe::new().unwrap();
-        let process = Sleeper::start(here.path(), "100");
+        let process = sleeper(here.path(), "100", "1");
         let id = process.id();
         assert!(probe.whereabouts(id).is_some());
         std::fs::remove_dir(here.path()).unwrap();

@@ -1,16 +1,15 @@
 //! Who is joined with a process without a descriptor in common: through terminals, PID namespaces, debuggers, shared
 //! memory, and what a process offers through the kernel.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use rustix::io::Errno;
 
 use super::{
-    AllTasks,
     process::Member,
-    rows::{Hold, Key, Rows},
+    rows::{Key, Rows},
 };
-use crate::host::TaskRow;
+use crate::host::{KernelSide, TaskRow};
 use orphand_core::{
     model::{
         ProcessId, Stdio,
@@ -44,42 +43,41 @@ impl Wanted {
 }
 
 /// Enters what these processes offer, and who depends on it.
-pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], tasks: &AllTasks<'_>) {
+pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], kernel: &KernelSide) {
     let mut wanted = Wanted::default();
     let wires = wires(rows);
     for member in members {
-        let process = member.looked.process;
-        let holds = |side| Hold { process, side, number: None, beyond: false };
-        for terminal in &member.terminals {
+        let process = member.process;
+        for terminal in &member.ends.terminals {
             let at = rows.endpoint(Key::Terminal(*terminal), || Endpoint::Terminal);
-            rows.hold(at, holds(Side::Serves));
+            rows.hold(at, Side::Serves, process);
             wanted.terminals.insert(*terminal, (at, process));
         }
         if let Some(name) = &member.leads {
             let at = rows.endpoint(Key::PidNamespace(name.clone()), || Endpoint::PidNamespace);
-            rows.hold(at, holds(Side::Serves));
+            rows.hold(at, Side::Serves, process);
             wanted.namespaces.push((process, at));
         }
-        if member.serves_a_device {
+        if member.ends.serves_a_device {
             let at = rows.endpoint(Key::Device(process), || Endpoint::Device);
-            rows.hold(at, holds(Side::Serves));
+            rows.hold(at, Side::Serves, process);
             rows.anybody(at, Side::Depends);
         }
         // Only the traced processes tell who traces them, and there may be tens of thousands. So they are asked only if
         // one of those that were asked about is named like a debugger.
         if is_debugger(&member.image) {
             let at = rows.endpoint(Key::Trace(process), || Endpoint::Trace);
-            rows.hold(at, holds(Side::Serves));
+            rows.hold(at, Side::Serves, process);
             match threads(rows, process) {
                 Ok(threads) => wanted.debuggers.extend(threads.into_iter().map(|thread| (thread, at))),
                 Err(Errno::NOENT | Errno::SRCH) => {}
                 Err(_) => rows.unreadable(at, Side::Depends),
             }
         }
-        for memory in &member.memory {
+        for memory in &member.places.memory {
             let (device, inode) = memory.file.clone();
             let at = rows.endpoint(Key::Memory(device, inode), || Endpoint::Memory { inode });
-            rows.hold(at, holds(Side::Reads));
+            rows.hold(at, Side::Reads, process);
             if memory.is_named {
                 rows.anybody(at, Side::Writes);
             }
@@ -90,7 +88,7 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], tasks: &AllTasks<'_
         }
         traced(rows, member);
     }
-    ask_tasks(rows, &wanted, tasks);
+    ask_tasks(rows, &wanted, kernel);
     ask_maps(rows, &wanted);
 }
 
@@ -98,7 +96,6 @@ fn threads(rows: &Rows<'_>, process: ProcessId) -> Result<Vec<u32>, Errno> {
     rows.proc.identified(process)?.ok_or(Errno::SRCH)?.threads()
 }
 
-/// Enters who traces this process.
 fn traced(rows: &mut Rows<'_>, member: &Member) {
     for thread in member.tracers.iter().copied() {
         let tracer = rows
@@ -106,7 +103,7 @@ fn traced(rows: &mut Rows<'_>, member: &Member) {
             .process(thread)
             .and_then(|dir| dir.leader())
             .and_then(|leader| rows.proc.process(leader));
-        let process = member.looked.process;
+        let process = member.process;
         let (at, tracer) = match tracer {
             Ok(tracer) => (rows.endpoint(Key::Trace(tracer.id()), || Endpoint::Trace), Some(tracer.id())),
             // The tracer has ended, and its tracing with it.
@@ -114,21 +111,20 @@ fn traced(rows: &mut Rows<'_>, member: &Member) {
             Err(_) => (rows.endpoint(Key::Trace(ProcessId::new(thread, 0)), || Endpoint::Trace), None),
         };
         match tracer {
-            Some(process) => rows.hold(at, Hold { process, side: Side::Serves, number: None, beyond: false }),
+            Some(process) => rows.hold(at, Side::Serves, process),
             None => rows.unreadable(at, Side::Serves),
         }
-        rows.hold(at, Hold { process, side: Side::Depends, number: None, beyond: false });
+        rows.hold(at, Side::Depends, process);
     }
 }
 
-/// Enters who depends on what is wanted, of all tasks of the host. Who does not answer may depend on what it can have got
-/// to, and on nothing else: a stranger who is stuck keeps nobody's server.
-fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, tasks: &AllTasks<'_>) {
+/// Enters who depends on what is wanted, of all tasks of the host.
+fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, kernel: &KernelSide) {
     let all = wanted.depends();
     if all.is_empty() && wanted.parents.is_empty() {
         return;
     }
-    let list = match tasks() {
+    let list = match kernel.tasks(rows.proc) {
         Ok(list) => list,
         Err(why) => {
             for at in all {
@@ -137,43 +133,33 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, tasks: &AllTasks<'_>) {
             return rows.unread(None, why);
         }
     };
+    let living = || list.iter().filter(|row| !row.dead);
     for (process, at) in &wanted.namespaces {
-        // It has ended, or does not answer.
-        let Some(first) = list.iter().find(|row| row.is(*process)) else { continue };
-        if first.partly {
-            rows.unreadable(*at, Side::Depends);
-        }
-        let inside = |row: &&TaskRow| !row.dead && !row.is(*process) && row.may_be_in_namespace_of(first);
-        for row in list.iter().filter(inside) {
-            depend(rows, *at, row, row.namespace.inode != 0);
+        let Some(first) = list.iter().find(|row| row.process == *process) else { continue };
+        let inside = |row: &&TaskRow| row.process != *process && row.may_be_in_namespace_of(first);
+        for row in living().filter(inside) {
+            if row.namespace.inode == 0 {
+                rows.unreadable(*at, Side::Depends);
+            } else {
+                rows.hold(*at, Side::Depends, row.process);
+            }
         }
     }
     for (number, (at, opener)) in &wanted.terminals {
-        let is_there = |row: &&TaskRow| row.pty() == Some(*number);
-        let sessions: HashSet<u32> = list.iter().filter(is_there).map(|row| row.session).collect();
-        let user = list.iter().find(|row| row.is(*opener)).map(|row| row.uid);
-        let can_be = |row: &TaskRow| {
-            sessions.contains(&row.session) || row.uid == 0 || user.is_none_or(|user| user == row.uid)
-        };
-        let concerned = |row: &&TaskRow| {
-            !row.dead
-                && !row.is(*opener)
-                && (is_there(row) || (row.partly && !row.ignores_hangup && can_be(row)))
-        };
-        for row in list.iter().filter(concerned) {
-            depend(rows, *at, row, is_there(&row));
+        for row in living().filter(|row| row.process != *opener && row.pty() == Some(*number)) {
+            rows.hold(*at, Side::Depends, row.process);
         }
     }
-    for row in list.iter().filter(|row| !row.dead) {
+    for row in living() {
         let at: BTreeSet<u32> =
             row.tracers.iter().filter_map(|tracer| wanted.debuggers.get(tracer)).copied().collect();
         for at in at {
-            depend(rows, at, row, true);
+            rows.hold(at, Side::Depends, row.process);
         }
         if let Some(parent) = row.ends_with.and_then(|pid| wanted.parents.get(&pid).copied()) {
             let at = rows.endpoint(Key::ParentDeath(parent), || Endpoint::ParentDeath);
-            rows.hold(at, Hold { process: parent, side: Side::Serves, number: None, beyond: false });
-            depend(rows, at, row, true);
+            rows.hold(at, Side::Serves, parent);
+            rows.hold(at, Side::Depends, row.process);
         }
     }
 }
@@ -192,15 +178,6 @@ fn may_have_let_go(rows: &Rows<'_>, wires: &HashMap<u32, Vec<Stdio>>, process: P
 fn wires(rows: &Rows<'_>) -> HashMap<u32, Vec<Stdio>> {
     let of = |row: &ProcessRow| row.stdio.iter().copied().filter(|one| one.is_wire()).collect();
     rows.rows().iter().map(|row| (row.process.pid, of(row))).collect()
-}
-
-/// Enters that a task depends on this, or may.
-fn depend(rows: &mut Rows<'_>, at: u32, row: &TaskRow, certain: bool) {
-    if certain && !row.partly {
-        rows.hold(at, Hold { process: row.process, side: Side::Depends, number: None, beyond: false });
-    } else {
-        rows.unreadable(at, Side::Depends);
-    }
 }
 
 /// Enters who maps the shared memory at which a process waits.
@@ -226,7 +203,7 @@ fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {
         match found {
             Ok((process, shared)) => {
                 for at in shared.iter().filter_map(|memory| wanted.memory.get(&memory.file)) {
-                    rows.hold(*at, Hold { process, side: Side::Writes, number: None, beyond: false });
+                    rows.hold(*at, Side::Writes, process);
                 }
             }
             Err(Errno::NOENT | Errno::SRCH) => {}

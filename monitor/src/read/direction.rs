@@ -12,9 +12,7 @@ use crate::host::{Endpoint, ProcessDir, port_range};
 /// A network namespace, with the facts that tell who began a connection in it. Each fact is read when it is
 /// first needed.
 pub(crate) struct Network<'a> {
-    /// A process in the namespace.
     dir: &'a ProcessDir,
-    /// Whether it is the namespace of this process.
     is_ours: bool,
     /// The endpoints of all listeners in the namespace, of any process.
     listeners: Vec<Endpoint>,
@@ -27,7 +25,6 @@ impl<'a> Network<'a> {
         Self { dir, is_ours, listeners, addresses: OnceCell::new(), range: OnceCell::new() }
     }
 
-    /// Whether somebody listens for connections at this end.
     pub fn listens(&self, local: Endpoint) -> bool {
         self.listeners.iter().any(|listener| accepts(*listener, local))
     }

@@ -6,37 +6,33 @@
 //! descriptor, so anybody may have the other end of a wire too, unless poll(2) tells that nobody does.
 
 use std::{
-    cell::OnceCell,
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     thread::sleep,
     time::Duration,
 };
 
 use super::{
-    Pass, Reader,
     descriptors::Stream,
-    index::Index,
     joints::Joints,
-    pipe::{self, Said},
+    pipe::{self, Said, has},
     process::Member,
-    rows::{Hold, Key, Rows},
+    rows::{Key, Rows},
     shared,
 };
-use crate::host::{Access, Beside, OpenEnd, Target};
+use crate::host::{Beside, KernelSide, OpenEnd};
 use orphand_core::model::{
     ProcessId, Stdio,
-    scene::{Began, Endpoint, Side},
+    scene::{Endpoint, Side},
 };
 
 /// The wait before a second pass. A reference without a descriptor may be a write(2) in progress in a process with
 /// threads, which is over by then.
 const SECOND_LOOK: Duration = Duration::from_millis(1);
 
-/// Enters who has which end.
-pub(super) fn enter(reader: &Reader<'_>, rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints) {
+pub(super) fn enter(kernel: &KernelSide, rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints) {
     let pipes: BTreeSet<u64> = members
         .iter()
-        .flat_map(|member| member.streams.iter().map(|stream| stream.inode))
+        .flat_map(|member| member.ends.streams.iter().map(|stream| stream.inode))
         .chain(joints.wires().filter_map(|(wire, _)| pipe_of(wire)))
         .collect();
     let sockets: BTreeSet<u64> = joints.joined().chain(joints.sockets()).collect();
@@ -46,12 +42,12 @@ pub(super) fn enter(reader: &Reader<'_>, rows: &mut Rows<'_>, members: &[Member]
     if wanted.is_empty() && beside == Beside::default() {
         return shared::enter(rows, members, &[]);
     }
-    let told = reader
-        .pass
-        .map(|pass| told(pass, rows, &wanted, &beside))
-        .and_then(|told| told.inspect_err(|why| tracing::debug!("no pass over the open files: {why}")).ok());
-    let is_complete = told.is_some();
-    let ends = told.unwrap_or_else(|| listed(rows, &wanted));
+    let told = told(kernel, rows, &wanted, &beside);
+    let is_complete = told.is_ok();
+    let ends = told.unwrap_or_else(|why| {
+        tracing::debug!("no pass over the open files: {why}");
+        listed(rows, &wanted)
+    });
     shared::enter(rows, members, &ends);
     let mut by_file: BTreeMap<Stdio, Vec<&OpenEnd>> = BTreeMap::new();
     for end in &ends {
@@ -62,12 +58,12 @@ pub(super) fn enter(reader: &Reader<'_>, rows: &mut Rows<'_>, members: &[Member]
         ends.sort_unstable_by_key(|end| (end.process.start, end.process.pid, end.number));
     }
     let mut streams: HashMap<u64, Vec<(ProcessId, Stream)>> = HashMap::new();
-    for Member { looked, streams: own, .. } in members {
-        for stream in own {
-            streams.entry(stream.inode).or_default().push((looked.process, *stream));
+    for member in members {
+        for stream in &member.ends.streams {
+            streams.entry(stream.inode).or_default().push((member.process, *stream));
         }
     }
-    let host = Host { members, joints, beyond: Beyond::of(&ends), is_complete, hidden: OnceCell::new() };
+    let host = Host { joints, beyond: Beyond::of(&ends), is_complete };
     for inode in pipes {
         let ends = by_file.get(&Stdio::Pipe(inode)).map_or(&[][..], Vec::as_slice);
         let streams = streams.get(&inode).map_or(&[][..], Vec::as_slice);
@@ -109,10 +105,7 @@ fn join_lost_wires(
         }
         let is_open = by_file.contains_key(&Stdio::Socket(near)) || !joints.holders(near).is_empty();
         if is_open || !is_complete {
-            let connection = Endpoint::Connection { near, far: 0, began: Began::Unknown };
-            let at = rows.endpoint(Key::Connection(0, near, 0), || connection);
-            joints.join(near, at, Side::Near);
-            joints.without_peer(near, at);
+            joints.half(rows, near);
         }
     }
 }
@@ -126,8 +119,13 @@ const fn pipe_of(wire: Stdio) -> Option<u64> {
 
 /// What a pass tells. A second one is made if there are references that no descriptor accounts for, beside those of the
 /// processes that were asked about, which mostly wait in a read(2).
-fn told(pass: &Pass<'_>, rows: &Rows<'_>, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
-    let ends = pass(wanted, beside)?;
+fn told(
+    kernel: &KernelSide,
+    rows: &Rows<'_>,
+    wanted: &[Stdio],
+    beside: &Beside,
+) -> Result<Vec<OpenEnd>, String> {
+    let ends = kernel.pass(wanted, beside)?;
     let beyond = Beyond::of(&ends);
     let is_open =
         |end: &OpenEnd| end.of.is_wire() && beyond.files.contains(&end.file) && !rows.is_full(end.process);
@@ -135,10 +133,9 @@ fn told(pass: &Pass<'_>, rows: &Rows<'_>, wanted: &[Stdio], beside: &Beside) -> 
         return Ok(ends);
     }
     sleep(SECOND_LOOK);
-    pass(wanted, beside)
+    kernel.pass(wanted, beside)
 }
 
-/// What is open without a descriptor.
 struct Beyond {
     /// Open files with more references than descriptors.
     files: HashSet<u64>,
@@ -187,12 +184,10 @@ struct Pipe<'a> {
 
 /// What pipes are looked up in.
 struct Host<'a> {
-    members: &'a [Member],
     joints: &'a Joints,
     beyond: Beyond,
     /// Whether a pass told, which misses nobody.
     is_complete: bool,
-    hidden: OnceCell<Option<HashSet<Stdio>>>,
 }
 
 impl Host<'_> {
@@ -218,9 +213,7 @@ impl Host<'_> {
                     if is_shared && !rows.is_full(end.process) && !rows.may_be_child(end.process) {
                         continue;
                     }
-                    let beyond = self.beyond.files.contains(&end.file);
-                    let number = Some(end.number);
-                    rows.hold(at, Hold { process: end.process, side, number, beyond });
+                    rows.hold_open(at, side, end, self.beyond.files.contains(&end.file));
                 }
                 self.enter_unseen(rows, pipe, at, (device, side));
             }
@@ -239,9 +232,10 @@ impl Host<'_> {
             // The server itself may have its end without a descriptor.
             if is_lost { rows.unreadable(at, side) } else { rows.anybody(at, side) }
         }
-        // It had the end a moment ago.
+        // It had the end a moment ago; or it may have it where /proc/PID/fd does not show it: a thread may have a table of
+        // its own (unshare(2)), and an `io_uring` may keep a file.
         let had_it = || pipe.streams.iter().any(|(_, stream)| has(stream.access, side));
-        if is_lost && (had_it() || (!self.is_complete && self.may_hide(rows, wire))) {
+        if is_lost && (had_it() || !self.is_complete) {
             rows.unreadable(at, side);
         }
         let named = pipe.streams.iter().any(|(_, stream)| stream.named);
@@ -249,62 +243,22 @@ impl Host<'_> {
             rows.anybody(at, side);
         }
     }
-
-    /// Whether one of these processes may have the wire open where `/proc/PID/fd` does not show it: a thread may have
-    /// a table of its own (unshare(2)), and an `io_uring` may keep a file.
-    fn may_hide(&self, rows: &Rows<'_>, wire: Stdio) -> bool {
-        self.hidden.get_or_init(|| hidden(rows, self.members)).as_ref().is_none_or(|all| all.contains(&wire))
-    }
-}
-
-/// What threads of these processes have open; `None` if there may be more.
-fn hidden(rows: &Rows<'_>, members: &[Member]) -> Option<HashSet<Stdio>> {
-    let mut found = HashSet::new();
-    for member in members {
-        let Ok(Some(dir)) = rows.proc.identified(member.looked.process) else { continue };
-        let tables = match dir.thread_tables() {
-            Ok(tables) => tables,
-            Err(_) if dir.still_alive() => return None,
-            Err(_) => continue,
-        };
-        for table in tables {
-            for fd in &table.fds {
-                match &fd.target {
-                    Target::Pipe(inode) => _ = found.insert(Stdio::Pipe(*inode)),
-                    Target::Socket(inode) => _ = found.insert(Stdio::Socket(*inode)),
-                    Target::Path(path) if path == b"anon_inode:[io_uring]" => return None,
-                    Target::Path(_) => {}
-                }
-            }
-            if table.cut {
-                return None;
-            }
-        }
-    }
-    Some(found)
 }
 
 /// Whether this side of the pipe is open anywhere, as poll(2) on the other side tells: without passes, who has it is
 /// not known for certain.
 fn is_open(rows: &Rows<'_>, pipe: &Pipe<'_>, side: Side) -> bool {
-    let (own, other) = match side {
-        Side::Writes => (pipe::Side::Reads, Side::Reads),
-        _ => (pipe::Side::Writes, Side::Writes),
-    };
+    let other = if side == Side::Writes { Side::Reads } else { Side::Writes };
     let mut is_open = false;
     for (process, stream) in pipe.streams.iter().filter(|(_, stream)| has(stream.access, other)) {
         let Ok(Some(dir)) = rows.proc.identified(*process) else { continue };
-        match pipe::ask(&dir, stream.number, pipe.inode, own) {
+        match pipe::ask(&dir, stream.number, pipe.inode, other) {
             Ok(Some(Said::HungUp | Said::Waits)) => return false,
             Ok(Some(Said::Held)) | Err(_) => is_open = true,
             Ok(None) => {}
         }
     }
     is_open
-}
-
-fn has(access: Access, side: Side) -> bool {
-    if side == Side::Reads { access.read } else { access.write }
 }
 
 fn enter_socket(
@@ -318,12 +272,11 @@ fn enter_socket(
     let wire = Stdio::Socket(socket);
     for (at, side) in joints.ends(socket).iter().copied() {
         for end in ends {
-            let beyond = beyond.files.contains(&end.file);
-            rows.hold(at, Hold { process: end.process, side, number: Some(end.number), beyond });
+            rows.hold_open(at, side, end, beyond.files.contains(&end.file));
         }
         let rings = joints.rings(socket);
         for process in rings.iter().copied() {
-            rows.hold(at, Hold { process, side, number: None, beyond: false });
+            rows.hold(at, side, process);
         }
         let is_own = side == Side::Near && joints.is_wire(wire);
         if ends.is_empty() && rings.is_empty() && side != Side::Listens {
@@ -336,32 +289,36 @@ fn enter_socket(
 
 /// The same from /proc, as far as it can be read.
 fn listed(rows: &mut Rows<'_>, wanted: &[Stdio]) -> Vec<OpenEnd> {
-    let index = match Index::take(rows.proc) {
-        Ok(index) => index,
-        Err(error) => {
-            rows.unread(None, error.to_string());
-            return Vec::new();
-        }
-    };
+    let wanted: HashSet<Stdio> = wanted.iter().copied().collect();
+    let pids = rows.proc.pids().unwrap_or_else(|error| {
+        rows.unread(None, error.to_string());
+        Vec::new()
+    });
     let mut found = Vec::new();
-    for of in wanted.iter().copied() {
-        for (pid, number) in index.on(of) {
-            let Ok(dir) = rows.proc.process(pid) else { continue };
-            let Ok(fds) = dir.fd_dir() else { continue };
+    for pid in pids {
+        let Ok(dir) = rows.proc.process(pid) else { continue };
+        let Ok(table) = dir.fd_table() else { continue };
+        let wires = table.fds.iter().filter_map(|fd| Some((fd.number, fd.target.wire()?)));
+        let ends: Vec<_> = wires.filter(|(_, wire)| wanted.contains(wire)).collect();
+        if ends.is_empty() {
+            continue;
+        }
+        let Ok(fds) = dir.fd_dir() else { continue };
+        for (number, of) in ends {
             let Some(access) = fds.access(number) else { continue };
-            let file = found.len() as u64;
-            let process = dir.id();
+            let (process, file) = (dir.id(), found.len() as u64);
+            let (device, peer, references, readers, writers) = (0, None, 1, 0, 0);
             found.push(OpenEnd {
                 process,
                 number,
                 of,
-                device: 0,
-                peer: None,
+                device,
+                peer,
                 access,
                 file,
-                references: 1,
-                readers: 0,
-                writers: 0,
+                references,
+                readers,
+                writers,
             });
         }
     }

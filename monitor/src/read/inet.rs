@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    io,
     net::IpAddr,
 };
 
@@ -10,14 +11,11 @@ use super::{
     joints::Joints,
     rows::{Key, Rows},
 };
-use crate::host::{Endpoint as End, InternetSocket, LastCaller, ProcessDir, TableError, TcpState};
+use crate::host::{Endpoint as End, InternetSocket, KernelSide, LastCaller, ProcessDir, TcpState};
 use orphand_core::model::{
     ProcessId,
     scene::{Address, Began, Called, Endpoint, Side},
 };
-
-/// Who called this port of this process lately, as far as that was watched.
-pub(super) type Lately<'a> = dyn Fn(u16, ProcessId) -> LastCaller + 'a;
 
 /// Enters the wanted sockets that are in the tables of this namespace. Returns all that are there.
 pub(super) fn enter(
@@ -26,13 +24,13 @@ pub(super) fn enter(
     dir: &ProcessDir,
     is_ours: bool,
     wanted: &HashSet<u64>,
-    lately: &Lately<'_>,
-) -> Result<HashSet<u64>, TableError> {
+    kernel: &KernelSide,
+) -> io::Result<HashSet<u64>> {
     let (connections, datagrams) = (dir.tcp_sockets()?, dir.udp_sockets()?);
     let is_listener = |entry: &&InternetSocket| entry.state == TcpState::Listen;
     let listeners = connections.iter().filter(is_listener).map(|entry| entry.local).collect();
     let network = Network::new(dir, is_ours, listeners);
-    add_tcp(rows, joints, &connections, &network, wanted, lately);
+    add_tcp(rows, joints, &connections, &network, wanted, kernel);
     let unconnected = |entry: &&InternetSocket| entry.remote.1 == 0;
     let open = datagrams.iter().filter(unconnected).map(|entry| entry.local).collect();
     add_udp(rows, joints, &datagrams, [&network, &Network::new(dir, is_ours, open)], wanted);
@@ -50,7 +48,7 @@ fn add_tcp(
     entries: &[InternetSocket],
     network: &Network<'_>,
     wanted: &HashSet<u64>,
-    lately: &Lately<'_>,
+    kernel: &KernelSide,
 ) {
     let of_ours = |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
     let mut ours: HashMap<u16, Vec<(End, u64)>> = HashMap::new();
@@ -88,7 +86,7 @@ fn add_tcp(
                 Began::Unknown
             };
             let near = if is_ours { entry.inode } else { 0 };
-            let at = connection(rows, joints, (near, far), began, place);
+            let at = connect(rows, joints, (near, far), began, place);
             // It is not accepted yet, or another process has it: it belongs to those who have the port, too.
             if !is_ours {
                 for listener in at_ours {
@@ -101,7 +99,7 @@ fn add_tcp(
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
         let callers: HashSet<LastCaller> =
-            joints.holders(inode).iter().map(|holder| lately(entry.local.1, *holder)).collect();
+            joints.holders(inode).iter().map(|holder| kernel.caller(entry.local.1, *holder)).collect();
         let by: Vec<ProcessId> = callers.iter().filter_map(|caller| caller.process()).collect();
         for caller in &by {
             let at = rows.endpoint(Key::Call(inode, *caller), || Endpoint::Call);
@@ -118,32 +116,15 @@ fn add_tcp(
         } else {
             Called::No
         };
-        let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by: Address::Tcp, called });
-        joints.join(inode, at, Side::Listens);
+        joints.open(rows, inode, Address::Tcp, called);
     }
 }
 
-/// Enters a connection of these two sockets. `place` tells apart those that have no socket.
-fn connection(
-    rows: &mut Rows<'_>,
-    joints: &mut Joints,
-    (near, far): (u64, u64),
-    began: Began,
-    place: u64,
-) -> u32 {
-    let key = Key::Connection(near.min(far), near.max(far), if near == 0 || far == 0 { place } else { 0 });
-    let at = rows.endpoint(key, || Endpoint::Connection { near, far, began });
-    // The connection may have been entered from its other side.
-    if near != 0 && joints.ends(near).iter().any(|(endpoint, _)| *endpoint == at) {
-        return at;
-    }
-    if near != 0 {
-        joints.join(near, at, Side::Near);
-    }
-    if far == 0 {
+/// Enters a connection. Who has its other end is not seen if that has no socket here.
+fn connect(rows: &mut Rows<'_>, joints: &mut Joints, ends: (u64, u64), began: Began, place: u64) -> u32 {
+    let (at, is_known) = joints.connection(rows, ends, began, place);
+    if !is_known && ends.1 == 0 {
         rows.anybody(at, Side::Far);
-    } else {
-        joints.join(far, at, Side::Far);
     }
     at
 }
@@ -164,12 +145,10 @@ fn add_udp(
                 entries.iter().any(|other| other.remote == local && accepts(other.local, remote));
             let asks = open_ones.asks(local, remote, is_addressed);
             let began = if asks { Began::Near } else { Began::Unknown };
-            connection(rows, joints, (inode, far.map_or(0, |far| far.inode)), began, place);
+            connect(rows, joints, (inode, far.map_or(0, |far| far.inode)), began, place);
         } else if !local.0.is_unspecified() || network.gives_out(local.1) != Some(true) {
             let by = if is_multicast_dns(local.0, local.1) { Address::MulticastDns } else { Address::Udp };
-            let open = Endpoint::Open { inode, by, called: Called::Unknown };
-            let at = rows.endpoint(Key::Open(inode), || open);
-            joints.join(inode, at, Side::Listens);
+            joints.open(rows, inode, by, Called::Unknown);
         }
     }
 }

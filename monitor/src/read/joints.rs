@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::process::Member;
-use crate::host::Target;
+use super::{
+    process::Member,
+    rows::{Key, Rows},
+};
 use orphand_core::model::{
     ProcessId, Stdio,
-    scene::{SceneQuestion, SceneServer, Side},
+    scene::{Address, Began, Called, Endpoint, SceneQuestion, SceneServer, Side},
 };
 
 #[derive(Default)]
@@ -28,15 +30,12 @@ pub(super) struct Joints {
 impl Joints {
     pub fn new(members: &[Member], questions: &[&SceneQuestion], asked: &BTreeSet<ProcessId>) -> Self {
         let mut joints = Self::default();
-        for Member { looked, .. } in members {
-            for fd in &looked.table.fds {
-                if let Target::Socket(inode) = fd.target {
-                    insert(&mut joints.owners, inode, looked.process);
-                }
+        for member in members {
+            for inode in member.sockets() {
+                insert(&mut joints.owners, inode, member.process);
             }
-            for inode in &looked.in_rings {
-                insert(&mut joints.owners, *inode, looked.process);
-                insert(&mut joints.rings, *inode, looked.process);
+            for inode in &member.ends.in_rings {
+                insert(&mut joints.rings, *inode, member.process);
             }
         }
         let is_asked = |server: &&SceneServer| server.processes.iter().any(|process| asked.contains(process));
@@ -52,7 +51,6 @@ impl Joints {
         joints
     }
 
-    /// All sockets that are asked about.
     pub fn sockets(&self) -> HashSet<u64> {
         let wires = self.wires.keys().filter_map(|wire| match wire {
             Stdio::Socket(inode) => Some(*inode),
@@ -66,7 +64,6 @@ impl Joints {
         self.servers.get(&process).is_some_and(|wires| !wires.contains(&wire))
     }
 
-    /// The processes that were asked about and have this socket.
     pub fn holders(&self, inode: u64) -> &[ProcessId] {
         self.owners.get(&inode).map_or(&[], Vec::as_slice)
     }
@@ -80,7 +77,6 @@ impl Joints {
         self.wires.contains_key(&of)
     }
 
-    /// Whether this connection is a wire.
     pub fn is_wire_of(&self, endpoint: u32) -> bool {
         let is_near = |wire: Stdio| match wire {
             Stdio::Socket(inode) => self.ends(inode).contains(&(endpoint, Side::Near)),
@@ -94,7 +90,6 @@ impl Joints {
         self.wires.get(&of).is_some_and(|sides| sides.contains(&side))
     }
 
-    /// Those that keep it in an `io_uring`.
     pub fn rings(&self, socket: u64) -> &[ProcessId] {
         self.rings.get(&socket).map_or(&[], Vec::as_slice)
     }
@@ -107,10 +102,40 @@ impl Joints {
         }
     }
 
-    /// No table tells the other end of this connection.
-    pub fn without_peer(&mut self, socket: u64, endpoint: u32) {
-        if !self.without_peer.contains(&(socket, endpoint)) {
-            self.without_peer.push((socket, endpoint));
+    /// Enters a socket that anybody may call or send to.
+    pub fn open(&mut self, rows: &mut Rows<'_>, inode: u64, by: Address, called: Called) {
+        let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by, called });
+        self.join(inode, at, Side::Listens);
+    }
+
+    /// Enters a connection of these two sockets; 0 for one that has none here. `place` tells apart those that have no
+    /// socket at one of their ends. Returns it, and whether it was entered before, from its other side.
+    pub fn connection(
+        &mut self,
+        rows: &mut Rows<'_>,
+        (near, far): (u64, u64),
+        began: Began,
+        place: u64,
+    ) -> (u32, bool) {
+        let key =
+            Key::Connection(near.min(far), near.max(far), if near == 0 || far == 0 { place } else { 0 });
+        let at = rows.endpoint(key, || Endpoint::Connection { near, far, began });
+        if near != 0 && self.ends(near).iter().any(|(endpoint, _)| *endpoint == at) {
+            return (at, true);
+        }
+        for (socket, side) in
+            [(near, Side::Near), (far, Side::Far)].into_iter().filter(|(socket, _)| *socket != 0)
+        {
+            self.join(socket, at, side);
+        }
+        (at, false)
+    }
+
+    /// Enters a connection whose other end no table tells.
+    pub fn half(&mut self, rows: &mut Rows<'_>, near: u64) {
+        let (at, _) = self.connection(rows, (near, 0), Began::Unknown, 0);
+        if !self.without_peer.contains(&(near, at)) {
+            self.without_peer.push((near, at));
         }
     }
 
@@ -124,7 +149,6 @@ impl Joints {
         self.of.keys().copied()
     }
 
-    /// The ends that the holders of this socket have.
     pub fn ends(&self, socket: u64) -> &[(u32, Side)] {
         self.of.get(&socket).map_or(&[], Vec::as_slice)
     }

@@ -12,14 +12,13 @@
 
 pub(crate) mod activity;
 mod dependents;
-pub(crate) mod descriptors;
-pub(crate) mod direction;
+mod descriptors;
+mod direction;
 mod holders;
 mod holdings;
-pub(crate) mod index;
 mod inet;
 mod joints;
-pub(crate) mod networks;
+mod networks;
 mod part;
 pub(crate) mod pipe;
 mod process;
@@ -27,20 +26,19 @@ mod rows;
 mod shared;
 #[cfg(test)]
 mod tests;
-pub(crate) mod tracers;
 mod unix;
-pub(crate) mod unlisted;
+mod unlisted;
 pub(crate) mod unread;
-pub(crate) mod waits;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::holdings::holdings;
 
-use self::{inet::Lately, joints::Joints, rows::Rows};
-use crate::host::{Beside, OpenEnd, Proc, TaskRow};
+use self::{joints::Joints, rows::Rows};
+use crate::host::{KernelSide, Proc};
 use orphand_core::model::{
-    ProcessId, Stdio, UnitFacts,
+    ProcessId, UnitFacts,
     scene::{End, Holder, Scene, SceneQuestion, Side},
 };
 
@@ -49,25 +47,10 @@ const ROUNDS: usize = 6;
 /// After this round all that were asked about are read, joined or not.
 const NEAR: usize = 3;
 
-/// A pass over all descriptors of the host for these pipes and sockets, and what is asked beside; an error says why there is
-/// none.
-pub(crate) type Pass<'a> = dyn Fn(&[Stdio], &Beside) -> Result<Vec<OpenEnd>, String> + 'a;
-
-/// All tasks of the host; an error says why they cannot be told.
-pub(crate) type AllTasks<'a> = dyn Fn() -> Result<Vec<TaskRow>, String> + 'a;
-
-/// What the readers read with.
 pub(crate) struct Reader<'a> {
-    /// The processes of the host.
     pub proc: &'a Proc,
-    /// The passes of the kernel over all descriptors, if there are any.
-    pub pass: Option<&'a Pass<'a>>,
-    /// All tasks of the host, by the kernel's own pass if there is one.
-    pub tasks: &'a AllTasks<'a>,
-    /// Tells the unit of a process.
+    pub kernel: &'a KernelSide,
     pub unit: &'a dyn Fn(ProcessId) -> Option<UnitFacts>,
-    /// Tells who called a TCP port lately at which a process listens.
-    pub caller: &'a Lately<'a>,
 }
 
 impl Reader<'_> {
@@ -86,7 +69,7 @@ impl Reader<'_> {
                 break scene;
             }
             if round == NEAR {
-                next.extend(all.all());
+                next.extend(all.0.keys());
             }
             asked.extend(next);
             round += 1;
@@ -108,14 +91,13 @@ impl Reader<'_> {
         let mut rows = Rows::new(self.proc, self.unit, asked);
         let members = process::all(&mut rows, questions);
         let mut joints = Joints::new(&members, questions, asked);
-        networks::read(&mut rows, &members, &mut joints, self.caller);
-        holders::enter(self, &mut rows, &members, &mut joints);
-        dependents::enter(&mut rows, &members, self.tasks);
+        networks::read(&mut rows, &members, &mut joints, self.kernel);
+        holders::enter(self.kernel, &mut rows, &members, &mut joints);
+        dependents::enter(&mut rows, &members, self.kernel);
         rows.finish()
     }
 }
 
-/// Whether all of it could be read.
 fn is_whole(scene: &Scene) -> bool {
     scene.unread.is_empty() && scene.ends.iter().all(|end| end.holder != Holder::Unreadable)
 }
@@ -126,12 +108,8 @@ fn due(question: &SceneQuestion) -> impl Iterator<Item = ProcessId> {
     due.iter().copied()
 }
 
-/// What is read together: the processes of a server, and each copy for itself.
-struct Groups<'q> {
-    all: Vec<&'q [ProcessId]>,
-    /// The group of each process, by its index.
-    of: BTreeMap<ProcessId, usize>,
-}
+/// What is read together, by each process of it: the processes of a server, and each copy for itself.
+struct Groups<'q>(BTreeMap<ProcessId, &'q [ProcessId]>);
 
 impl<'q> Groups<'q> {
     fn of(questions: &[&'q SceneQuestion]) -> Self {
@@ -139,13 +117,8 @@ impl<'q> Groups<'q> {
             let servers = question.servers.iter().map(|server| &*server.processes);
             servers.chain(question.copies.iter().map(std::slice::from_ref))
         };
-        let all: Vec<_> = questions.iter().flat_map(groups).collect();
-        let of = all.iter().enumerate().flat_map(|(at, group)| group.iter().map(move |one| (*one, at)));
-        Self { of: of.collect(), all }
-    }
-
-    fn all(&self) -> impl Iterator<Item = ProcessId> {
-        self.of.keys().copied()
+        let all = questions.iter().flat_map(groups);
+        Self(all.flat_map(|group| group.iter().map(move |one| (*one, group))).collect())
     }
 
     /// The groups of which a process has the other end of what an asked process has an end of, or an end of what no
@@ -164,13 +137,12 @@ impl<'q> Groups<'q> {
         let is_opposite = |end: &&End| {
             sides.get(&end.endpoint).is_none_or(|sides| sides.iter().any(|side| *side != end.side))
         };
-        let groups: BTreeSet<usize> = ends
+        let groups: BTreeMap<Option<&ProcessId>, &[ProcessId]> = ends
             .filter(is_opposite)
-            .filter_map(|end| end.holder.process())
-            .filter_map(|one| self.of.get(&one))
-            .copied()
+            .filter_map(|end| self.0.get(&end.holder.process()?))
+            .map(|group| (group.first(), *group))
             .collect();
-        let joined = groups.into_iter().filter_map(|at| self.all.get(at).copied()).flatten().copied();
+        let joined = groups.into_values().flatten().copied();
         joined.filter(|process| !asked.contains(process)).collect()
     }
 }

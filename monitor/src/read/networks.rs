@@ -8,26 +8,17 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::{
-    descriptors::Looked,
-    inet::{self, Lately},
-    joints::Joints,
-    process::Member,
-    rows::{Key, Rows},
-    unix,
-    unlisted::{self, Kind},
-};
-use crate::host::{Proc, ProcessDir, UnixSockets};
-use orphand_core::model::scene::{Address, Began, Called, Endpoint, Side};
+use super::{inet, joints::Joints, process::Member, rows::Rows, unix, unlisted};
+use crate::host::{KernelSide, Proc, ProcessDir, UnixSockets};
+use orphand_core::model::scene::{Address, Called};
 
-/// Enters the sockets of these processes.
-pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints, lately: &Lately<'_>) {
+pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints, kernel: &KernelSide) {
     let sockets = joints.sockets();
     if sockets.is_empty() {
         return;
     }
     let mut listed = HashSet::new();
-    let found = of(rows.proc, members.iter().map(|member| &member.looked));
+    let found = namespaces(rows.proc, members);
     let networks = found.unwrap_or_else(|why| {
         rows.unread(None, why);
         BTreeMap::new()
@@ -57,7 +48,7 @@ pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints,
             }
         }
         if sockets.iter().any(|inode| !listed.contains(inode)) {
-            match inet::enter(rows, joints, &dir, is_ours, &sockets, lately) {
+            match inet::enter(rows, joints, &dir, is_ours, &sockets, kernel) {
                 Ok(known) => listed.extend(known),
                 Err(error) => {
                     rows.unread(None, format!("cannot list the connections that {} uses: {error}", dir.id()));
@@ -65,62 +56,32 @@ pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints,
             }
         }
     }
-    enter_unlisted(rows, members, joints, &listed);
+    unlisted::enter(rows, members, joints, &listed);
     enter_rest_of_copies(rows, members, joints);
 }
 
 /// Enters what other sockets a copy has: whatever comes through one may wake it, even if nobody can serve others through
 /// such a socket.
 fn enter_rest_of_copies(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints) {
-    for Member { looked, .. } in members.iter().filter(|member| member.rests) {
-        for inode in looked.table.sockets().chain(looked.in_rings.iter().copied()) {
-            if joints.ends(inode).is_empty() {
-                let open = Endpoint::Open { inode, by: Address::Other, called: Called::Unknown };
-                let at = rows.endpoint(Key::Open(inode), || open);
-                joints.join(inode, at, Side::Listens);
-            }
-        }
-    }
-}
-
-/// Enters the sockets that no table lists.
-fn enter_unlisted(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints, listed: &HashSet<u64>) {
-    let looked = members.iter().map(|member| &member.looked);
-    for (inode, kind) in unlisted::of(rows.proc, looked, listed) {
-        match kind {
-            Kind::Open => {
-                let by = Address::Other;
-                let open = Endpoint::Open { inode, by, called: Called::Unknown };
-                let at = rows.endpoint(Key::Open(inode), || open);
-                joints.join(inode, at, Side::Listens);
-            }
-            Kind::Connected => {
-                let connection = Endpoint::Connection { near: inode, far: 0, began: Began::Unknown };
-                let at = rows.endpoint(Key::Connection(0, inode, 0), || connection);
-                joints.join(inode, at, Side::Near);
-                joints.without_peer(inode, at);
-            }
+    for inode in members.iter().filter(|member| member.rests).flat_map(Member::sockets) {
+        if joints.ends(inode).is_empty() {
+            joints.open(rows, inode, Address::Other, Called::Unknown);
         }
     }
 }
 
 /// The network namespaces of the processes that have sockets: one process in each, and whether the namespace is our
 /// own.
-pub(crate) fn of<'l>(
-    proc: &Proc,
-    looked: impl Iterator<Item = &'l Looked>,
-) -> Result<BTreeMap<Vec<u8>, (ProcessDir, bool)>, String> {
+fn namespaces(proc: &Proc, members: &[Member]) -> Result<BTreeMap<Vec<u8>, (ProcessDir, bool)>, String> {
     let mut networks = BTreeMap::new();
-    for one in looked.filter(|one| one.table.sockets().next().is_some() || !one.in_rings.is_empty()) {
+    for process in members.iter().filter(|one| one.sockets().next().is_some()).map(|one| one.process) {
         let found = proc
-            .identified(one.process)
+            .identified(process)
             .and_then(|dir| dir.map(|dir| dir.network().map(|network| (network, dir))).transpose());
         match found {
             Ok(Some((network, dir))) => _ = networks.entry(network).or_insert((dir, false)),
             Ok(None) | Err(Errno::NOENT | Errno::SRCH) => {}
-            Err(errno) => {
-                return Err(format!("cannot read the network namespace of {}: {errno}", one.process));
-            }
+            Err(errno) => return Err(format!("cannot read the network namespace of {process}: {errno}")),
         }
     }
     if !networks.is_empty() {

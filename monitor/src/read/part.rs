@@ -10,7 +10,6 @@ use orphand_core::model::{
     scene::{End, Endpoint, Scene, SceneQuestion},
 };
 
-/// The part of this scene.
 pub(super) fn of(scene: &Scene, question: &SceneQuestion) -> Scene {
     let groups = Groups::of(&[question]);
     let mut asked: BTreeSet<ProcessId> = due(question).collect();

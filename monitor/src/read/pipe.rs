@@ -22,26 +22,7 @@ use crate::{
     host::{Access, Fd, FdTable, ProcessDir, Target},
     os::own,
 };
-use orphand_core::model::Stdio;
-
-/// Which end of a stream the server has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The server reads: its standard input.
-    Reads,
-    /// The server writes: its standard output.
-    Writes,
-}
-
-impl Side {
-    /// Whether a descriptor with this access is the same end as the server's.
-    pub const fn is_own(self, access: Access) -> bool {
-        match self {
-            Self::Reads => access.read,
-            Self::Writes => access.write,
-        }
-    }
-}
+use orphand_core::model::{Stdio, scene::Side};
 
 /// What one descriptor of the wire tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +54,7 @@ pub(crate) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Resu
     let ask = || -> Result<Option<Said>, Errno> {
         let _at = dir.at()?;
         let fds = dir.fd_dir()?;
-        if !fds.access(number).is_some_and(|access| side.is_own(access)) {
+        if !fds.access(number).is_some_and(|access| has(access, side)) {
             return Ok(None);
         }
         let target = fds.target(number);
@@ -98,6 +79,14 @@ pub(crate) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Resu
     match ask() {
         Err(Errno::NOENT | Errno::SRCH | Errno::BADF) => Ok(None),
         said => said,
+    }
+}
+
+/// Whether a descriptor with this access is this end of a pipe.
+pub(super) const fn has(access: Access, side: Side) -> bool {
+    match side {
+        Side::Reads => access.read,
+        _ => access.write,
     }
 }
 
@@ -154,7 +143,7 @@ fn is_pipe(file: impl AsFd, inode: u64) -> Result<bool, Errno> {
 fn has_hung_up(file: &OwnedFd, side: Side) -> bool {
     let mark = match side {
         Side::Reads => PollFlags::HUP,
-        Side::Writes => PollFlags::ERR,
+        _ => PollFlags::ERR,
     };
     let mut fds = [PollFd::new(file, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec::default())).is_ok() && fds.iter().any(|fd| fd.revents().contains(mark))

@@ -6,13 +6,12 @@ use rustix::io::Errno;
 
 use super::{
     activity,
-    descriptors::{self, Looked, MOST, OPT_OUT, Stream},
+    descriptors::{Ends, MOST, OPT_OUT},
     due,
     rows::Rows,
-    tracers,
     waits::{self, Places},
 };
-use crate::host::{ProcessDir, SharedMemory, UNANSWERED, slices};
+use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
 use orphand_core::model::{
     Image, ProcessId,
     scene::{ProcessRow, SceneQuestion, Wait},
@@ -20,26 +19,24 @@ use orphand_core::model::{
 
 /// A process that was asked about, and what joins it with others.
 pub(super) struct Member {
-    pub looked: Looked,
-    pub streams: Vec<Stream>,
-    /// The terminals of which it has the other side.
-    pub terminals: Vec<u32>,
-    pub serves_a_device: bool,
-    /// The descriptors of what has no other end, and can be used by whoever has the open file.
-    pub counters: Vec<u32>,
-    /// Its message queues, by inode number.
-    pub queues: Vec<u64>,
+    pub process: ProcessId,
+    pub table: FdTable,
+    pub ends: Ends,
     /// The threads that trace a thread of it.
     pub tracers: Vec<u32>,
     /// Its PID namespace, if it is the first process there.
     pub leads: Option<Vec<u8>>,
     pub image: Image,
-    /// The queues and semaphores of System V at which it waits.
-    pub waits_at: BTreeSet<u32>,
-    /// The memory that it shares with others, and at which it waits.
-    pub memory: Vec<SharedMemory>,
+    /// What it waits at that has no descriptor.
+    pub places: Places,
     /// Whether it is a copy that waits for others only.
     pub rests: bool,
+}
+
+impl Member {
+    pub fn sockets(&self) -> impl Iterator<Item = u64> {
+        self.table.sockets().chain(self.ends.in_rings.iter().copied())
+    }
 }
 
 /// Reads the processes that were asked about, and enters their rows.
@@ -68,10 +65,10 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Memb
         match found {
             Ok(Some(Some((row, member)))) => {
                 rows.full(row);
-                if member.looked.table.cut {
+                if member.table.cut {
                     rows.unread(Some(process), "it has more open files than orphand looks at");
                 }
-                descriptors += member.looked.table.fds.len();
+                descriptors += member.table.fds.len();
                 members.push(member);
             }
             Ok(None | Some(None)) | Err(Errno::NOENT | Errno::SRCH) => rows.gone(process),
@@ -136,18 +133,14 @@ fn read(
     // Process 1 of our own namespace is no server.
     let leads = (process.pid != 1 && dir.leads_namespace()?).then(|| dir.pid_namespace_name()).transpose()?;
     let member = Member {
-        streams: descriptors::streams(dir, &table)?,
-        terminals: descriptors::terminals(dir, &table)?,
-        serves_a_device: descriptors::serves_a_device(&table),
-        counters: descriptors::counters(&table),
-        queues: descriptors::queues(dir, &table)?,
-        tracers: tracers::of(dir)?,
+        process,
+        ends: Ends::of(dir, &table)?,
+        table,
+        tracers: dir.tracers()?,
         leads,
         image,
+        places,
         rests: rests && is_copy,
-        memory: places.memory,
-        waits_at: places.queues,
-        looked: Looked { process, in_rings: descriptors::sockets_in_rings(dir, &table), table },
     };
     Ok(Some((row, member)))
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rustix::io::Errno;
 
-use crate::host::{Proc, ProcessDir};
+use crate::host::{OpenEnd, Proc, ProcessDir};
 use orphand_core::model::{
     ProcessId, UnitFacts,
     scene::{End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
@@ -17,29 +17,22 @@ use orphand_core::model::{
 pub(super) const HOLDERS: usize = 256;
 /// The same for a whole scene.
 const DESCRIBED: usize = 8192;
-/// The most ends of a scene.
 const ENDS: usize = 1 << 18;
 /// The most numbers of descriptors that are told of an end.
 const NUMBERS: usize = 8;
 
-/// What tells endpoints apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// Inode number and device.
     Pipe(u64, u32),
     /// The inode numbers of both sockets, in ascending order. 0 and the place in a table if there is none.
     Connection(u64, u64, u64),
-    /// The inode number.
     Open(u64),
-    /// The number of the terminal.
     Terminal(u32),
-    /// The name of the namespace.
     PidNamespace(Vec<u8>),
-    /// The tracer.
     Trace(ProcessId),
     /// The process that offers it.
     Device(ProcessId),
-    /// The parent.
     ParentDeath(ProcessId),
     /// The device and the inode number of the mapped file.
     Memory(String, u64),
@@ -51,23 +44,11 @@ pub(super) enum Key {
     Call(u64, ProcessId),
 }
 
-/// What is known about a holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Row { in_full: bool },
     Gone,
     Unreadable,
-}
-
-/// An end without its endpoint.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hold {
-    pub process: ProcessId,
-    pub side: Side,
-    /// The number of the descriptor, if there is one.
-    pub number: Option<u32>,
-    /// Whether the open file has more references than descriptors.
-    pub beyond: bool,
 }
 
 pub(super) struct Rows<'a> {
@@ -132,7 +113,6 @@ impl<'a> Rows<'a> {
         self.scene.unread.push(Unread { process, why: why.into() });
     }
 
-    /// The processes that were described so far.
     pub fn rows(&self) -> &[ProcessRow] {
         &self.scene.processes
     }
@@ -151,9 +131,17 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Enters that a process has an end.
-    pub fn hold(&mut self, endpoint: u32, hold: Hold) {
-        let Hold { process, side, number, beyond } = hold;
+    /// Enters that a process has an end, by no descriptor that is known.
+    pub fn hold(&mut self, endpoint: u32, side: Side, process: ProcessId) {
+        self.hold_by(endpoint, side, process, None, false);
+    }
+
+    /// Enters that a process has an end by a descriptor. `beyond`: the open file has more references than descriptors.
+    pub fn hold_open(&mut self, endpoint: u32, side: Side, end: &OpenEnd, beyond: bool) {
+        self.hold_by(endpoint, side, end.process, Some(end.number), beyond);
+    }
+
+    fn hold_by(&mut self, endpoint: u32, side: Side, process: ProcessId, number: Option<u32>, beyond: bool) {
         let holder = match self.knows(process) {
             Known::Gone => return,
             Known::Unreadable => Holder::Unreadable,

@@ -3,7 +3,7 @@
 
 use super::{
     process::Member,
-    rows::{Hold, Key, Rows},
+    rows::{Key, Rows},
 };
 use crate::host::{Beside, OpenEnd};
 use orphand_core::model::{
@@ -14,12 +14,12 @@ use orphand_core::model::{
 /// What a pass is asked for.
 pub(super) fn wanted(members: &[Member]) -> Beside {
     let files = |member: &Member| {
-        let pid = member.looked.process.pid;
-        member.counters.iter().map(|number| (pid, *number)).collect::<Vec<_>>()
+        let pid = member.process.pid;
+        member.ends.counters.iter().map(|number| (pid, *number)).collect::<Vec<_>>()
     };
     Beside {
         files: members.iter().flat_map(files).collect(),
-        lines: members.iter().flat_map(|member| member.terminals.iter().copied()).collect(),
+        lines: members.iter().flat_map(|member| member.ends.terminals.iter().copied()).collect(),
     }
 }
 
@@ -28,29 +28,27 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
     let has_another =
         |end: &OpenEnd| ends.iter().any(|one| one.file == end.file && one.process != end.process);
     for end in ends.iter().filter(|end| end.of != Stdio::Other || has_another(end)) {
-        let hold = |side| Hold { process: end.process, side, number: Some(end.number), beyond: false };
         match end.of {
             // Each of them can use it from either side.
             Stdio::Other => {
                 let at = rows.endpoint(Key::Shared(end.file), || Endpoint::Shared);
-                rows.hold(at, hold(Side::Near));
-                rows.hold(at, hold(Side::Far));
+                rows.hold_open(at, Side::Near, end, false);
+                rows.hold_open(at, Side::Far, end, false);
             }
             Stdio::Terminal => {
                 let at = rows.endpoint(Key::Terminal(end.device), || Endpoint::Terminal);
-                rows.hold(at, hold(Side::Depends));
+                rows.hold_open(at, Side::Depends, end, false);
             }
             _ => {}
         }
     }
     for member in members {
-        let queues = member.queues.iter().map(|inode| (*inode, Key::Open(*inode)));
-        let waits_at = member.waits_at.iter().map(|number| (0, Key::SystemV(*number)));
+        let queues = member.ends.queues.iter().map(|inode| (*inode, Key::Open(*inode)));
+        let waits_at = member.places.queues.iter().map(|number| (0, Key::SystemV(*number)));
         for (inode, key) in queues.chain(waits_at) {
             let open = Endpoint::Open { inode, by: Address::Other, called: Called::Unknown };
             let at = rows.endpoint(key, || open);
-            let process = member.looked.process;
-            rows.hold(at, Hold { process, side: Side::Listens, number: None, beyond: false });
+            rows.hold(at, Side::Listens, member.process);
         }
     }
 }

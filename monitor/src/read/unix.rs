@@ -8,14 +8,11 @@ use std::{
     io,
 };
 
-use super::{
-    joints::Joints,
-    rows::{Key, Rows},
-};
-use crate::host::{ProcessDir, TableError, UnixSocket, UnixSocketLine, UnixSockets};
+use super::{joints::Joints, rows::Rows};
+use crate::host::{ProcessDir, UnixSocket, UnixSocketLine, UnixSockets};
 use orphand_core::model::{
     Stdio,
-    scene::{Address, Began, Called, Endpoint, Side},
+    scene::{Address, Began, Called, Side},
 };
 
 /// Enters the wanted sockets that are in this network namespace. Returns those.
@@ -42,14 +39,7 @@ pub(super) fn enter(
             Some(0) => alone(rows, joints, socket),
             Some(peer) => {
                 let far = sockets.get(&peer).or_else(|| others.get(&peer));
-                let (near, began) = (socket.inode, began(socket, far));
-                let key = Key::Connection(near.min(peer), near.max(peer), 0);
-                let at = rows.endpoint(key, || Endpoint::Connection { near, far: peer, began });
-                // The connection may have been entered from its other side.
-                if joints.ends(near).iter().all(|(endpoint, _)| *endpoint != at) {
-                    joints.join(near, at, Side::Near);
-                    joints.join(peer, at, Side::Far);
-                }
+                joints.connection(rows, (socket.inode, peer), began(socket, far), 0);
             }
         }
     }
@@ -87,22 +77,16 @@ fn open(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket, by_itself
             .any(|one| proc.identified(*one).is_ok_and(|dir| dir.is_some_and(is_untouched)));
     let called = if untouched { Called::No } else { Called::Unknown };
     let inode = socket.inode;
-    let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by: Address::Unix, called });
-    joints.join(inode, at, Side::Listens);
+    joints.open(rows, inode, Address::Unix, called);
     for client in socket.waiting.iter().copied().filter(|client| *client != 0) {
-        let connection = Endpoint::Connection { near: 0, far: client, began: Began::Far };
-        let at = rows.endpoint(Key::Connection(0, client, inode), || connection);
+        let (at, _) = joints.connection(rows, (0, client), Began::Far, inode);
         joints.join(inode, at, Side::Near);
-        joints.join(client, at, Side::Far);
     }
 }
 
 /// A socket whose peer was closed, or waits to be accepted: then nobody tells which listener it waits at.
 fn alone(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket) {
-    let near = socket.inode;
-    let connection = Endpoint::Connection { near, far: 0, began: Began::Near };
-    let at = rows.endpoint(Key::Connection(0, near, 0), || connection);
-    joints.join(near, at, Side::Near);
+    let (at, _) = joints.connection(rows, (socket.inode, 0), Began::Near, 0);
     if !socket.hung_up() {
         rows.unreadable(at, Side::Far);
     }
@@ -113,7 +97,7 @@ pub(super) fn enter_by_name(
     rows: &mut Rows<'_>,
     joints: &mut Joints,
     dir: &ProcessDir,
-) -> Result<HashSet<u64>, TableError> {
+) -> io::Result<HashSet<u64>> {
     let lines = dir.unix_sockets()?;
     let is_ours = |line: &&UnixSocketLine| {
         !joints.holders(line.inode).is_empty() || joints.is_wire(Stdio::Socket(line.inode))
@@ -121,17 +105,10 @@ pub(super) fn enter_by_name(
     let ours: Vec<UnixSocketLine> = lines.iter().filter(is_ours).copied().collect();
     for UnixSocketLine { inode, is_named, state } in ours {
         match state {
-            UnixSocketLine::CONNECTED => {
-                let connection = Endpoint::Connection { near: inode, far: 0, began: Began::Unknown };
-                let at = rows.endpoint(Key::Connection(0, inode, 0), || connection);
-                joints.join(inode, at, Side::Near);
-                joints.without_peer(inode, at);
-            }
+            UnixSocketLine::CONNECTED => joints.half(rows, inode),
             // With a name it is a listener or a datagram socket.
             UnixSocketLine::UNCONNECTED if is_named => {
-                let open = Endpoint::Open { inode, by: Address::Unix, called: Called::Unknown };
-                let at = rows.endpoint(Key::Open(inode), || open);
-                joints.join(inode, at, Side::Listens);
+                joints.open(rows, inode, Address::Unix, Called::Unknown);
             }
             _ => {}
         }

@@ -12,33 +12,27 @@ use rustix::{
     },
 };
 
-use super::{descriptors::Looked, pipe::duplicate_any};
-use crate::host::{Proc, Target};
+use super::{joints::Joints, pipe::duplicate_any, process::Member, rows::Rows};
+use orphand_core::model::scene::{Address, Called};
 
-/// What such a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+enum Kind {
     /// Anybody may connect to it or send to it, and no table shows who did.
     Open,
     /// It is connected, and who began the connection is not known.
     Connected,
 }
 
-/// The sockets of these processes that are not `listed`, and that somebody may use.
-pub(crate) fn of<'l>(
-    proc: &Proc,
-    looked: impl IntoIterator<Item = &'l Looked>,
-    listed: &HashSet<u64>,
-) -> Vec<(u64, Kind)> {
+/// Enters the sockets of these processes that are not `listed`, and that somebody may use.
+pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints, listed: &HashSet<u64>) {
     let mut asked = HashSet::new();
-    let mut found = Vec::new();
-    for one in looked {
-        for fd in &one.table.fds {
-            let Target::Socket(inode) = fd.target else { continue };
-            if listed.contains(&inode) || !asked.insert(inode) {
+    for member in members {
+        for fd in &member.table.fds {
+            let Some(inode) = fd.target.socket().filter(|inode| !listed.contains(inode)) else { continue };
+            if !asked.insert(inode) {
                 continue;
             }
-            let socket = match proc.identified(one.process) {
+            let socket = match rows.proc.identified(member.process) {
                 Ok(Some(dir)) => duplicate_any(&dir, fd.number),
                 Ok(None) => continue,
                 Err(errno) => Err(errno),
@@ -49,10 +43,13 @@ pub(crate) fn of<'l>(
                 // What cannot be asked may be in use.
                 Err(_) => Some(Kind::Connected),
             };
-            found.extend(kind.map(|kind| (inode, kind)));
+            match kind {
+                Some(Kind::Open) => joints.open(rows, inode, Address::Other, Called::Unknown),
+                Some(Kind::Connected) => joints.half(rows, inode),
+                None => {}
+            }
         }
     }
-    found
 }
 
 /// Whether the descriptor is still this socket.

@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use crate::host::{FdTable, ProcessDir, SharedMemory, SystemCall, Target};
 use orphand_core::model::Stdio;
 
-/// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
     /// Input on this descriptor.

@@ -115,9 +115,7 @@ fn row(record: &TaskRecord) -> TaskRow {
         namespace: PidNamespace { inode: namespace, level, number: inner },
         tracers: Vec::new(),
         ends_with: Some(record.ends_with).filter(|pid| *pid != 0),
-        ignores_hangup: record.flags & task_flags::IGNORES_HANGUP != 0,
         dead: true,
-        partly: false,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use crate::{stage::options, stand::Stand};
-use orphand::{probe::Probe, source::kernel::KernelSource};
+use orphand::{host::KernelSide, probe::Probe, source::kernel::KernelSource};
 use orphand_core::model::{
     ProcessId, Stdio,
     scene::{Address, Began, Called, Endpoint, Holder, Scene, SceneQuestion, SceneServer, Side, Wait},
@@ -25,10 +25,12 @@ pub fn server(processes: &[ProcessId], [stdin, stdout]: [Stdio; 2]) -> SceneServ
 static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let source = Box::leak(Box::new(KernelSource::open(&options()).unwrap()));
     let passes = source.take_passes();
-    Probe::new()
-        .unwrap()
-        .with_passes(Box::new(passes.holders.unwrap()))
-        .with_tasks(Box::new(passes.tasks.unwrap()))
+    assert!(passes.holders.is_some() && passes.tasks.is_some());
+    Probe::new().unwrap().with_kernel(KernelSide::new(
+        passes.holders,
+        passes.tasks,
+        passes.calls.filter(|_| false),
+    ))
 });
 
 pub fn ask(question: &SceneQuestion) -> Scene {

@@ -79,10 +79,10 @@ say(pty=int(os.readlink(f"/proc/{there}/fd/0").rsplit("/")[-1]))
     assert_eq!(differ, Some(Vec::new()));
     let told = by_process(tasks.tasks().unwrap());
     let there = &told[&stand.who("there")];
-    let expected = (Some(u32::try_from(stand.number("pty")).unwrap()), true, there.process.pid);
-    assert_eq!((there.terminal, there.ignores_hangup, there.session), expected);
+    let expected = (Some(u32::try_from(stand.number("pty")).unwrap()), there.process.pid);
+    assert_eq!((there.terminal, there.session), expected);
     let actor = &told[&stand.who("actor")];
-    assert_eq!((actor.terminal, actor.ignores_hangup), (None, false));
+    assert_eq!(actor.terminal, None);
 }
 
 #[test]

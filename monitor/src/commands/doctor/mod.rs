@@ -15,7 +15,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode, logging},
-    host::Procfs,
+    host::Proc,
     os::clock,
     probe::{ManagerError, Probe},
     sink::doctor as page,
@@ -102,7 +102,7 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
 
 /// The units in which a program of this name runs.
 fn units_of(probe: &Probe, program: &str) -> anyhow::Result<BTreeSet<Unit>> {
-    let all = Procfs::system()?.snapshot(clock::now(), |_| false)?.processes;
+    let all = Proc::system()?.snapshot(clock::now(), |_| false)?.processes;
     let its = all.iter().filter(|p| Path::new(&p.image.exe).file_name().is_some_and(|name| name == program));
     Ok(its.filter_map(|p| Some(probe.unit(p.id)?.unit)).collect())
 }

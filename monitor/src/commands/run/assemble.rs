@@ -20,7 +20,7 @@ use crate::{
         persistence::Persistence, reload, standing::Decisions, stuck_reads::StuckReads,
     },
     driver::Driver,
-    host::{Alone, Procfs},
+    host::{Alone, KernelSide, Proc},
     os::{
         capabilities::{self, Later},
         clock,
@@ -52,7 +52,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     let _instance = Instance::lock(&flags.lock)?;
     let front = ControlServer::bind(config.listen.0, &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();
-    let procfs = Procfs::system()?;
+    let procfs = Proc::system()?;
     let decisions = Decisions::new(standing::read(&config.state_dir), flags.observe);
     let policy = decisions.policy(config);
     let mut status = status_at_start(config);
@@ -81,17 +81,9 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     give_up(&mut kernel, config, &hooks)?;
     drop(alone);
     let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
-    let mut probe = Probe::new()?.with_engines(Engines { docker, podman });
     let passes = kernel.take_passes();
-    if let Some(holders) = passes.holders {
-        probe = probe.with_passes(Box::new(holders));
-    }
-    if let Some(tasks) = passes.tasks {
-        probe = probe.with_tasks(Box::new(tasks));
-    }
-    if let Some(calls) = passes.calls {
-        probe = probe.with_calls(Box::new(calls));
-    }
+    let told = KernelSide::new(passes.holders, passes.tasks, passes.calls);
+    let probe = Probe::new()?.with_engines(Engines { docker, podman }).with_kernel(told);
     let metrics = Metrics::new(wall);
     let (persistence, knowledge) = Persistence::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);

@@ -1,10 +1,7 @@
-use std::{
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
-};
+use std::process::{Command, Stdio};
 
 use super::*;
-use crate::host::Proc;
+use crate::{host::Proc, probe::tests::Started};
 
 const ENTRY: &str = "ORPHAND_OPT_OUT=1";
 
@@ -16,41 +13,21 @@ fn the_place_is_in_fields_50_and_51() {
     assert_eq!(parse_place(b"7 (a) S 1 2"), None);
 }
 
-struct Started(Child);
-
-impl Started {
-    /// A shell that waits, behind a program that sets this up, in Python, and calls exec.
-    fn after(setup: &str) -> Self {
-        let script = format!(
-            "import os, resource, sys\nenv = {{'PATH': os.environ['PATH']}}\n{setup}\n\
-             os.execve('/bin/sh', ['sh', '-c', 'echo; read line'], env)"
-        );
-        Self::speaking(Command::new("python3").args(["-c", &script]))
-    }
-
-    /// Started, and it has said its word.
-    fn speaking(command: &mut Command) -> Self {
-        let mut started = Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
-        let mut line = String::new();
-        BufReader::new(started.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "\n");
-        started
-    }
-
-    fn opted_out(&self) -> bool {
-        self.dir().has_environment(ENTRY.as_bytes())
-    }
-
-    fn dir(&self) -> ProcessDir {
-        Proc::system().unwrap().process(self.0.id()).unwrap()
-    }
+/// A shell that waits, behind a program that sets this up, in Python, and calls exec.
+fn after(setup: &str) -> Started {
+    let script = format!(
+        "import os, resource, sys\nenv = {{'PATH': os.environ['PATH']}}\n{setup}\n\
+         os.execve('/bin/sh', ['sh', '-c', 'echo; read line'], env)"
+    );
+    Started::python(&script, Stdio::piped()).0
 }
 
-impl Drop for Started {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+fn opted_out(of: &Started) -> bool {
+    dir(of).has_environment(ENTRY.as_bytes())
+}
+
+fn dir(of: &Started) -> ProcessDir {
+    Proc::system().unwrap().process(of.0.id()).unwrap()
 }
 
 /// Fills the environment with entries of 100 KiB, up to so many bytes, in front of what follows.
@@ -68,28 +45,25 @@ fn behind(bytes: usize, what: &str) -> String {
 fn it_is_found_behind_one_and_behind_four_mebibytes() {
     for mebibytes in [0, 1, 4] {
         let bytes = mebibytes << 20;
-        assert!(
-            Started::after(&behind(bytes, "env['ORPHAND_OPT_OUT'] = '1'")).opted_out(),
-            "{mebibytes} MiB"
-        );
+        assert!(opted_out(&after(&behind(bytes, "env['ORPHAND_OPT_OUT'] = '1'"))), "{mebibytes} MiB");
         let near =
             "env['ORPHAND_OPT_OUT'] = '10'; env['XORPHAND_OPT_OUT'] = '1'; env['A'] = 'ORPHAND_OPT_OUT=1 '";
-        assert!(!Started::after(&behind(bytes, near)).opted_out(), "{mebibytes} MiB");
+        assert!(!opted_out(&after(&behind(bytes, near))), "{mebibytes} MiB");
     }
 }
 
 #[test]
 fn an_environment_that_is_too_long_counts_as_opted_out() {
-    let child = Started::after(&behind(1 << 20, "env['ORPHAND_OPT_OUT'] = '0'"));
-    assert!(child.dir().has_within(ENTRY.as_bytes(), 1 << 19));
-    assert!(!child.dir().has_within(ENTRY.as_bytes(), 1 << 22));
+    let child = after(&behind(1 << 20, "env['ORPHAND_OPT_OUT'] = '0'"));
+    assert!(dir(&child).has_within(ENTRY.as_bytes(), 1 << 19));
+    assert!(!dir(&child).has_within(ENTRY.as_bytes(), 1 << 22));
 }
 
 #[test]
 fn an_empty_environment_was_read_to_its_end() {
-    let child = Started::after("env = {}");
+    let child = after("env = {}");
     assert!(std::fs::read(format!("/proc/{}/environ", child.0.id())).unwrap().is_empty());
-    assert!(!child.opted_out());
+    assert!(!opted_out(&child));
 }
 
 /// Nobody may read a page in the middle of its environment: the kernel's file ends there, without an error.
@@ -104,14 +78,15 @@ fn an_environment_with_a_hole_counts_as_opted_out() {
                   assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(4096), 0) == 0\n\
                   print(flush=True); sys.stdin.read()";
     let fill = (0..5).map(|n| (format!("FILL{n}"), "x".repeat(100_000)));
-    let child = Started::speaking(Command::new("python3").args(["-c", script]).envs(fill));
-    assert_eq!(child.dir().whole_environment(MOST), None);
-    assert!(child.opted_out());
+    let mut command = Command::new("python3");
+    let (child, _) = Started::line_of(command.args(["-c", script]).envs(fill).stdin(Stdio::piped()));
+    assert_eq!(dir(&child).whole_environment(MOST), None);
+    assert!(opted_out(&child));
 }
 
 #[test]
 fn what_cannot_be_read_counts_as_opted_out_and_the_dead_do_not() {
-    let mut child = Started::after("");
+    let mut child = after("");
     let stranger = std::fs::metadata("/proc/1/environ").is_ok() && std::fs::read("/proc/1/environ").is_err();
     if stranger {
         // Without privileges: nobody may read this one.

@@ -1,7 +1,9 @@
 //! A directory of /proc, of real processes.
 
+use std::process::Stdio as Std;
+
 use super::*;
-use crate::host::Proc;
+use crate::{host::Proc, probe::tests::Started};
 
 #[test]
 fn arguments_end_with_nul_and_titles_leave_nuls_behind() {
@@ -83,7 +85,7 @@ fn a_process_whose_leader_exited_is_read_through_a_living_thread() {
     assert!(dir.image().argv.first().unwrap().ends_with("python3"));
     assert!(matches!(dir.stdio(), [Stdio::Pipe(_), Stdio::Pipe(_), _]));
     assert!(dir.used().unwrap().rss_bytes > 100 * 4096);
-    assert!(!proc.fd_table(child.id()).unwrap().fds.is_empty());
+    assert!(!dir.fd_table().unwrap().fds.is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -113,4 +115,58 @@ fn an_executable_that_was_replaced_is_stale() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!dir.has_stale_binary(), "it is gone");
+}
+
+fn is_traced(process: &Started) -> bool {
+    !Proc::system().unwrap().process(process.0.id()).unwrap().tracers().unwrap().is_empty()
+}
+
+/// Traces the process with this number until standard input ends (`PTRACE_SEIZE`, which does not stop the
+/// process).
+fn tracer(of: u32, thread: bool) -> Started {
+    let seize = format!(
+        "import ctypes, sys, threading, time
+def seize():
+    ok = ctypes.CDLL(None, use_errno=True).ptrace(0x4206, {of}, None, None) == 0
+    print('seized' if ok else 'refused', flush=True)
+    time.sleep(600)
+"
+    );
+    let run = if thread { "threading.Thread(target=seize).start()" } else { "seize()" };
+    let (tracer, line) = Started::python(&format!("{seize}{run}"), Std::null());
+    assert_eq!(line, "seized");
+    tracer
+}
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn a_debugger_is_seen_until_it_lets_go() {
+    let server = Started::sleeper(Std::null());
+    assert!(!is_traced(&server));
+    for thread in [false, true] {
+        let mut debugger = tracer(server.0.id(), thread);
+        assert!(is_traced(&server));
+        debugger.end();
+        assert!(!is_traced(&server));
+    }
+}
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn a_traced_thread_is_enough() {
+    let script = "import threading, time
+t = threading.Thread(target=time.sleep, args=(600,)); t.start(); print(t.native_id, flush=True); time.sleep(600)";
+    let (server, tid) = Started::python(script, Std::null());
+    assert!(!is_traced(&server));
+    let _tracer = tracer(tid.parse().unwrap(), false);
+    assert!(is_traced(&server));
+}
+
+#[test]
+fn the_dead_cannot_be_read() {
+    let mut dead = Started::sleeper(Std::null());
+    let dir = Proc::system().unwrap().process(dead.0.id()).unwrap();
+    assert_eq!(dir.tracers(), Ok(Vec::new()));
+    dead.end();
+    assert!(dir.tracers().is_err());
 }

@@ -1,42 +1,12 @@
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    os::unix::fs::symlink,
-    path::Path,
-    process::{Child, Command, Stdio as Std},
-};
+use std::{fs, os::unix::fs::symlink, path::Path, process::Stdio as Std};
 
 use super::*;
-use orphand_core::model::Stdio;
+use crate::probe::tests::Started;
+use orphand_core::model::{SnapshotProcess, Stdio};
 
-/// Ends a child when the test is over, however it ends.
-struct Started(Child);
-
-impl Started {
-    fn python(script: &str, stdin: Std) -> Self {
-        let child =
-            Command::new("python3").args(["-c", script]).stdin(stdin).stdout(Std::piped()).spawn().unwrap();
-        Self(child)
-    }
-
-    /// The line the child prints when all is as it should be.
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        BufReader::new(self.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        line.trim().to_owned()
-    }
-
-    fn found(&self) -> SnapshotProcess {
-        let snapshot = Procfs::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
-        snapshot.processes.into_iter().find(|p| p.id.pid == self.0.id()).unwrap()
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
+fn found(child: &Started) -> SnapshotProcess {
+    let snapshot = Proc::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
+    snapshot.processes.into_iter().find(|p| p.id == child.id()).unwrap()
 }
 
 fn add(root: &Path, pid: u32, stat: &str, cmdline: &[u8], exe: Option<&str>) {
@@ -73,7 +43,7 @@ fn what_counts_as_a_process() {
     symlink("socket:[13]", root.join("30/fd/1")).unwrap();
     symlink("/dev/null", root.join("30/fd/2")).unwrap();
 
-    let procfs = Procfs::at(root).unwrap();
+    let procfs = Proc::at(root).unwrap();
     let mut snapshot = procfs.snapshot(BootTime(9), |image| image.exe.ends_with("node")).unwrap();
     snapshot.processes.sort_by_key(|p| p.id);
     assert_eq!(snapshot.horizon, BootTime(9));
@@ -89,32 +59,31 @@ fn what_counts_as_a_process() {
     assert_eq!(snapshot.processes[3].image.exe, "");
     assert_eq!(snapshot.processes[3].stdio, [Stdio::Closed; 3]);
 
-    assert_eq!(procfs.process(node.id).as_ref(), Some(node));
-    assert_eq!(procfs.process(ProcessId::new(30, 61)), None);
-    assert_eq!(procfs.process(ProcessId::new(20, 50)), None);
-    assert_eq!(procfs.process(ProcessId::new(999, 1)), None);
+    assert_eq!(procfs.seen(node.id).as_ref(), Some(node));
+    assert_eq!(procfs.seen(ProcessId::new(30, 61)), None);
+    assert_eq!(procfs.seen(ProcessId::new(20, 50)), None);
+    assert_eq!(procfs.seen(ProcessId::new(999, 1)), None);
 }
 
 #[test]
 fn a_real_child_is_seen_below_us() {
-    let child = Started::python("input()", Std::piped());
-    let ours = Procfs::system().unwrap();
-    let process = child.found();
+    let (child, _) = Started::python("print(flush=True); input()", Std::piped());
+    let process = found(&child);
     assert_eq!(process.parent.map(|p| p.pid), Some(std::process::id()));
     assert!(matches!(process.stdio[..2], [Stdio::Pipe(_), Stdio::Pipe(_)]));
-    let again = ours.process(process.id).unwrap();
+    let again = Proc::system().unwrap().seen(process.id).unwrap();
     assert_eq!((again.parent, again.stdio, again.uid), (process.parent, process.stdio, process.uid));
 }
 
 #[test]
 fn a_zombie_is_not_seen() {
-    let mut child = Started::python("pass", Std::null());
-    child.line();
+    let (mut child, _) = Started::python("print(flush=True); input()", Std::piped());
+    drop(child.0.stdin.take());
     let pid = child.0.id();
     while !fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
         std::thread::yield_now();
     }
-    let snapshot = Procfs::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
+    let snapshot = Proc::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
     assert!(snapshot.processes.iter().all(|p| p.id.pid != pid));
 }
 
@@ -129,22 +98,21 @@ def say(n): os.write(out, b'%d\\n' % n)
 
 #[test]
 fn a_moved_wire_is_found() {
-    let mut child = Started::python(&format!("{MOVE}say(stat.st_ino); os.read(wire, 1)"), Std::piped());
-    let inode = child.line().parse().unwrap();
-    assert_eq!(child.found().stdio[0], Stdio::Pipe(inode));
-    let id = child.found().id;
-    assert_eq!(Procfs::system().unwrap().process(id).unwrap().stdio[0], Stdio::Pipe(inode));
+    let (child, inode) = Started::python(&format!("{MOVE}say(stat.st_ino); os.read(wire, 1)"), Std::piped());
+    let wire = Stdio::Pipe(inode.parse().unwrap());
+    assert_eq!(found(&child).stdio[0], wire);
+    assert_eq!(Proc::system().unwrap().seen(child.id()).unwrap().stdio[0], wire);
 }
 
 #[test]
 fn a_moved_wire_that_is_a_socket_is_found_hung_up_too() {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let script = format!("{MOVE}say(stat.st_ino); time.sleep(60)");
-    let mut child = Started::python(&script, Std::from(std::os::fd::OwnedFd::from(theirs)));
-    let inode = child.line().parse().unwrap();
-    assert_eq!(child.found().stdio[0], Stdio::Socket(inode));
+    let (child, inode) = Started::python(&script, std::os::fd::OwnedFd::from(theirs));
+    let wire = Stdio::Socket(inode.parse().unwrap());
+    assert_eq!(found(&child).stdio[0], wire);
     drop(ours);
-    assert_eq!(child.found().stdio[0], Stdio::Socket(inode));
+    assert_eq!(found(&child).stdio[0], wire);
 }
 
 #[test]
@@ -154,7 +122,6 @@ fn a_bridges_own_child_is_no_wire() {
 out = os.dup(1); os.dup2(os.open('/dev/null', os.O_RDWR), 0); os.dup2(2, 1)
 c = subprocess.Popen(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 os.write(out, b'ready\\n'); time.sleep(60)";
-    let mut child = Started::python(script, Std::piped());
-    child.line();
-    assert_eq!(child.found().stdio[0], Stdio::Null);
+    let (child, _) = Started::python(script, Std::piped());
+    assert_eq!(found(&child).stdio[0], Stdio::Null);
 }

@@ -21,14 +21,12 @@ use crate::{
 };
 use orphand_core::model::{OtherClient, ProcessId, Stdio};
 
-/// The most other clients that are listed.
 const MOST: usize = 256;
 /// The most connections to an engine whose holders are asked for.
 const CONNECTIONS: usize = 1000;
 
 /// The socket of an engine, and who can open it.
 pub(super) struct Door {
-    /// Its file.
     stat: Stat,
     /// It has an access list, which is not read.
     listed: bool,
@@ -122,7 +120,7 @@ impl Probe {
         if listeners.is_empty() || wires.len() > CONNECTIONS {
             return None;
         }
-        let ends = self.pass(&wires, &Beside::default()).ok()?;
+        let ends = self.kernel.pass(&wires, &Beside::default()).ok()?;
         let holders = |of: &HashSet<Stdio>| -> BTreeSet<ProcessId> {
             ends.iter().filter(|end| of.contains(&end.of)).map(|end| end.process).collect()
         };

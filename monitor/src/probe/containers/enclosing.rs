@@ -9,7 +9,7 @@
 
 use orphand_core::model::{ContainerId, ContainerNames, Enclosing, ProcessId};
 
-use super::{PODMAN, TELLING, child, monitor::monitored_by, told::is_id};
+use super::{PODMAN, Question, TELLING, Told, engine::is_id, monitor::monitored_by};
 use crate::{
     host::{memory_of, owner_of_group},
     probe::Probe,
@@ -65,18 +65,18 @@ impl Probe {
     /// What its engine tells of the container with this group.
     fn names(&self, container: &ContainerId, cgroup: &str) -> Option<ContainerNames> {
         self.engines.socket(&container.engine)?;
-        let question = child::Question::Name { id: container.id.clone() };
-        match self.engines.ask(&container.engine, &question, TELLING) {
-            Ok(child::Told::Named(Some((names, first)))) => {
-                let first = self.proc.process(first).ok()?.cgroup().ok()?;
-                (first == cgroup).then_some(names)
-            }
-            Ok(_) => None,
+        let question = Question::Inspect { id: container.id.clone() };
+        let found = match self.engines.ask(&container.engine, &question, TELLING) {
+            Ok(Told::Found(mut found)) => found.pop()?,
+            Ok(_) => return None,
             Err(why) => {
                 tracing::debug!("{} did not tell what {} is: {why}", container.engine, container.id);
-                None
+                return None;
             }
-        }
+        };
+        let first = self.proc.process(found.pid).ok()?.cgroup().ok()?;
+        let names = ContainerNames { name: found.name, image: found.image, server: found.server };
+        (first == cgroup).then_some(names)
     }
 }
 

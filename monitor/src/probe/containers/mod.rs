@@ -4,13 +4,11 @@
 //! capabilities and makes three calls only: list, inspect, stop. Invariant: an engine that does not answer, or answers with nonsense,
 //! costs a bounded time and is never understood as "no container".
 
-mod child;
 mod clients;
 mod enclosing;
-mod http;
+mod engine;
 mod monitor;
 mod stop;
-mod told;
 
 use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
 
@@ -19,14 +17,14 @@ use rustix::{
     io::Errno,
 };
 
-pub use child::EngineVersion;
-pub(super) use child::help;
 use clients::Door;
-use told::Found;
+pub use engine::EngineVersion;
+pub(super) use engine::help;
+use engine::{Answer, Found, Question, Told};
 
 use super::Probe;
 use crate::{
-    host::{ProcessDir, Target, UnixSockets, memory_of},
+    host::{ProcessDir, UnixSockets, memory_of},
     os::clock,
 };
 use orphand_core::{
@@ -40,7 +38,6 @@ use orphand_core::{
 /// The sockets of the engines that may be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Engines {
-    /// Docker's.
     pub docker: Option<PathBuf>,
     /// podman's (`podman system service`).
     pub podman: Option<PathBuf>,
@@ -54,15 +51,6 @@ const TICKS: u64 = 100;
 /// The engine whose containers have monitors.
 const PODMAN: &str = "podman";
 
-/// The one container that fits a client.
-struct Matching {
-    found: Found,
-    first: ProcessDir,
-    monitor: Option<ProcessId>,
-    others: Vec<OtherClient>,
-    made: Vec<MadeContainer>,
-}
-
 impl Engines {
     fn socket(&self, engine: &str) -> Option<&PathBuf> {
         match engine {
@@ -72,32 +60,25 @@ impl Engines {
         }
     }
 
-    /// Asks the engine.
-    fn ask(
-        &self,
-        engine: &str,
-        question: &child::Question,
-        patience: Duration,
-    ) -> Result<child::Told, String> {
-        child::ask(self.open(engine)?.0, question, patience)
+    fn ask(&self, engine: &str, question: &Question, patience: Duration) -> Answer {
+        engine::ask(self.open(engine)?.0, question, patience)
     }
 
-    /// The running containers that the engine tells of; `None` if it does not tell. `what` is told of them, for the log.
-    fn found(&self, engine: &str, question: &child::Question, what: &str) -> Option<Vec<Found>> {
+    /// The running containers that the engine tells of; `None` if it does not tell.
+    fn found(&self, engine: &str, question: &Question) -> Option<Vec<Found>> {
         match self.ask(engine, question, TELLING) {
-            Ok(child::Told::Found(found)) => Some(found),
+            Ok(Told::Found(found)) => Some(found),
             Ok(_) => None,
             Err(why) => {
-                tracing::warn!("{engine} did not tell {what}: {why}");
+                tracing::warn!("{engine} did not tell which container a client works for: {why}");
                 None
             }
         }
     }
 
-    /// Asks what the engine of this name is.
     pub fn version(&self, engine: &str) -> Result<EngineVersion, String> {
-        match self.ask(engine, &child::Question::Version, TELLING)? {
-            child::Told::Version(version) => Ok(version),
+        match self.ask(engine, &Question::Version, TELLING)? {
+            Told::Version(version) => Ok(version),
             _ => Err("it says something else".to_owned()),
         }
     }
@@ -116,7 +97,6 @@ impl Engines {
 }
 
 impl Probe {
-    /// Adds engines that are asked about containers.
     #[must_use]
     pub fn with_engines(self, engines: Engines) -> Self {
         Self { engines: std::sync::Arc::new(engines), ..self }
@@ -125,40 +105,36 @@ impl Probe {
     /// The one running container that fits, inspected. `None` if there is none or more than one, if the engine does not
     /// tell, or if the host does not show it.
     pub(super) fn container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
-        let found = self.matching(query)?;
-        let (processes, inside) = self.inside(&found.first)?;
-        Some(ContainerFacts { processes, inside: Box::new(inside), ..self.described(query, found)? })
+        let found = self.known_container(query)?;
+        let first = self.proc.identified(*found.processes.first()?).ok()??;
+        let (processes, inside) = self.inside(&first)?;
+        Some(ContainerFacts { processes, inside: Box::new(inside), ..found })
     }
 
     /// The one running container that fits; it is not inspected.
     pub(super) fn known_container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
-        let found = self.matching(query)?;
-        self.described(query, found)
-    }
-
-    /// What the engine tells of the container, and what the host shows of it.
-    fn matching(&self, query: &ContainerQuery) -> Option<Matching> {
         self.engines.socket(&query.engine)?;
         if query.engine == PODMAN {
             let (found, first, attached) = self.monitored(query)?;
-            let found = Found { shared: found.shared || attached.shared, ..found };
+            let shared = found.shared || attached.shared;
             let others = self.other_clients(&query.engine, query.client)?;
-            let monitor = Some(attached.monitor);
-            return Some(Matching { found, first, monitor, others, made: Vec::new() });
+            let facts = self.described(query, found, &first, others)?;
+            return Some(ContainerFacts { shared, monitor: Some(attached.monitor), ..facts });
         }
         if !self.talks_to(query) {
             return None;
         }
         let question = match query.id.clone() {
-            Some(id) => child::Question::Inspect { id, monitored: false },
-            None => child::Question::Find {
+            Some(id) => Question::Inspect { id },
+            None => Question::Find {
                 name: query.name.clone(),
                 image: query.image.clone(),
                 // The engine's times are whole seconds.
                 from: born_at(query.client).saturating_sub(1),
             },
         };
-        let mut found = self.engines.found(&query.engine, &question, "which container a client works for")?;
+        let mut found = self.engines.found(&query.engine, &question)?;
+        found.retain(|one| one.is_fed(false));
         let made = |one: &Found| {
             let (id, name) = (one.id.clone(), one.name.clone());
             Some(MadeContainer { id, name, created: since_boot(one.created?) })
@@ -175,24 +151,27 @@ impl Probe {
         // The engine's word is not enough: the host must show the process in a group of the container's id, and
         // younger than the client.
         let fits = is_inside(&first, &found.id) && first.id().start >= query.client.start;
-        fits.then_some(Matching { found, first, monitor: None, others, made })
+        fits.then(|| Some(ContainerFacts { made, ..self.described(query, found, &first, others)? }))?
     }
 
-    fn described(&self, query: &ContainerQuery, matching: Matching) -> Option<ContainerFacts> {
-        let Matching { found, first, monitor, others, made } = matching;
+    fn described(
+        &self,
+        query: &ContainerQuery,
+        found: Found,
+        first: &ProcessDir,
+        others: Vec<OtherClient>,
+    ) -> Option<ContainerFacts> {
         let Found { id, name, image, shared, .. } = found;
         Some(ContainerFacts {
             container: ContainerId { engine: query.engine.clone(), id },
             client: query.client,
             name,
             image,
-            monitor,
             shared,
-            processes: self.inner(&first)?,
+            processes: self.inner(first)?,
             memory_bytes: first.cgroup().ok().and_then(|group| memory_of(&group)),
             others,
-            made,
-            inside: Box::default(),
+            ..ContainerFacts::default()
         })
     }
 
@@ -200,13 +179,10 @@ impl Probe {
     /// another host, or of a user.
     fn talks_to(&self, query: &ContainerQuery) -> bool {
         let Ok((socket, stat)) = self.engines.open(&query.engine) else { return false };
-        let Ok(table) = self.proc.fd_table(query.client.pid) else { return false };
-        let sockets = table.fds.iter().filter_map(|fd| match fd.target {
-            Target::Socket(inode) => Some(inode),
-            _ => None,
-        });
+        let client = self.proc.process(query.client.pid).and_then(|client| client.fd_table());
+        let Ok(table) = client else { return false };
         let Ok(mut unix) = UnixSockets::here() else { return false };
-        let own = unix.among(&sockets.collect()).unwrap_or_default();
+        let own = unix.among(&table.sockets().collect()).unwrap_or_default();
         let peers = own.iter().filter_map(|socket| socket.peer.filter(|peer| *peer > 0)).collect();
         let file = Door::new(&socket, stat).file();
         unix.among(&peers).unwrap_or_default().iter().any(|peer| peer.file == Some(file))

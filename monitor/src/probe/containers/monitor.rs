@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::{Found, child, is_inside, told::is_id};
+use super::{Found, Question, engine::is_id, is_inside};
 use crate::{
     host::{ProcessDir, UnixSocket, UnixSockets},
     probe::Probe,
@@ -22,7 +22,6 @@ const COMMAND_LINE: usize = 4096;
 /// What a client of podman is attached to.
 #[derive(Debug)]
 pub(super) struct Attached {
-    /// The conmon.
     pub monitor: ProcessId,
     /// The container, as the conmon's command line has it.
     id: String,
@@ -68,12 +67,12 @@ impl Probe {
     /// that its parent is the conmon that the client is attached to.
     pub(super) fn monitored(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir, Attached)> {
         let attached = self.attached(query.client)?;
-        let question = child::Question::Inspect { id: attached.id.clone(), monitored: true };
-        let what = format!("what container {} is", attached.id);
-        let found = self.engines.found(&query.engine, &question, &what)?;
+        let question = Question::Inspect { id: attached.id.clone() };
+        let found = self.engines.found(&query.engine, &question)?;
         let [found] = <[Found; 1]>::try_from(found).ok()?;
         let first = self.proc.process(found.pid).ok()?;
         let fits = found.id == attached.id
+            && found.is_fed(true)
             && first.stat().ppid == attached.monitor.pid
             && first.id().start >= attached.monitor.start
             && is_inside(&first, &found.id)

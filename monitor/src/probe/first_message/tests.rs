@@ -22,10 +22,10 @@ use rustix::{
 
 use super::*;
 use crate::probe::{
-    pipe::{self, Said, Side},
+    pipe::{self, Said},
     tests::Started,
 };
-use orphand_core::model::ProcessId;
+use orphand_core::model::{ProcessId, scene::Side};
 
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}

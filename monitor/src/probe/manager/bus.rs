@@ -137,7 +137,6 @@ impl ReadHalf for Unnamed {
     }
 }
 
-/// The properties of a unit that D-Bus shows.
 struct Unit {
     connection: Connection,
     destination: Option<&'static str>,

@@ -5,41 +5,39 @@
 //! socket through `/proc/PID/root`, so the mount and network namespaces of the manager do not matter. Where
 //! there is no such socket, it asks the bus of the system or of the user. A manager answers its own user, and
 //! only a process that it can see in its PID namespace (`getpeercred()` in systemd's basic/socket-util.c).
-//! Therefore a helper asks that meets both conditions.
+//! Therefore a [helper] asks that meets both conditions: so the reply is parsed with no more rights than its sender has.
 //!
 //! Invariant: a question changes nothing. Whatever the other side does, the answer or an error comes within
 //! [`PATIENCE`] and a little more.
 
 mod bus;
-mod child;
 
-use std::{fmt, time::Duration};
+use std::{fmt, os::fd::OwnedFd, time::Duration};
 
 use rustix::{io::Errno, process::geteuid};
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::child::help;
 use super::{
     Probe,
     unit::{is_users, runtime},
 };
-use crate::host::{Lodging, ProcessDir, with_deadline};
+use crate::{
+    helper::{self, Order, Task},
+    host::{Lodging, ProcessDir, with_deadline},
+};
 use orphand_core::model::{Place, ProcessId, UnitProperties};
 
 /// How long a manager may be silent before the code gives up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Why a manager tells nothing about a unit. Each message is one line, because the child passes it to its
-/// parent as a line.
+/// Why a manager tells nothing about a unit. Each message is one line, because the helper passes it on as a
+/// line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ManagerError {
-    /// No answer came in time.
     #[error("its manager has not answered at {0} for {secs} s: does `systemctl status` hang, too?", secs = PATIENCE.as_secs())]
     Silent(String),
-    /// The manager does not know the unit.
     #[error("its manager has no unit of that name any more")]
     NoUnit,
-    /// Anything else.
     #[error("{0}")]
     Other(String),
 }
@@ -57,18 +55,22 @@ impl ManagerError {
     }
 }
 
-/// The question, as it is passed to the child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Question {
     /// The path of the socket as the manager sees it, for messages.
     path: String,
-    /// The process id that the listener must have, in the PID namespace of the child. `None` if the socket
+    /// The process id that the listener must have, in the PID namespace of the helper. `None` if the socket
     /// belongs to a bus.
     manager: Option<u32>,
     /// Our user id in the user namespace of the other side.
     uid: u32,
-    /// The name of the unit.
     unit: String,
+}
+
+/// The answer to a question, in the helper. The one file is the manager's socket, opened with `O_PATH`.
+pub(super) fn help(question: &[u8], files: &[OwnedFd]) -> Option<Vec<u8>> {
+    let [socket] = files else { return None };
+    helper::answered(question, |question: Question| bus::ask(socket, &question))
 }
 
 impl Probe {
@@ -136,7 +138,12 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
         let namespace = if away { Some(manager.pid_namespace().map_err(unseen)?) } else { None };
         let question =
             Question { path: told, manager: own.then_some(own_pid), uid: inside, unit: unit.to_owned() };
-        let said = child::ask(child::Asker { uid: as_uid, user, namespace }, socket, &question);
+        let patience = PATIENCE + Duration::from_secs(1);
+        let order = Order { task: Task::Manager, files: vec![socket], user, namespace, patience };
+        let said = helper::ask(order, &question).unwrap_or_else(|why| {
+            let what = format!("cannot ask its manager as user {as_uid} ({why})");
+            Err(ManagerError::Other(format!("{what}: run `orphand doctor` as that user")))
+        });
         match said {
             Ok(_) | Err(ManagerError::Silent(_) | ManagerError::NoUnit) => return said,
             Err(error) => failed.get_or_insert(error),

@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use orphand_core::model::text::is_hostile;
 
-/// The longest address, in bytes.
 const LONGEST: usize = 512;
 
 /// The address of a Redis server. It is shown without its password.

@@ -57,16 +57,16 @@ impl Way {
         for batch in keys.chunks(BATCH) {
             let (now, said) = ask(&mut stream, batch).await?;
             if life.as_ref().is_some_and(|life| life.name != now.name) {
-                return Err(Trouble::changed());
+                return Err(Trouble::Changed);
             }
             life.get_or_insert(now);
             states.extend(said);
         }
-        Ok((life.ok_or_else(Trouble::reply)?, states))
+        Ok((life.ok_or(Trouble::Reply)?, states))
     }
 
     async fn connect(&mut self, options: &Options) -> Result<TcpStream, Trouble> {
-        let mut last = Trouble::name();
+        let mut last = Trouble::Name;
         for address in self.look_up(&options.redis.host, options.redis.port).await? {
             last = match timeout(PATIENCE, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) if options.redis.password.is_none() => return Ok(stream),
@@ -74,8 +74,8 @@ impl Way {
                     Ok(()) => return Ok(stream),
                     Err(trouble) => trouble,
                 },
-                Ok(Err(error)) => Trouble::connect(&error),
-                Err(_) => Trouble::timeout(),
+                Ok(Err(error)) => Trouble::Connect(error),
+                Err(_) => Trouble::Timeout,
             }
         }
         Err(last)
@@ -94,13 +94,13 @@ impl Way {
                 drop(tell.send(addresses));
             };
             let thread = thread::Builder::new().name("orphand-name".to_owned()).spawn(look_up);
-            thread.map_err(|error| Trouble::connect(&error))?;
+            thread.map_err(Trouble::Connect)?;
             self.lookup = Some(found);
         }
-        let Some(lookup) = &mut self.lookup else { return Err(Trouble::name()) };
-        let found = timeout(PATIENCE, lookup).await.map_err(|_| Trouble::timeout())?;
+        let Some(lookup) = &mut self.lookup else { return Err(Trouble::Name) };
+        let found = timeout(PATIENCE, lookup).await.map_err(|_| Trouble::Timeout)?;
         self.lookup = None;
-        found.ok().and_then(Result::ok).ok_or_else(Trouble::name)
+        found.ok().and_then(Result::ok).ok_or(Trouble::Name)
     }
 }
 
@@ -117,11 +117,19 @@ async fn log_in(stream: &mut BufReader<TcpStream>, redis: &RedisUrl) -> Result<(
     }
     for (reply, question) in converse(stream, &questions).await?.into_iter().zip(questions) {
         if let Reply::Error(code) = reply {
-            let is_login = question.first() == Some(&"AUTH");
-            return Err(if is_login { Trouble::at_login(&code) } else { Trouble::at_database(&code) });
+            return Err(match (question.first(), code.as_str()) {
+                (Some(&"AUTH"), "ERR") => Trouble::Refused,
+                (Some(&"SELECT"), "ERR" | "NOPERM") => Trouble::Database,
+                _ => Trouble::of(&code),
+            });
         }
     }
     Ok(())
+}
+
+/// What an error with this code means that answers this question, which takes this right.
+fn forbidden(question: &'static str, right: &'static str, code: &str) -> Trouble {
+    if code == "NOPERM" { Trouble::Forbidden(question, right) } else { Trouble::of(code) }
 }
 
 async fn ask(
@@ -136,16 +144,16 @@ async fn ask(
     for reply in replies.by_ref().take(life::SECTIONS.len()) {
         match reply {
             Reply::Text(text) => sections.push(text),
-            Reply::Error(code) => return Err(Trouble::of("INFO", "`+info`", &code)),
-            Reply::Number(_) => return Err(Trouble::reply()),
+            Reply::Error(code) => return Err(forbidden("INFO", "`+info`", &code)),
+            Reply::Number(_) => return Err(Trouble::Reply),
         }
     }
     let right = "`+exists` and the pattern of the keys, such as `~mcp:session:*`,";
     let states = replies.map(|reply| match reply {
         Reply::Number(0) => Ok(KeyState::Missing),
         Reply::Number(1) => Ok(KeyState::Active),
-        Reply::Error(code) => Err(Trouble::of("EXISTS of the keys of sessions", right, &code)),
-        _ => Err(Trouble::reply()),
+        Reply::Error(code) => Err(forbidden("EXISTS of the keys of sessions", right, &code)),
+        _ => Err(Trouble::Reply),
     });
     let states = states.collect::<Result<Vec<KeyState>, Trouble>>()?;
     Ok((life::read(&sections, asked)?, states))
@@ -168,7 +176,7 @@ async fn converse(stream: &mut BufReader<TcpStream>, questions: &[Vec<&str>]) ->
         }
         Ok(replies)
     };
-    timeout(PATIENCE, talk).await.unwrap_or_else(|_| Err(Trouble::timeout()))
+    timeout(PATIENCE, talk).await.unwrap_or(Err(Trouble::Timeout))
 }
 
 /// A reply is one line, or a line with a length and a text of that length.
@@ -176,10 +184,10 @@ async fn reply(source: &mut (impl AsyncBufRead + Unpin)) -> Result<Reply, Troubl
     let mut line = Vec::new();
     source.read_until(b'\n', &mut line).await?;
     let Some(line) = line.strip_suffix(b"\r\n") else {
-        return Err(if line.is_empty() { Trouble::closed() } else { Trouble::reply() });
+        return Err(if line.is_empty() { Trouble::Closed } else { Trouble::Reply });
     };
     let line = String::from_utf8_lossy(line).into_owned();
-    let number = || line.get(1..).and_then(|number| number.parse::<i64>().ok()).ok_or_else(Trouble::reply);
+    let number = || line.get(1..).and_then(|number| number.parse::<i64>().ok()).ok_or(Trouble::Reply);
     match line.as_bytes().first() {
         Some(b'+') => Ok(Reply::Text(line)),
         Some(b':') => Ok(Reply::Number(number()?)),
@@ -188,10 +196,10 @@ async fn reply(source: &mut (impl AsyncBufRead + Unpin)) -> Result<Reply, Troubl
         }
         Some(b'$') => {
             let length = usize::try_from(number()?).ok().filter(|length| *length <= MOST);
-            let mut text = vec![0; length.ok_or_else(Trouble::reply)? + 2];
+            let mut text = vec![0; length.ok_or(Trouble::Reply)? + 2];
             source.read_exact(&mut text).await?;
             Ok(Reply::Text(String::from_utf8_lossy(&text).into_owned()))
         }
-        _ => Err(Trouble::reply()),
+        _ => Err(Trouble::Reply),
     }
 }

@@ -40,17 +40,17 @@ pub(super) async fn check(stream: &TcpStream, configured: Option<u32>) -> Result
         let found = tokio::task::spawn_blocking(move || far_end_of(near, far));
         match found.await.map_err(io::Error::other).and_then(|found| found.map_err(io::Error::other)) {
             Ok(Some(user)) if is_trusted(user, configured) => return Ok(()),
-            Ok(Some(user)) => return Err(Trouble::stranger(Some(user))),
+            Ok(Some(user)) => return Err(Trouble::Stranger(user)),
             Ok(None) if begun.elapsed() < PATIENCE => sleep(GLANCE).await,
-            Ok(None) => return Err(Trouble::stranger(None)),
-            Err(error) => return Err(Trouble::connect(&error)),
+            Ok(None) => return Err(Trouble::Nobody),
+            Err(error) => return Err(Trouble::Connect(error)),
         }
     }
 }
 
 /// An IPv4 address that an IPv6 socket shows is an IPv4 address.
 fn address(of: io::Result<SocketAddr>) -> Result<SocketAddr, Trouble> {
-    let address = of.map_err(|error| Trouble::connect(&error))?;
+    let address = of.map_err(Trouble::Connect)?;
     Ok(SocketAddr::new(address.ip().to_canonical(), address.port()))
 }
 

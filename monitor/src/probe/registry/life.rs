@@ -25,12 +25,12 @@ pub fn read(sections: &[String], asked: BootTime) -> Result<RegistryLife, Troubl
         .collect();
     let id = |name: &str| {
         let id = fields.get(name).copied().filter(|id| !id.is_empty() && id.len() <= LONGEST);
-        id.filter(|id| id.bytes().all(|b| b.is_ascii_alphanumeric())).ok_or_else(Trouble::reply)
+        id.filter(|id| id.bytes().all(|b| b.is_ascii_alphanumeric())).ok_or(Trouble::Reply)
     };
     let is = |name: &str, value: &str| fields.get(name) == Some(&value);
     let is_copy = !is("role", "master");
     if is_copy && !(is("master_link_status", "up") && is("master_sync_in_progress", "0")) {
-        return Err(Trouble::loading());
+        return Err(Trouble::Loading);
     }
     let emptied: u64 = EMPTYING.iter().filter_map(|command| calls(fields.get(command)?)).sum();
     let uptime = fields.get("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
@@ -78,7 +78,7 @@ mod tests {
         };
         assert!(life(&[SERVER, &copy("up", "0")]).is_ok());
         for (link, sync) in [("down", "0"), ("up", "1")] {
-            assert_eq!(life(&[SERVER, &copy(link, sync)]).unwrap_err().kind, "loading", "{link} {sync}");
+            assert_eq!(life(&[SERVER, &copy(link, sync)]).unwrap_err().kind(), "loading", "{link} {sync}");
         }
         for wrong in [&[][..], &[SERVER], &[MASTER], &["run_id:\r\n", MASTER], &["run_id:a b\r\n", MASTER]] {
             assert!(life(wrong).is_err(), "{wrong:?}");

@@ -46,20 +46,17 @@ const QUEUE: usize = 4;
 /// Where the registry is, and what is asked there.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it is.
     pub redis: RedisUrl,
     /// The user that it runs as, if it is a person and on this host: else no password is sent to a person.
     pub user: Option<u32>,
     /// The name of a key, with [`ID`] in it.
     pub key: String,
-    /// The time from one round to the next.
     pub every: Duration,
 }
 
 /// Rounds that failed, by what.
 type Errors = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 
-/// The registry, if there is one: its task, and what it said.
 #[derive(Debug)]
 pub struct Registry {
     /// One at the most.
@@ -124,14 +121,12 @@ impl Registry {
     }
 }
 
-/// The task.
 struct Asker {
     options: Options,
     way: Way,
     errors: Errors,
     /// The pause after the first round that failed.
     pause: Duration,
-    /// How many rounds in a row have failed.
     failed: u32,
     /// The last warning: when, and of what.
     warned: Option<(Instant, &'static str)>,
@@ -169,7 +164,7 @@ impl Asker {
             }
             return self.options.every;
         };
-        let kind = trouble.kind;
+        let kind = trouble.kind();
         *self.errors.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
         let is_news = |(at, last)| Instant::elapsed(&at) >= WARN_AGAIN || last != kind;
         // A stranger comes when the registry is down, which has been told.
