@@ -78,3 +78,8 @@ class Podman(Docker):
         self.stage = stage
         self.words = words.split(" ")
         os.environ["ORPHAND_SITUATION_CLIENT"] = words
+
+
+def engine(stage, name):
+    """The engine of this name, for everybody in the situation."""
+    return {"docker": Docker, "podman": Podman}[name](stage)

@@ -17,7 +17,7 @@ import time
 DIR = os.environ["ORPHAND_SITUATION_DIR"]
 BIN = f"{DIR}/bin"
 ME = os.path.basename(sys.argv[0])
-TICK = 0.25  # seconds between two uses
+TICK, SLOW = 0.25, 1.0  # seconds between two uses: the first ones, and those after; hundreds of situations go on side by side
 TIMEOUT = 8.0  # seconds that an answer may take
 
 def argument(option, default=None):
@@ -176,8 +176,9 @@ def called(name):
 
 
 def of_the_host():
-    """The options by which a container has the Python of the host, and this situation's folder."""
-    folders = ["/usr:/usr:ro", "/lib:/lib:ro", "/lib64:/lib64:ro", f"{DIR}:{DIR}"]
+    """The options by which a container has the Python of the host, what it imports, and this situation's folder."""
+    library = os.path.dirname(__file__)
+    folders = ["/usr:/usr:ro", "/lib:/lib:ro", "/lib64:/lib64:ro", f"{library}:{library}:ro", f"{DIR}:{DIR}"]
     return ["-e", f"ORPHAND_SITUATION_DIR={DIR}", *[word for folder in folders for word in ("-v", folder)]]
 
 
@@ -250,7 +251,7 @@ def use(name, act):
             rest()
         count += 1
         tell(f"beats/{name}", str(count))
-        time.sleep(TICK)
+        time.sleep(TICK if count < 8 else SLOW)
 
 
 def on_call(name, act, every=None):

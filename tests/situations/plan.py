@@ -361,8 +361,8 @@ def write(plan, path):
     word = "mixed" if orphans and (used or jobs) else "orphan" if orphans else "in use"
     text = pprint.pformat(plan, width=130, sort_dicts=False)
     with open(path, "w") as f:
-        f.write(f'"""{described(plan)}"""\nimport plan\n\nTRUTH = {word!r}\n\nPLAN = {text}\n\n\n')
-        f.write("def build(stage):\n    return plan.build(stage, PLAN)\n")
+        f.write(f"import plan\nfrom situation import scene\n\nPLAN = {text}\n\n\n@scene({word!r}, name={os.path.basename(path)[:-3]!r})\n")
+        f.write(f'def build(stage):\n    """{described(plan)}"""\n    return plan.build(stage, PLAN)\n')
 
 
 def read(path):

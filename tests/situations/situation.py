@@ -1,15 +1,17 @@
 """The frame of a situation: real processes whose truth is known, which a judge shall tell apart.
 
-A story is a module that states `TRUTH`, `WHEN`, `NEEDS`, `TWIN`, `RESTART` beside its docstring, and defines `build(stage)`. `play.py` plays it.
-`build` puts everything in place, the cause included, and gives `stage.truth(orphans=.., in_use=..)`. Then one line of JSON is printed, a
-line (or the end) of stdin is waited for, one more line tells whether use went on, and all that was started is ended: whoever carries this
+A story is a module with situations: functions with the decorator `scene`, which says what is true. `play.py` plays one of them. It puts
+everything in place, the cause included, and gives `stage.truth(orphans=.., in_use=..)`. Then one line of JSON is printed, a line (or
+the end) of stdin is waited for, one more line tells whether use went on, and all that was started is ended: whoever carries this
 situation's folder in the environment, or was named. Processes are ended by pidfd, with their birth compared, and in no other way.
 
-By hand: `./play.py orphans/busy_timer.py` shows the first line; Enter ends it. `--describe` prints what the story states.
+By hand: `./play.py orphans/leaks.py busy_timer` shows the first line; Enter ends it. `--describe` prints what the story states.
 """
 import ast
+import functools
 import json
 import os
+import py_compile
 import shutil
 import signal
 import subprocess
@@ -18,112 +20,12 @@ import tempfile
 import textwrap
 import time
 
+from process import LOOK_AGAIN, PATIENCE, Broken, Process, within
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"
 VARIABLE = "ORPHAND_SITUATION_DIR"
 GROUP = "ORPHAND_SITUATION_PROCS"  # the file with the processes of its control group, where it has one of its own
-PATIENCE = 30.0  # seconds that anything may take before the situation counts as broken
-LOOK_AGAIN = 0.02  # seconds between two looks at what has no descriptor to wait on
-
-
-class Broken(Exception):
-    """The situation could not be built."""
-
-
-def within(what, look, patience=PATIENCE):
-    """What `look` gives as soon as that is true in the sense of Python."""
-    deadline = time.monotonic() + patience
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            raise Broken(f"not within {patience:.0f} s: {what}")
-        time.sleep(LOOK_AGAIN)
-
-
-class Process:
-    """A process by number and birth (clock ticks since boot, field 22 of /proc/PID/stat)."""
-
-    def __init__(self, pid, start=None):
-        self.pid = int(pid)
-        self.start = start if start is not None else (self._stat() or [None, None])[1]
-
-    def _stat(self):
-        try:
-            with open(f"/proc/{self.pid}/stat", "rb") as f:
-                fields = f.read().rpartition(b")")[2].split()
-        except OSError:
-            return None
-        # A leader that has exited before its threads shows as a zombie.
-        alive = fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
-        return alive, int(fields[19]), int(fields[1]), int(fields[3])
-
-    def alive(self):
-        """Whether it runs; a zombie does not."""
-        stat = self._stat()
-        return bool(stat and stat[1] == self.start and stat[0])
-
-    def sleeps(self):
-        """Whether it waits in the kernel and has done nothing for half a second."""
-        def done():
-            with open(f"/proc/{self.pid}/schedstat") as f:
-                return f.read().split()[0]
-        before = done()
-        time.sleep(0.5)
-        with open(f"/proc/{self.pid}/stat", "rb") as f:
-            return f.read().rpartition(b")")[2].split()[0] == b"S" and done() == before
-
-    def parent(self):
-        stat = self._stat()
-        return stat[2] if stat else None
-
-    def session(self):
-        stat = self._stat()
-        return stat[3] if stat else None
-
-    def argv(self):
-        try:
-            with open(f"/proc/{self.pid}/cmdline", "rb") as f:
-                return f.read().decode(errors="replace").split("\0")[:-1]
-        except OSError:
-            return []
-
-    def kill(self, number=signal.SIGKILL, wait=True):
-        """Signal it; wait until it is gone (`wait`)."""
-        try:
-            pidfd = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return
-        try:
-            if self.alive():
-                signal.pidfd_send_signal(pidfd, number)
-        except ProcessLookupError:
-            pass
-        finally:
-            os.close(pidfd)
-        if wait:
-            within(f"the end of {self}", lambda: not self.alive())
-            self.bury()
-
-    def bury(self):
-        """Collect it if it is a child of ours that has ended."""
-        try:
-            os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:
-            pass
-
-    def told(self):
-        return {"pid": self.pid, "start": self.start}
-
-    def __eq__(self, other):
-        return (self.pid, self.start) == (other.pid, other.start)
-
-    def __hash__(self):
-        return hash((self.pid, self.start))
-
-    def __repr__(self):
-        return f"{self.pid}@{self.start}"
 
 
 class Stage:
@@ -134,19 +36,24 @@ class Stage:
         self.dir = given or tempfile.mkdtemp(prefix="orphand-situation-")
         self.ours = not given
         os.environ[VARIABLE] = self.dir
-        os.environ.setdefault("ORPHAND_SITUATION", name(sys.argv[1]))
+        os.environ.setdefault("ORPHAND_SITUATION", sys.argv[-1])
         os.chmod(self.dir, 0o755)
         for folder in ("bin", "here", "beats", "broken", "go"):
             os.makedirs(f"{self.dir}/{folder}", exist_ok=True)
             os.chmod(f"{self.dir}/{folder}", 0o777)
-        # Copied, because other users shall be able to read it.
-        shutil.copytree(HERE, f"{self.dir}/lib", ignore=lambda at, names: [n for n in names if n not in ("part.py", "means.py")])
+        self.library = library(os.path.dirname(self.dir) if given else self.dir)
         self.log = open(f"{self.dir}/log", "a")
         os.chmod(f"{self.dir}/log", 0o666)
         self.named = set()  # processes to end although they do not carry the folder in their environment
         self.checks = []  # further questions whether use goes on
         self.over = set()  # uses that end with the cause
         self.called = {}  # who uses something only when called, by the name of the use
+        self.prepare()
+
+    def prepare(self):
+        """The servers of most situations: one that answers, and one that works a long job off. Some put others in their place."""
+        self.server()
+        self.part("mcp-server-batch", "work_off()\n")
 
     # ---- putting things in place -----------------------------------------------------------------------------
 
@@ -161,7 +68,7 @@ class Stage:
 
     def part(self, program, body):
         """A Python program of this name (its name makes it an agent, a server or a bystander) that knows all of `part.py`."""
-        head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {self.dir + '/lib'!r})\nfrom part import *\nfrom means import *\n"
+        head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {self.library!r})\nfrom part import *\nfrom means import *\n"
         return self.put(program, head + textwrap.dedent(body))
 
     def server(self, program="mcp-server-fake", leak="timer"):
@@ -177,12 +84,38 @@ class Stage:
         self.named.add(process)
         return process
 
-    def agent(self, *servers):
-        """An agent that starts these servers, keeps their wires and rests."""
-        starts = "".join(f"start({server!r})\n" for server in servers)
-        agent = self.run(self.part("claude", f"{starts}here()\nrest()\n"))
-        self.who("claude")
-        return agent
+    def rests(self, program, body, *args, **popen):
+        """Start a program that does this and then rests, and wait until it rests."""
+        process = self.run(self.part(program, textwrap.dedent(body) + "\nhere()\nrest()\n"), *args, **popen)
+        self.who(program)
+        return process
+
+    def agent(self, server="mcp-server-fake"):
+        """An agent that starts a server, keeps its wires and rests."""
+        return self.rests("claude", f'start("{server}")')
+
+    def uses(self, program, body, *args, **popen):
+        """Start a program that uses something, under its own name (`part.use`), and wait until it has."""
+        process = self.run(self.part(program, body), *args, **popen)
+        self.beats(program)
+        return process
+
+    def when_over(self, program, body, *args, **popen):
+        """Start a program that uses something (`part.on_call`), under its own name, when the judgement is over."""
+        process = self.run(self.part(program, body), *args, **popen)
+        self.when_called(program, process)
+        return process
+
+    def listens(self, program, kind):
+        """A server that answers calls, too, as `means.listen` takes them."""
+        return self.part(program, f'in_background(answer_calls, listen("{kind}"))\nserve()\n')
+
+    def client(self, kind, server):
+        """A person who stays connected to a server that listens, and goes on asking."""
+        return self.uses("person", f"""
+            connection = dial("{kind}", "{server}")
+            use("person", lambda: ask_over(connection))
+        """)
 
     # ---- who is there ----------------------------------------------------------------------------------------
 
@@ -311,7 +244,8 @@ class Stage:
     # ---- the end ---------------------------------------------------------------------------------------------
 
     def truth(self, orphans=(), in_use=(), may_end=(), note=""):
-        """What is true when everything is in place."""
+        """What is true when everything is in place. A process may be stated by its alias."""
+        orphans, in_use, may_end = ([self.who(p) if isinstance(p, str) else p for p in some] for some in (orphans, in_use, may_end))
         for process in [*in_use, *orphans]:
             # A quick judge may have ended an orphan by now, but it must have been there.
             if process.start is None:
@@ -319,6 +253,16 @@ class Stage:
         lists = {"orphans": orphans, "in_use": in_use, "may_end": may_end}
         self.named.update(*lists.values())
         return {**{k: [p.told() for p in v] for k, v in lists.items()}, "note": note}
+
+    def killed(self, process, **truth):
+        """Kill this process, and tell what is true then."""
+        process.kill()
+        return self.truth(**truth)
+
+    def ended(self, process, **truth):
+        """Wait until this process has ended by itself, and tell what is true then."""
+        within(f"the end of {process}", lambda: not process.alive())
+        return self.truth(**truth)
 
     def end(self):
         """End all that was started."""
@@ -336,26 +280,59 @@ class Stage:
             shutil.rmtree(self.dir, ignore_errors=True)
 
 
-def name(path):
-    """`group/name` of a story."""
-    path = os.path.abspath(path)
-    return f"{os.path.basename(os.path.dirname(path))}/{os.path.basename(path)[:-3]}"
+def library(folder):
+    """Where actors find what they import: compiled once for all situations of a folder, and readable to every user."""
+    made = f"{folder}/lib"
+    if not os.path.exists(made):
+        new = tempfile.mkdtemp(dir=folder)
+        for module in ("part.py", "means.py"):
+            py_compile.compile(shutil.copy(f"{HERE}/{module}", new))
+        os.chmod(new, 0o755)
+        try:
+            os.rename(new, made)
+        except OSError:
+            shutil.rmtree(new)  # another situation was quicker
+    return made
+
+
+SCENES = {}  # how to build the situations of the story that was loaded, by name
+
+
+def scene(truth, name=None, about=None, twin=None, when="watched", needs=(), cost=None, restart=False, **differences):
+    """A situation: its function, and what it states (see `describe`). It is called as its function, or `name`; who is of another
+    group states that group, too. A function that is several situations has a line for each, with what that is `about` in place
+    of a docstring, and the `differences`, which the function is given."""
+
+    def one(build):
+        SCENES[name or build.__name__] = functools.partial(build, **differences)
+        return build
+
+    return one
 
 
 def describe(path):
-    """What a story states of itself; it is read, not run."""
+    """What the situations of a story state; it is read, not run."""
+    path = os.path.abspath(path)
     with open(path) as f:
-        script = ast.parse(f.read(), path)
-    stated = {"WHEN": "watched", "NEEDS": [], "TWIN": None, "COST": None, "RESTART": False}
-    for line in script.body:
-        if isinstance(line, ast.Assign) and getattr(line.targets[0], "id", "") in ("TRUTH", *stated):
-            stated[line.targets[0].id] = ast.literal_eval(line.value)
-    lines = (ast.get_docstring(script) or "").splitlines()
-    return {"name": name(path), "description": lines[0] if lines else "", **{k.lower(): v for k, v in stated.items()}}
+        functions = [node for node in ast.parse(f.read(), path).body if isinstance(node, ast.FunctionDef)]
+    for function, line in ((function, line) for function in functions for line in reversed(function.decorator_list)):
+        said = {word.arg: ast.literal_eval(word.value) for word in line.keywords}
+        name = said.get("name") or function.name
+        yield {
+            "path": path,
+            "name": name if "/" in name else f"{os.path.basename(os.path.dirname(path))}/{name}",
+            "description": said.get("about") or ast.get_docstring(function) or "",
+            "truth": ast.literal_eval(line.args[0]),
+            "when": said.get("when", "watched"),
+            "needs": said.get("needs", []),
+            "twin": said.get("twin"),
+            "cost": said.get("cost"),
+            "restart": said.get("restart", False),
+        }
 
 
-def play(story, called):
-    """Play a story."""
+def play(build, called):
+    """Play a situation, which `build` puts in place."""
 
     def stop(*_):
         raise SystemExit(1)
@@ -367,7 +344,7 @@ def play(story, called):
     signal.signal(signal.SIGTERM, stop)
     stage = Stage()
     try:
-        truth = story.build(stage)
+        truth = build(stage)
         print(json.dumps(truth), flush=True)
         sys.stdin.readline()
         print(json.dumps({"use_went_on": stage.use_went_on()}), flush=True)

@@ -107,7 +107,7 @@ fn smallest(script: &Script, restarts: bool, work: &Path) -> Result<Script> {
         };
         let path = folder.join(script.path.file_name().context("a script has a name")?);
         fs::rename(&next.path, &path)?;
-        small = Script { path, stated: next.stated.clone() };
+        small = Script { path, ..next.clone() };
     }
     Ok(small)
 }

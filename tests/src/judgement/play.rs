@@ -22,7 +22,10 @@ use super::{
 use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 
 /// How many are built at the same time.
-const AT_A_TIME: usize = 4;
+const AT_A_TIME: usize = 6;
+
+/// How many are ended at the same time.
+const CLOSED_AT_A_TIME: usize = 32;
 
 /// The timeout for building or ending one. Published software starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -97,7 +100,12 @@ impl StartingSituation {
         let group = folder.file_name().context("a folder has a name")?.to_string_lossy();
         let [enter, procs] = s.enter_room(&group)?;
         let mut command = Command::new(enter);
-        command.arg(&procs).args(script::player()).arg(path).env("ORPHAND_SITUATION_PROCS", &procs);
+        command
+            .arg(&procs)
+            .args(script::player())
+            .arg(path)
+            .arg(&stated.name)
+            .env("ORPHAND_SITUATION_PROCS", &procs);
         command.env("ORPHAND_SITUATION", &stated.name).env("ORPHAND_SITUATION_DIR", &folder);
         command.envs(shared.environment(stated));
         if stated.needs_fixtures() {
@@ -169,7 +177,7 @@ pub fn wait_for_ends(plays: &[Situation], stands: Duration, ends: Duration) {
 /// Ends all situations, a few at a time. Returns whether use continued, as they report it.
 pub fn close(plays: &mut [Situation]) -> Vec<Option<bool>> {
     let mut uses = Vec::new();
-    for some in plays.chunks_mut(4 * AT_A_TIME) {
+    for some in plays.chunks_mut(CLOSED_AT_A_TIME) {
         for stdin in some.iter_mut().filter_map(|play| play.stdin.as_mut()) {
             // A script that has already ended reports that below.
             let _ = stdin.write_all(b"judge over\n");

@@ -1,0 +1,132 @@
+from situation import scene
+
+@scene("in use", twin="orphans/silent_listener")
+def calls_that_are_reset(stage):
+    """The server speaks HTTP too; its client resets its short connections, which leaves no trace in any table. The agent is killed."""
+    stage.listens("mcp-server-web", "tcp")
+    agent = stage.agent("mcp-server-web")
+    stage.uses("person", """
+        def call_and_reset():
+            with dial("tcp", "mcp-server-web") as connection:
+                ask_over(connection)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        use("person", call_and_reset)
+    """)
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
+def half_closed(stage):
+    """A client has sent its request and closed its writing side, and waits for the answer; the agent is killed."""
+    stage.part("mcp-server-web", """
+        def work():
+            caller = listen("tcp").accept()[0]
+            while caller.recv(100):
+                pass
+            here()
+            signal.signal(signal.SIGUSR1, lambda *_: caller.sendall(b"pong"))
+        answer(os.read(0, 65536))
+        work()
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-web")
+        here("claude")
+        rest()
+    """))
+    stage.who("claude")
+    person = stage.run(stage.part("person", """
+        tell("beats/person", "0")
+        connection = dial("tcp", "mcp-server-web")
+        connection.settimeout(None)
+        connection.sendall(b"ping")
+        connection.shutdown(socket.SHUT_WR)
+        if connection.recv(100) == b"pong":
+            use("person", lambda: None)
+    """))
+    server = stage.who("mcp-server-web")
+    stage.when_called("person", server)
+    return stage.killed(agent, in_use=[server, person])
+
+@scene("in use", twin="orphans/silent_listener")
+def last_call_a_moment_ago(stage):
+    """A client calls now and then, the last time a moment ago; at the look nothing is connected."""
+    stage.listens("mcp-server-web", "tcp")
+    agent = stage.agent("mcp-server-web")
+    person = stage.when_over("person", """
+        call("tcp", "mcp-server-web")
+        on_call("person", lambda: call("tcp", "mcp-server-web"), every=20)
+    """)
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
+def short_calls(stage):
+    """The server speaks HTTP too; its client uses short connections and closes first (TIME_WAIT at the client). The agent is killed."""
+    stage.listens("mcp-server-web", "tcp")
+    agent = stage.agent("mcp-server-web")
+    stage.uses("person", "use('person', lambda: call('tcp', 'mcp-server-web'))\n")
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
+def short_calls_closed_by_the_server(stage):
+    """The server speaks HTTP too; its client uses short connections and the server closes first (TIME_WAIT there). The agent ends."""
+    stage.part("mcp-server-web", """
+        in_background(answer_calls, listen("tcp"), closes="server")
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", """
+        start("mcp-server-web", wire="socket")
+        here()
+    """))
+    stage.who("claude")
+    stage.uses("person", "use('person', lambda: call('tcp', 'mcp-server-web', 'server'))\n")
+    return stage.ended(agent, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
+def told_to_serve(stage):
+    """A server was told to serve HTTP at a port; another host calls now and then, which leaves no trace here; the agent is killed."""
+    stage.listens("mcp-server-web", "tcp")
+    agent = stage.rests("claude", 'start("mcp-server-web", "--transport", "streamable-http", "--port", "8931")')
+    # A client on another host that closes first leaves nothing on this one. Here it resets the connection, to the same effect.
+    person = stage.run(stage.part("person", """
+        def visit():
+            with dial("tcp", "mcp-server-web") as connection:
+                ask_over(connection)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        visit()
+        here()
+        on_call("person", visit)
+    """))
+    stage.who("person")
+    stage.when_called("person", person)
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
+def unaccepted(stage):
+    """A client is connected, but the server, busy for now, has not accepted it yet; the agent is killed."""
+    stage.part("mcp-server-web", """
+        listener = listen("tcp")
+        def later(*_):
+            in_background(answer_calls, listener)
+        signal.signal(signal.SIGUSR1, later)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-web")
+    person = stage.run(stage.part("person", """
+        tell("beats/person", "0")
+        connection = dial("tcp", "mcp-server-web")
+        connection.settimeout(None)
+        here()
+        use("person", lambda: ask_over(connection))
+    """))
+    stage.who("person")
+    server = stage.who("mcp-server-web")
+    stage.when_called("person", server)
+    return stage.killed(agent, in_use=[server, person])
+
+@scene("in use", twin="orphans/silent_listener")
+def unix_short_calls(stage):
+    """A client calls again and again over a unix socket, which leaves no TIME_WAIT; the agent is killed."""
+    stage.listens("mcp-broker", "unix")
+    agent = stage.agent("mcp-broker")
+    stage.uses("person", "use('person', lambda: call('unix', 'mcp-broker'))\n")
+    return stage.killed(agent, in_use=["mcp-broker"])

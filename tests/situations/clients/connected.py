@@ -1,0 +1,254 @@
+from situation import scene
+
+@scene("in use", twin="orphans/silent_listener")
+def child_listens(stage):
+    """Not the server but a child of it listens and has a client; the agent is killed."""
+    stage.part("dashboard", """
+        listener = listen("tcp")
+        here()
+        answer_calls(listener)
+    """)
+    stage.part("mcp-server-web", """
+        start("dashboard", wire=None)
+        present("dashboard")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-web")
+    stage.client("tcp", "dashboard")
+    return stage.killed(agent, in_use=["dashboard"], may_end=["mcp-server-web"])
+
+@scene("in use", twin="orphans/calls_a_database")
+def idle_connection(stage):
+    """A client is connected over IPv6 and says nothing for now; the agent is killed."""
+    stage.listens("mcp-server-web", "tcp6")
+    agent = stage.agent("mcp-server-web")
+    person = stage.when_over("person", """
+        connection = dial("tcp6", "mcp-server-web")
+        ask_over(connection)
+        on_call("person", lambda: ask_over(connection))
+    """)
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use")
+def io_uring(stage):
+    """The server keeps its client's connection in an io_uring and no descriptor of it; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        listener = listen("tcp")
+        def attend():
+            caller = listener.accept()[0]
+            listener.close()
+            ring = Ring(caller.detach())
+            while ring.read(100):
+                ring.write(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    agent = stage.agent()
+    person = stage.client("tcp", "mcp-server-fake")
+    return stage.killed(agent, in_use=[person, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/calls_a_database")
+@scene(
+    "in use", name="abstract_socket", twin="orphans/silent_listener", kind="abstract", server="mcp-server-ipc",
+    about="A client is connected over a unix socket in the abstract namespace; the agent is killed.",
+)
+@scene(
+    "in use", name="udp", kind="udp", server="mcp-server-dns",
+    about="The server answers over UDP; its client goes on asking; the agent is killed.",
+)
+@scene(
+    "in use", name="unix_datagrams", kind="datagram", server="mcp-server-log",
+    about="The server answers datagrams on a unix socket; its client goes on asking; the agent is killed.",
+)
+def keep_alive(stage, kind="tcp", server="mcp-server-web"):
+    """A client stays connected over TCP; the agent is killed."""
+    stage.listens(server, kind)
+    agent = stage.agent(server)
+    stage.client(kind, server)
+    return stage.killed(agent, in_use=[server])
+
+@scene("in use", twin="orphans/calls_a_database")
+def listener_closed(stage):
+    """The server accepted its one client and closed the listener; the agent is killed."""
+    stage.part("mcp-server-web", """
+        in_background(answer_calls, listen("tcp"), once=True)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-web")
+    stage.client("tcp", "mcp-server-web")
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use")
+def moved_to_another_network(stage):
+    """The server listened, then moved to a network namespace of its own (a sandbox); its client is connected; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        listener = listen("tcp")
+        present("person0")
+        caller = listener.accept()[0]
+        listener.close()
+        own_network()
+        def attend():
+            while caller.recv(100):
+                caller.sendall(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    agent = stage.rests("claude", 'start("mcp-server-fake")')
+    person = stage.uses("person", """
+        connection = dial("tcp", "mcp-server-fake")
+        here("person0")
+        use("person", lambda: ask_over(connection))
+    """)
+    return stage.killed(agent, in_use=[person, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/silent_listener")
+@scene(
+    "in use", name="multipath_tcp_from_plain", twin="orphans/silent_listener", client="IPPROTO_TCP",
+    about="A client with plain TCP is connected to a listener with multipath TCP; the agent is killed.",
+)
+def multipath_tcp(stage, client="IPPROTO_MPTCP"):
+    """A client is connected over multipath TCP, as programs in Go are by default, and says nothing for now; the agent is killed."""
+    stage.part("mcp-server-web", """
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_MPTCP)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        tell("port", str(listener.getsockname()[1]))
+        tell("go/port", "")
+        in_background(answer_calls, listener)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-web")
+    stage.when_over("person", f"""
+        wait_for("port")
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.{client})
+        connection.connect(("127.0.0.1", int(open(DIR + "/port").read())))
+        ask_over(connection)
+        on_call("person", lambda: ask_over(connection))
+    """)
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use")
+def network_namespace(stage):
+    """Server and client live in a network namespace of their own, where the host's view of sockets does not reach; the agent is killed."""
+    stage.part("person", """
+        here()
+        connection = dial("tcp", "mcp-server-web")
+        use("person", lambda: ask_over(connection))
+    """)
+    stage.part("mcp-server-web", """
+        own_network()
+        in_background(answer_calls, listen("tcp"))
+        serve()
+    """)
+    agent = stage.agent("mcp-server-web")
+    server = stage.who("mcp-server-web")
+    stage.run("/usr/bin/nsenter", f"--net=/proc/{server.pid}/ns/net", f"{stage.dir}/bin/person")
+    stage.beats("person")
+    return stage.killed(agent, in_use=[server, "person"])
+
+@scene("in use", twin="orphans/silent_listener")
+def sequenced_packets(stage):
+    """A client is connected by a unix socket of sequenced packets without a name in a folder; the agent is killed."""
+    stage.part("mcp-server-web", """
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind("\\0" + DIR)
+        listener.listen()
+        tell("go/port", "")
+        in_background(answer_calls, listener)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-web")
+    person = stage.when_over("person", """
+        wait_for("port")
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.connect("\\0" + DIR)
+        ask_over(connection)
+        on_call("person", lambda: ask_over(connection))
+    """)
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+def connects_back(stage, kind):
+    """An agent with a server that connects its socket of this kind to whoever asks first."""
+    stage.part("mcp-server-fake", f"""
+        sock = listen("{kind}")
+        def attend():
+            _, sender = sock.recvfrom(100)
+            sock.connect(sender)
+            sock.send(b"pong")
+            while True:
+                sock.recv(100)
+                sock.send(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    return stage.agent()
+
+@scene("in use")
+@scene(
+    "in use", name="unix_datagrams_connected", kind="datagram",
+    about="The server answers datagrams on a unix socket that it connected to its one client; the agent is killed.",
+)
+def udp_connected(stage, kind="udp"):
+    """The server answers over UDP and connected its socket to its one client; the agent is killed."""
+    agent = connects_back(stage, kind)
+    person = stage.client(kind, "mcp-server-fake")
+    return stage.killed(agent, in_use=[person, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/reports_over_udp")
+def udp_connected_to_an_open_socket(stage):
+    """The server answers over UDP and connected its socket to its one client, whose own is open to everybody; the agent is killed."""
+    agent = connects_back(stage, "udp")
+    person = stage.uses("person", """
+        server = dial("udp", "mcp-server-fake").getpeername()
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.settimeout(TIMEOUT)
+        def ask():
+            sock.sendto(b"ping", server)
+            if sock.recvfrom(100)[0] != b"pong":
+                raise EOFError("no answer")
+        use("person", ask)
+    """)
+    return stage.killed(agent, in_use=[person, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/silent_listener")
+def unix_socket(stage):
+    """Two clients share a broker over its unix socket; the agent that started it is killed."""
+    stage.listens("mcp-broker", "unix")
+    agent = stage.rests("claude", 'start("mcp-broker", wire="socket")')
+    person = stage.part("person", """
+        connection = dial("unix", "mcp-broker")
+        use(ALIAS, lambda: ask_over(connection))
+    """)
+    for alias in ("one", "two"):
+        stage.run(person, "--as", alias)
+        stage.beats(alias)
+    return stage.killed(agent, in_use=["mcp-broker"])
+
+@scene("in use", twin="orphans/silent_listener")
+def virtual_machine(stage):
+    """A server listens on a vsock, for virtual machines; the agent is killed."""
+    stage.part("mcp-server-web", """
+        listener = socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
+        listener.bind((socket.VMADDR_CID_ANY, socket.VMADDR_PORT_ANY))
+        listener.listen()
+        in_background(answer_calls, listener)
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-web"), in_use=["mcp-server-web"])
+
+@scene("in use")
+def wire_is_a_connection(stage):
+    """A super-server (inetd, socat) starts a server right on the connection of its client; the super-server is killed."""
+    inetd = stage.rests("supersrv.py", """
+        door = listen("tcp")
+        call = door.accept()[0]
+        start("mcp-server-fake", wire=None, stdin=call, stdout=call)
+        call.close()
+    """)
+    stage.uses("person", """
+        connection = dial("tcp", "supersrv.py")
+        wire = connection.fileno()
+        server = Server(wire, wire)
+        use("person", server.ask)
+    """)
+    return stage.killed(inetd, in_use=["mcp-server-fake"])

@@ -1,0 +1,327 @@
+from situation import scene
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_a_closed_fifo(stage):
+    """The host is killed; a forked worker that holds the wire waits in open(2) for whoever opens its FIFO next."""
+    host = stage.run(stage.part("chat_host.py", """
+        os.mkfifo(f"{DIR}/requests")
+        os.mkfifo(f"{DIR}/answers")
+        server = start("mcp-server-fake")
+        def work():
+            while True:
+                with open(f"{DIR}/requests") as fifo:
+                    fifo.read()
+                server.ask()
+                with open(f"{DIR}/answers", "w") as fifo:
+                    fifo.write("pong")
+        copy(work, alias="worker")
+        here()
+        use("host", server.ask)
+    """))
+    person = stage.run(stage.part("person", """
+        def ask():
+            with open(f"{DIR}/requests", "w") as fifo:
+                fifo.write("ping")
+            with open(f"{DIR}/answers") as fifo:
+                if fifo.read() != "pong":
+                    raise EOFError
+        on_call("person", ask)
+    """))
+    worker = stage.who("worker")
+    stage.was_used("host")
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_a_folder(stage):
+    """The host is killed; a forked worker that holds the wire waits for files that a person puts into a folder (inotify)."""
+    host = stage.rests("claude", """
+        server = start("mcp-server-fake")
+        os.makedirs(f"{DIR}/inbox")
+        def work():
+            inbox = checked(libc.inotify_init1(0), "inotify")
+            checked(libc.inotify_add_watch(inbox, f"{DIR}/inbox".encode(), 0x100), "watch")
+            here("worker")
+            while select.select([inbox], [], [])[0] and os.read(inbox, 4096):
+                server.ask()
+                tell("go/answer", "")
+        copy(work)
+    """)
+    person = stage.run(stage.part("person", """
+        def ask():
+            open(f"{DIR}/inbox/task", "w").close()
+            wait_for("answer")
+        on_call("person", ask)
+    """))
+    worker = stage.who("worker")
+    stage.asleep(worker)
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_a_lock(stage):
+    """The host is killed; a forked worker that holds the wire waits for a file that a person has locked."""
+    stage.write("lock")
+    person = stage.run(stage.part("person", """
+        lock = open(f"{DIR}/lock", "w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        here()
+        def work():
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            wait_for("answer")
+        on_call("person", work)
+    """))
+    stage.who("person")
+    host = stage.rests("claude", """
+        server = start("mcp-server-fake")
+        def work():
+            lock = open(f"{DIR}/lock", "w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            server.ask()
+            tell("go/answer", "")
+        copy(work, alias="worker")
+    """)
+    worker = stage.who("worker")
+    stage.asleep(worker)
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_a_message_queue(stage):
+    """The host is killed; a forked worker that holds the wire waits at a POSIX message queue."""
+    MQ = """
+        librt = ctypes.CDLL("librt.so.1", use_errno=True)
+        name = ("/" + os.path.basename(DIR)).encode()
+        queue = librt.mq_open(name, 0o102, 0o600, None)
+    """
+    host = stage.run(stage.part("chat_host.py", MQ + """
+        server = start("mcp-server-fake")
+        def work():
+            librt.mq_unlink(name) if False else None
+            buffer = ctypes.create_string_buffer(8192)
+            while librt.mq_receive(queue, buffer, 8192, None) >= 0:
+                server.ask()
+                tell("go/answer", "")
+        copy(work, alias="worker")
+        here()
+        use("host", server.ask)
+    """))
+    person = stage.run(stage.part("person", MQ + """
+        def ask():
+            librt.mq_send(queue, b"ping", 4, 0)
+            wait_for("answer")
+            librt.mq_unlink(name)
+        on_call("person", ask)
+    """))
+    worker = stage.who("worker")
+    stage.was_used("host")
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers_at_a_queue")
+def idle_at_a_pipe(stage):
+    """The host is killed; a forked worker that holds the wire waits for the next line from a pipe that a person writes to."""
+    stage.part("chat_host.py", """
+        server = start("mcp-server-fake")
+        def work():
+            while os.read(0, 100):
+                server.ask()
+                os.write(1, b"pong")
+        copy(work, alias="worker")
+        here()
+        use("host", server.ask)
+    """)
+    person = stage.run(stage.part("person", """
+        (far_r, w), (r, far_w) = os.pipe(), os.pipe()
+        start("chat_host.py", wire=None, stdin=far_r, stdout=far_w)
+        os.close(far_r)
+        os.close(far_w)
+        def ask():
+            os.write(w, b"ping")
+            if os.read(r, 100) != b"pong":
+                raise EOFError("no answer")
+        on_call("person", ask)
+    """))
+    host, worker = stage.who("chat_host.py"), stage.who("worker")
+    stage.was_used("host")
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_a_terminal(stage):
+    """The host is killed; a forked worker that holds the wire waits for the next line that a person types at its terminal."""
+    stage.part("chat_host.py", """
+        server = start("mcp-server-fake")
+        def work():
+            while os.read(0, 100):
+                server.ask()
+                os.write(1, b"pong")
+        copy(work, alias="worker")
+        here()
+        use("host", server.ask)
+    """)
+    stage.part("login", """
+        os.setsid()
+        fcntl.ioctl(0, 0x540E, 0)
+        start("chat_host.py", wire=None, stdin=0, stdout=1)
+        rest()
+    """)
+    person = stage.run(stage.part("person", """
+        import pty, tty
+        master, slave = pty.openpty()
+        tty.setraw(slave)
+        start("login", wire=None, stdin=slave, stdout=slave)
+        def ask():
+            os.write(master, b"ping\\n")
+            if b"pong" not in os.read(master, 100):
+                raise EOFError("no answer")
+        on_call("person", ask)
+    """))
+    host, worker = stage.who("chat_host.py"), stage.who("worker")
+    stage.was_used("host")
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_an_eventfd(stage):
+    """The host is killed; a forked worker that holds the wire waits at an eventfd, by which a person outside gives it work."""
+    stage.part("person", """
+        jobs = int(argument("--jobs"))
+        here()
+        def ask():
+            os.eventfd_write(jobs, 1)
+            wait_for("answer")
+        on_call("person", ask)
+    """)
+    host = stage.run(stage.part("chat_host.py", """
+        jobs = os.eventfd(0)
+        server = start("mcp-server-fake")
+        def work():
+            while os.eventfd_read(jobs):
+                server.ask()
+                tell("go/answer", "")
+        copy(work, alias="worker")
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            os.set_inheritable(jobs, True)
+            os.closerange(3, jobs)
+            os.closerange(jobs + 1, 64)
+            null = os.open("/dev/null", os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            os.execv(f"{BIN}/person", ["person", "--jobs", str(jobs)])
+        os.wait()
+        present("person")
+        here()
+        use("host", server.ask)
+    """))
+    person, worker = stage.who("person"), stage.who("worker")
+    stage.was_used("host")
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_with_a_connection(stage):
+    """The host is killed; a forked worker that holds the wire waits on a connection to a gateway for its next request."""
+    gateway = stage.run(stage.part("broker", """
+        caller = listen("tcp").accept()[0]
+        caller.settimeout(TIMEOUT)
+        on_call("broker", lambda: ask_over(caller))
+    """))
+    host = stage.rests("claude", """
+        server = start("mcp-server-fake")
+        def work():
+            broker = dial("tcp", "broker")
+            broker.settimeout(None)
+            here("worker")
+            while broker.recv(100):
+                server.ask()
+                broker.sendall(b"pong")
+        copy(work)
+    """)
+    worker = stage.who("worker")
+    stage.when_called("broker", gateway)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_with_a_listener(stage):
+    """The host is killed; a forked worker that holds the wire is idle, but listens for requests of its own."""
+    host = stage.rests("claude", """
+        server = start("mcp-server-fake")
+        def work():
+            listener = listen("unix", "worker")
+            here("worker")
+            with listener.accept()[0] as call:
+                while call.recv(100):
+                    server.ask()
+                    call.sendall(b"pong")
+        copy(work)
+    """)
+    worker = stage.who("worker")
+    person = stage.run(stage.part("person", "on_call('person', lambda: call('unix', 'worker'))\n"))
+    host.kill()
+    stage.when_called("person", person)
+    return stage.truth(in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_with_a_server(stage):
+    """The host is killed; a forked worker that holds the wire is idle, but has a server of its own."""
+    host = stage.rests("claude", """
+        server = start("mcp-server-fake", "--as", "shared")
+        def work():
+            own = start("mcp-server-fake", "--as", "own")
+            on_call("worker", lambda: (server.ask(), own.ask()))
+        copy(work, alias="worker")
+    """)
+    stage.when_called("worker", stage.who("worker"))
+    return stage.killed(host, in_use=["worker", "own", "shared"])
+
+@scene("in use", twin="orphans/pool_workers")
+def sleeps_until_its_time(stage):
+    """The host is killed; a forked worker that holds the wire sleeps until the time of its next try, which is long after the grace."""
+    host = stage.rests("chat_host.py", """
+        server = start("mcp-server-fake")
+        def work():
+            signal.signal(signal.SIGUSR1, lambda *_: (server.ask(), tell("beats/worker", "1")))
+            tell("beats/worker", "0")
+            while True:
+                time.sleep(3600)
+        copy(work, alias="worker")
+    """)
+    worker = stage.who("worker")
+    stage.asleep(worker)
+    # The time of its next try comes when the judgement is over.
+    stage.when_called("worker", worker)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def waits_for_a_job(stage):
+    """The host is killed; a forked worker that holds the wire waits for a program that it started, and then goes on."""
+    job = stage.part("job", """
+        here()
+        rest()
+    """)
+    person = stage.run(stage.part("person", """
+        job = os.pidfd_open(present("job"))
+        here()
+        def work():
+            signal.pidfd_send_signal(job, signal.SIGTERM)
+            wait_for("answer")
+        on_call("person", work)
+    """))
+    host = stage.rests("claude", f"""
+        server = start("mcp-server-fake")
+        def work():
+            subprocess.call([{job!r}], stdin=subprocess.DEVNULL, close_fds=True)
+            server.ask()
+            tell("go/answer", "")
+        copy(work, alias="worker")
+    """)
+    stage.who("person")
+    worker = stage.who("worker")
+    stage.asleep(worker)
+    stage.asleep(stage.who("job"))
+    stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])

@@ -1,0 +1,228 @@
+import os
+import signal
+from situation import scene
+
+@scene("mixed", twin="orphans/driver")
+def credential_cache(stage):
+    """A server's git keeps a password in git's own cache, in the server's session; the agent is killed, a person's git asks the cache."""
+    os.mkdir(f"{stage.dir}/cache", 0o700)
+    stage.part("mcp-server-shell", """
+        secret = "protocol=https\\nhost=example.org\\nusername=u\\npassword=p\\n\\n"
+        cache = ["git", "credential-cache", "--socket", f"{DIR}/cache/socket"]
+        subprocess.run([*cache, "--timeout", "900", "store"], input=secret.encode(), stdout=subprocess.DEVNULL)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    [cache] = stage.find("credential-cache--daemon")
+    stage.adopted(cache)
+    stage.part("person", """
+        def ask():
+            cache = ["git", "credential-cache", "--socket", f"{DIR}/cache/socket", "get"]
+            asked = b"protocol=https\\nhost=example.org\\n\\n"
+            if b"password=p" not in subprocess.run(cache, input=asked, stdout=subprocess.PIPE).stdout:
+                raise EOFError("the password is gone")
+        here()
+        on_call("person", ask)
+    """)
+    person = stage.run(f"{stage.dir}/bin/person")
+    agent.kill()
+    stage.when_called("person", person)
+    return stage.truth(in_use=[cache], orphans=["mcp-server-shell"])
+
+@scene("mixed", twin="orphans/tied_browser")
+def double_forked_job(stage):
+    """A leaking server had double-forked a job into a session of its own; the agent is killed: the job works on."""
+    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("mcp-server-ops", """
+        def middle():
+            os.setsid()
+            start("job", wire=None, stdout=open(f"{DIR}/job.log", "a"), stderr=subprocess.DEVNULL)
+        os.waitpid(copy(middle), 0)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-ops")
+    stage.beats("job")
+    return stage.killed(agent, orphans=["mcp-server-ops"], in_use=["job"])
+
+@scene("in use", twin="orphans/waits_for_its_tool")
+def hook_job(stage):
+    """A git server commits; the hook starts a background job in a session of its own; the session ends cleanly."""
+    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.put("post-commit", """
+        #!/bin/sh
+        cd "$ORPHAND_SITUATION_DIR" && setsid bin/job > job.log 2>&1 < /dev/null &
+    """)
+    stage.part("git", "subprocess.run([f'{BIN}/post-commit'])\n")
+    stage.part("mcp-server-git", """
+        answer(os.read(0, 65536))
+        subprocess.run([f"{BIN}/git", "commit"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        present("job")
+        here()
+        read_on()
+    """)
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-git")
+        present("mcp-server-git")
+        server.let_go()
+        server.child.wait()
+    """))
+    stage.beats("job")
+    stage.grows("job.log")
+    return stage.ended(agent, in_use=["job"])
+
+@scene("in use", twin="orphans/waits_for_its_tool")
+def hook_job_crash(stage):
+    """A git server's hook started a background job in a session of its own; the agent is killed, the server ends a moment later by itself."""
+    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("mcp-server-git", """
+        shell(f"setsid {BIN}/job < /dev/null > {DIR}/job.log 2>&1 &")
+        present("job")
+        here()
+        serve("exit")
+    """)
+    agent = stage.rests("claude", 'start("mcp-server-git", wire="socket")')
+    server = stage.who("mcp-server-git")
+    agent.kill()
+    stage.beats("job")
+    return stage.ended(server, in_use=["job"])
+
+@scene("mixed")
+def inherits_the_input(stage):
+    """A leaking server started a job in a session of its own, with a log for output, that inherits standard input; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        subprocess.Popen([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT, start_new_session=True)
+        present("job")
+        serve()
+    """)
+    stage.part("job", """
+        here()
+        use("job", lambda: None)
+    """)
+    agent = stage.agent()
+    stage.beats("job")
+    return stage.killed(agent, in_use=["job"], orphans=["mcp-server-fake"])
+
+@scene("mixed")
+def nohup_job(stage):
+    """A leaking server's shell tool ran `nohup job > log &`, without a session of its own; the agent is killed, the job works on."""
+    stage.part("mcp-server-fake", """
+        subprocess.run(["/bin/sh", "-c", f"nohup {BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        present("job")
+        serve()
+    """)
+    stage.part("job", """
+        here()
+        use("job", lambda: None)
+    """)
+    agent = stage.agent()
+    stage.beats("job")
+    return stage.killed(agent, in_use=["job"], orphans=["mcp-server-fake"])
+
+@scene("mixed")
+def own_wires(stage):
+    """A let-go job has a pipeline of its own, with pipes that the server never had; the server leaks, the agent is killed."""
+    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("mcp-server-shell", """
+        shell(f"{BIN}/job 2>/dev/null | sed -u s/step/done/ > {DIR}/results 2>/dev/null &")
+        present("job")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    stage.grows("results")
+    agent.kill()
+    return stage.truth(orphans=["mcp-server-shell"], in_use=["job", *stage.find("sed")])
+
+@scene("in use")
+def server_crashed(stage):
+    """The server crashes first and leaves a job in a session of its own; then its agent is killed."""
+    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("mcp-server-ops", """
+        start("job", wire=None, stdout=open(f"{DIR}/job.log", "a"), start_new_session=True)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-ops")
+    stage.beats("job")
+    stage.who("mcp-server-ops").kill(signal.SIGSEGV)
+    return stage.killed(agent, in_use=["job"])
+
+@scene("mixed", twin="orphans/shell_job_that_is_waited_for")
+def shell_job(stage):
+    """A leaking server's shell tool ran `job > log 2>&1 &`, in the server's session; the agent is killed, the job works on."""
+    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("mcp-server-shell", """
+        subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)
+        present("job")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    stage.grows("job.log")
+    return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
+
+@scene("mixed", twin="orphans/shell_job_that_is_waited_for")
+def shell_loop(stage):
+    """The same with a loop of the shell's own: a forked shell that inherits the wires and then turns to its log."""
+    stage.part("step", "here()\nprint('step')\n")
+    stage.part("mcp-server-shell", """
+        subprocess.run(["/bin/bash", "-c", f"(while :; do {BIN}/step; sleep 0.2; done) > {DIR}/loop.log 2>&1 & disown"])
+        present("step")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.grows("loop.log")
+    loop = [p for p in stage.find("bash") if "while" in " ".join(p.argv())]
+    return stage.killed(agent, in_use=loop, orphans=["mcp-server-shell"])
+
+@scene("in use")
+def ssh_agent(stage):
+    """A server started ssh-agent, which makes itself a daemon; the session ends cleanly, the keys are in use."""
+    stage.part("ssh-agent", """
+        listener = listen("unix")
+        def daemon():
+            os.setsid()
+            null = os.open("/dev/null", os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            here()
+            answer_calls(listener)
+        copy(daemon)
+    """)
+    stage.part("mcp-server-git", """
+        subprocess.run([f"{BIN}/ssh-agent"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        present("ssh-agent")
+        serve("exit")
+    """)
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-git")
+        server.let_go()
+        server.child.wait()
+    """))
+    stage.uses("ssh", "use('ssh', lambda: call('unix', 'ssh-agent'))\n")
+    return stage.ended(agent, in_use=["ssh-agent"])
+
+@scene("in use")
+def supervisor(stage):
+    """A server started a supervisor that makes itself a daemon and keeps a service; the session ends cleanly."""
+    stage.part("service", "here()\nuse('service', lambda: print('served', flush=True))\n")
+    stage.part("keeper", """
+        def daemon():
+            os.setsid()
+            here()
+            while True:
+                start("service", wire=None, stdout=open(f"{DIR}/service.log", "a")).wait()
+        copy(lambda: copy(daemon))
+        os._exit(0)
+    """)
+    stage.part("mcp-server-ops", """
+        subprocess.run([f"{BIN}/keeper"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        present("service")
+        serve("exit")
+    """)
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-ops")
+        server.let_go()
+        server.child.wait()
+    """))
+    stage.beats("service")
+    return stage.ended(agent, in_use=["keeper", "service"])

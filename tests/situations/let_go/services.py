@@ -1,0 +1,215 @@
+from situation import scene
+
+@scene("in use", twin="orphans/tied_browser")
+def browser(stage):
+    """A server opened the person's browser (a session of its own, /dev/null) to log in; the session ends cleanly."""
+    stage.part("chromium", """
+        here()
+        if ALIAS == "chromium":
+            for kind in ("gpu", "renderer"):
+                start("chromium", "--as", kind, wire=None)
+        use(ALIAS, lambda: open(f"{DIR}/profile", "a").write("page\\n"))
+    """)
+    stage.part("mcp-remote", """
+        start("chromium", wire=None, stderr=subprocess.DEVNULL, start_new_session=True)
+        present("renderer")
+        serve("exit")
+    """)
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-remote", wire="socket")
+        server.let_go()
+        server.child.wait()
+    """))
+    for one in ("chromium", "gpu", "renderer"):
+        stage.beats(one)
+    return stage.ended(agent, in_use=[one for one in ("chromium", "gpu", "renderer")])
+
+@scene("in use", twin="orphans/waits_for_its_tool")
+def dev_server(stage):
+    """`nohup dev-server &` in a server's shell tool; the session ends cleanly, the server exits, a person goes on using the dev server."""
+    stage.part("dev-server", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.part("mcp-server-shell", """
+        shell(f"nohup {BIN}/dev-server > dev.log 2>&1 &")
+        serve("exit")
+    """)
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-shell")
+        present("dev-server")
+        server.let_go()
+        server.child.wait()
+    """))
+    stage.uses("person", "use('person', lambda: call('tcp', 'dev-server'))\n")
+    return stage.ended(agent, in_use=["dev-server"])
+
+@scene("mixed", twin="orphans/driver")
+def dev_server_with_a_log(stage):
+    """A leaking server started a web server, with a log, as a child in its own session; the agent is killed, a person visits it later."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("web-server", wire=None, stdout=log, stderr=log)
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    person = stage.run(stage.part("person", "on_call('person', lambda: call('tcp', 'web-server'))\n"))
+    agent.kill()
+    stage.when_called("person", person)
+    return stage.truth(in_use=["web-server"], orphans=["mcp-server-shell"])
+
+@scene("in use", twin="let_go/dev_server")
+def dies_with_its_parent(stage):
+    """A server started a dev server in a session of its own, which is to die with it (prctl(2), PR_SET_PDEATHSIG); a person visits it. The agent is killed."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'), closes='server')\n")
+    stage.part("mcp-server-starter", """
+        def tied():
+            os.setsid()
+            assert libc.prctl(1, signal.SIGTERM) == 0
+        subprocess.Popen([f"{BIN}/web-server"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, preexec_fn=tied)
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-starter")
+    stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
+    return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-starter"])
+
+@scene("in use", twin="orphans/pid_namespace")
+def in_a_pid_namespace(stage):
+    """The server is the first process of a PID namespace; a site that it let go in there is visited; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        start("site", wire=None, start_new_session=True)
+        present("site")
+        serve()
+    """)
+    stage.part("site", """
+        sock = listen("tcp")
+        here()
+        answer_calls(sock)
+    """)
+    agent = stage.rests("claude", """
+        start("/usr/bin/unshare", "--pid", "--fork", "--mount-proc=/proc", BIN + "/mcp-server-fake")
+        tell("here/claude", "")
+    """)
+    person = stage.uses("person", """
+        use("person", lambda: call("tcp", "site"))
+    """)
+    agent.kill()
+    site = stage.find("site")
+    return stage.truth(in_use=[person, *site])
+
+@scene("in use", twin="orphans/idle_terminal")
+def in_a_terminal(stage):
+    """A leaking server opened a terminal with a shell that runs a web server; a person visits it; the agent is killed."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'), closes='server')\n")
+    stage.part("mcp-server-terminal", """
+        import pty
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv("/bin/bash", ["bash", "--norc"])
+        os.write(terminal, f"{BIN}/web-server\\n".encode())
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-terminal")
+    stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
+    return stage.killed(agent, in_use=["web-server"], may_end=[])
+
+@scene("mixed", twin="orphans/driver")
+def launcher_of_a_site(stage):
+    """A leaking server ran `npm run dev > log`: a launcher in its session runs a web server, and ends it with itself; the agent is killed, a person visits it later."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.part("dev-launcher", """
+        child = start("web-server", wire=None, stdout=1, stderr=2)
+        signal.signal(signal.SIGTERM, lambda *_: (child.terminate(), os._exit(0)))
+        here()
+        child.wait()
+    """)
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("dev-launcher", wire=None, stdout=log, stderr=log)
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    person = stage.run(stage.part("person", "on_call('person', lambda: call('tcp', 'web-server'))\n"))
+    agent.kill()
+    stage.when_called("person", person)
+    return stage.truth(in_use=["web-server", "dev-launcher"], orphans=["mcp-server-shell"])
+
+@scene("in use", twin="orphans/idle_terminal")
+def logs_to_a_terminal(stage):
+    """A server opened a terminal; a dev server that was started there left it, and still logs to it. A person visits the dev server; the agent is killed."""
+    stage.part("web-server", """
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        def log():
+            while True:
+                try:
+                    os.write(1, b"log\\n")
+                except OSError:
+                    os._exit(1)
+                time.sleep(0.1)
+        in_background(log)
+        here()
+        answer_calls(listen("tcp"), closes="server")
+    """)
+    stage.part("mcp-server-terminal", """
+        import pty
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv("/bin/bash", ["bash", "--norc"])
+        def show():
+            while os.read(terminal, 65536):
+                pass
+        in_background(show)
+        os.write(terminal, f"{BIN}/web-server\\n".encode())
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-terminal")
+    stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
+    return stage.killed(agent, in_use=["web-server", "mcp-server-terminal"])
+
+@scene("in use", twin="orphans/leaves_a_job")
+def web_server(stage):
+    """A server started a web server in a session of its own; the session ends cleanly, the site is visited."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'), closes='server')\n")
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
+        serve("exit")
+    """)
+    agent = stage.run(stage.part("claude", """
+        server = start("mcp-server-shell")
+        present("web-server")
+        server.let_go()
+        server.child.wait()
+    """))
+    stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
+    return stage.ended(agent, in_use=["web-server"])
+
+@scene("in use", twin="orphans/tied_browser")
+def window_over_a_channel(stage):
+    """A server opened a window for a person, in a session of its own, and answers it over a pair of sockets; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        near, far = socket.socketpair()
+        free = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        subprocess.Popen([f"{BIN}/window", "--ipc", str(far.fileno())], pass_fds=[far.fileno()], **free)
+        far.close()
+        present("window")
+        def attend():
+            while near.recv(100):
+                near.sendall(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    stage.part("window", """
+        channel = socket.socket(fileno=int(argument("--ipc")))
+        here()
+        use("window", lambda: ask_over(channel))
+    """)
+    agent = stage.agent()
+    stage.beats("window")
+    return stage.killed(agent, in_use=["window", "mcp-server-fake"])

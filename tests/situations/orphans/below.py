@@ -1,0 +1,130 @@
+import os
+from situation import scene
+
+@scene("orphan", twin="others/agent_below_a_server")
+def bridge(stage):
+    """A server that is a bridge to another one, on a wire of its own; their agent is killed."""
+    stage.server("mcp-server-inner", "timer")
+    stage.part("mcp-proxy", """
+        inner = start("mcp-server-inner")
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-proxy"), orphans=["mcp-proxy", "mcp-server-inner"])
+
+@scene(
+    "orphan", twin="let_go/dev_server_with_a_log",
+    cost="when the server has ended, its driver listens and looks like a service that it let go",
+)
+def driver(stage):
+    """A server has a driver for its browser: a child with a port that only the server calls, and /dev/null; the agent is killed."""
+    stage.part("driver", """
+        listener = listen("tcp")
+        here()
+        connection, _ = listener.accept()
+        while connection.recv(100):
+            pass
+        connection.close()
+        rest()
+    """)
+    stage.part("mcp-server-shell", """
+        start("driver", wire=None, stderr=subprocess.DEVNULL)
+        present("driver")
+        driver = dial("tcp", "driver")
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-shell"), orphans=["mcp-server-shell", "driver"])
+
+@scene("orphan", twin="others/own_agent_below_a_server")
+def helper_below_a_server(stage):
+    """A server started a helper on streams of its own, which starts no server; their agent is killed."""
+    stage.part("assistant.py", "here()\nrest()\n")
+    stage.part("mcp-server-agents", """
+        start("assistant.py", wire=None)
+        present("assistant.py")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-agents")
+    return stage.killed(agent, orphans=["mcp-server-agents", "assistant.py"])
+
+@scene("mixed", twin="let_go/web_server")
+def leaves_a_job(stage):
+    """A leaking server had started a web server that was let go; the agent is killed: the one must end, the other must not."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    agent.kill()
+    stage.uses("person", "use('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.truth(orphans=["mcp-server-shell"], in_use=["web-server"])
+
+@scene("orphan", twin="let_go/shell_job")
+def shell_job_that_is_waited_for(stage):
+    """A server's shell tool runs `job > log 2>&1 & wait`, and the job hangs; the agent is killed."""
+    stage.part("job", "here()\nrest()\n")
+    stage.part("mcp-server-shell", """
+        here()
+        answer(os.read(0, 65536))
+        subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 & wait"], stdin=subprocess.DEVNULL)
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.who("job")
+    agent.kill()
+    return stage.truth(orphans=stage.everyone())
+
+@scene("orphan", twin="let_go/browser")
+def tied_browser(stage):
+    """A server's browser has a session of its own but keeps fd 2 as a socket to it, as puppeteer's do; the agent is killed, both stay."""
+    stage.part("chromium", "here()\nrest()\n")
+    stage.part("mcp-server-browser", """
+        near, far = socket.socketpair()
+        start("chromium", wire=None, stderr=far, start_new_session=True)
+        far.close()
+        present("chromium")
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-browser"), orphans=["mcp-server-browser", "chromium"])
+
+@scene("orphan", twin="orphans/tool_at_work_for_ever")
+@scene(
+    "orphan", name="tool_at_work_for_ever", twin="orphans/tool_at_work", steps=1000000000,
+    about="A server waits for a tool that works for ever; the agent is killed: both are ended when `work_grace` is over.",
+)
+def tool_at_work(stage, steps=40):
+    """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
+    stage.part("migrate", f"""
+        here()
+        for step in range({steps}):
+            open(f"{{DIR}}/migration", "a").write("row\\n")
+            time.sleep(0.25)
+        tell("migrated", "whole")
+    """)
+    stage.part("mcp-server-shell", """
+        here()
+        answer(os.read(0, 65536))
+        subprocess.run([f"{BIN}/migrate"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    migration = stage.who("migrate")
+    if steps > 40:
+        return stage.killed(agent, orphans=["mcp-server-shell", migration])
+    agent.kill()
+    stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
+    return stage.truth(orphans=["mcp-server-shell"], may_end=[migration])
+
+@scene("orphan", twin="let_go/hook_job")
+def waits_for_its_tool(stage):
+    """A server waits for a tool that it reads from (git, whose hook hangs); its agent is killed."""
+    stage.part("git", "here()\nsubprocess.run(['/bin/sh', '-c', 'while :; do sleep 1000; done'])\n")
+    stage.part("mcp-server-git", """
+        here()
+        answer(os.read(0, 65536))
+        subprocess.run([f"{BIN}/git", "commit"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    """)
+    agent = stage.agent("mcp-server-git")
+    stage.find("sleep")
+    agent.kill()
+    return stage.truth(orphans=stage.everyone())

@@ -1,0 +1,196 @@
+import os
+import situation
+from situation import scene
+
+@scene("orphan", twin="clients/keep_alive")
+def calls_a_database(stage):
+    """The server keeps a connection to a database that lives: it is the client itself. Its agent is killed."""
+    stage.run(stage.part("database", "answer_calls(listen('tcp'))\n"))
+    stage.part("mcp-server-fake", """
+        database = dial("tcp", "database")
+        ask_over(database)
+        serve()
+    """)
+    return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="clients/calls_that_are_reset")
+def calls_its_own_port(stage):
+    """A server asks itself over a short connection, which it resets; nobody else calls its port. The agent is killed."""
+    stage.part("mcp-server-web", """
+        in_background(answer_calls, listen("tcp"))
+        def call_and_reset():
+            with dial("tcp", "mcp-server-web") as connection:
+                ask_over(connection)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        call_and_reset()
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-web"), orphans=["mcp-server-web"])
+
+@scene("orphan", twin="clients/third_channel")
+def channel_hung_up(stage):
+    """The agent had a third channel to its server, on fd 3; it is killed."""
+    agent = stage.rests("claude", """
+        near, far = socket.socketpair()
+        start("mcp-server-fake", pass_fds=[far.fileno()])
+    """)
+    return stage.killed(agent, orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="clients/event_counter")
+def event_counter(stage):
+    """The agent shared an eventfd with its server, which waits at it, and is killed."""
+    stage.part("mcp-server-fake", """
+        jobs = int(argument("--jobs"))
+        in_background(lambda: os.eventfd_read(jobs))
+        serve()
+    """)
+    agent = stage.rests("claude", """
+        jobs = os.eventfd(0)
+        start("mcp-server-fake", "--jobs", str(jobs), pass_fds=[jobs])
+    """)
+    return stage.killed(agent, orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="handed_on/in_flight")
+def flight_cancelled(stage):
+    """The wires were on their way to somebody in a unix socket that was closed unread; the agent is killed."""
+    agent = stage.rests("claude", """
+        server = start("mcp-server-fake")
+        near, far = socket.socketpair()
+        send_fds(near, server.w, server.r)
+        near.close()
+        far.close()
+    """)
+    return stage.killed(agent, orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="let_go/in_a_terminal")
+def idle_terminal(stage):
+    """A leaking server had opened a terminal with a shell that waits for commands; the agent is killed."""
+    stage.part("mcp-server-terminal", """
+        import pty
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv("/bin/bash", ["bash", "--norc"])
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-terminal"), orphans=["mcp-server-terminal"])
+
+@scene("orphan", twin="clients/nameless_pipe")
+def nameless_pipe_hung_up(stage):
+    """The agent had two pipes to its server beside the standard streams, and nobody else has them; it is killed."""
+    agent = stage.rests("claude", """
+        jobs, results = os.pipe(), os.pipe()
+        start("mcp-server-fake", pass_fds=[jobs[0], results[1]])
+    """)
+    return stage.killed(agent, orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="clients/shared_memory")
+def own_shared_memory(stage):
+    """A server and its worker wake each other at a semaphore in memory that nobody else maps; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        memory = mmap.mmap(-1, 4096)
+        semaphore = ctypes.byref(ctypes.c_char.from_buffer(memory))
+        libc.sem_init(semaphore, 1, 0)
+        if os.fork() == 0:
+            here("worker")
+            while libc.sem_wait(semaphore) == 0:
+                pass
+        in_background(lambda: libc.sem_wait(semaphore))
+        present("worker")
+        serve()
+    """)
+    return stage.killed(stage.agent(), orphans=["mcp-server-fake", "worker"])
+
+@scene("orphan", twin="stdout/stdin_closed")
+def reader_gone(stage):
+    """Somebody read the server's results on behalf of the agent, and was killed with it."""
+    stage.part("collector", "here()\nrest()\n")
+    agent = stage.rests("claude", """
+        server = start("mcp-server-fake")
+        start("collector", wire=None, stdin=server.r)
+        present("collector")
+    """)
+    agent.kill()
+    stage.who("collector").kill()
+    return stage.truth(orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="clients/udp_connected_to_an_open_socket")
+def reports_over_udp(stage):
+    """The server reports figures over UDP, to a collector that lives and to a port where nobody is; its agent is killed."""
+    stage.part("mcp-server-fake", """
+        while not os.path.exists(f"{DIR}/go/collector.port"):
+            time.sleep(0.02)
+        with open(f"{DIR}/go/collector.port") as f:
+            port = int(f.read())
+        def connected(port):
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.connect(("127.0.0.1", port))
+            return sock
+        sinks = [connected(port), connected(9)]
+        def report():
+            while True:
+                for sock in sinks:
+                    try:
+                        sock.send(b"calls:1|c")
+                    except ConnectionRefusedError:
+                        pass
+                time.sleep(0.5)
+        in_background(report)
+        serve("timer")
+    """)
+    stage.run(stage.part("collector", """
+        # As collectors have it: a port of its own choice, below those that the system gives out.
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        for port in range(8125, 32000):
+            try:
+                sock.bind(("127.0.0.1", port))
+                break
+            except OSError:
+                pass
+        tell("go/collector.port", str(port))
+        here()
+        sock.recv(100)
+        tell("go/collected", "1")
+        rest()
+    """))
+    stage.who("collector")
+    agent = stage.agent()
+    situation.within("a report", lambda: os.path.exists(f"{stage.dir}/go/collected"))
+    server = stage.who("mcp-server-fake")
+    return stage.killed(agent, orphans=[server])
+
+@scene("orphan", twin="handed_on/successor_unknown")
+def siblings(stage):
+    """Three servers of one killed agent hold each other's wires open."""
+    agent = stage.rests("claude", """
+        for n in range(3):
+            near_w, near_r, far_r, far_w = wires("pipe")
+            os.set_inheritable(near_w, True)
+            os.set_inheritable(near_r, True)
+            subprocess.Popen([f"{BIN}/mcp-server-fake", "--as", f"server{n}"], stdin=far_r, stdout=far_w, close_fds=False)
+            os.close(far_r)
+            os.close(far_w)
+            Server(near_w, near_r).ask()
+    """)
+    return stage.killed(agent, orphans=[f"server{n}" for n in range(3)])
+
+@scene("orphan", twin="clients/keep_alive")
+def silent_listener(stage):
+    """The server listens on a port too, but nobody ever called; its agent is killed."""
+    stage.listens("mcp-server-fake", "tcp")
+    return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="handed_on/successor")
+def successor_died(stage):
+    """The wires were handed to a successor, and then the successor was killed as well."""
+    path = stage.part("claude", """
+        if ALIAS == "second":
+            here()
+            rest()
+        server = start("mcp-server-fake")
+        start("claude", "--as", "second", wire=None, pass_fds=[server.w, server.r])
+        present("second")
+    """)
+    first = stage.run(path, "--as", "first")
+    second = stage.who("second")
+    situation.within("the first's end", lambda: not first.alive())
+    return stage.killed(second, orphans=["mcp-server-fake"])

@@ -1,0 +1,171 @@
+import os
+import shutil
+import situation
+from situation import scene
+
+SERVER = """
+const lines = require("readline").createInterface({ input: process.stdin })
+lines.on("line", (line) => {
+    const { id } = JSON.parse(line)
+    if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: {} }) + "\\n")
+})
+process.stdout.on("error", () => {})
+setInterval(() => {}, 200) // goes on after the end of input
+"""
+
+@scene("in use", twin="protocol/home_made")
+def acp_agent(stage):
+    """An agent that an editor talks to by the Agent Client Protocol outlives it: no server of ours."""
+    stage.part("coder", "here()\nos.read(0, 65536)\nleak_on('timer')\n")
+    host = stage.rests("editor_host.py", """
+        about = {"protocolVersion": 1, "clientCapabilities": {"fs": {"readTextFile": True}}}
+        os.write(start("coder", asked=False).w, json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}).encode() + b"\\n")
+        present("coder")
+    """)
+    return stage.killed(host, in_use=["coder"])
+
+@scene("orphan", twin="protocol/job_of_a_busy_shell")
+def below_a_busy_shell(stage):
+    """A shell runs others on its wires before the server, as a start-up file does; the agent is killed, and the server stays."""
+    stage.server("server.py", "timer")
+    stage.part("claude", """
+        line = f"mkdir -p {DIR}/cache; sleep 0.1; rm -rf {DIR}/cache; sleep 0.1; {BIN}/server.py; true"
+        use("agent", session("/bin/bash", "-c", line, wire="socket").ask)
+    """)
+    agent = stage.run(f"{stage.dir}/bin/claude")
+    stage.was_used("agent")
+    return stage.killed(agent, orphans=["server.py"])
+
+@scene("in use", twin="protocol/home_made")
+def framed(stage):
+    """A language server and a debug adapter outlive the program that started them: no servers of ours."""
+    for program in ("tlsd", "dapd"):
+        stage.part(program, "here()\nos.read(0, 65536)\nleak_on('timer')\n")
+    host = stage.rests("editor_host.py", """
+        def frame(program, message):
+            body = json.dumps(message).encode()
+            os.write(start(program, asked=False).w, b"Content-Length: %d\\r\\n\\r\\n%s" % (len(body), body))
+            present(program)
+        frame("tlsd", {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"capabilities": {}, "clientInfo": {"name": "editor"}}})
+        frame("dapd", {"seq": 1, "type": "request", "command": "initialize", "arguments": {"adapterID": "x"}})
+    """)
+    return stage.killed(host, in_use=["tlsd", "dapd"])
+
+@scene("in use", twin="protocol/home_made")
+def handed_on(stage):
+    """The host handed the wires of a server that no rule knows to another program before it was killed."""
+    stage.server("server.py", "timer")
+    stage.part("successor", "use('successor', handed().ask)\n")
+    host = stage.rests("chat_host.py", 'hand_on(session("server.py"), "successor")')
+    host.kill()
+    stage.beats("successor")
+    return stage.truth(in_use=["successor", "server.py"])
+
+@scene("orphan", twin="protocol/home_made_host_lives")
+def home_made(stage):
+    """A server that no rule knows, of a home-made host, stays when the host is killed."""
+    stage.server("server.py", "timer")
+    host = stage.run(stage.part("chat_host.py", "use('host', session('server.py').ask)\n"))
+    stage.was_used("host")
+    return stage.killed(host, orphans=["server.py"])
+
+@scene("in use", twin="protocol/home_made")
+def home_made_host_lives(stage):
+    """A home-made host and its server, which no rule knows, are idle."""
+    stage.server("server.py", "timer")
+    host = stage.run(stage.part("chat_host.py", """
+        server = session("server.py")
+        here()
+        on_call("host", server.ask)
+    """))
+    stage.when_called("host", stage.who("chat_host.py"))
+    return stage.truth(in_use=[host, "server.py"])
+
+@scene("in use", twin="protocol/below_a_busy_shell")
+def job_of_a_busy_shell(stage):
+    """A shell runs others on its wires; what its killed agent wrote to it is no message of the protocol."""
+    stage.part("job.py", """
+        here()
+        while True:
+            with open(f"{DIR}/saved", "a") as f:
+                f.write("one more")
+            time.sleep(TICK)
+    """)
+    stage.part("claude", """
+        line = f"mkdir -p {DIR}/cache; sleep 0.1; rm -rf {DIR}/cache; {BIN}/job.py; true"
+        job = start("/bin/bash", "-c", line, wire="socket", asked=False)
+        os.write(job.w, b"all tables\\n")
+        here()
+        rest()
+    """)
+    agent = stage.run(f"{stage.dir}/bin/claude")
+    stage.who("claude")
+    stage.grows("saved")
+    return stage.killed(agent, in_use=["job.py"])
+
+@scene("orphan", twin="protocol/launcher_killed")
+def launcher_between(stage):
+    """A company's own launcher runs the server on its own streams; both stay when the host is killed."""
+    stage.server("server.py", "timer")
+    stage.part("company-run", "here()\nsubprocess.run([f'{BIN}/server.py'])\n")
+    host = stage.run(stage.part("chat_host.py", "use('host', session('company-run').ask)\n"))
+    stage.was_used("host")
+    return stage.killed(host, orphans=["company-run", "server.py"])
+
+@scene("in use", twin="protocol/launcher_between")
+def launcher_killed(stage):
+    """A company's own launcher was killed; the server that it ran goes on being used."""
+    stage.server("server.py", "timer")
+    stage.part("company-run", "here()\nsubprocess.run([f'{BIN}/server.py'])\n")
+    host = stage.run(stage.part("chat_host.py", "use('host', session('company-run').ask)\n"))
+    stage.beats("host")
+    server = stage.who("server.py")
+    stage.who("company-run").kill()
+    return stage.truth(in_use=[host, server])
+
+@scene("orphan", needs=["npm"])
+def node_server(stage):
+    """`node build/index.js`, on sockets and without a package's name, stays when its home-made host is killed."""
+    os.makedirs(f"{stage.dir}/weather/build")
+    stage.write("weather/build/index.js", SERVER)
+    host = stage.run(stage.part("chat_host.py", """
+        use("host", session("/usr/bin/env", "node", "build/index.js", wire="socket", cwd=f"{DIR}/weather").ask)
+    """))
+    stage.was_used("host")
+    server = stage.find("index.js")
+    return stage.killed(host, orphans=server)
+
+@scene("orphan", twin="protocol/handed_on")
+def of_an_agent(stage):
+    """The agent is killed; its server, which no rule knows, stays."""
+    stage.server("main.py", "timer")
+    agent = stage.run(stage.part("claude", "use('agent', session('/usr/bin/python3', '-ISB', f'{BIN}/main.py', wire='socket').ask)\n"))
+    stage.was_used("agent")
+    return stage.killed(agent, orphans=["main.py"])
+
+@scene("orphan", twin="protocol/own_lines")
+def own_binary(stage):
+    """Neither the program of the host nor that of its server is known by any name: a company's own binaries."""
+    stage.server("weather.txt", "timer")
+    for binary in ("deskhost", "weatherd"):
+        shutil.copy(os.path.realpath(situation.PYTHON), f"{stage.dir}/bin/{binary}")
+    text = stage.part("host.txt", "use('host', session(f'{BIN}/weatherd', '-ISB', f'{BIN}/weather.txt').ask)\n")
+    host = stage.run(f"{stage.dir}/bin/deskhost", "-ISB", text)
+    stage.was_used("host")
+    return stage.killed(host, orphans=["weather.txt"])
+
+@scene("in use", twin="protocol/home_made")
+def own_lines(stage):
+    """Workers that are told what to do by lines of JSON of their own outlive their host: no servers of ours."""
+    stage.part("worker.py", "here()\nos.read(0, 65536)\nleak_on('timer')\n")
+    LINES = [
+        {"command": "initialize", "worker": 1, "tools": ["initialize", "jsonrpc"]},
+        {"jsonrpc": "2.0", "id": 1, "method": "job/start", "params": {"text": '"method": "initialize"'}},
+        ["initialize", {"jsonrpc": "2.0"}],
+    ]
+    host = stage.rests("queue_host.py", f"""
+        for at, line in enumerate({LINES!r}):
+            os.write(start("worker.py", "--as", f"worker{{at}}", asked=False).w, json.dumps(line).encode() + b"\\n")
+            present(f"worker{{at}}")
+    """)
+    return stage.killed(host, in_use=[f"worker{at}" for at in range(len(LINES))])
