@@ -31,7 +31,7 @@ if [ $# -gt 0 ]; then
   words=$(printf '"%s",' "$@")
   runner=(--config "target.'cfg(unix)'.runner=[$words]")
 fi
-play() { cargo "${runner[@]}" test -p tests --test "$@" --include-ignored --test-threads=1; }
-ORPHAND_PACKAGES=$(dirname "$package") ORPHAND_TEST_ROOT=$folder/clean-root play package --
+play() { cargo "${runner[@]}" test -p tests --test all -- --include-ignored --test-threads=1 "$@"; }
+ORPHAND_PACKAGES=$(dirname "$package") ORPHAND_TEST_ROOT=$folder/clean-root play package::
 # This one fails if a static binary asks its own glibc for a user that is in no file: the binary crashes.
-ORPHAND_BIN=$binary play front -- --exact strangers_are_refused
+ORPHAND_BIN=$binary play --exact front::strangers_are_refused

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use tests::{
     Actor, Daemon, Event, Identity, Launch, Part, Scene,
     engine::{DEAF, Engine, IMAGE, Kind},
-    scene_alone,
+    scene,
 };
 
 fn words(line: &[String]) -> Vec<&str> {
@@ -64,7 +64,7 @@ fn all_live(s: &Scene, daemon: &Daemon, all: &[Identity]) -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn podman_stops_what_nobody_can_use() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let (engine, daemon) = served(s)?;
         let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
         // Three of one image without a name, started together: one of them by the agent that lives.
@@ -125,7 +125,7 @@ fn podman_stops_what_nobody_can_use() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn podman_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start(s, Kind::Podman)?;
         engine.serve(s)?;
         let front = s.folder().join("front.sock");
@@ -163,7 +163,7 @@ fn podman_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn podman_stops_nothing_of_another_podman() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let (engine, daemon) = served(s)?;
         let elsewhere = Engine::start_apart(s, Kind::Podman, "elsewhere")?;
         let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use tests::{
     Actor, Daemon, Event, Identity, Launch, Part, USER,
     engine::{DEAF, Engine},
-    scene_alone,
+    scene,
 };
 
 /// Starts a client of `run` below the agent, and waits for the container: the client and the container's process.
@@ -43,7 +43,7 @@ fn text<'e>(event: &'e Event, at: &str) -> &'e str {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn what_a_podman_without_root_runs_is_told_and_stays() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let engine = Engine::start_of_user(s, USER)?;
         // Root's podman: it counts who comes.
         let socket = s.folder().join("root.sock");

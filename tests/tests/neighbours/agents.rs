@@ -9,7 +9,7 @@ use tests::{
     scene_alone, within,
 };
 
-use crate::{GRACE, room::program};
+use super::{GRACE, room::program};
 
 /// Starts programs as fast as it can, so many, and stays.
 const STORM: &str = "

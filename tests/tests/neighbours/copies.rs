@@ -10,7 +10,7 @@ use tests::{
     scene_alone, within,
 };
 
-use crate::{GRACE, room::program};
+use super::{GRACE, room::program};
 
 /// An agent with a server and many copies, each of which has thousands of open files.
 const AGENT: &str = "#!/usr/bin/python3

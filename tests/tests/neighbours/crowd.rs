@@ -12,7 +12,7 @@ use tests::{
     scene_alone, within,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// Becomes an agent with 300 children. The last one starts a server, when there is room no more. When the file `go` is there the
 /// others end.

@@ -14,7 +14,7 @@ use tests::{
     output, scene_alone, within,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// Becomes an agent with 150 servers that do not end by themselves.
 const AGENT: &str = r#"

@@ -17,7 +17,7 @@ use tests::{
     within,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// Half of a request each, more than there are places, again as soon as one is closed.
 const HALVES: &str = "

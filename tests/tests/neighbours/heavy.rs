@@ -9,7 +9,7 @@ use tests::{
     scene_alone, within,
 };
 
-use crate::{GRACE, room::program};
+use super::{GRACE, room::program};
 
 /// Becomes the program that it is given.
 const BECOME: &str = "

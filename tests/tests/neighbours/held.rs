@@ -13,7 +13,7 @@ use rustix::{
 };
 use tests::{Daemon, HookScript, Launch, neighbours::Honest, scene_alone, within};
 
-use crate::GRACE;
+use super::GRACE;
 
 /// A name service that does not answer: getent(1) never ends.
 #[test]

@@ -12,7 +12,7 @@ use tests::{
     within,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// Programs at a time.
 const PROGRAMS: usize = 300;

@@ -12,7 +12,7 @@ use tests::{
     scene_alone, within,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// Becomes an agent that starts a server by the words of its last arguments, and waits for it.
 const AGENT: &str = r#"

@@ -9,7 +9,7 @@ use tests::{
     scene_alone, within,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// Becomes the program that it is given.
 const BECOME: &str = "

@@ -13,7 +13,7 @@ use tests::{
     scene_alone, within,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// Forks and collects children as fast as it can.
 const BOMB: &str = "

@@ -10,7 +10,7 @@ use tests::{
     orphand, output, scene_alone,
 };
 
-use crate::GRACE;
+use super::GRACE;
 
 /// From its start until a daemon is ready, and how long a verb may take that looks once: some of it is the debug build.
 const SOON: std::time::Duration = std::time::Duration::from_secs(4);

@@ -6,15 +6,15 @@
 
 use anyhow::{Result, ensure};
 
-/// The beginnings of their names, a program or a program and a test, and why. One that stands for nothing is an error.
-pub const ALONE: [(&str, &str); 13] = [
+use super::pool::Job;
+
+/// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for nothing is an error.
+pub const ALONE: [(&str, &str); 11] = [
     ("judgement", MANY),
     ("untether", MANY),
     ("hunt", MANY),
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("bootstrap a_fork_bomb_next_door_loses_nothing", "it storms the host"),
-    ("containers_podman", "podman keeps the locks of all of its stores in one place of the host"),
-    ("containers_rootless", "podman keeps the locks of all of its stores in one place of the host"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
     ("neighbours", "they storm the host, and ask how long an honest user waits for a verdict"),
@@ -28,8 +28,9 @@ const MANY: &str = "it has hundreds of servers, which every daemon on the host f
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
 
-/// Programs of whose tests one runs at a time, in this order, beside all other tests, and why.
-pub const IN_TURN: [(&str, &str); 9] = [
+/// Programs of whose tests one runs at a time, in this order, beside all other tests, and why. Those of another reason are
+/// other tests.
+pub const IN_TURN: [(&str, &str); 11] = [
     ("generations", UNITS),
     ("openclaw", UNITS),
     ("units", UNITS),
@@ -39,12 +40,15 @@ pub const IN_TURN: [(&str, &str); 9] = [
     ("containers_compose", ENGINES),
     ("containers_late", ENGINES),
     ("container_sessions", ENGINES),
+    ("containers_podman", ENGINES),
+    ("containers_rootless", ENGINES),
 ];
 
 const UNITS: &str =
     "its units have names that those of another test have, too, below a service manager of their own";
 const WHOLE_HOST: &str = "it looks at all processes of the host, without a daemon that keeps to its test";
-const ENGINES: &str = "orphand stops no container while a client of an engine starts anywhere on the host";
+const ENGINES: &str = "orphand stops no container while a client of an engine starts anywhere on the host, and podman keeps \
+     the locks of all of its stores in one place of it";
 
 /// Programs that begin first in their round, because they take the longest.
 pub const FIRST: [&str; 5] = ["laws", "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
@@ -54,20 +58,23 @@ pub fn is_alone(name: &str) -> bool {
     ALONE.iter().any(|(start, _)| is_of(start, name))
 }
 
+/// Why the tests that this one belongs to run one at a time, if they do.
+pub fn turn(name: &str) -> Option<&'static str> {
+    IN_TURN.iter().find(|(start, _)| is_of(start, name)).map(|(_, why)| *why)
+}
+
 /// Whether `start` is the whole name, its program, or the beginning of a name of more than a program.
-fn is_of(start: &str, name: &str) -> bool {
+pub fn is_of(start: &str, name: &str) -> bool {
     let of_test = start.contains(' ') && !start.ends_with(')');
     name.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ') || of_test)
 }
 
 /// Every line stands for a test.
-pub fn stand_for_tests(names: &[String]) -> Result<()> {
-    let idle = ALONE.iter().find(|(start, _)| !names.iter().any(|name| is_of(start, name)));
-    ensure!(
-        idle.is_none(),
-        "there is no test {:?} to have the host for itself",
-        idle.map(|(start, _)| start)
-    );
+pub fn stand_for_tests(jobs: &[Job]) -> Result<()> {
+    for (start, _) in ALONE.iter().chain(&IN_TURN) {
+        let there = jobs.iter().any(|job| is_of(start, &job.name));
+        ensure!(there, "there is no test {start:?} to have the host for itself, or to run in turn");
+    }
     Ok(())
 }
 
@@ -80,6 +87,6 @@ mod tests {
         assert!(is_alone("kernel") && is_alone("neighbours storm::a_storm_of_forks_delays_nobody"));
         assert!(is_alone("reaping a_reused_number_is_no_suspect") && !is_alone("reaping of_another"));
         assert!(!is_alone("kernels") && !is_alone("containers the_twin"));
-        assert!(stand_for_tests(&["kernel".to_owned()]).is_err());
+        assert!(stand_for_tests(&[]).is_err());
     }
 }

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::alone;
 use crate::{command, workspace};
 
 /// A group.
@@ -15,8 +16,8 @@ use crate::{command, workspace};
 pub struct Group {
     /// Its name, for people.
     pub name: &'static str,
-    /// The test programs in it; none where it is no program.
-    pub programs: &'static [&'static str],
+    /// The tests in it, as in [`alone`]; none where it is no test.
+    programs: &'static [&'static str],
     /// The beginnings of the paths of its inputs.
     inputs: &'static str,
 }
@@ -78,6 +79,11 @@ pub fn left_out() -> Vec<&'static Group> {
 impl Group {
     fn inputs(&self) -> impl Iterator<Item = &str> {
         self.inputs.split_ascii_whitespace()
+    }
+
+    /// Whether the test of this name is in it.
+    pub fn has(&self, name: &str) -> bool {
+        self.programs.iter().any(|program| alone::is_of(program, name))
     }
 
     fn is_changed(&self, changed: &[String]) -> bool {

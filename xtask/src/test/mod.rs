@@ -15,7 +15,7 @@ mod groups;
 pub mod pool;
 mod programs;
 
-use std::{ffi::OsString, process::Command, thread};
+use std::{collections::BTreeMap, ffi::OsString, process::Command, thread};
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -89,7 +89,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     if args.unprivileged {
         return for_any_user()?.count().judge(filter);
     }
-    let [in_turn, shared, alone] = privileged(&programs, &root, filter, left_out)?;
+    let Privileged { in_turn, shared, alone } = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
     setup::install(setup::DIST)?;
     let fixtures = || Command::new(built.join("fixtures"));
@@ -120,8 +120,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     count.judge(filter).and(beside)
 }
 
-/// The first round: a job for each program, and one for the examples in the documentation. They find these tools and no
-/// other programs.
+/// The first round: a job for each program. They find these tools and no other programs.
 fn plain(programs: &[Program], tools: &setup::Tools, filter: Option<&str>) -> Result<Vec<Job>> {
     let folder = workspace::target_dir()?.join("tools");
     tools.link(&folder)?;
@@ -131,60 +130,48 @@ fn plain(programs: &[Program], tools: &setup::Tools, filter: Option<&str>) -> Re
     let mut programs: Vec<&Program> = programs.iter().collect();
     programs.sort_by_key(|program| place(&alone::FIRST, &program.name));
     let job = |program: &&Program| program.job(program.name.clone(), &runner, &filter);
-    let mut jobs: Vec<Job> = programs.iter().map(job).collect();
-    let mut examples = workspace::cargo();
-    examples.args(["test", "--quiet", "--doc"]).args(workspace::WHAT).arg("--").args(filter);
-    jobs.push(Job { name: "examples in the documentation".to_owned(), command: examples });
-    Ok(jobs)
+    Ok(programs.iter().map(job).collect())
 }
 
-/// Where a program is in a list; behind all of them where it is not.
-fn place(list: &[&str], program: &str) -> usize {
-    list.iter().position(|one| *one == program).unwrap_or(list.len())
+/// Where a test or its program is in a list; behind all of them where it is not.
+fn place(list: &[&str], name: &str) -> usize {
+    list.iter().position(|one| alone::is_of(one, name)).unwrap_or(list.len())
 }
 
-/// The second round: of the first jobs one runs at a time beside others, the next run side by side, and the last have
-/// the host for themselves.
+/// The jobs of the second round.
+struct Privileged {
+    /// Of each of these one runs at a time beside others.
+    in_turn: Vec<Vec<Job>>,
+    shared: Vec<Job>,
+    /// They have the host for themselves.
+    alone: Vec<Job>,
+}
+
 fn privileged(
     programs: &[Program],
     root: &[OsString],
     filter: Option<&str>,
     left_out: &[&Group],
-) -> Result<[Vec<Job>; 3]> {
-    let in_turn = alone::IN_TURN.map(|(program, _)| program);
-    let mut programs: Vec<&Program> = programs.iter().collect();
-    programs.sort_by_key(|one| (place(&in_turn, &one.name), place(&alone::FIRST, &one.name)));
-    let (mut beside_one, mut beside_all, mut alone) = (Vec::new(), Vec::new(), Vec::new());
-    let mut names = Vec::new();
+) -> Result<Privileged> {
+    let mut jobs = Vec::new();
     for program in programs {
-        let tests = match program.privileged(filter)? {
-            Some(tests) if tests.is_empty() => continue,
-            Some(tests) if !alone::WHOLE.contains(&&*program.name) => tests.into_iter().map(Some).collect(),
-            _ => vec![None],
-        };
-        let left_out = left_out.iter().any(|group| group.programs.contains(&&*program.name));
-        for test in tests {
-            let name = test.as_ref().map_or(program.name.clone(), |test| format!("{} {test}", program.name));
-            let mut args = vec!["--ignored", "--test-threads=1"];
-            match &test {
-                Some(test) => args.extend(["--exact", test]),
-                None => args.extend(filter),
-            }
-            let round = match () {
-                () if alone::is_alone(&name) => &mut alone,
-                () if in_turn.contains(&&*program.name) => &mut beside_one,
-                () => &mut beside_all,
-            };
-            if !left_out {
-                round.push(program.job(name.clone(), root, &args));
-            }
-            names.push(name);
-        }
+        jobs.extend(program.privileged(root, filter)?);
     }
     if filter.is_none() {
-        alone::stand_for_tests(&names)?;
+        alone::stand_for_tests(&jobs)?;
     }
-    Ok([beside_one, beside_all, alone])
+    jobs.retain(|job| !left_out.iter().any(|group| group.has(&job.name)));
+    let order = alone::IN_TURN.map(|(program, _)| program);
+    jobs.sort_by_key(|job| (place(&order, &job.name), place(&alone::FIRST, &job.name)));
+    let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| alone::is_alone(&job.name));
+    let (mut in_turn, mut shared) = (BTreeMap::<_, Vec<Job>>::new(), Vec::new());
+    for job in beside {
+        match alone::turn(&job.name) {
+            Some(why) => in_turn.entry(why).or_default().push(job),
+            None => shared.push(job),
+        }
+    }
+    Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, alone })
 }
 
 /// What is compiled beside the second round: nothing of it touches what these tests run.

@@ -71,24 +71,30 @@ impl Outcome {
     }
 }
 
-/// Runs them, so many at a time and in this order; of those `in_turn` one at a time. `round` is what they are called.
-pub fn run(round: &str, in_turn: Vec<Job>, jobs: Vec<Job>, at_a_time: usize) -> Result<Outcome> {
-    if in_turn.is_empty() && jobs.is_empty() {
+/// Runs them, so many at a time and in this order; of each list in `in_turn` one at a time. `round` is what they are called.
+pub fn run(round: &str, in_turn: Vec<Vec<Job>>, jobs: Vec<Job>, at_a_time: usize) -> Result<Outcome> {
+    let all = in_turn.iter().flatten().chain(&jobs).count();
+    if all == 0 {
         return Ok(Outcome::default());
     }
     // Nobody else's: the tests of this module run while a round does.
     let folder = format!("test-output/{}-{}", std::process::id(), round.replace(' ', "-"));
     let folder = workspace::target_dir()?.join(folder);
     files::folder(&folder)?;
-    let mut board = Board::new(round, in_turn.len() + jobs.len());
-    let [in_turn, jobs] = [in_turn, jobs].map(|jobs| Mutex::new(VecDeque::from(jobs)));
+    let mut board = Board::new(round, all);
+    let mut in_turn = in_turn.into_iter();
+    let jobs = Mutex::new(VecDeque::from(jobs));
     let (tell, told) = channel();
     thread::scope(|scope| {
         for slot in 0..at_a_time {
-            let (tell, in_turn, jobs, file) = (tell.clone(), &in_turn, &jobs, folder.join(slot.to_string()));
+            let (tell, jobs, file) = (tell.clone(), &jobs, folder.join(slot.to_string()));
+            let mut own: Vec<_> = in_turn.next().into_iter().collect();
+            if slot + 1 == at_a_time {
+                own.extend(in_turn.by_ref());
+            }
             scope.spawn(move || {
-                if slot == 0 {
-                    work(in_turn, &file, &tell);
+                for list in own {
+                    work(&Mutex::new(VecDeque::from(list)), &file, &tell);
                 }
                 work(jobs, &file, &tell);
             });
@@ -280,7 +286,7 @@ mod tests {
         let passed = "echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'";
         let jobs = vec![shell("a", passed), shell("b", "echo because; exit 1")];
         assert_eq!(
-            run("unit", vec![shell("c", passed)], jobs, 2).unwrap().count(),
+            run("unit", vec![vec![shell("c", passed)]], jobs, 2).unwrap().count(),
             Count { passed: 4, failed: 0, broken: 1 }
         );
     }

@@ -9,8 +9,11 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use super::pool::Job;
+use super::{alone, pool::Job};
 use crate::{command, workspace};
+
+/// The program of tests/tests, each module of which is a topic.
+const TOPICS: &str = "all";
 
 /// A test program.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ impl Program {
     /// Builds and names all of them.
     pub fn all() -> Result<Vec<Self>> {
         let mut cargo = workspace::cargo();
-        cargo.arg("test").args(workspace::WHAT).args(["--no-run", "--lib", "--bins", "--tests"]);
+        cargo.arg("test").args(workspace::WHAT).args(["--no-run", "--tests"]);
         cargo.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
         let built = cargo.output().context("cannot start cargo test")?;
         ensure!(built.status.success(), "the tests cannot be built: {}", built.status);
@@ -48,12 +51,28 @@ impl Program {
         Some(Self { name, path: text("/executable")?.into(), folder })
     }
 
-    /// The tests that need root and whose name contains `filter`; nothing where the program is one test without a name.
-    pub fn privileged(&self, filter: Option<&str>) -> Result<Option<Vec<String>>> {
+    /// A job for each test that needs root and whose name contains `filter`; one for all where that is cheaper, or where the
+    /// program is one test without a name.
+    pub fn privileged(&self, root: &[OsString], filter: Option<&str>) -> Result<Vec<Job>> {
         let mut list = Command::new(&self.path);
         let said =
             command::output(list.args(["--list", "--ignored"]).args(filter).current_dir(&self.folder))?;
-        Ok((!said.is_empty()).then(|| listed(&said)))
+        let tests = listed(&said);
+        if said.is_empty() || !tests.is_empty() && alone::WHOLE.contains(&&*self.name) {
+            let args = ["--ignored", "--test-threads=1"].into_iter().chain(filter).collect::<Vec<_>>();
+            return Ok(vec![self.job(self.name.clone(), root, &args)]);
+        }
+        let one = |test| {
+            let args = ["--ignored", "--test-threads=1", "--exact", test];
+            self.job(self.name_of(test), root, &args)
+        };
+        Ok(tests.into_iter().map(one).collect())
+    }
+
+    /// The name of a test, for people and for [`alone`]: its program, or its module where that program has all topics, and
+    /// what it is called there.
+    fn name_of(&self, test: &str) -> String {
+        if self.name == TOPICS { test.replacen("::", " ", 1) } else { format!("{} {test}", self.name) }
     }
 
     /// Runs it with these arguments, by `runner`: the words before a command line. It ends if we do.
@@ -66,8 +85,8 @@ impl Program {
 }
 
 /// The names in the lines `name: test`.
-fn listed(said: &str) -> Vec<String> {
-    said.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+fn listed(said: &str) -> Vec<&str> {
+    said.lines().filter_map(|line| line.strip_suffix(": test")).collect()
 }
 
 #[cfg(test)]
@@ -78,12 +97,14 @@ mod tests {
     fn reads_what_cargo_and_the_programs_say() {
         let line = r#"{"reason":"compiler-artifact","manifest_path":"/o/tests/Cargo.toml","target":{"kind":["test"],"name":"top"},"profile":{"test":true},"executable":"/o/target/top-1"}"#;
         let top = Program::of_line(line).unwrap();
-        assert_eq!((top.name.as_str(), top.folder), ("top", "/o/tests".into()));
+        assert_eq!((top.name.as_str(), &*top.folder), ("top", Path::new("/o/tests")));
         let library = Program::of_line(&line.replace("[\"test\"]", "[\"lib\"]")).unwrap();
         assert_eq!(library.name, "top (lib)");
         assert!(Program::of_line(&line.replace("\"/o/target/top-1\"", "null")).is_none());
         assert!(Program::of_line(&line.replace("true", "false")).is_none());
         assert!(Program::of_line(r#"{"reason":"build-finished","success":true}"#).is_none());
+        assert_eq!(top.name_of("a::b"), "top a::b");
+        assert_eq!(Program { name: TOPICS.into(), ..top }.name_of("a::b::c"), "a b::c");
         assert_eq!(listed("a::b: test\nc: test\n\n2 tests, 0 benchmarks\n"), ["a::b", "c"]);
     }
 }
