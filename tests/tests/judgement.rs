@@ -19,9 +19,9 @@ fn every_situation_is_judged_right() -> Result<()> {
     judged_right(|script| !script.stated.restart)
 }
 
-/// Those in which the daemon is restarted again and again.
+/// Those in which the daemon is restarted again and again. They are few.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn every_situation_is_judged_right_by_daemons_that_are_restarted() -> Result<()> {
+fn daemons_that_are_restarted_judge_right() -> Result<()> {
     judged_right(|script| script.stated.restart)
 }

@@ -93,12 +93,13 @@ def moved_to_another_network(stage):
         in_background(attend)
         serve()
     """)
-    agent = stage.rests("claude", 'start("mcp-server-fake")')
+    agent = stage.run(stage.part("claude", 'start("mcp-server-fake")\nhere()\nrest()\n'))
     person = stage.uses("person", """
         connection = dial("tcp", "mcp-server-fake")
         here("person0")
         use("person", lambda: ask_over(connection))
     """)
+    stage.who("claude")
     return stage.killed(agent, in_use=[person, "mcp-server-fake"])
 
 @scene("in use", twin="orphans/silent_listener")
@@ -239,12 +240,14 @@ def virtual_machine(stage):
 @scene("in use")
 def wire_is_a_connection(stage):
     """A super-server (inetd, socat) starts a server right on the connection of its client; the super-server is killed."""
-    inetd = stage.rests("supersrv.py", """
+    inetd = stage.run(stage.part("supersrv.py", """
         door = listen("tcp")
         call = door.accept()[0]
         start("mcp-server-fake", wire=None, stdin=call, stdout=call)
         call.close()
-    """)
+        here()
+        rest()
+    """))
     stage.uses("person", """
         connection = dial("tcp", "supersrv.py")
         wire = connection.fileno()

@@ -275,17 +275,17 @@ def third_channel(stage):
         in_background(attend)
         serve()
     """)
+    stage.part("worker", """
+        channel = socket.socket(fileno=int(argument("--ipc")))
+        here()
+        use("worker", lambda: ask_over(channel))
+    """)
     agent = stage.rests("claude", """
         near, far = socket.socketpair()
         start("mcp-server-fake", "--ipc", str(far.fileno()), pass_fds=[far.fileno()])
         far.close()
         start("worker", "--ipc", str(near.fileno()), wire=None, pass_fds=[near.fileno()])
         present("worker")
-    """)
-    stage.part("worker", """
-        channel = socket.socket(fileno=int(argument("--ipc")))
-        here()
-        use("worker", lambda: ask_over(channel))
     """)
     stage.beats("worker")
     return stage.killed(agent, in_use=["worker", "mcp-server-fake"])

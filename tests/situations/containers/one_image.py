@@ -15,7 +15,6 @@ def agent(stage, docker, image):
         use(ALIAS, server.ask)
     """)
 
-
 @scene("mixed", twin="containers/one_image_without_names", needs=["docker"])
 @scene(
     "mixed", name="one_image_without_names", twin="containers/one_image", needs=["docker"], named=False,

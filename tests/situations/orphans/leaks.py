@@ -121,8 +121,6 @@ def respawned(stage):
     """)
     return stage.killed(stage.rests("claude", 'start("npx", "-y", "mcp-server-fake")'), orphans=["npx", "mcp-server-fake"])
 
-
-
 @scene("orphan", twin="handed_on/successor_socket")
 def socket_pair(stage):
     """The agent is killed; an interval timer keeps its server alive, on a socket pair as node's SDK and Claude Code make them."""

@@ -177,10 +177,10 @@ def launcher_of_the_agent_killed(stage):
 @scene("in use")
 def names_in_arguments(stage):
     """`tail -f mcp-server.log | grep mcp-server-x > found &`: names of servers in arguments. The agent is killed."""
+    stage.write("mcp-server.log", "mcp-server-fake\n")
     agent = stage.rests("claude", """
         shell(f"tail -s 0.1 -f mcp-server.log 2> /dev/null | grep --line-buffered mcp-server-fake > found 2> /dev/null &")
     """, cwd=stage.dir)
-    stage.write("mcp-server.log", "mcp-server-fake\n")
     stage.run(stage.part("logger", "use('logger', lambda: open(f'{DIR}/mcp-server.log', 'a').write('mcp-server-fake\\n'))\n"))
     parts = [p for name in ("tail", "grep") for p in stage.find(name) if p.argv()[0] == name]
     stage.grows("found")

@@ -3,8 +3,6 @@ import situation
 import software
 from situation import scene
 
-
-
 @scene(
     "orphan", name="before_everything_python2", twin="published/before_host_python2", when="before", needs=["npm", "python2"],
     about="server-everything with its ticker on; its host on the Python SDK 2 was killed before the daemon came",
@@ -72,8 +70,6 @@ def git_hook_job(stage):
     server = host.close()
     software.within("the server ends with its session", lambda: not any(p.alive() for p in server))
     return stage.truth(in_use=[job])
-
-
 
 @scene(
     "in use", name="before_host_python2", twin="published/before_everything_python2", when="before", needs=["npm", "python2"],

@@ -109,7 +109,8 @@ def job_web(stage):
     return stage.truth(in_use=[web, load])
 
 @scene(
-    "orphan", name="before_playwright_blocked", when="before", needs=["npm", "python2", "chromium"], cost="nobody saw who started it, and it listens: it may be a service that somebody will call",
+    "orphan", name="before_playwright_blocked", when="before", needs=["npm", "python2", "chromium"],
+    cost="nobody saw who started it, and it listens: it may be a service that somebody will call",
     about="playwright's server, blocked, with its chromium; its host was killed before the daemon came",
 )
 @scene("orphan", twin="published/playwright_host", needs=["npm", "python2", "chromium"])
@@ -147,7 +148,8 @@ def remote_browser(stage):
     return stage.truth(in_use=web.steady(browser))
 
 @scene(
-    "orphan", name="before_remote_waits", twin="published/before_remote_browser", when="before", needs=["npm"], cost="nobody saw who started it, and it listens: it may be a service that somebody will call",
+    "orphan", name="before_remote_waits", twin="published/before_remote_browser", when="before", needs=["npm"],
+    cost="nobody saw who started it, and it listens: it may be a service that somebody will call",
     about="mcp-remote waits for somebody to sign in (OAuth); its host was killed before the daemon came",
 )
 @scene("orphan", twin="published/remote_browser", needs=["npm"])

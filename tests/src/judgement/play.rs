@@ -160,7 +160,7 @@ impl StartingSituation {
     }
 }
 
-/// Waits until all orphans have been ended that can be proven, for at most `ends`, and until everything has run for
+/// Waits until all orphans have been ended that can be proven, for at most `ends`, and until everything in use has run for
 /// `stands`.
 pub fn wait_for_ends(plays: &[Situation], stands: Duration, ends: Duration) {
     for play in plays.iter().filter(|play| play.stated.cost.is_none()) {
@@ -169,8 +169,9 @@ pub fn wait_for_ends(plays: &[Situation], stands: Duration, ends: Duration) {
             thread::sleep(Duration::from_millis(50));
         }
     }
-    // This waits for no event: it is the time in which a wrong signal would arrive.
-    let newest = plays.iter().map(|play| play.built.elapsed()).min().unwrap_or(stands);
+    // This waits for no event: it is the time in which a wrong signal would arrive, where there is who must not get one.
+    let in_use = plays.iter().filter(|play| !play.cast.in_use.is_empty());
+    let newest = in_use.map(|play| play.built.elapsed()).min().unwrap_or(stands);
     thread::sleep(stands.saturating_sub(newest));
 }
 

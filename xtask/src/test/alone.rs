@@ -10,7 +10,7 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for nothing is an error.
 pub const ALONE: [(&str, &str); 11] = [
-    ("judgement", MANY),
+    ("judgement every_situation_is_judged_right", MANY),
     ("untether", MANY),
     ("hunt", MANY),
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
