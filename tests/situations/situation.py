@@ -158,9 +158,12 @@ class Stage:
         def look():
             named = lambda p: program in (os.path.basename(a) for a in p.argv()[:3])
             found = [p for p in self.everyone() if named(p)]
-            # A shell that is about to run another program has its own name for a moment.
+            # A shell that is about to run another program has its own name for a moment, and what it forks has its arguments,
+            # too, until it runs something: on a busy machine that takes long.
             time.sleep(LOOK_AGAIN)
-            found = [p for p in found if p.alive() and named(p)]
+            found = {p.pid: p for p in found if p.alive() and named(p)}
+            forked = [p for p in found.values() if p.parent() in found and found[p.parent()].argv() == p.argv()]
+            found = [p for p in found.values() if p not in forked]
             return found if len(found) >= count else None
 
         return within(f"{count} x {program}", look)
