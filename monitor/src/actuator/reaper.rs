@@ -164,7 +164,6 @@ impl Reaper {
         }
     }
 
-    /// Stops watching this process.
     pub fn forget(&mut self, process: ProcessId) {
         if let Some(pidfd) = self.watched.remove(&process) {
             // close(2) alone would leave the entry if a child of ours has a copy and has not called exec yet.
@@ -173,12 +172,10 @@ impl Reaper {
         }
     }
 
-    /// The number of watched processes.
     pub fn watched(&self) -> usize {
         self.watched.len()
     }
 
-    /// Opens a pidfd of the process that has this number.
     fn open(&self, process: ProcessId) -> Result<OwnedFd, SignalError> {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
         let Some(pid) = pid else { return Err(never(process, "no process")) };

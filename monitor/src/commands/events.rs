@@ -71,7 +71,6 @@ fn ended(done: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints what is kept in the state directory.
 fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::Result<()> {
     let mut result = Ok(());
     let read = stored(dir, since, |line| {

@@ -132,7 +132,6 @@ impl Offline {
         found
     }
 
-    /// Which servers a request means.
     pub(super) fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
         self.driver.engine().plan(request)
     }
@@ -151,7 +150,6 @@ impl Offline {
         }
     }
 
-    /// Something has happened.
     pub(super) fn handle(&mut self, input: Input) -> anyhow::Result<()> {
         self.driver.handle(&mut self.host, input)
     }

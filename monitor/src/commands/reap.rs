@@ -29,8 +29,6 @@ const MARGIN: Duration = Duration::from_secs(8);
 
 /// What can end servers: the running daemon, or an engine in this process.
 trait Backend {
-    /// Which servers a request means.
-    fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>>;
     /// All agents and servers; it says why the unproven ones are unproven.
     fn report(&mut self) -> anyhow::Result<Report>;
     /// Ends them, waits until each has ended or stays, and returns what is there then.
@@ -63,7 +61,7 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
             let mut alone = offline::Alone::inspect(&config, flags.places.below.clone())?;
-            let planned = alone.plan(&request)?;
+            let planned = alone.offline.plan(&request);
             clean_up(flags, &mut alone, &request, planned)
         }
         Err(error) => Err(error.into()),
@@ -206,10 +204,6 @@ fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
 struct Daemon(Client);
 
 impl Backend for Daemon {
-    fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
-        Ok(self.0.plan(request.clone())?)
-    }
-
     fn report(&mut self) -> anyhow::Result<Report> {
         let mut status = self.0.status(false)?;
         status.report.blind.append(&mut status.blind);

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-/// The sockets of container engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Containers {
@@ -17,12 +16,10 @@ pub struct Containers {
 }
 
 impl Containers {
-    /// Whether no engine is asked.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The names of the engines that are asked.
     pub fn names(&self) -> Vec<String> {
         let engines = [("docker", &self.docker), ("podman", &self.podman)];
         engines.into_iter().filter(|(_, socket)| socket.is_some()).map(|(name, _)| name.to_owned()).collect()

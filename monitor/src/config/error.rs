@@ -32,7 +32,6 @@ pub enum ConfigError {
     Content(Box<Content>),
 }
 
-/// A mistake in the content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Content {
     #[serde(flatten)]
@@ -42,11 +41,9 @@ pub struct Content {
     pub message: String,
     /// The known key that was probably meant.
     pub near: Option<&'static str>,
-    /// A correct line as an example.
     pub example: Option<String>,
 }
 
-/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Location {
     #[serde(serialize_with = "lossy")]
@@ -92,7 +89,6 @@ impl ConfigError {
         }
     }
 
-    /// The mistake, if it is in the content of a file.
     pub fn content(&self) -> Option<&Content> {
         match self {
             Self::Content(content) => Some(content),

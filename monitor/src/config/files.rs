@@ -22,7 +22,6 @@ const LIMIT: u64 = 1 << 20;
 /// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
 
-/// A file that was read.
 #[derive(Debug)]
 pub(super) struct Text {
     pub path: PathBuf,

@@ -65,10 +65,8 @@ use orphand_core::{
 /// The default path of the configuration. The file need not exist.
 pub const DEFAULT_PATH: &str = "/etc/orphand/config.toml";
 
-/// The default path of the control socket.
 pub const SOCKET: &str = "/run/orphand/control.sock";
 
-/// The default state directory.
 pub const STATE_DIR: &str = "/var/lib/orphand";
 
 /// What holds after all files and flags. The table [`options`] says what each key means.
@@ -164,7 +162,6 @@ impl Config {
         Rules::new(self.rule_book())
     }
 
-    /// The rules of the file.
     fn rule_book(&self) -> RuleBook {
         let Self { exempt, agent, program, .. } = self.clone();
         RuleBook { exempt, agent, program }
@@ -188,7 +185,6 @@ impl Config {
         }
     }
 
-    /// Whether to end orphans.
     pub const fn mode(&self) -> Mode {
         if self.observe { Mode::Observe } else { Mode::Reap }
     }

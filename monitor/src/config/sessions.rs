@@ -30,7 +30,6 @@ const IDLE: Duration = Duration::from_secs(5 * 60);
 #[serde(try_from = "Written")]
 pub struct Sessions {
     pub redis: RedisUrl,
-    /// Where a server has the id of its session.
     #[serde(flatten)]
     mark: SessionMark,
     /// The name of the key of a session, with [`ID`] in it.
@@ -82,7 +81,6 @@ impl Sessions {
         (self.idle / 20).clamp(LEAST_INTERVAL, MOST_INTERVAL)
     }
 
-    /// How the engine judges sessions.
     pub(super) fn policy(&self) -> SessionPolicy {
         let registry = format!("{} {}", self.redis.place(), self.key);
         SessionPolicy { registry, mark: self.mark.clone(), idle: self.idle, every: self.interval() }

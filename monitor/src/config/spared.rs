@@ -20,7 +20,6 @@ const HEAD: &str = "# Written by `orphand spare`, which keeps no comments. To ta
 # or delete its lines and run `orphand reload`.
 ";
 
-/// The file, and the exemptions in it.
 #[derive(Debug)]
 pub struct Spared {
     /// The main file of the configuration.

@@ -82,7 +82,6 @@ fn example(lines: &str, out: &mut String) {
     }
 }
 
-/// Writes text as comment lines.
 fn comment(text: &str, out: &mut String) {
     let mut line = String::from("#");
     for word in text.split_whitespace() {

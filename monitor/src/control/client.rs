@@ -46,12 +46,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the daemon at this socket.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), timeout: TIMEOUT }
     }
 
-    /// Sets the timeout of an answer.
     pub fn within(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }

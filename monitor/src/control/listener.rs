@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use super::{
+    Query,
     connections::{Connections, Pace, RequestRead},
     event_feed::Feed,
     loop_handle::{LoopHandle, QueryError},
@@ -161,11 +162,17 @@ async fn answer(ask: Request, user: u32, daemon_loop: &LoopHandle) -> Result<Vec
         Request::Events { .. } => return Err(QueryError::Busy),
         Request::Status { pss } => protocol::answer(&protocol::STATUS, &daemon_loop.status(pss).await?),
         Request::Plan { request } => protocol::answer(&protocol::PLAN, &daemon_loop.plan(request).await?),
-        Request::Reap { request } => protocol::answer(&protocol::PLAN, &daemon_loop.reap(request).await?),
-        Request::Release { request } => {
-            protocol::answer(&protocol::RELEASED, &daemon_loop.release(request, user).await?)
+        Request::Reap { request } => {
+            protocol::answer(&protocol::PLAN, &daemon_loop.query(|reply| Query::Reap(request, reply)).await?)
         }
-        Request::Reload => protocol::answer(&protocol::RELOADED, &daemon_loop.reload().await?),
+        Request::Release { request } => {
+            let released = daemon_loop.query(|reply| Query::Release(request, user, reply)).await?;
+            protocol::answer(&protocol::RELEASED, &released.map_err(QueryError::Refused)?)
+        }
+        Request::Reload => {
+            let reloaded = daemon_loop.query(Query::Reload).await?;
+            protocol::answer(&protocol::RELOADED, &reloaded.map_err(QueryError::Refused)?)
+        }
         Request::Decide { decision, on_behalf_of } => {
             let decided = daemon_loop.decide(decision, user, on_behalf_of).await?;
             protocol::answer(&protocol::DECIDED, &decided)

@@ -32,7 +32,6 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 struct Recent {
     events: VecDeque<Numbered>,
-    /// How many events there were.
     count: u64,
 }
 
@@ -73,7 +72,6 @@ impl Live {
         Some(stream)
     }
 
-    /// Tells all pages of events.
     pub(super) fn tell(&self, heard: Heard) {
         let mut recent = lock(&self.recent);
         let mut numbered = Vec::with_capacity(heard.events.len());

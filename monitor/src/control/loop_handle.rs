@@ -29,7 +29,7 @@ use crate::{
 };
 use orphand_core::model::{
     Asked, Decided, Decision, Explained, History, HistoryQuery, Holdings, Memory, Planned, ProcessId,
-    ReapRequest, ReleaseRequest, Released, Reloaded, Report, ServerReport, Status, Timeline, TimelineQuery,
+    ReapRequest, Report, ServerReport, Status, Timeline, TimelineQuery,
 };
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
@@ -42,7 +42,6 @@ const HELD: usize = 64;
 /// that reads do not pile up.
 const HISTORY_READS: usize = 2;
 
-/// Why a query was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// The queue of queries is full.
@@ -58,7 +57,6 @@ pub enum QueryError {
     Refused(String),
 }
 
-/// The handle of the daemon's loop.
 #[derive(Clone, Debug)]
 pub struct LoopHandle {
     queries: mpsc::Sender<Query>,
@@ -83,14 +81,9 @@ impl LoopHandle {
         }
     }
 
-    /// The status with memory as last measured. Cheap.
-    pub async fn cached_status(&self) -> Result<Status, QueryError> {
-        self.query(Query::Status).await
-    }
-
     /// The status with memory measured now, and with proportional memory (PSS) if `pss` is set.
     pub async fn status(&self, pss: bool) -> Result<Status, QueryError> {
-        let status = self.cached_status().await?;
+        let status = self.query(Query::Status).await?;
         let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
         let measured = tokio::task::spawn_blocking(move || {
             with_deadline(move || {
@@ -132,19 +125,6 @@ impl LoopHandle {
             one.holdings = holdings;
         }
         Ok(explained)
-    }
-
-    pub async fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
-        self.query(|reply| Query::Reap(request, reply)).await
-    }
-
-    /// This user is done with the servers that a request selects.
-    pub async fn release(&self, request: ReleaseRequest, user: u32) -> Result<Vec<Released>, QueryError> {
-        self.query(|reply| Query::Release(request, user, reply)).await?.map_err(QueryError::Refused)
-    }
-
-    pub async fn reload(&self) -> Result<Reloaded, QueryError> {
-        self.query(Query::Reload).await?.map_err(QueryError::Refused)
     }
 
     /// Takes a decision into effect, and has it remembered for the next daemon. `user` asked, for somebody else if it is root and
@@ -204,7 +184,11 @@ impl LoopHandle {
         read.await.map_err(|_| QueryError::Stopped)?.map_err(|error| QueryError::Refused(error.to_string()))
     }
 
-    async fn query<T>(&self, query: impl FnOnce(oneshot::Sender<T>) -> Query) -> Result<T, QueryError> {
+    /// Asks the loop.
+    pub(super) async fn query<T>(
+        &self,
+        query: impl FnOnce(oneshot::Sender<T>) -> Query,
+    ) -> Result<T, QueryError> {
         let (reply, answer) = oneshot::channel();
         self.queries.try_send(query(reply)).map_err(|error| match error {
             TrySendError::Full(_) => QueryError::Busy,

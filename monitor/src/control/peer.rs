@@ -19,7 +19,6 @@ const USERS: usize = 1024;
 /// The most look-ups at a time: a directory of users in the network may hang.
 const LOOK_UPS: usize = 2;
 
-/// The allowed users.
 #[derive(Clone, Debug)]
 pub(super) struct Peers {
     ourselves: u32,
@@ -58,7 +57,6 @@ impl Peers {
         self.are_ours(uid) || self.group.is_some()
     }
 
-    /// Whether a process with these credentials is allowed.
     pub(super) async fn allows(&self, uid: u32, gid: u32) -> bool {
         match self.group {
             _ if self.are_ours(uid) => true,

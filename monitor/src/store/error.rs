@@ -11,7 +11,6 @@ use rusqlite::ErrorCode;
 /// Why the store cannot be opened, written or read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It was written by a newer orphand.
     #[error("the store {} has version {version}, this orphand supports up to {known}: run the newer orphand, or move the file away", path.display())]
     Newer {
         path: PathBuf,
@@ -19,12 +18,10 @@ pub enum StoreError {
         /// The newest version that is supported.
         known: u32,
     },
-    /// The file does not exist.
     #[error("there is no store at {}: `orphand run` creates it; --state-dir names its directory", .0.display())]
     Absent(PathBuf),
     #[error("the store {} is damaged ({what}): the next start of `orphand run` renames it and begins a new one", path.display())]
     Damaged { path: PathBuf, what: String },
-    /// Anything else.
     #[error("{0}")]
     Other(String),
 }
@@ -43,7 +40,6 @@ impl StoreError {
         Self::Other(format!("the store {} has not answered for {waited:?}: {advice}", path.display()))
     }
 
-    /// Classifies an error of SQLite.
     pub(super) fn of(operation: &str, path: &Path, source: &rusqlite::Error) -> Self {
         if is_damage(source) {
             return Self::Damaged { path: path.to_owned(), what: source.to_string() };

@@ -54,7 +54,6 @@ impl Maintenance {
         Ok(Self { written: Some(written), thread: Some(thread) })
     }
 
-    /// Reports that facts were written.
     pub fn notify_written(&self) {
         // The thread lives as long as this handle.
         let _ = self.written.as_ref().map(|written| written.try_send(()));

@@ -31,7 +31,6 @@ enum Order {
     Stop(BootTime, Backlog),
 }
 
-/// The result of an order.
 struct Done {
     result: Result<(), StoreError>,
     /// Facts that the store could not write yet.
@@ -75,7 +74,6 @@ impl StoreWriter {
         Ok((Self::of(store)?, damaged, knowledge))
     }
 
-    /// Moves the store to a thread.
     pub(super) fn of(mut store: Store) -> Result<Self, StoreError> {
         let file = store.file.clone();
         let (orders, inbox) = mpsc::channel();

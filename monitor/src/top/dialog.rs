@@ -5,7 +5,6 @@ use ratatui::crossterm::event::KeyCode;
 use crate::sink::{human, list::command_line};
 use orphand_core::model::{Planned, ReapRequest, ServerView, State, text};
 
-/// What the keys mean.
 const HELP: &str = "\
 Up Down j k PgUp PgDn Home End, mouse   move
 /   filter by any text, Enter keeps it, Esc clears it
@@ -61,7 +60,6 @@ pub enum Answer {
 }
 
 impl Dialog {
-    /// What the keys mean.
     pub fn help() -> Self {
         Self::text("Keys", HELP)
     }

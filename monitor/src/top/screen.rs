@@ -31,7 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Screen(DefaultTerminal);
 
 impl Screen {
-    /// Takes the terminal.
     pub(super) fn take() -> anyhow::Result<Self> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             bail!("top needs a terminal; use `orphand ps` in a pipe");

@@ -34,7 +34,6 @@ pub struct Look {
     pub colours: bool,
     /// Whether lines are drawn with ASCII alone.
     pub ascii: bool,
-    /// Whether nothing can be ended.
     pub readonly: bool,
 }
 
@@ -49,7 +48,6 @@ pub struct State {
     pub(super) entries: Vec<Entry>,
     pub(super) rows: Vec<Row>,
     pub(super) how: Arrangement,
-    /// The place of the selected row.
     pub(super) selected: usize,
     /// The first row on the screen.
     pub(super) top: usize,
@@ -70,7 +68,6 @@ pub struct State {
     pub(super) leftovers: bool,
     /// Whether the cursor stays in its line, not at its server.
     pub(super) stays: bool,
-    /// Where the list was drawn.
     pub(super) place: Rect,
 }
 
@@ -135,7 +132,6 @@ impl State {
         });
     }
 
-    /// What was asked of the daemon has failed.
     pub fn failed(&mut self, why: String) {
         if matches!(self.dialog, Some(Dialog::Asking(_))) {
             self.dialog = None;
@@ -259,7 +255,6 @@ impl State {
         }
     }
 
-    /// Opens or closes everything.
     fn fold_all(&mut self, open: bool) {
         self.how.toggled.clear();
         self.arrange();

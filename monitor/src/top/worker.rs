@@ -52,19 +52,16 @@ const PORTS: usize = 16;
 pub enum Ask {
     /// A look at the host; whether something has happened since the last one.
     Look(bool),
-    /// Which processes a request means.
     Plan(ReapRequest),
     Reap(ReapRequest),
     /// What the daemon's store has of the last day.
     History,
-    /// What is known of a process.
     Explain(Asked),
 }
 
 #[derive(Debug)]
 pub(super) enum Told {
     Looked(Box<Sample>),
-    /// Which processes a request means.
     Planned(ReapRequest, Vec<Planned>),
     Reaping(Vec<Planned>),
     Failed(String),

@@ -20,7 +20,6 @@ use std::{
 pub use self::queue::{Hooks, WriteLine};
 use crate::os::trust::{self, Distrust};
 
-/// Why a hook is not run.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
     /// The daemon may not become this user.

@@ -142,7 +142,6 @@ enum Stop {
     Now,
 }
 
-/// An event that waits for its run.
 pub(super) struct Event {
     pub(super) name: &'static str,
     pub(super) variables: Variables,

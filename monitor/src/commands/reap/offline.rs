@@ -11,14 +11,14 @@ use crate::{
     host::Scope,
     os::clock::{self, Timer},
 };
-use orphand_core::model::{Input, Planned, ReapRequest, Report};
+use orphand_core::model::{Input, ReapRequest, Report};
 
 /// Between two readings of /proc, which find who ended without having been signalled.
 const READ_AGAIN: Duration = Duration::from_millis(200);
 
 /// An engine in this process.
 pub(super) struct Alone {
-    offline: Offline,
+    pub(super) offline: Offline,
     term_timeout: Duration,
 }
 
@@ -56,10 +56,6 @@ impl Alone {
 }
 
 impl Backend for Alone {
-    fn plan(&mut self, request: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
-        Ok(self.offline.plan(request))
-    }
-
     fn report(&mut self) -> anyhow::Result<Report> {
         Ok(self.offline.report())
     }

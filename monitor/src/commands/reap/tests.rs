@@ -19,10 +19,8 @@ impl Fake {
     fn new(servers: Vec<ServerReport>) -> Self {
         Self { servers, asked: Vec::new(), reports: 0 }
     }
-}
 
-impl Backend for Fake {
-    fn plan(&mut self, _: &ReapRequest) -> anyhow::Result<Vec<Planned>> {
+    fn plan(&self) -> Vec<Planned> {
         let planned = |one: &ServerReport| Planned {
             server: one.server.clone(),
             state: one.state,
@@ -30,9 +28,11 @@ impl Backend for Fake {
             duplicate_of: one.duplicate_of.clone(),
             holdings: Holdings::default(),
         };
-        Ok(self.servers.iter().map(planned).collect())
+        self.servers.iter().map(planned).collect()
     }
+}
 
+impl Backend for Fake {
     fn report(&mut self) -> anyhow::Result<Report> {
         self.reports += 1;
         Ok(Report { unowned: self.servers.clone(), ..Report::default() })
@@ -62,7 +62,7 @@ fn flags(words: &str) -> cli::Reap {
 fn an_unproven_one_that_was_asked_for_is_ended() {
     let mut backend = Fake::new(vec![server("1@1", State::Unproven, &[Doubt::WireHeld])]);
     let request = ReapRequest { include_unproven: true, ..ReapRequest::default() };
-    let planned = backend.plan(&request).unwrap();
+    let planned = backend.plan();
     let code = clean_up(&flags("--include-unproven --yes"), &mut backend, &request, planned).unwrap();
     assert_eq!(code, ExitCode::Done);
     let servers = Some(vec!["1@1".to_owned()]);
@@ -98,7 +98,7 @@ fn what_matches_nothing_is_told() {
 fn one_that_became_unproven_since_it_was_shown_stays() {
     let mut backend = Fake::new(vec![server("1@1", State::Orphan, &[])]);
     let request = ReapRequest::default();
-    let planned = backend.plan(&request).unwrap();
+    let planned = backend.plan();
     backend.servers = vec![server("1@1", State::Unproven, &[Doubt::Clients])];
     let code = clean_up(&flags("--yes"), &mut backend, &request, planned).unwrap();
     assert_eq!(code, ExitCode::Failed);
@@ -109,11 +109,11 @@ fn one_that_became_unproven_since_it_was_shown_stays() {
 #[test]
 fn doubts_are_looked_up_where_there_are_some() {
     let mut backend = Fake::new(vec![server("1@1", State::Orphan, &[])]);
-    let planned = backend.plan(&ReapRequest::default()).unwrap();
+    let planned = backend.plan();
     assert_eq!(with_doubts(planned, &mut backend).unwrap()[0].doubts, []);
     assert_eq!(backend.reports, 0);
     backend.servers.push(server("2@2", State::Unproven, &[Doubt::WireHeld, Doubt::Traced]));
-    let planned = backend.plan(&ReapRequest::default()).unwrap();
+    let planned = backend.plan();
     let meant = with_doubts(planned, &mut backend).unwrap();
     assert_eq!(meant[1].doubts, [Doubt::WireHeld, Doubt::Traced]);
     assert!(meant[1].is_to_end() && meant[1].is_unproven() && !meant[0].is_unproven());

@@ -66,7 +66,6 @@ fn configuration(flags: &cli::Run, config: &Config) -> Configuration {
     Configuration { config: config.clone(), load: Arc::new(load), loading: None }
 }
 
-/// The hooks that the configuration names, checked.
 fn hooks(flags: &cli::Run, config: &Config) -> Result<Vec<hook::Settings>, hook::HookError> {
     config.hook.iter().map(|hook| hook_of(hook, flags.hook_timeout)).collect()
 }
