@@ -18,7 +18,7 @@ Every situation that orphand is tested on, built from real processes on the real
 `cargo xtask test judgement --judge 'COMMAND'` lets another tool judge the same situations: COMMAND prints the numbers
 of the processes that it would end, one a line.
 
-Each situation is a script in `tests/situations/`. Those with the same outcome stand together, below a line with:
+Each situation is a function in `tests/situations/`. Those with the same outcome stand together, below a line with:
 
 - **Truth**: *orphan*: nobody can use it any more, it must be ended. *in use*: nothing of it may be ended. *mixed*:
   both side by side. What is in use is really used: something goes on talking to it, or waiting for its results, until
