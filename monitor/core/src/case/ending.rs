@@ -6,37 +6,32 @@
 
 use std::time::Duration;
 
-use super::{Action, Announcement, Facts, Failure, INSPECT_AGAIN, Phase, Record, Step, Verdict};
+use super::{Action, Announcement, Facts, Failure, INSPECT_AGAIN, Stage, Verdict};
 use crate::model::{ContainerId, ProcessId, Signal};
 
-type Next = (Phase, Vec<Action>);
+/// The time that a container has to end beyond the time that its engine gives it.
+const FOR_THE_ENGINE: Duration = Duration::from_secs(10);
 
 /// Carries out what the last inspection allowed.
-pub(super) fn proceed(phase: Phase, facts: &Facts<'_>) -> Next {
-    match phase {
+pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
+    match verdict.stage {
         // Its engine was asked to stop it, and had the time.
-        Phase::Terminating { verdict, .. } if verdict.attempt.container.is_some() => {
-            still_runs(verdict, facts)
+        stage if stage.is_terminating() && verdict.attempt.container.is_some() => still_runs(verdict, facts),
+        Stage::Spared if verdict.guards.is_empty() => begin(verdict, facts),
+        Stage::MainProcess if facts.pace.rest.is_some() => terminate_rest(verdict, facts),
+        // The signal to the main process was not sent.
+        Stage::MainProcess if verdict.attempt.signalled.is_empty() => begin(verdict, facts),
+        Stage::MainProcess | Stage::Rest => {
+            verdict.attempt.rounds = 0;
+            kill(verdict, facts)
         }
-        Phase::Spared { verdict, .. } if verdict.guards.is_empty() => begin(verdict, facts),
-        Phase::Terminating { verdict, step: Step::MainProcess } => match facts.pace.rest {
-            Some(_) => terminate_rest(verdict, facts),
-            // The signal to the main process was not sent.
-            None if verdict.attempt.signalled.is_empty() => begin(verdict, facts),
-            None => kill(verdict, 0, facts),
-        },
-        Phase::Terminating { verdict, step: Step::Rest } => kill(verdict, 0, facts),
-        Phase::Terminating { verdict, step: Step::Kill { rounds } } => kill(verdict, rounds, facts),
-        phase @ (Phase::Clear
-        | Phase::Grace { .. }
-        | Phase::Unproven { .. }
-        | Phase::Spared { .. }
-        | Phase::Failed { .. }) => (phase, Vec::new()),
+        Stage::Kill => kill(verdict, facts),
+        Stage::Unproven | Stage::Spared | Stage::Failed => Vec::new(),
     }
 }
 
 /// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file.
-fn begin(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
+fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     if let Some(container) = verdict.attempt.container.clone() {
         return stop_container(verdict, container, facts);
     }
@@ -44,161 +39,140 @@ fn begin(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
         return untouchable(verdict, facts);
     }
     verdict.attempt.first_signal.get_or_insert(facts.now);
-    let mut actions = vec![Action::Persist(Record::Terminating)];
+    let mut actions = vec![Action::RememberReaping];
     let Some(main) = facts.main_process else {
-        let (phase, more) = terminate_rest(verdict, facts);
-        actions.extend(more);
-        return (phase, actions);
+        actions.extend(terminate_rest(verdict, facts));
+        return actions;
     };
+    verdict.stage = Stage::MainProcess;
     actions.push(Action::SetDeadline(Some(facts.now + facts.pace.main_process)));
     if facts.targets.contains(&main) && !verdict.attempt.refused.contains(&main) {
-        actions.extend(send(&mut verdict, main, Signal::Term, facts));
+        actions.extend(send(verdict, main, Signal::Term, facts));
     }
-    (Phase::Terminating { verdict, step: Step::MainProcess }, actions)
+    actions
 }
 
-/// The time that a container has to end beyond the time that its engine gives it.
-const FOR_THE_ENGINE: Duration = Duration::from_secs(10);
-
 /// Has the container stopped by its engine. Its client ends with it and gets no signal.
-fn stop_container(mut verdict: Box<Verdict>, container: ContainerId, facts: &Facts<'_>) -> Next {
+fn stop_container(verdict: &mut Verdict, container: ContainerId, facts: &Facts<'_>) -> Vec<Action> {
     verdict.attempt.first_signal.get_or_insert(facts.now);
     // The engine sends it.
     verdict.attempt.signalled.insert(facts.known_by, Signal::Term);
+    verdict.stage = Stage::MainProcess;
     let patience = facts.pace.main_process + facts.pace.rest.unwrap_or_default() + FOR_THE_ENGINE;
-    let actions = vec![
-        Action::Persist(Record::Terminating),
+    vec![
+        Action::RememberReaping,
         Action::SetDeadline(Some(facts.now + patience)),
         Action::StopContainer(container),
-    ];
-    (Phase::Terminating { verdict, step: Step::MainProcess }, actions)
+    ]
 }
 
 /// The container, or its client, is still there although its engine was asked to stop it.
-fn still_runs(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
-    let process = facts.known_by;
-    verdict.attempt.signalled.remove(&process);
-    verdict.attempt.refused.insert(process);
-    let error = "the container engine was asked to stop its container, and it is still there".to_owned();
-    verdict.attempt.failure.get_or_insert(Failure { process, error, errno: None });
-    give_up(verdict)
+fn still_runs(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
+    verdict.attempt.signalled.remove(&facts.known_by);
+    fail(verdict, facts, "the container engine was asked to stop its container, and it is still there")
 }
 
-fn terminate_rest(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
-    let mut actions = send_to_all(&mut verdict, Signal::Term, facts);
-    let patience = facts.pace.rest.unwrap_or_default();
-    actions.push(Action::SetDeadline(Some(facts.now + patience)));
-    (Phase::Terminating { verdict, step: Step::Rest }, actions)
+fn terminate_rest(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
+    let mut actions = send_to_all(verdict, Signal::Term, facts);
+    verdict.stage = Stage::Rest;
+    actions.push(Action::SetDeadline(Some(facts.now + facts.pace.rest.unwrap_or_default())));
+    actions
 }
 
 /// Sends one round of SIGKILL.
-fn kill(mut verdict: Box<Verdict>, rounds: u32, facts: &Facts<'_>) -> Next {
-    let mut actions = send_to_all(&mut verdict, Signal::Kill, facts);
-    let rounds = rounds.saturating_add(1);
+fn kill(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
+    let mut actions = send_to_all(verdict, Signal::Kill, facts);
+    let attempt = &mut verdict.attempt;
+    attempt.rounds = attempt.rounds.saturating_add(1);
     let left = &facts.targets;
-    let refused = &mut verdict.attempt.refused;
-    let hopeless = !left.is_empty() && left.iter().all(|process| refused.contains(process));
-    let patient = facts.pace.kill_rounds.is_none_or(|most| rounds < most);
-    let (phase, more) = if patient && !hopeless {
-        let next = Action::SetDeadline(Some(facts.now + facts.pace.kill_every));
-        (Phase::Terminating { verdict, step: Step::Kill { rounds } }, vec![next])
+    let hopeless = !left.is_empty() && left.iter().all(|process| attempt.refused.contains(process));
+    let patient = facts.pace.kill_rounds.is_none_or(|most| attempt.rounds < most);
+    if patient && !hopeless {
+        verdict.stage = Stage::Kill;
+        actions.push(Action::SetDeadline(Some(facts.now + facts.pace.kill_every)));
     } else if left.is_empty() {
-        untouchable(verdict, facts)
+        actions.extend(untouchable(verdict, facts));
     } else {
         let after = facts.pace.kill_every * facts.pace.kill_rounds.unwrap_or_default();
         let error = format!("still there {} s after SIGKILL (blocked in the kernel?)", after.as_secs());
-        let first = left.iter().find(|process| !refused.contains(process)).copied();
-        refused.extend(left);
+        let first = left.iter().find(|process| !attempt.refused.contains(process)).copied();
+        attempt.refused.extend(left);
         let failure = first.map(|process| Failure { process, error, errno: None });
-        verdict.attempt.failure = verdict.attempt.failure.take().or(failure);
-        give_up(verdict)
-    };
-    actions.extend(more);
-    (phase, actions)
+        attempt.failure = attempt.failure.take().or(failure);
+        actions.extend(give_up(verdict));
+    }
+    actions
 }
 
 /// Sends SIGKILL to a process that was forked while its server is being killed.
-pub(super) fn kill_new_child(phase: Phase, child: ProcessId, facts: &Facts<'_>) -> Next {
-    match phase {
-        Phase::Terminating { mut verdict, step: step @ Step::Kill { .. } }
-            if facts.targets.contains(&child) && !verdict.attempt.refused.contains(&child) =>
-        {
-            let signal = send(&mut verdict, child, Signal::Kill, facts);
-            (Phase::Terminating { verdict, step }, signal.into_iter().collect())
-        }
-        phase => (phase, Vec::new()),
+pub(super) fn kill_new_child(verdict: &mut Verdict, child: ProcessId, facts: &Facts<'_>) -> Vec<Action> {
+    let is_target = facts.targets.contains(&child) && !verdict.attempt.refused.contains(&child);
+    if verdict.stage != Stage::Kill || !is_target {
+        return Vec::new();
     }
+    send(verdict, child, Signal::Kill, facts).into_iter().collect()
 }
 
 /// A signal was not sent, because the process may not be the one that was judged. Asks for an inspection and then
 /// takes the same step again.
-pub(super) fn retry(phase: Phase, process: ProcessId, signal: Signal, facts: &Facts<'_>) -> Next {
-    let soon = vec![Action::SetDeadline(Some(facts.now + INSPECT_AGAIN))];
-    let unsent = |mut verdict: Box<Verdict>| {
-        verdict.attempt.signalled.remove(&process);
-        verdict
-    };
-    match phase {
+pub(super) fn retry(
+    verdict: &mut Verdict,
+    process: ProcessId,
+    signal: Signal,
+    facts: &Facts<'_>,
+) -> Vec<Action> {
+    verdict.attempt.signalled.remove(&process);
+    match verdict.stage {
         // Its container was not stopped. The procedure begins anew if the inspection still allows it.
-        Phase::Terminating { verdict, .. } if verdict.attempt.container.is_some() => {
-            (Phase::Spared { verdict: unsent(verdict), inspections: 0 }, soon)
+        stage if stage.is_terminating() && verdict.attempt.container.is_some() => {
+            (verdict.stage, verdict.inspections) = (Stage::Spared, 0);
         }
-        Phase::Terminating { verdict, step } => {
-            let step = match (signal, step) {
-                // The inspection that follows sends SIGTERM to every process that did not get it yet.
-                (Signal::Term, _) | (Signal::Kill, Step::MainProcess) => Step::MainProcess,
-                (Signal::Kill, Step::Rest | Step::Kill { .. }) => Step::Rest,
-            };
-            (Phase::Terminating { verdict: unsent(verdict), step }, soon)
-        }
-        Phase::Spared { verdict, inspections } => {
-            (Phase::Spared { verdict: unsent(verdict), inspections }, soon)
-        }
-        Phase::Failed { verdict } => (Phase::Failed { verdict: unsent(verdict) }, Vec::new()),
-        phase @ (Phase::Clear | Phase::Grace { .. } | Phase::Unproven { .. }) => (phase, Vec::new()),
+        Stage::Rest | Stage::Kill if signal == Signal::Kill => verdict.stage = Stage::Rest,
+        // The inspection that follows sends SIGTERM to every process that did not get it yet.
+        Stage::MainProcess | Stage::Rest | Stage::Kill => verdict.stage = Stage::MainProcess,
+        Stage::Failed => return Vec::new(),
+        Stage::Spared | Stage::Unproven => {}
     }
+    vec![Action::SetDeadline(Some(facts.now + INSPECT_AGAIN))]
 }
 
 /// The system refused a signal. The failure is announced when the other processes have been tried, too.
-pub(super) fn refused(phase: Phase, process: ProcessId, error: String, errno: i32, last: bool) -> Next {
-    let mark = |mut verdict: Box<Verdict>| {
-        let attempt = &mut verdict.attempt;
-        attempt.signalled.remove(&process);
-        attempt.refused.insert(process);
-        attempt.failure.get_or_insert(Failure { process, error, errno: Some(errno) });
-        verdict
-    };
-    match phase {
-        // A guard or a doubt stopped the procedure before: the phase does not change.
-        Phase::Spared { verdict, inspections } if !last || !verdict.guards.is_empty() => {
-            (Phase::Spared { verdict: mark(verdict), inspections }, Vec::new())
-        }
-        Phase::Terminating { verdict, step } if !last => {
-            (Phase::Terminating { verdict: mark(verdict), step }, Vec::new())
-        }
-        Phase::Failed { verdict } if !last => (Phase::Failed { verdict: mark(verdict) }, Vec::new()),
-        Phase::Spared { verdict, .. } | Phase::Terminating { verdict, .. } | Phase::Failed { verdict } => {
-            give_up(mark(verdict))
-        }
-        phase @ (Phase::Clear | Phase::Grace { .. } | Phase::Unproven { .. }) => (phase, Vec::new()),
-    }
+pub(super) fn refused(
+    verdict: &mut Verdict,
+    process: ProcessId,
+    error: String,
+    errno: i32,
+    last: bool,
+) -> Vec<Action> {
+    verdict.attempt.signalled.remove(&process);
+    verdict.attempt.refused.insert(process);
+    verdict.attempt.failure.get_or_insert(Failure { process, error, errno: Some(errno) });
+    // A guard or a doubt may have stopped the procedure before: then the phase does not change.
+    let has_stopped = verdict.stage == Stage::Spared && !verdict.guards.is_empty();
+    if last && !has_stopped { give_up(verdict) } else { Vec::new() }
 }
 
 /// No guard holds, but no process that is left may be signalled.
-fn untouchable(mut verdict: Box<Verdict>, facts: &Facts<'_>) -> Next {
-    let process = facts.known_by;
-    let error =
-        "not signalled: orphand itself was started below it, or it is the client of a container".to_owned();
+fn untouchable(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
+    fail(
+        verdict,
+        facts,
+        "not signalled: orphand itself was started below it, or it is the client of a container",
+    )
+}
+
+/// Gives up because of this error with the process that identifies it, unless there was one before.
+fn fail(verdict: &mut Verdict, facts: &Facts<'_>, error: &str) -> Vec<Action> {
+    let (process, error) = (facts.known_by, error.to_owned());
     verdict.attempt.refused.insert(process);
     verdict.attempt.failure.get_or_insert(Failure { process, error, errno: None });
     give_up(verdict)
 }
 
 /// Gives up: nothing more is tried.
-fn give_up(mut verdict: Box<Verdict>) -> Next {
-    let mut actions = vec![Action::SetDeadline(None)];
-    actions.extend(announce_failure(&mut verdict));
-    (Phase::Failed { verdict }, actions)
+fn give_up(verdict: &mut Verdict) -> Vec<Action> {
+    verdict.stage = Stage::Failed;
+    [Action::SetDeadline(None)].into_iter().chain(announce_failure(verdict)).collect()
 }
 
 /// Announces what could not be ended, unless that was announced before. It is one event, however many processes are

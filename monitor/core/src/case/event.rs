@@ -1,22 +1,16 @@
-//! The input and the output of a case: events, facts about the world, and actions.
+//! The input and the output of a case: events, facts about the world, and actions. "It" is the server or the agent of
+//! the case.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{Failure, Pace, Reason};
 use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
 
-/// What happens to a case. "It" is the server or the agent of the case.
+/// What happens to a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// It may have been left behind.
-    Suspected {
-        /// What opened the case.
-        reason: Reason,
-        /// Since when.
-        since: BootTime,
-        /// The end of the grace period.
-        deadline: BootTime,
-    },
+    /// It may have been left behind since this time, and the grace period ends at the deadline.
+    Suspected { reason: Reason, since: BootTime, deadline: BootTime },
     /// It has an owner that is alive.
     OwnerFound,
     /// Its session has not expired after all.
@@ -27,61 +21,20 @@ pub enum Event {
     DeadlineReached,
     /// The host was inspected, and everything that matters was seen.
     Inspected(Box<Finding>),
-    /// The host was inspected, and nothing follows from it.
-    Inconclusive {
-        /// How long to wait before the next inspection.
-        again: Duration,
-    },
+    /// The host was inspected, and nothing follows from it. The next inspection is due after this time.
+    Inconclusive { again: Duration },
     /// What the last inspection allowed is done now ([`Action::Proceed`]).
     Proceed,
-    /// A signal was not sent.
-    SignalRefused {
-        /// The process that did not get the signal.
-        process: ProcessId,
-        /// The signal that was not sent.
-        signal: Signal,
-        /// Why it was not sent.
-        refusal: Refusal,
-        /// Whether no other process of it remains that may be signalled and did not refuse a signal.
-        last: bool,
-    },
+    /// A signal was not sent. `last`: no other process of it remains that may be signalled and did not refuse a signal.
+    SignalRefused { process: ProcessId, signal: Signal, error: SignalError, last: bool },
     /// A process of it forked.
-    NewChild {
-        /// The new process.
-        process: ProcessId,
-    },
+    NewChild { process: ProcessId },
     /// Another configuration is in effect.
     RulesChanged,
     /// Another process ended that may have been the reason why it stays.
     OtherEnded,
     /// All of its processes have ended.
     Ended,
-}
-
-/// Why a signal was not sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The process may not be the one that was judged, or file descriptors or memory ran out. Inspect, then try again.
-    Retryable,
-    /// The system refused. The signal is not tried again.
-    Final {
-        /// The error message.
-        error: String,
-        /// The errno(3) value.
-        errno: i32,
-    },
-}
-
-impl Refusal {
-    /// Why a signal was not sent, from the error. `None` if the process has exited: its exit record, and the records
-    /// of what it forked before, are still to be read.
-    pub fn of(error: SignalError) -> Option<Self> {
-        match error {
-            SignalError::Gone => None,
-            SignalError::Unsure { .. } | SignalError::NoRoom { .. } => Some(Self::Retryable),
-            SignalError::System { errno, message } => Some(Self::Final { error: message, errno }),
-        }
-    }
 }
 
 /// What an inspection found.
@@ -91,11 +44,11 @@ pub struct Finding {
     pub has_owner: bool,
     /// Whether the kernel is still closing the files of the dead owner.
     pub too_early: bool,
-    /// The evidence that it is an orphan.
+    /// What speaks for an orphan.
     pub evidence: Vec<Evidence>,
-    /// The doubts: what keeps that from being proven.
+    /// What keeps that from being proven.
     pub doubts: Vec<Doubt>,
-    /// The guards: what forbids ending it.
+    /// What forbids ending it.
     pub guards: Vec<Guard>,
     /// The container that has to be stopped instead of a signal to its client.
     pub container: Option<ContainerId>,
@@ -115,20 +68,15 @@ pub enum Owner {
     /// It has no owner, or its owner is unknown.
     #[default]
     Unknown,
-    /// The owner is alive.
     Alive,
-    /// The owner exited at this time.
     Exited(BootTime),
 }
 
 /// The facts that a step may use.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// The time of the step.
     pub now: BootTime,
-    /// The delays between the steps.
     pub pace: Pace,
-    /// What is known of the owner.
     pub owner: Owner,
     /// Whether the owner is still being sought.
     pub owner_wanted: bool,
@@ -167,66 +115,36 @@ pub enum Action {
     Proceed,
     /// Send [`Event::Ended`] if nothing is left of it after a release.
     EndIfGone,
-    /// Send a signal.
     Signal {
-        /// The process to signal.
         process: ProcessId,
-        /// The signal to send.
         signal: Signal,
     },
     /// Have a container stopped by its engine.
     StopContainer(ContainerId),
-    /// Store this. The actions that follow rely on it being stored.
-    Persist(Record),
+    /// Store what is known of it. The actions that follow rely on it being stored.
+    Remember,
+    /// Store that the first signal is about to be sent.
+    RememberReaping,
     /// Store this and report it.
     Announce(Announcement),
     /// The case and its subject are over.
     Close(Outcome),
 }
 
-/// What is stored without being reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Record {
-    /// What is known of it.
-    Subject,
-    /// The first signal is about to be sent.
-    Terminating,
-}
-
 /// What is stored and reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Announcement {
-    /// It has an owner, so the case is closed.
-    Cleared {
-        /// When the case was opened.
-        since: BootTime,
-    },
-    /// Its session has not expired after all, so the case is closed.
-    SessionLives {
-        /// When the case was opened.
-        since: BootTime,
-    },
+    /// The case, which was opened at this time, is closed: it has an owner, or its session has not expired.
+    Cleared { since: BootTime, reason: &'static str },
     /// It is unproven, or its doubts have changed.
     Unproven,
-    /// It is an orphan.
-    Orphan {
-        /// The earliest time at which this could have been reported.
-        due: BootTime,
-        /// Whether this was announced before, and a doubt came up in between.
-        again: bool,
-    },
+    /// It is an orphan. `due`: the earliest time at which this could have been reported. `again`: this was announced
+    /// before, and a doubt came up in between.
+    Orphan { due: BootTime, again: bool },
     /// A guard forbids ending it. This is reported and not stored.
-    Spared {
-        /// The guards.
-        guards: Vec<Guard>,
-    },
-    /// It could not be ended.
-    Failed {
-        /// The first failure.
-        failure: Failure,
-        /// How many processes could not be ended.
-        failed: u64,
-    },
+    Spared { guards: Vec<Guard> },
+    /// It could not be ended: the first failure, and how many processes could not be ended.
+    Failed { failure: Failure, failed: u64 },
 }
 
 /// How it ended, when its last process has exited.
@@ -234,27 +152,17 @@ pub enum Announcement {
 pub enum Outcome {
     /// There was no case.
     Exited,
-    /// It ended by itself before anything was proven.
-    Cleared {
-        /// When the case was opened.
-        since: BootTime,
-    },
-    /// It ended by itself, as an orphan.
-    OrphanExited {
-        /// Resident memory at the verdict, in bytes.
-        rss_bytes: u64,
-    },
-    /// orphand ended it.
+    /// It ended by itself before anything was proven. The case was opened at this time.
+    Cleared { since: BootTime },
+    /// It ended by itself, as an orphan with this memory at the verdict.
+    OrphanExited { rss_bytes: u64 },
+    /// orphand ended it, at a person's request or by itself.
     Reaped {
         /// The strongest signal that was needed.
         signal: Signal,
-        /// When the first one was sent.
         first_signal: BootTime,
-        /// Resident memory at the verdict, in bytes.
         rss_bytes: u64,
-        /// Proportional memory at the verdict, in bytes.
         pss_bytes: Option<u64>,
-        /// Whether a person asked to end it.
         asked: bool,
     },
 }

@@ -10,7 +10,7 @@
 //!                                                       └── neither ──────────────────────────────────┤
 //!                                                                                                     v
 //!          Failed <── nothing is left to try ── Kill <── Inspected ── Rest <── Inspected ── MainProcess
-//!                                                                    (Terminating)
+//!                                                                    (being ended)
 //! ```
 //!
 //! | Event | What follows |
@@ -18,7 +18,7 @@
 //! | `OwnerFound` in any phase | Clear |
 //! | `Inspected`: a doubt, in any phase but Clear | Unproven; the procedure stops if it had begun |
 //! | `Inspected`: a guard, in any phase but Clear | Spared; the procedure stops if it had begun |
-//! | `Inspected`: neither | the next step of Terminating |
+//! | `Inspected`: neither | the next step of ending it |
 //! | `SessionLives`, where the session had expired | Clear |
 //! | `Asked` by a person | an inspection at once; doubts do not count then, guards do |
 //! | `SignalRefused`, retryable | an inspection, then the same step again |
@@ -35,7 +35,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use event::{Action, Announcement, Event, Facts, Finding, Outcome, Owner, Record, Refusal};
+pub use event::{Action, Announcement, Event, Facts, Finding, Outcome, Owner};
 pub use pace::{Backoff, INSPECT_AGAIN, Pace};
-pub use phase::{Attempt, By, Cause, Failure, Kind, Phase, Reason, Step, Verdict};
+pub use phase::{Attempt, By, Cause, Failure, Phase, Reason, Stage, Verdict};
 pub use step::step;

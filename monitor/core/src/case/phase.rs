@@ -1,10 +1,10 @@
-//! The phases of a case, and the data of each.
+//! The phases of a case, and the data of each. "It" is the server or the agent of the case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal, State};
 
-/// The phase of the case of a server or an agent. "It" is that server or agent.
+/// The phase of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// There is no case: the owner is alive, or there never was one.
@@ -12,60 +12,33 @@ pub enum Phase {
     Clear,
     /// It may have been left behind. It has some time to end by itself, and nothing is concluded before the
     /// deadline.
-    Grace {
-        /// Why there is a case.
-        cause: Cause,
-        /// When the first inspection is due.
-        deadline: BootTime,
-    },
-    /// Its owner is gone, but it is not proven that nobody can use it. Nothing is done to it.
-    Unproven {
-        /// What is known so far.
-        verdict: Box<Verdict>,
-        /// How many inspections in a row found nothing new.
-        inspections: u32,
-    },
-    /// It is an orphan and is not being ended: a guard forbids it, or the first step is about to begin.
-    Spared {
-        /// What is known so far.
-        verdict: Box<Verdict>,
-        /// How many inspections in a row found nothing new.
-        inspections: u32,
-    },
-    /// It is an orphan and is being ended.
-    Terminating {
-        /// What is known so far.
-        verdict: Box<Verdict>,
-        /// Which step was taken last.
-        step: Step,
-    },
-    /// It is an orphan that could not be ended. Nothing more is tried.
-    Failed {
-        /// What is known so far.
-        verdict: Box<Verdict>,
-    },
+    Grace { cause: Cause, deadline: BootTime },
+    /// Its owner is gone, and it was judged.
+    Judged(Box<Verdict>),
 }
 
-/// The steps of ending an orphan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+/// What is being done about a server or an agent that was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// It is not proven that nobody can use it. Nothing is done to it.
+    Unproven,
+    /// It is an orphan and is not being ended: a guard forbids it, or the first step is about to begin.
+    Spared,
     /// SIGTERM was sent to its main process.
     MainProcess,
     /// SIGTERM was sent to all of its processes.
     Rest,
     /// SIGKILL is being sent to what is left.
-    Kill {
-        /// How many rounds of SIGKILL there were so far.
-        rounds: u32,
-    },
+    Kill,
+    /// It could not be ended. Nothing more is tried.
+    Failed,
 }
 
 /// Why there is a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// What opened it.
     pub reason: Reason,
-    /// The time at which that happened.
+    /// When that happened.
     pub since: BootTime,
     /// Whether a person asked to end it. In that case doubts do not count, and guards still do.
     pub asked: bool,
@@ -102,7 +75,6 @@ pub enum By {
 }
 
 impl By {
-    /// Everybody who can release a server.
     pub const ALL: [Self; 5] = [Self::Owner, Self::Thread, Self::Session, Self::Manager, Self::Idle];
 
     /// Whether somebody said so. What the owner still holds of the server is then an accident, unless it was used since.
@@ -129,13 +101,15 @@ impl Reason {
 /// The findings of a case, and what was done to end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why there is a case.
+    pub stage: Stage,
+    /// How many inspections in a row found nothing new.
+    pub inspections: u32,
     pub cause: Cause,
-    /// The evidence that it is an orphan.
+    /// What speaks for an orphan.
     pub evidence: Vec<Evidence>,
-    /// The doubts: what keeps that from being proven.
+    /// What keeps that from being proven: empty unless it is unproven.
     pub doubts: Vec<Doubt>,
-    /// The guards: what forbids ending it.
+    /// What forbids ending it: empty while it is being ended.
     pub guards: Vec<Guard>,
     /// Resident memory at the verdict, in bytes.
     pub rss_bytes: u64,
@@ -143,14 +117,12 @@ pub struct Verdict {
     pub pss_bytes: Option<u64>,
     /// Whether it was announced as an orphan. A doubt may have come up since.
     pub announced: bool,
-    /// What was done to end it.
     pub attempt: Attempt,
 }
 
 /// What was done to end an orphan. This is kept when a doubt or a guard stops the procedure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attempt {
-    /// When the first signal was sent.
     pub first_signal: Option<BootTime>,
     /// The session ids of the main process and its launch chain when the procedure began.
     pub sessions: BTreeSet<u32>,
@@ -160,6 +132,8 @@ pub struct Attempt {
     pub signalled: BTreeMap<ProcessId, Signal>,
     /// Processes that cannot be ended. They get no further signal unless a person asks.
     pub refused: BTreeSet<ProcessId>,
+    /// How many rounds of SIGKILL there were.
+    pub rounds: u32,
     /// The container that is stopped in place of any signal.
     pub container: Option<ContainerId>,
     /// The first failure, until it is announced.
@@ -169,39 +143,18 @@ pub struct Attempt {
 /// Why a process could not be ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The process that could not be ended.
     pub process: ProcessId,
-    /// The error message.
     pub error: String,
     /// The errno(3) value, if a system call failed.
     pub errno: Option<i32>,
-}
-
-/// A phase without its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// [`Phase::Clear`].
-    Clear,
-    /// [`Phase::Grace`].
-    Grace,
-    /// [`Phase::Unproven`].
-    Unproven,
-    /// [`Phase::Spared`].
-    Spared,
-    /// [`Step::MainProcess`].
-    MainProcess,
-    /// [`Step::Rest`].
-    Rest,
-    /// [`Step::Kill`].
-    Kill,
-    /// [`Phase::Failed`].
-    Failed,
 }
 
 impl Verdict {
     /// A verdict without any findings.
     pub fn new(cause: Cause) -> Self {
         Self {
+            stage: Stage::Unproven,
+            inspections: 0,
             cause,
             evidence: Vec::new(),
             doubts: Vec::new(),
@@ -221,32 +174,25 @@ impl Attempt {
     }
 }
 
-impl Phase {
-    /// The phase without its data.
-    pub const fn kind(&self) -> Kind {
-        match self {
-            Self::Clear => Kind::Clear,
-            Self::Grace { .. } => Kind::Grace,
-            Self::Unproven { .. } => Kind::Unproven,
-            Self::Spared { .. } => Kind::Spared,
-            Self::Terminating { step: Step::MainProcess, .. } => Kind::MainProcess,
-            Self::Terminating { step: Step::Rest, .. } => Kind::Rest,
-            Self::Terminating { step: Step::Kill { .. }, .. } => Kind::Kill,
-            Self::Failed { .. } => Kind::Failed,
-        }
+impl Stage {
+    /// Whether it is being ended.
+    pub const fn is_terminating(self) -> bool {
+        matches!(self, Self::MainProcess | Self::Rest | Self::Kill)
     }
+}
 
+impl Phase {
     /// What reports say.
     pub fn state(&self) -> State {
-        match self {
-            Self::Clear => State::Live,
+        match (self, self.stage()) {
+            (Self::Clear, _) => State::Live,
+            (_, Some(stage)) if stage.is_terminating() => State::Ending,
+            (_, Some(Stage::Failed)) => State::Orphan,
             // A person asked to end it, and the inspection that comes first has not been answered.
-            Self::Grace { .. } | Self::Unproven { .. } | Self::Spared { .. } if self.asked() => State::Ending,
-            Self::Grace { .. } => State::Suspect,
-            Self::Unproven { .. } => State::Unproven,
-            Self::Spared { .. } => State::Kept,
-            Self::Terminating { .. } => State::Ending,
-            Self::Failed { .. } => State::Orphan,
+            _ if self.asked() => State::Ending,
+            (_, Some(Stage::Unproven)) => State::Unproven,
+            (_, Some(_)) => State::Kept,
+            (Self::Grace { .. } | Self::Judged(_), None) => State::Suspect,
         }
     }
 
@@ -255,7 +201,7 @@ impl Phase {
         match self {
             Self::Clear => None,
             Self::Grace { cause, .. } => Some(cause),
-            _ => self.verdict().map(|verdict| &verdict.cause),
+            Self::Judged(verdict) => Some(&verdict.cause),
         }
     }
 
@@ -263,16 +209,18 @@ impl Phase {
     pub fn verdict(&self) -> Option<&Verdict> {
         match self {
             Self::Clear | Self::Grace { .. } => None,
-            Self::Unproven { verdict, .. }
-            | Self::Spared { verdict, .. }
-            | Self::Terminating { verdict, .. }
-            | Self::Failed { verdict } => Some(verdict),
+            Self::Judged(verdict) => Some(verdict),
         }
+    }
+
+    /// What is being done, if it was judged.
+    pub fn stage(&self) -> Option<Stage> {
+        self.verdict().map(|verdict| verdict.stage)
     }
 
     /// The verdict, if it is an orphan.
     pub fn orphan(&self) -> Option<&Verdict> {
-        self.verdict().filter(|_| !self.is_unproven())
+        self.verdict().filter(|verdict| verdict.stage != Stage::Unproven)
     }
 
     /// The end of the grace period, if nothing has been concluded yet.
@@ -283,19 +231,13 @@ impl Phase {
         }
     }
 
-    /// Whether there is no case.
     pub const fn is_clear(&self) -> bool {
         matches!(self, Self::Clear)
     }
 
-    /// Whether it is unproven.
-    pub const fn is_unproven(&self) -> bool {
-        matches!(self, Self::Unproven { .. })
-    }
-
     /// Whether it is being ended.
-    pub const fn is_terminating(&self) -> bool {
-        matches!(self, Self::Terminating { .. })
+    pub fn is_terminating(&self) -> bool {
+        self.stage().is_some_and(Stage::is_terminating)
     }
 
     /// When the reason for the case arose, if there is a case.

@@ -11,7 +11,6 @@ use crate::{
         About, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking,
     },
     recognise::Role,
-    verdict::Makers as _,
     world::{Account, Agent, NewAgent, Server, TopMost, agent_view},
 };
 
@@ -296,7 +295,7 @@ impl Engine {
             self.world.node(**copy).is_some_and(|n| n.sid == n.id.pid || n.sid != agent.sid)
         };
         let background = copies.iter().find(left_session);
-        let host = || copies.iter().find(|copy| self.made_a_server(**copy));
+        let host = || copies.iter().find(|copy| self.world.made_a_server(**copy));
         let goes_on = |copy: &&ProcessId| !killed || agent.peers.contains(*copy);
         background.or_else(host).or_else(|| copies.iter().find(goes_on)).copied()
     }

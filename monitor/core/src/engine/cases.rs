@@ -1,137 +1,183 @@
-//! Cases of servers: translates what happens into events of [`crate::case`] and carries out the actions that follow.
+//! Cases of servers and agents: passes what happens to [`crate::case`] and carries out the actions that follow. This is
+//! the only place that signals either.
 
 use std::mem;
 
-use super::{Engine, ends::millis};
+use super::Engine;
 use crate::{
-    case::{self, Action, Announcement, Event, Facts, Kind, Owner, Pace, Record},
-    lineage::{Provenance, ServerKey},
-    model::{AgentView, BootTime, Class, Effect, Ending, Fact, Notice, ProcessId, ServerView, Signal},
+    case::{self, Action, Event, Facts, Owner, Pace, Phase, Stage},
+    lineage::{AgentKey, ServerKey},
+    model::{BootTime, Effect, Fact, ProcessId, Signal},
     verdict::Finding,
-    world::{Agent, agent_view},
+    world::Agent,
 };
 
-/// What an inspection of the host found out about a server.
+/// Whose case it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Inspected<'a> {
-    /// The finding that follows from the inspection.
-    pub(super) finding: &'a Finding,
-    /// Resident memory of the server in bytes.
-    pub(super) rss_bytes: u64,
-}
-
-/// The server or the agent that turned out to be an orphan.
-pub(super) struct Orphan {
-    /// The process by which the store knows it.
-    pub(super) id: ProcessId,
-    /// Whether it is a server or an agent.
-    pub(super) class: Class,
-    /// Whether an earlier daemon witnessed it.
-    pub(super) recovered: bool,
-    /// Whether it was an orphan before, and a doubt came up in between.
-    pub(super) again: bool,
-    /// It, as it is shown.
-    pub(super) server: ServerView,
-    /// The owner, or the agent above, as it is shown.
-    pub(super) owner: Option<AgentView>,
+pub(super) enum CaseOf {
+    Server(ServerKey),
+    Agent(AgentKey),
 }
 
 impl Engine {
     /// Passes an event to the case of a server.
     pub(super) fn server_event(&mut self, now: BootTime, key: ServerKey, event: Event) {
-        self.advance(now, key, event, None);
+        self.advance(now, CaseOf::Server(key), event, None);
     }
 
-    /// Passes an event to the case of a server. `seen`: the inspection that the event follows from.
-    pub(super) fn advance(
-        &mut self,
-        now: BootTime,
-        key: ServerKey,
-        event: Event,
-        seen: Option<Inspected<'_>>,
-    ) {
-        let targets = match &event {
-            Event::Proceed => self.targets(key),
-            Event::NewChild { process } => {
-                Some(*process).filter(|child| self.is_target(key, *child)).into_iter().collect()
-            }
-            _ => Vec::new(),
-        };
-        let main_process = matches!(event, Event::Proceed).then(|| self.main_process(key)).flatten();
-        let Some(server) = self.world.server_mut(key) else { return };
-        let (main_ended, owner_wanted, known_by) =
-            (server.main_ended, server.seeks_owner, server.main_process());
-        let phase = mem::take(&mut server.phase);
+    /// Passes an event to the case of an agent.
+    pub(super) fn agent_event(&mut self, now: BootTime, key: AgentKey, event: Event) {
+        self.advance(now, CaseOf::Agent(key), event, None);
+    }
+
+    pub(super) fn phase(&self, of: CaseOf) -> Option<&Phase> {
+        match of {
+            CaseOf::Server(key) => self.world.server(key).map(|server| &server.phase),
+            CaseOf::Agent(key) => self.world.agent(key).map(|agent| &agent.phase),
+        }
+    }
+
+    fn phase_mut(&mut self, of: CaseOf) -> Option<&mut Phase> {
+        match of {
+            CaseOf::Server(key) => self.world.server_mut(key).map(|server| &mut server.phase),
+            CaseOf::Agent(key) => self.world.agent_mut(key).map(|agent| &mut agent.phase),
+        }
+    }
+
+    /// Passes an event to a case. `seen`: what the inspection found that the event follows from.
+    pub(super) fn advance(&mut self, now: BootTime, of: CaseOf, event: Event, seen: Option<&Finding>) {
+        let Some(mut phase) = self.phase_mut(of).map(mem::take) else { return };
         let was_clear = phase.is_clear();
-        let facts = Facts {
-            now,
-            pace: Pace::server(self.settings.grace, self.settings.term_timeout),
-            owner: self.world.owner(key).map_or(Owner::Unknown, owner_of),
-            owner_wanted,
-            doubtful: self.doubtful,
-            main_ended,
-            known_by,
-            main_process,
-            targets,
-            unseen: &self.unseen,
-        };
-        let (phase, actions) = case::step(phase, event, &facts);
-        if let Some(server) = self.world.server_mut(key) {
-            server.phase = phase;
+        let actions = self
+            .facts(now, of, &event)
+            .map(|facts| case::step(&mut phase, event, &facts))
+            .unwrap_or_default();
+        let is_new = was_clear && !phase.is_clear();
+        if let Some(slot) = self.phase_mut(of) {
+            *slot = phase;
         }
-        if was_clear && self.world.server(key).is_some_and(|server| !server.phase.is_clear()) {
-            self.watch_tools(now, key);
+        if let CaseOf::Server(key) = of {
+            if is_new {
+                self.watch_tools(now, key);
+            }
+            self.compare(now, key);
         }
-        self.compare(now, key);
         for action in actions {
-            self.carry_out(now, key, action, seen);
+            self.carry_out(now, of, action, seen);
         }
     }
 
-    fn carry_out(&mut self, now: BootTime, key: ServerKey, action: Action, seen: Option<Inspected<'_>>) {
-        match action {
-            Action::Inspect => self.inspect(now, key),
-            Action::SetDeadline(at) => self.world.set_timer(key, at),
-            Action::AdoptOwner => {
-                if let Some(host) = seen.and_then(|seen| seen.finding.host.as_ref()) {
+    fn facts(&self, now: BootTime, of: CaseOf, event: &Event) -> Option<Facts<'_>> {
+        let proceeds = matches!(event, Event::Proceed);
+        Some(match of {
+            CaseOf::Server(key) => {
+                let server = self.world.server(key)?;
+                Facts {
+                    now,
+                    pace: Pace::server(self.settings.grace, self.settings.term_timeout),
+                    owner: self.world.owner(key).map_or(Owner::Unknown, owner_of),
+                    owner_wanted: server.seeks_owner,
+                    doubtful: self.doubtful,
+                    main_ended: server.main_ended,
+                    known_by: server.main_process(),
+                    main_process: if proceeds { self.main_process(key) } else { None },
+                    targets: match event {
+                        Event::Proceed => self.targets(key),
+                        Event::NewChild { process } if self.is_target(key, *process) => vec![*process],
+                        _ => Vec::new(),
+                    },
+                    unseen: &self.unseen,
+                }
+            }
+            CaseOf::Agent(key) => {
+                let main = self.world.agent(key)?.main();
+                let may_end = proceeds && self.may_end(key);
+                Facts {
+                    now,
+                    pace: Pace::agent(self.settings.grace, self.settings.term_timeout),
+                    owner: Owner::Unknown,
+                    owner_wanted: false,
+                    doubtful: false,
+                    main_ended: false,
+                    known_by: main,
+                    main_process: Some(main),
+                    targets: may_end.then_some(main).into_iter().collect(),
+                    unseen: &self.unseen,
+                }
+            }
+        })
+    }
+
+    fn carry_out(&mut self, now: BootTime, of: CaseOf, action: Action, seen: Option<&Finding>) {
+        match (action, of) {
+            (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key),
+            (Action::Inspect, CaseOf::Agent(key)) => self.inspect_agent(key),
+            (Action::SetDeadline(at), CaseOf::Server(key)) => self.world.set_timer(key, at),
+            (Action::SetDeadline(at), CaseOf::Agent(key)) => {
+                if let Some(agent) = self.world.agent_mut(key) {
+                    agent.timer = at;
+                }
+            }
+            (Action::Proceed, _) => self.advance(now, of, Event::Proceed, seen),
+            (Action::Signal { process, signal }, _) => self.send(of, process, signal),
+            (Action::Remember, CaseOf::Server(key)) => self.remember_server(now, key),
+            (Action::Remember, CaseOf::Agent(key)) => self.remember_agent(now, key),
+            (Action::RememberReaping, _) => {
+                let server = match of {
+                    CaseOf::Server(key) => self.world.server(key).map(|server| server.id),
+                    CaseOf::Agent(key) => self.world.agent(key).map(Agent::main),
+                };
+                if let Some(server) = server {
+                    self.persist(now, Fact::Reaping { server });
+                }
+            }
+            (Action::Announce(announcement), _) => self.announce(now, of, announcement),
+            (Action::Close(outcome), CaseOf::Server(key)) => self.close_server(now, key, outcome),
+            (Action::Close(outcome), CaseOf::Agent(key)) => self.close_agent(now, key, outcome),
+            (Action::AdoptOwner, CaseOf::Server(key)) => {
+                if let Some(host) = seen.and_then(|seen| seen.host.as_ref()) {
                     self.owner_found(now, key, host);
                 }
             }
-            Action::UpdateMemory => {
+            (Action::UpdateMemory, CaseOf::Server(key)) => {
                 if let Some((server, seen)) = self.world.server_mut(key).zip(seen) {
-                    server.rss_bytes = Some(seen.rss_bytes);
+                    server.rss_bytes = Some(seen.case.rss_bytes);
                     self.alarms.mark_dirty();
                 }
             }
-            Action::KeepView => {
+            (Action::KeepView, CaseOf::Server(key)) => {
                 if let Some(server) = self.world.server_mut(key) {
                     server.rss_bytes = server.phase.verdict().map(|verdict| verdict.rss_bytes);
                 }
                 self.world.show(key);
             }
-            Action::Release => {
+            (Action::Release, CaseOf::Server(key)) => {
                 if let Some(seen) = seen {
-                    self.let_go(now, key, &seen.finding.members.let_go);
+                    self.let_go(now, key, &seen.members.let_go);
                 }
             }
-            Action::Proceed => self.advance(now, key, Event::Proceed, seen),
-            Action::EndIfGone => self.end_if_done(now, key),
-            Action::Signal { process, signal } => self.send(key, process, signal),
-            Action::StopContainer(container) => self.stop_container(key, &container),
-            Action::Persist(Record::Subject) => self.remember_server(now, key),
-            Action::Persist(Record::Terminating) => {
-                if let Some(server) = self.world.server(key).map(|server| server.id) {
-                    self.persist(now, Fact::Reaping { server });
-                }
-            }
-            Action::Announce(announcement) => self.announce(now, key, announcement),
-            Action::Close(outcome) => self.close_server(now, key, outcome),
+            (Action::EndIfGone, CaseOf::Server(key)) => self.end_if_done(now, key),
+            (Action::StopContainer(container), CaseOf::Server(key)) => self.stop_container(key, &container),
+            // An agent is one process, and no process adopts it.
+            (
+                Action::AdoptOwner
+                | Action::UpdateMemory
+                | Action::KeepView
+                | Action::Release
+                | Action::EndIfGone
+                | Action::StopContainer(_),
+                CaseOf::Agent(_),
+            ) => {}
         }
     }
 
-    /// Sends a signal. Every signal to a server goes through the last check here.
-    fn send(&mut self, key: ServerKey, process: ProcessId, signal: Signal) {
-        if self.may_signal(key, process) {
+    /// Sends a signal. Every signal to a server or an agent goes through the last check here.
+    fn send(&mut self, of: CaseOf, process: ProcessId, signal: Signal) {
+        let may = match of {
+            CaseOf::Server(key) => self.may_signal(key, process),
+            CaseOf::Agent(key) => self.may_end(key),
+        };
+        if may {
             let uid = self.user(process);
             self.effects.push_back(Effect::Signal { process, signal, uid });
         }
@@ -140,116 +186,9 @@ impl Engine {
     /// A server forked while it is being killed: the child is killed, too.
     pub(super) fn kill_new_child(&mut self, at: BootTime, child: ProcessId) {
         let Some(key) = self.world.node(child).and_then(|node| node.server) else { return };
-        if self.world.server(key).is_some_and(|server| server.phase.kind() == Kind::Kill) {
+        if self.world.server(key).is_some_and(|server| server.phase.stage() == Some(Stage::Kill)) {
             self.server_event(at, key, Event::NewChild { process: child });
         }
-    }
-
-    fn announce(&mut self, now: BootTime, key: ServerKey, announcement: Announcement) {
-        let owner = self.world.owner(key).map(agent_view);
-        let Some(view) = self.world.view(key) else { return };
-        let Some(server) = self.world.server(key) else { return };
-        let (id, recovered) = (server.id, server.provenance == Provenance::Recovered);
-        match announcement {
-            Announcement::Cleared { since } => {
-                let notice = Notice::OrphanCleared {
-                    server: view,
-                    after_ms: millis(now, since),
-                    reason: "owner_found".to_owned(),
-                    owner,
-                    ending: Ending::default(),
-                    let_go: Vec::new(),
-                };
-                self.persist(now, Fact::Cleared { server: id });
-                self.emit(now, notice);
-            }
-            Announcement::SessionLives { since } => {
-                let notice = Notice::OrphanCleared {
-                    server: view,
-                    after_ms: millis(now, since),
-                    reason: "session_lives".to_owned(),
-                    owner,
-                    ending: Ending::default(),
-                    let_go: Vec::new(),
-                };
-                self.persist(now, Fact::Cleared { server: id });
-                self.emit(now, notice);
-            }
-            Announcement::Unproven => {
-                let reached_by = server.reached_by.clone();
-                let Some(verdict) = server.phase.verdict().cloned() else { return };
-                let (evidence, doubts, rss_bytes) = (verdict.evidence, verdict.doubts, verdict.rss_bytes);
-                let notice = Notice::OrphanUnproven {
-                    cpu_ms: view.cpu_ms,
-                    server: view,
-                    owner,
-                    evidence: evidence.clone(),
-                    doubts: doubts.clone(),
-                    reached_by,
-                    rss_bytes,
-                    after_ms: millis(now, verdict.cause.since),
-                    deadline: self.tools_deadline(server),
-                };
-                self.persist(now, Fact::Unproven { server: id, evidence, doubts, rss_bytes });
-                self.emit(now, notice);
-            }
-            Announcement::Orphan { due, again } => {
-                let Some(verdict) = server.phase.verdict().cloned() else { return };
-                let orphan = Orphan { id, class: Class::Server, recovered, again, server: view, owner };
-                self.announce_orphan(now, orphan, verdict, due);
-            }
-            Announcement::Spared { guards } => {
-                self.emit(now, Notice::OrphanSpared { class: Class::Server, server: view, owner, guards });
-            }
-            Announcement::Failed { failure, failed } => {
-                let before = server.last_view.clone().filter(|_| view.processes.is_empty());
-                let server = before.unwrap_or(view);
-                self.announce_failure(now, id, server, failure, failed);
-            }
-        }
-    }
-
-    /// Remembers and announces that a case is an orphan's.
-    pub(super) fn announce_orphan(
-        &mut self,
-        now: BootTime,
-        orphan: Orphan,
-        verdict: case::Verdict,
-        due: BootTime,
-    ) {
-        let Orphan { id, class, recovered, again, server, owner } = orphan;
-        let case::Verdict { cause, evidence, guards, rss_bytes, pss_bytes, .. } = verdict;
-        let notice = Notice::OrphanDetected {
-            class,
-            recovered,
-            again,
-            cpu_ms: server.cpu_ms,
-            server,
-            owner,
-            evidence: evidence.clone(),
-            guards: guards.clone(),
-            rss_bytes,
-            pss_bytes,
-            after_ms: millis(now, cause.since),
-            latency_ms: now.since(due).as_secs_f64() * 1e3,
-        };
-        self.persist(now, Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes });
-        self.emit(now, notice);
-    }
-
-    /// Remembers and announces that an orphan could not be ended.
-    pub(super) fn announce_failure(
-        &mut self,
-        now: BootTime,
-        id: ProcessId,
-        server: ServerView,
-        failure: case::Failure,
-        failed: u64,
-    ) {
-        let case::Failure { process, error, errno } = failure;
-        let pid = process.pid;
-        self.persist(now, Fact::ReapFailed { server: id, pid, error: error.clone() });
-        self.emit(now, Notice::ReapFailed { server, pid, error, errno, failed });
     }
 }
 

@@ -4,10 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{Engine, Purpose};
 use crate::{
-    case::{Event, Refusal},
+    case::Event,
     lineage::{Provenance, ServerKey},
     model::{
         About, Answer, BootTime, Container, ContainerFacts, ContainerId, ProcessId, ServerFacts, Signal,
+        SignalError,
     },
     recognise::{container_client, keeps_container, started_container},
     verdict::is_certain,
@@ -181,9 +182,14 @@ impl Engine {
         };
         if let Some(error) = error {
             // Somebody may use it now: the next inspection finds out.
-            let refusal = if changed { Refusal::Retryable } else { Refusal::Final { error, errno: FAILED } };
+            let message = error;
+            let error = if changed {
+                SignalError::Unsure { message }
+            } else {
+                SignalError::System { errno: FAILED, message }
+            };
             let signal = Signal::Term;
-            self.server_event(now, key, Event::SignalRefused { process, signal, refusal, last: true });
+            self.server_event(now, key, Event::SignalRefused { process, signal, error, last: true });
         }
         self.end_if_done(now, key);
     }

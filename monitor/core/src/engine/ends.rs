@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Engine, Purpose};
+use super::{Engine, Purpose, announcements::Reported};
 use crate::{
     case::{Event, Outcome},
     lineage::{Node, ServerKey, Strike},
-    model::{BootTime, Class, End, Ending, ExitStatus, Fact, KilledBy, Killer, Notice, ProcessId},
+    model::{BootTime, Class, Ending, ExitStatus, KilledBy, Killer, ProcessId},
     recognise::container_client,
     world::{Remains, agent_view},
 };
@@ -143,44 +143,8 @@ impl Engine {
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
         view.cpu_ms = server.cpu_ms.or(view.cpu_ms);
-        let class = Class::Server;
-        let ending = server.ending;
-        let (end, notice) = match outcome {
-            Outcome::Exited => (
-                End::Exited { ending: ending.clone() },
-                Notice::ServerExited { server: view, owner, ending, let_go },
-            ),
-            Outcome::Cleared { since } => {
-                let (after_ms, reason) = (millis(at, since), "exited".to_owned());
-                let (server, end) = (view, End::Exited { ending: ending.clone() });
-                (end, Notice::OrphanCleared { server, after_ms, reason, owner: None, ending, let_go })
-            }
-            Outcome::OrphanExited { .. } => (
-                End::OrphanExited { ending: ending.clone() },
-                Notice::OrphanExited { class, server: view, owner, ending, let_go },
-            ),
-            Outcome::Reaped { signal, first_signal, rss_bytes, pss_bytes, asked } => {
-                let (signal, took_ms) = (Some(signal), Some(millis(at, first_signal)));
-                let (freed_bytes, freed_pss_bytes) = (rss_bytes, pss_bytes);
-                let end = End::Reaped { signal, took_ms, freed_bytes, freed_pss_bytes };
-                let notice = Notice::OrphanReaped {
-                    class,
-                    recovered: false,
-                    asked,
-                    cpu_ms: view.cpu_ms,
-                    server: view,
-                    owner,
-                    signal,
-                    took_ms,
-                    freed_bytes,
-                    freed_pss_bytes,
-                    let_go,
-                };
-                (end, notice)
-            }
-        };
-        self.persist(at, Fact::Ended { server: id, end });
-        self.emit(at, notice);
+        let ended = Reported { id, class: Class::Server, server: view, owner };
+        self.announce_end(at, ended, outcome, server.ending, let_go);
         self.world.forget_dead_agents();
     }
 }

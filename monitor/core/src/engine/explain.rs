@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    case::{By, Kind, Phase, Reason},
+    case::{By, Phase, Reason, Stage},
     lineage::{Node, ServerKey},
     model::{Asked, BootTime, Creator, Explained, Mode, NextStep, Nothing, ProcessId, TakenFor},
     recognise::{Known, Role},
@@ -180,12 +180,12 @@ fn explain_case(phase: &Phase, timer: Option<BootTime>, told: &mut Explained) {
 
 /// What comes next in a case, and when.
 fn upcoming(phase: &Phase, timer: Option<BootTime>) -> (Option<NextStep>, Option<BootTime>) {
-    let (next, due) = match phase.kind() {
-        Kind::Clear => (NextStep::OwnerEnds, None),
-        Kind::Grace => (NextStep::Judged, phase.grace()),
-        Kind::Unproven | Kind::Spared => (NextStep::InspectedAgain, timer),
-        Kind::MainProcess | Kind::Rest | Kind::Kill => (NextStep::Ended, timer),
-        Kind::Failed => (NextStep::GivenUp, None),
+    let (next, due) = match (phase.stage(), phase.grace()) {
+        (Some(Stage::Unproven | Stage::Spared), _) => (NextStep::InspectedAgain, timer),
+        (Some(Stage::MainProcess | Stage::Rest | Stage::Kill), _) => (NextStep::Ended, timer),
+        (Some(Stage::Failed), _) => (NextStep::GivenUp, None),
+        (None, None) => (NextStep::OwnerEnds, None),
+        (None, deadline) => (NextStep::Judged, deadline),
     };
     (Some(next), due)
 }

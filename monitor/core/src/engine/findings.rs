@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Engine, cases::Inspected};
+use super::{Engine, cases::CaseOf};
 use crate::{
-    case::{self, Event, INSPECT_AGAIN},
+    case::{Event, INSPECT_AGAIN},
     lineage::ServerKey,
-    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, scene::ProcessRow},
-    verdict::{Finding, Inspection, Members, Rows, examine},
+    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts},
+    verdict::{Inspection, Members, Rows, examine},
     world::{Look, Server},
 };
 
@@ -40,12 +40,12 @@ impl Engine {
             server.reached_by = std::mem::take(&mut finding.path);
         }
         if blind {
-            finding.doubts.push(Doubt::WireUnknown);
-            finding.doubts.sort_unstable();
-            finding.doubts.dedup();
-            (finding.host, finding.too_early) = (None, false);
+            finding.case.doubts.push(Doubt::WireUnknown);
+            finding.case.doubts.sort_unstable();
+            finding.case.doubts.dedup();
+            (finding.host, finding.case.has_owner, finding.case.too_early) = (None, false, false);
             self.next_after_failure(key, true);
-        } else if !asked || finding.guards.is_empty() {
+        } else if !asked || finding.case.guards.is_empty() {
             if let Some(server) = self.world.server_mut(key) {
                 server.blind_inspections = 0;
             }
@@ -62,14 +62,19 @@ impl Engine {
             return;
         }
         self.wait_for_tools(now, key, &mut finding);
-        let memory = self.world.server(key).map(|server| memory(rows.full(server))).unwrap_or_default();
-        let used = self.world.server(key).map(|s| rows.full(s).map(|row| row.cpu_ms).sum());
         if let Some(server) = self.world.server_mut(key) {
-            server.cpu_ms = used.or(server.cpu_ms);
+            let own: Vec<_> = rows.full(server).collect();
+            server.cpu_ms = Some(own.iter().map(|row| row.cpu_ms).sum());
+            // The client is small; what counts is in the container that ends with it.
+            let container = finding.case.container.as_ref().and(facts.container.as_ref());
+            let inside = container.map(|found| found.bytes()).unwrap_or_default();
+            // A sum over only some of them would be wrong.
+            let pss_bytes: Option<u64> = own.iter().map(|row| row.pss_bytes).sum();
+            finding.case.rss_bytes = own.iter().map(|row| row.rss_bytes).sum::<u64>() + inside;
+            finding.case.pss_bytes = pss_bytes.filter(|_| !own.is_empty()).map(|bytes| bytes + inside);
         }
-        let found = judgement(&finding, facts, memory);
-        let seen = Inspected { finding: &finding, rss_bytes: found.rss_bytes };
-        self.advance(now, key, Event::Inspected(Box::new(found)), Some(seen));
+        let event = Event::Inspected(Box::new(finding.case.clone()));
+        self.advance(now, CaseOf::Server(key), event, Some(&finding));
         self.look_at_tools_again(now, key);
     }
 
@@ -93,10 +98,8 @@ impl Engine {
         let server = self.world.server(key)?;
         let siblings = self.siblings(key, server);
         Some(judge(&Inspection {
-            graph: self.world.graph(),
+            world: &self.world,
             rules: &self.settings.rules,
-            agents: self.world.agents(),
-            makers: self,
             server,
             siblings: &siblings,
             facts,
@@ -138,30 +141,4 @@ impl Engine {
 fn says_blind(server: &Server, now: BootTime) -> bool {
     let is_due = !server.phase.is_clear() && server.phase.grace().is_none_or(|deadline| deadline <= now);
     is_due && !server.phase.asked() && server.blind_inspections >= BLIND_INSPECTIONS
-}
-
-/// The resident and the proportional memory of these processes. A sum over only some of them would be wrong.
-pub(super) fn memory<'a>(rows: impl Iterator<Item = &'a ProcessRow>) -> (u64, Option<u64>) {
-    let rows: Vec<_> = rows.collect();
-    let proportional = rows.iter().map(|row| row.pss_bytes).sum();
-    (rows.iter().map(|row| row.rss_bytes).sum(), if rows.is_empty() { None } else { proportional })
-}
-
-/// The finding in the form that the case takes.
-fn judgement(finding: &Finding, facts: &ServerFacts, (rss, pss): (u64, Option<u64>)) -> case::Finding {
-    // The client is small; what counts is in the container that ends with it.
-    let container = finding.container.as_ref().and(facts.container.as_ref());
-    let container = container.map(|found| found.bytes()).unwrap_or_default();
-    case::Finding {
-        has_owner: finding.host.is_some(),
-        too_early: finding.too_early,
-        evidence: finding.evidence.clone(),
-        doubts: finding.doubts.clone(),
-        guards: finding.guards.clone(),
-        container: finding.container.clone(),
-        rss_bytes: rss + container,
-        pss_bytes: pss.map(|pss| pss + container),
-        sessions: finding.members.sessions.clone(),
-        tied: finding.members.tied.clone(),
-    }
 }

@@ -15,7 +15,7 @@ use std::{
 
 use super::{Engine, Purpose, released::is_idle_duplicate};
 use crate::{
-    case::{Event, INSPECT_AGAIN, Kind},
+    case::{Event, INSPECT_AGAIN, Stage},
     lineage::{AgentKey, Origin, ServerKey},
     model::{
         About, BootTime, Container, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
@@ -54,7 +54,7 @@ struct Frame {
     copies: Vec<(ProcessId, Option<Seen>)>,
     wires: [Stdio; 2],
     chain: Vec<(ProcessId, Option<Seen>)>,
-    phase: Kind,
+    phase: (bool, Option<Stage>),
     flags: [bool; 4],
     repaired: Option<BootTime>,
     policies: u64,
@@ -64,7 +64,7 @@ struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObservedAgent {
     main: (ProcessId, Option<Seen>),
-    phase: Kind,
+    phase: (bool, Option<Stage>),
     repaired: Option<BootTime>,
     policies: u64,
 }
@@ -216,7 +216,7 @@ impl Engine {
             owner: owner.map(|(owner, agent)| (owner, agent.exited())),
             wires: [server.stdin, server.stdout],
             chain: [server.main_process()].iter().chain(server.wrappers()).map(|id| self.seen(*id)).collect(),
-            phase: server.phase.kind(),
+            phase: (server.phase.is_clear(), server.phase.stage()),
             flags: [server.seeks_owner, server.phase.asked(), server.disowned, server.main_ended],
             repaired: self.last_repair,
             policies: self.policies,
@@ -246,7 +246,7 @@ impl Engine {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
         Some(ObservedAgent {
             main: self.seen(agent.main()),
-            phase: agent.phase.kind(),
+            phase: (agent.phase.is_clear(), agent.phase.stage()),
             repaired: self.last_repair,
             policies: self.policies,
         })

@@ -6,22 +6,18 @@
 //!
 //! A daemon by design is never left behind: it is meant to outlive whoever started it, and there is no case for it.
 
-use std::{collections::BTreeSet, mem, time::Duration};
+use std::time::Duration;
 
-use super::{Engine, Purpose, cases::Orphan, ends::millis, inspections::ObservedAgent, units::tracked_owner};
+use super::{Engine, Purpose, cases::CaseOf, inspections::ObservedAgent, units::tracked_owner};
 use crate::{
-    case::{
-        self, Action, Announcement, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Pace, Reason,
-        Record,
-    },
+    case::{Event, Finding, INSPECT_AGAIN, Outcome, Reason},
     lineage::AgentKey,
     model::{
-        About, AgentView, BootTime, Class, Effect, End, Ending, Evidence, Fact, Guard, Mode, Notice,
-        ProcessId, ServerFacts, Subject, Tracked,
+        About, BootTime, Ending, Evidence, Fact, Guard, Mode, ProcessId, ServerFacts, Subject, Tracked,
         scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
     verdict::is_used,
-    world::{Account, Agent, agent_as_server, agent_view},
+    world::{Account, Agent, agent_as_server},
 };
 
 /// The time between two inspections while the unit of the agent is still running: it may be stopped later.
@@ -75,103 +71,19 @@ impl Engine {
         }
     }
 
-    /// Passes an event to the case of an agent.
-    pub(super) fn agent_event(&mut self, now: BootTime, key: AgentKey, event: Event) {
-        let Some(agent) = self.world.agent_mut(key) else { return };
-        let (main, phase) = (agent.main(), mem::take(&mut agent.phase));
-        let may_end = matches!(event, Event::Proceed) && self.may_end(key);
-        let targets = may_end.then_some(main).into_iter().collect();
-        let facts = Facts {
-            now,
-            pace: Pace::agent(self.settings.grace, self.settings.term_timeout),
-            owner: Owner::Unknown,
-            owner_wanted: false,
-            doubtful: false,
-            main_ended: false,
-            known_by: main,
-            main_process: Some(main),
-            targets,
-            unseen: &BTreeSet::new(),
-        };
-        let (phase, actions) = case::step(phase, event, &facts);
-        if let Some(agent) = self.world.agent_mut(key) {
-            agent.phase = phase;
-        }
-        for action in actions {
-            self.carry_out_for_agent(now, key, action);
-        }
-    }
-
-    fn carry_out_for_agent(&mut self, now: BootTime, key: AgentKey, action: Action) {
-        let Some(agent) = self.world.agent_mut(key) else { return };
-        let main = agent.main();
-        match action {
-            Action::Inspect => self.inspect_agent(key),
-            Action::SetDeadline(at) => agent.timer = at,
-            Action::Proceed => self.agent_event(now, key, Event::Proceed),
-            Action::Signal { process, signal } => {
-                if self.may_end(key) {
-                    let uid = self.user(process);
-                    self.effects.push_back(Effect::Signal { process, signal, uid });
-                }
-            }
-            Action::Persist(Record::Subject) => self.remember_agent(now, key),
-            Action::Persist(Record::Terminating) => self.persist(now, Fact::Reaping { server: main }),
-            Action::Announce(announcement) => self.announce_agent(now, key, announcement),
-            Action::Close(outcome) => self.close_agent(now, key, outcome),
-            // An agent is one process, and no process adopts it.
-            Action::StopContainer(_)
-            | Action::AdoptOwner
-            | Action::UpdateMemory
-            | Action::KeepView
-            | Action::Release
-            | Action::EndIfGone => {}
-        }
-    }
-
-    fn close_agent(&mut self, at: BootTime, key: AgentKey, outcome: Outcome) {
+    pub(super) fn close_agent(&mut self, at: BootTime, key: AgentKey, outcome: Outcome) {
         let Some(agent) = self.world.agent_mut(key) else { return };
         agent.timer = None;
-        let Some(agent) = self.world.agent(key) else { return };
-        let mut server = agent_as_server(agent, self.world.graph());
-        let (id, owner, class) = (agent.main(), self.above(key), Class::Agent);
-        match outcome {
-            Outcome::Exited | Outcome::Cleared { .. } => {}
-            Outcome::OrphanExited { rss_bytes } => {
-                server.rss_bytes = Some(rss_bytes);
-                self.persist(
-                    at,
-                    Fact::Ended { server: id, end: End::OrphanExited { ending: Ending::default() } },
-                );
-                // `agent_exited` tells how.
-                let (ending, let_go) = (Ending::default(), Vec::new());
-                self.emit(at, Notice::OrphanExited { class, server, owner, ending, let_go });
-            }
-            Outcome::Reaped { signal, first_signal, rss_bytes, pss_bytes, asked } => {
-                server.rss_bytes = Some(rss_bytes);
-                let took_ms = Some(millis(at, first_signal));
-                let (freed_bytes, freed_pss_bytes) = (rss_bytes, pss_bytes);
-                let end = End::Reaped { signal: Some(signal), took_ms, freed_bytes, freed_pss_bytes };
-                self.persist(at, Fact::Ended { server: id, end });
-                let notice = Notice::OrphanReaped {
-                    class,
-                    recovered: false,
-                    asked,
-                    cpu_ms: None,
-                    server,
-                    owner,
-                    signal: Some(signal),
-                    took_ms,
-                    freed_bytes,
-                    freed_pss_bytes,
-                    let_go: Vec::new(),
-                };
-                self.emit(at, notice);
-            }
-        }
+        let (Outcome::OrphanExited { rss_bytes } | Outcome::Reaped { rss_bytes, .. }) = outcome else {
+            return;
+        };
+        let Some(mut ended) = self.reported(CaseOf::Agent(key)) else { return };
+        ended.server.rss_bytes = Some(rss_bytes);
+        // `agent_exited` tells how.
+        self.announce_end(at, ended, outcome, Ending::default(), Vec::new());
     }
 
-    fn inspect_agent(&mut self, key: AgentKey) {
+    pub(super) fn inspect_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
         let (processes, turn) = (vec![agent.main()], Some(agent.uid));
         let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
@@ -217,7 +129,7 @@ impl Engine {
     }
 
     /// Stores what the next daemon must know of an agent.
-    fn remember_agent(&mut self, now: BootTime, key: AgentKey) {
+    pub(super) fn remember_agent(&mut self, now: BootTime, key: AgentKey) {
         self.report_withheld(key);
         let Some(agent) = self.world.agent(key) else { return };
         let tracked = Tracked {
@@ -231,33 +143,6 @@ impl Engine {
             start: None,
         };
         self.persist(now, Fact::Server { server: tracked });
-    }
-
-    fn announce_agent(&mut self, now: BootTime, key: AgentKey, announcement: Announcement) {
-        let owner = self.above(key);
-        let Some(agent) = self.world.agent(key) else { return };
-        let (id, class) = (agent.main(), Class::Agent);
-        let server = agent_as_server(agent, self.world.graph());
-        match announcement {
-            Announcement::Orphan { due, again } => {
-                let Some(verdict) = agent.phase.verdict().cloned() else { return };
-                let orphan = Orphan { id, class, recovered: false, again, server, owner };
-                self.announce_orphan(now, orphan, verdict, due);
-            }
-            Announcement::Spared { guards } => {
-                self.emit(now, Notice::OrphanSpared { class, server, owner, guards });
-            }
-            Announcement::Failed { failure, failed } => {
-                self.announce_failure(now, id, server, failure, failed);
-            }
-            // No process adopts an agent, its inspection finds no doubts, and it has no session, so it makes none of
-            // these announcements.
-            Announcement::Cleared { .. } | Announcement::SessionLives { .. } | Announcement::Unproven => {}
-        }
-    }
-
-    fn above(&self, key: AgentKey) -> Option<AgentView> {
-        self.world.agent(key)?.above.and_then(|a| self.world.agent(a)).map(agent_view)
     }
 
     /// The guards that forbid ending an agent.
@@ -286,7 +171,7 @@ impl Engine {
     }
 
     /// Whether an agent may be signalled. Every signal to an agent goes through this check.
-    fn may_end(&self, key: AgentKey) -> bool {
+    pub(super) fn may_end(&self, key: AgentKey) -> bool {
         self.world.agent(key).is_some_and(|agent| {
             let main = agent.main();
             agent.is_alive()

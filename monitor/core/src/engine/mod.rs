@@ -7,6 +7,7 @@
 
 mod agents;
 mod alerts;
+mod announcements;
 mod awaited;
 mod births;
 mod bursts;
@@ -24,7 +25,6 @@ mod hints;
 mod inspections;
 mod left_agents;
 mod leftovers;
-mod makers;
 mod processor;
 mod purpose;
 mod recall;

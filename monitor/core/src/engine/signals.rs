@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    case::{Event, Refusal},
+    case::Event,
     lineage::{AgentKey, Node},
     model::{BootTime, Fact, ProcessId, ServerFacts, Signal, SignalError},
 };
@@ -36,14 +36,13 @@ impl Engine {
         if error.is_none() {
             self.remember_signal(now, process, signal, agent);
         }
-        let Some(refusal) = error.and_then(Refusal::of) else { return };
+        let Some(error) = error else { return };
         if let Some(agent) = agent {
-            self.agent_event(now, agent, Event::SignalRefused { process, signal, refusal, last: true });
-            return;
+            self.agent_event(now, agent, Event::SignalRefused { process, signal, error, last: true });
+        } else if let Some(key) = self.world.node(process).and_then(|n| n.server.or(n.wraps)) {
+            let last = matches!(error, SignalError::System { .. }) && !self.is_target_left(key, process);
+            self.server_event(now, key, Event::SignalRefused { process, signal, error, last });
         }
-        let Some(key) = self.world.node(process).and_then(|n| n.server.or(n.wraps)) else { return };
-        let last = matches!(refusal, Refusal::Final { .. }) && !self.is_target_left(key, process);
-        self.server_event(now, key, Event::SignalRefused { process, signal, refusal, last });
     }
 
     /// A person can ask later whom orphand signalled, and why: the store has the verdict of that moment.

@@ -34,12 +34,12 @@ impl Engine {
         if server.phase.is_terminating() || server.phase.asked() || is_in_grace(server, now) {
             return;
         }
-        if !finding.doubts.is_empty() {
+        if !finding.case.doubts.is_empty() {
             server.tools.awaited = None;
         } else if server.tools.worked(tools.into_iter())
             && *server.tools.awaited.get_or_insert(now) + self.settings.work_grace > now
         {
-            finding.doubts.push(Doubt::Working);
+            finding.case.doubts.push(Doubt::Working);
         }
     }
 

@@ -57,7 +57,7 @@ fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
     let told = own.core.iter().chain(&own.wrappers);
     Party {
         kind: Kind::Server,
-        members: rows.with_new_children(own.all().collect(), inspection.graph),
+        members: rows.with_new_children(own.all().collect(), inspection.world.graph()),
         wires: [server.stdin, server.stdout],
         owner,
         released,
@@ -85,7 +85,7 @@ fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
         released: [false; 2],
         told_to_serve: told.into_iter().any(|process| is_told(inspection, *process)),
         acts: stays || server.disowned || all.iter().any(|process| rows.is_unread(*process)),
-        members: rows.with_new_children(own.all().collect(), inspection.graph),
+        members: rows.with_new_children(own.all().collect(), inspection.world.graph()),
     }
 }
 
@@ -109,8 +109,8 @@ fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> 
         && row.waits == Wait::Ends
         && row.work.is_some()
         && row.work == then.work
-        && !inspection.makers.made_a_server(process)
-        && inspection.graph.children(process).next().is_none();
+        && !inspection.world.made_a_server(process)
+        && inspection.world.graph().children(process).next().is_none();
     let members = BTreeSet::from([process]);
     is_inert.then(|| Party { kind: Kind::Copy, members, ..Party::default() })
 }
@@ -128,7 +128,7 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
         return (None, [false; 2]);
     }
     if thread_has_ended(inspection)
-        && is_thread_scoped(inspection.rules, inspection.graph, owner)
+        && is_thread_scoped(inspection.rules, inspection.world.graph(), owner)
         && is_unused(inspection, members, By::Thread)
     {
         return (Some(owner.main()), [true; 2]);

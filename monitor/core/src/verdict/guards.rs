@@ -48,7 +48,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         _ => {}
     }
     for node in at_and_below(inspection) {
-        if inspection.agents.of(node.id).is_some() {
+        if inspection.world.agents().of(node.id).is_some() {
             guards.insert(Guard::LiveAgentBelow);
         }
         let is_stopped = || stopped.is_some_and(|found| container::is_part(found, node.id));
@@ -70,7 +70,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
 
 /// The server's processes, and everything they created that is in the graph.
 fn at_and_below<'a>(inspection: &Inspection<'a>) -> Vec<&'a Node> {
-    let Inspection { graph, server, .. } = *inspection;
+    let (graph, server) = (inspection.world.graph(), inspection.server);
     let mut found = BTreeSet::new();
     for process in server.processes() {
         if found.insert(*process) {

@@ -22,5 +22,5 @@ pub(super) fn may_owe_an_answer(inspection: &Inspection<'_>, members: &Members) 
     inspection.facts.unread != Some(0)
         || own.is_empty()
         || !own.iter().all(is_at_rest)
-        || rows.with_new_children(members.all().collect(), inspection.graph) != known
+        || rows.with_new_children(members.all().collect(), inspection.world.graph()) != known
 }

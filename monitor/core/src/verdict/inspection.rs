@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::{
     case::By,
-    lineage::{Graph, Node},
+    lineage::Node,
     model::{ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
     recognise::Rules,
-    world::{Agent, Agents, Server},
+    world::{Agent, Server, World},
 };
 
 use super::{membership::Members, rows::Rows};
@@ -15,21 +15,14 @@ use super::{membership::Members, rows::Rows};
 /// The input of a verdict on one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspection<'a> {
-    /// The lineage graph.
-    pub graph: &'a Graph,
-    /// The rules in effect.
+    pub world: &'a World,
     pub rules: &'a Rules,
-    /// All agents.
-    pub agents: &'a Agents,
-    /// Which processes started a server.
-    pub makers: &'a dyn Makers,
     /// The server to judge.
     pub server: &'a Server,
     /// The other servers of its owner; those without an owner, if it has none.
     pub siblings: &'a [&'a Server],
-    /// What the host reports about it.
+    /// What the host reports about it, and the rows of that scene.
     pub facts: &'a ServerFacts,
-    /// The rows of its scene.
     pub rows: &'a Rows<'a>,
     /// Whether servers of another user than their owner's may be ended.
     pub other_uids: bool,
@@ -41,16 +34,10 @@ pub struct Inspection<'a> {
     pub rest: Duration,
 }
 
-/// Which processes started a server.
-pub trait Makers: std::fmt::Debug {
-    /// Whether this process made the wire of a server that is alive.
-    fn made_a_server(&self, process: ProcessId) -> bool;
-}
-
 impl<'a> Inspection<'a> {
     /// The owner, if one is known.
     pub fn owner(&self) -> Option<&'a Agent> {
-        self.server.owner().and_then(|key| self.agents.get(key))
+        self.server.owner().and_then(|key| self.world.agent(key))
     }
 
     /// Who released the server, if that is why there is a case.
@@ -78,7 +65,6 @@ impl<'a> Inspection<'a> {
         self.rows_of_server().filter(|row| members.contains(row.process))
     }
 
-    /// The unit of the server.
     pub fn unit(&self) -> Option<&'a UnitFacts> {
         self.rows.unit(self.server)
     }
@@ -88,8 +74,7 @@ impl<'a> Inspection<'a> {
         self.owner().into_iter().flat_map(|owner| owner.copies.iter().map(|copy| copy.process))
     }
 
-    /// The graph node of a process.
     pub fn node(&self, process: ProcessId) -> Option<&'a Node> {
-        self.graph.get(process)
+        self.world.node(process)
     }
 }

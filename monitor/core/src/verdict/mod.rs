@@ -18,7 +18,7 @@ mod uses;
 
 pub use agent::is_used;
 pub use container::{change, is_certain};
-pub use inspection::{Inspection, Makers};
+pub use inspection::Inspection;
 pub use membership::{Members, members};
 pub use owner::{Sought, seek};
 pub use proof::{Finding, examine};

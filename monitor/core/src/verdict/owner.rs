@@ -92,7 +92,7 @@ pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> Sought {
 
 /// Whether it is an agent, or a rule says that its program is one.
 fn is_agent(inspection: &Inspection<'_>, holder: &Holder) -> bool {
-    inspection.agents.of(holder.process).is_some()
+    inspection.world.agents().of(holder.process).is_some()
         || matches!(inspection.rules.role(&holder.image), Role::Agent { .. })
 }
 
@@ -100,7 +100,11 @@ fn is_agent(inspection: &Inspection<'_>, holder: &Holder) -> bool {
 /// process of the server started it.
 fn may_own(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     inspection.node(holder.process).is_none_or(|node| node.server.is_none())
-        && !inspection.graph.ancestors(holder.process).any(|above| inspection.server.contains(above.id))
+        && !inspection
+            .world
+            .graph()
+            .ancestors(holder.process)
+            .any(|above| inspection.server.contains(above.id))
 }
 
 /// Those of these processes that have a row, the oldest first.

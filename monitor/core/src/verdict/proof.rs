@@ -16,32 +16,24 @@ use super::{
     uses::{Uses, uses},
 };
 use crate::{
-    case::By,
-    model::{ContainerId, Doubt, Evidence, Guard, Holder, ReachedBy, UnitFacts},
+    case::{self, By},
+    model::{Doubt, Evidence, Holder, ReachedBy, UnitFacts},
     world::Agent,
 };
 
 /// The result of an examination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
+    /// What the case continues with, without the memory.
+    pub case: case::Finding,
     /// The processes of the server, by their relation to it.
     pub members: Members,
     /// A living process that the server works for. If there is one, the server is no orphan.
     pub host: Option<Holder>,
-    /// The kernel is still closing the files of the dead owner. The server must be inspected again in a moment.
-    pub too_early: bool,
-    /// The evidence that it is an orphan.
-    pub evidence: Vec<Evidence>,
-    /// The doubts: what keeps that from being proven.
-    pub doubts: Vec<Doubt>,
-    /// The guards: what forbids ending it.
-    pub guards: Vec<Guard>,
     /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.
     pub must_rest: Option<Duration>,
     /// How it is reached.
     pub path: Vec<ReachedBy>,
-    /// The container that has to be stopped instead of the client that works for it.
-    pub container: Option<ContainerId>,
 }
 
 /// Examines a server whose owner has exited or is unknown.
@@ -56,17 +48,20 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
     let inside = container::doubts(inspection, &members);
     let doubts: BTreeSet<Doubt> =
         uses.doubts.iter().copied().chain(own.into_iter().flatten()).chain(inside).collect();
-    Finding {
-        evidence: evidence(inspection, uses.hung_up[0]),
-        guards: guards(inspection, &members),
-        must_rest: must_rest(inspection, &members),
-        container: container::to_stop(inspection, &members).map(|found| found.container.clone()),
-        path: uses.path,
-        host: uses.host,
+    let container = container::to_stop(inspection, &members).map(|found| found.container.clone());
+    let case = case::Finding {
+        has_owner: uses.host.is_some(),
         too_early: uses.too_early,
+        evidence: evidence(inspection, uses.hung_up[0]),
         doubts: doubts.into_iter().collect(),
-        members,
-    }
+        guards: guards(inspection, &members),
+        container,
+        sessions: members.sessions.clone(),
+        tied: members.tied.clone(),
+        ..case::Finding::default()
+    };
+    let must_rest = must_rest(inspection, &members);
+    Finding { case, host: uses.host, must_rest, path: uses.path, members }
 }
 
 /// Conditions 1 and 3: the server had an owner, and the owner has exited. There is a doubt if it is not known who

@@ -101,6 +101,11 @@ impl World {
         self.server(key)?.owner.and_then(|owner| self.agent(owner))
     }
 
+    /// Whether this process made the wire of a server that is alive.
+    pub fn made_a_server(&self, process: ProcessId) -> bool {
+        self.servers.all().any(|server| server.maker == Some(process))
+    }
+
     /// The server in the form that events show.
     pub fn view(&self, key: ServerKey) -> Option<ServerView> {
         self.servers.get(key).map(|server| server_view(server, &self.graph))

@@ -6,8 +6,8 @@ mod stories;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{By, Cause, Event, Facts, Finding, Owner, Pace, Phase, Reason, Refusal, Step, Verdict};
-use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal};
+use super::{Action, By, Cause, Event, Facts, Finding, Owner, Pace, Phase, Reason, Stage, Verdict};
+use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
 
 const NOBODY: &BTreeSet<ProcessId> = &BTreeSet::new();
 
@@ -59,17 +59,29 @@ fn begun() -> Box<Verdict> {
 }
 
 fn spared(guards: &[Guard]) -> Phase {
-    let verdict = Box::new(Verdict { guards: guards.to_vec(), ..*verdict() });
-    Phase::Spared { verdict, inspections: 0 }
+    Phase::Judged(Box::new(Verdict { stage: Stage::Spared, guards: guards.to_vec(), ..*verdict() }))
 }
 
 fn unproven() -> Phase {
-    let verdict = Box::new(Verdict { doubts: vec![Doubt::WireHeld], ..*verdict() });
-    Phase::Unproven { verdict, inspections: 0 }
+    Phase::Judged(Box::new(Verdict { doubts: vec![Doubt::WireHeld], ..*verdict() }))
 }
 
-fn terminating(step: Step) -> Phase {
-    Phase::Terminating { verdict: begun(), step }
+fn terminating(stage: Stage) -> Phase {
+    Phase::Judged(Box::new(Verdict { stage, ..*begun() }))
+}
+
+/// The phase in words.
+fn name(phase: &Phase) -> String {
+    match phase {
+        Phase::Clear => "Clear".to_owned(),
+        Phase::Grace { .. } => "Grace".to_owned(),
+        Phase::Judged(verdict) => format!("{:?}", verdict.stage),
+    }
+}
+
+fn step(mut phase: Phase, event: Event, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
+    let actions = super::step(&mut phase, event, facts);
+    (phase, actions)
 }
 
 /// Every phase.
@@ -79,10 +91,10 @@ fn phases() -> Vec<Phase> {
         Phase::Grace { cause: cause(), deadline: at(NOW) },
         unproven(),
         spared(&[Guard::OptedOut]),
-        terminating(Step::MainProcess),
-        terminating(Step::Rest),
-        terminating(Step::Kill { rounds: 1 }),
-        Phase::Failed { verdict: begun() },
+        terminating(Stage::MainProcess),
+        terminating(Stage::Rest),
+        terminating(Stage::Kill),
+        terminating(Stage::Failed),
     ]
 }
 
@@ -103,23 +115,26 @@ fn guard() -> Finding {
 }
 
 fn refused(signal: Signal, last: bool) -> Event {
-    let refusal = Refusal::Final { error: "no".to_owned(), errno: 1 };
-    Event::SignalRefused { process: id(30), signal, refusal, last }
+    let error = SignalError::System { errno: 1, message: "no".to_owned() };
+    Event::SignalRefused { process: id(30), signal, error, last }
 }
 
 fn retryable(signal: Signal) -> Event {
-    Event::SignalRefused { process: id(30), signal, refusal: Refusal::Retryable, last: false }
+    let error = SignalError::Unsure { message: "no".to_owned() };
+    Event::SignalRefused { process: id(30), signal, error, last: false }
+}
+
+/// The same case, with this change to its cause.
+fn with_cause(mut phase: Phase, change: impl FnOnce(&mut Cause)) -> Phase {
+    match &mut phase {
+        Phase::Clear => {}
+        Phase::Grace { cause, .. } => change(cause),
+        Phase::Judged(verdict) => change(&mut verdict.cause),
+    }
+    phase
 }
 
 /// The same case, opened by a person's request.
-fn asked(mut phase: Phase) -> Phase {
-    match &mut phase {
-        Phase::Clear => {}
-        Phase::Grace { cause, .. } => cause.asked = true,
-        Phase::Unproven { verdict, .. }
-        | Phase::Spared { verdict, .. }
-        | Phase::Terminating { verdict, .. }
-        | Phase::Failed { verdict } => verdict.cause.asked = true,
-    }
-    phase
+fn asked(phase: Phase) -> Phase {
+    with_cause(phase, |cause| cause.asked = true)
 }

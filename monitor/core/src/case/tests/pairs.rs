@@ -1,7 +1,7 @@
 //! Every event in every phase: which phase follows, and what is to be done.
 
 use super::*;
-use crate::case::{Action, Announcement, Kind, Record, step};
+use crate::case::Announcement;
 
 /// What follows from an event in each phase, in words: the kind of the phase, then the actions.
 fn table(event: &Event, facts: &Facts<'_>) -> Vec<String> {
@@ -11,7 +11,7 @@ fn table(event: &Event, facts: &Facts<'_>) -> Vec<String> {
 fn row(phase: Phase, event: &Event, facts: &Facts<'_>) -> String {
     let (phase, actions) = step(phase, event.clone(), facts);
     let words: Vec<String> = actions.iter().map(word).collect();
-    format!("{:?} {}", phase.kind(), words.join(" ")).trim_end().to_owned()
+    format!("{} {}", name(&phase), words.join(" ")).trim_end().to_owned()
 }
 
 /// The first step against an orphan that no guard holds.
@@ -24,10 +24,9 @@ fn word(action: &Action) -> String {
         Action::SetDeadline(Some(deadline)) => format!("+{}ms", deadline.since(at(NOW)).as_millis()),
         Action::SetDeadline(None) => "never".to_owned(),
         Action::Signal { process, signal } => format!("{signal:?}:{}", process.pid),
-        Action::Persist(Record::Subject) => "remember".to_owned(),
-        Action::Persist(Record::Terminating) => "terminating".to_owned(),
-        Action::Announce(Announcement::Cleared { .. }) => "!cleared".to_owned(),
-        Action::Announce(Announcement::SessionLives { .. }) => "!lives".to_owned(),
+        Action::Remember => "remember".to_owned(),
+        Action::RememberReaping => "terminating".to_owned(),
+        Action::Announce(Announcement::Cleared { reason, .. }) => format!("!{reason}"),
         Action::Announce(Announcement::Unproven) => "!unproven".to_owned(),
         Action::Announce(Announcement::Orphan { .. }) => "!orphan".to_owned(),
         Action::Announce(Announcement::Spared { .. }) => "!spared".to_owned(),
@@ -41,9 +40,8 @@ fn word(action: &Action) -> String {
 
 #[test]
 fn the_table_begins_with_every_phase() {
-    use Kind::{Clear, Failed, Grace, Kill, MainProcess, Rest, Spared, Unproven};
-    let kinds: Vec<Kind> = phases().iter().map(Phase::kind).collect();
-    assert_eq!(kinds, [Clear, Grace, Unproven, Spared, MainProcess, Rest, Kill, Failed]);
+    let names: Vec<String> = phases().iter().map(name).collect();
+    assert_eq!(names, ["Clear", "Grace", "Unproven", "Spared", "MainProcess", "Rest", "Kill", "Failed"]);
 }
 
 #[test]
@@ -52,7 +50,7 @@ fn a_case_is_opened_and_cleared() {
     let grace = "Grace +10000ms";
     let after = table(&suspected, &facts());
     assert_eq!(after, [grace, grace, grace, grace, "MainProcess", "Rest", "Kill", grace]);
-    let cleared = "Clear never !cleared";
+    let cleared = "Clear never !owner_found";
     let after = table(&Event::OwnerFound, &facts());
     assert_eq!(after, ["Clear", cleared, cleared, cleared, cleared, cleared, cleared, cleared]);
 }
@@ -60,9 +58,9 @@ fn a_case_is_opened_and_cleared() {
 #[test]
 fn a_session_lives_and_only_its_case_is_cleared() {
     let kinds = |phase: Phase| row(phase, &Event::SessionLives, &facts());
-    assert_eq!(phases().into_iter().map(kinds).filter(|row| row.contains("!lives")).count(), 0);
+    assert_eq!(phases().into_iter().map(kinds).filter(|row| row.contains("!session_lives")).count(), 0);
     for phase in phases().into_iter().filter(|phase| !phase.is_clear()) {
-        assert_eq!(row(of_session(phase), &Event::SessionLives, &facts()), "Clear never !lives");
+        assert_eq!(row(of_session(phase), &Event::SessionLives, &facts()), "Clear never !session_lives");
     }
 }
 
@@ -83,17 +81,8 @@ fn the_owner_of_an_expired_session_exits() {
 }
 
 /// The same phase, of a server whose session has expired.
-fn of_session(mut phase: Phase) -> Phase {
-    let reason = Reason::Released(By::Session);
-    match &mut phase {
-        Phase::Clear => {}
-        Phase::Grace { cause, .. } => cause.reason = reason,
-        Phase::Unproven { verdict, .. }
-        | Phase::Spared { verdict, .. }
-        | Phase::Terminating { verdict, .. }
-        | Phase::Failed { verdict } => verdict.cause.reason = reason,
-    }
-    phase
+fn of_session(phase: Phase) -> Phase {
+    with_cause(phase, |cause| cause.reason = Reason::Released(By::Session))
 }
 
 #[test]
@@ -170,8 +159,8 @@ fn an_inspection_finds_a_doubt_and_whatever_was_begun_stops() {
     let (phase, actions) = step(unproven(), inspected(same), &facts());
     let words: Vec<String> = actions.iter().map(word).collect();
     assert_eq!(
-        (phase.kind(), words.join(" ")),
-        (Kind::Unproven, "UpdateMemory KeepView +10000ms".to_owned())
+        (phase.stage(), words.join(" ")),
+        (Some(Stage::Unproven), "UpdateMemory KeepView +10000ms".to_owned())
     );
 }
 
@@ -202,14 +191,14 @@ fn an_inspection_comes_too_early_or_finds_an_owner() {
     // Nothing is concluded during the grace period.
     let in_grace = Phase::Grace { cause: cause(), deadline: at(NOW + 3) };
     let (phase, actions) = step(in_grace, inspected(finding()), &facts());
-    assert_eq!((phase.kind(), actions), (Kind::Grace, vec![Action::SetDeadline(Some(at(NOW + 3)))]));
+    assert_eq!((name(&phase).as_str(), actions), ("Grace", vec![Action::SetDeadline(Some(at(NOW + 3)))]));
 }
 
 #[test]
 fn an_inspection_says_nothing() {
     let after = table(&Event::Inconclusive { again: secs(3) }, &facts());
     for (row, phase) in after.iter().zip(phases()) {
-        assert_eq!(*row, format!("{:?} +3000ms", phase.kind()));
+        assert_eq!(*row, format!("{} +3000ms", name(&phase)));
     }
 }
 
@@ -249,13 +238,15 @@ fn an_agent_is_one_process() {
     assert_eq!(first(&agent), "MainProcess terminating +5000ms Term:30");
     assert_eq!(after[4], "Kill Kill:30 +60000ms");
     // Its SIGTERM was not sent, so that comes first.
-    let (phase, _) = step(terminating(Step::MainProcess), retryable(Signal::Term), &agent);
+    let (phase, _) = step(terminating(Stage::MainProcess), retryable(Signal::Term), &agent);
     let (phase, actions) = step(phase, Event::Proceed, &agent);
-    assert_eq!(phase.kind(), Kind::MainProcess);
+    assert_eq!(phase.stage(), Some(Stage::MainProcess));
     assert!(actions.contains(&Action::Signal { process: id(30), signal: Signal::Term }));
     // There is no limit of rounds for an agent.
-    let (phase, actions) = step(terminating(Step::Kill { rounds: 5000 }), Event::Proceed, &agent);
-    assert_eq!((phase.kind(), actions.len()), (Kind::Kill, 2));
+    let mut long = Verdict { stage: Stage::Kill, ..*begun() };
+    long.attempt.rounds = 5000;
+    let (phase, actions) = step(Phase::Judged(Box::new(long)), Event::Proceed, &agent);
+    assert_eq!((phase.stage(), actions.len()), (Some(Stage::Kill), 2));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::case::{Action, Kind, step};
 
 fn process() -> impl Strategy<Value = ProcessId> {
     (2u32..8).prop_map(id)
@@ -30,9 +29,13 @@ fn any_finding() -> impl Strategy<Value = Finding> {
 fn event() -> impl Strategy<Value = Event> {
     let refused =
         (process(), signal(), any::<bool>(), any::<bool>()).prop_map(|(process, signal, retry, last)| {
-            let refusal =
-                if retry { Refusal::Retryable } else { Refusal::Final { error: String::new(), errno: 1 } };
-            Event::SignalRefused { process, signal, refusal, last }
+            let message = String::new();
+            let error = if retry {
+                SignalError::Unsure { message }
+            } else {
+                SignalError::System { errno: 1, message }
+            };
+            Event::SignalRefused { process, signal, error, last }
         });
     prop_oneof![
         1 => Just(Event::Suspected { reason: Reason::OwnerExited, since: at(0), deadline: at(5000) }),
@@ -81,7 +84,7 @@ proptest! {
             let facts =
                 Facts { now, pace, owner: owner(who), doubtful, targets, unseen: &unseen, main_process, ..facts() };
             match &event {
-                Event::SignalRefused { process, refusal: Refusal::Final { .. }, .. }
+                Event::SignalRefused { process, error: SignalError::System { .. }, .. }
                     if phase.orphan().is_some() =>
                 {
                     refused.insert(*process);
@@ -90,7 +93,7 @@ proptest! {
                 Event::Asked | Event::Suspected { .. } | Event::OwnerFound | Event::Ended => refused.clear(),
                 _ => {}
             }
-            let may_begin = matches!(event, Event::Proceed) && phase.kind() == Kind::Spared;
+            let may_begin = matches!(event, Event::Proceed) && phase.stage() == Some(Stage::Spared);
             let guarded = phase.orphan().is_some_and(|verdict| !verdict.guards.is_empty());
             let was_terminating = phase.is_terminating();
             let (next, actions) = step(phase, event.clone(), &facts);
@@ -98,7 +101,7 @@ proptest! {
                 match action {
                     Action::Signal { process, .. } => {
                         prop_assert!(was_terminating || (may_begin && !guarded), "{event:?}");
-                        prop_assert!(next.is_terminating() || next.kind() == Kind::Failed);
+                        prop_assert!(next.is_terminating() || next.stage() == Some(Stage::Failed));
                         prop_assert!(facts.targets.contains(process) && !unseen.contains(process));
                         prop_assert!(!refused.contains(process), "{process} was refused");
                     }

@@ -1,7 +1,7 @@
 //! Short histories of one case: what a phase keeps, and what a person's request changes.
 
 use super::*;
-use crate::case::{Action, Announcement, Kind, Outcome, step};
+use crate::case::{Announcement, Outcome};
 
 fn play(mut phase: Phase, events: Vec<Event>, facts: &Facts<'_>) -> (Phase, Vec<Action>) {
     let mut all = Vec::new();
@@ -27,7 +27,7 @@ fn an_orphan_ends_step_by_step() {
     let grace = Phase::Grace { cause: cause(), deadline: at(NOW) };
     let events = next().into_iter().chain(next()).chain(next()).collect();
     let (phase, actions) = play(grace, events, &facts());
-    assert_eq!(phase.kind(), Kind::Kill);
+    assert_eq!(phase.stage(), Some(Stage::Kill));
     let (term, kill) = (Signal::Term, Signal::Kill);
     assert_eq!(signals(&actions), [(30, term), (31, term), (31, kill), (30, kill)]);
     let (_, actions) = step(phase, Event::Ended, &facts());
@@ -38,14 +38,14 @@ fn an_orphan_ends_step_by_step() {
 
 #[test]
 fn what_does_not_end_by_sigkill_is_given_up_once() {
-    let mut phase = terminating(Step::Rest);
+    let mut phase = terminating(Stage::Rest);
     let mut said = Vec::new();
     for _ in 0..200 {
         let (next, actions) = step(phase, Event::Proceed, &facts());
         phase = next;
         said.extend(actions.into_iter().filter(|a| matches!(a, Action::Announce(_))));
     }
-    assert_eq!(phase.kind(), Kind::Failed);
+    assert_eq!(phase.stage(), Some(Stage::Failed));
     let [Action::Announce(Announcement::Failed { failure, failed: 2 })] = &said[..] else {
         panic!("{said:?}")
     };
@@ -69,9 +69,9 @@ fn a_person_overrules_doubts_and_no_guards() {
     let (phase, _) = step(grace(), inspected(guard()), &facts());
     assert_eq!(phase, Phase::Grace { cause: cause(), deadline: at(NOW + 10) });
     for phase in phases().into_iter().skip(2) {
-        let kind = phase.kind();
+        let stage = phase.stage();
         let (phase, actions) = step(asked(phase), inspected(guard()), &facts());
-        assert_eq!((phase.kind(), phase.asked(), signals(&actions)), (kind, false, vec![]));
+        assert_eq!((phase.stage(), phase.asked(), signals(&actions)), (stage, false, vec![]));
     }
 }
 
@@ -81,23 +81,23 @@ fn a_wish_ends_with_the_case() {
     assert!(!phase.asked());
     let suspected = Event::Suspected { reason: Reason::OwnerExited, since: at(NOW), deadline: at(NOW) };
     let (phase, _) = play(phase, vec![suspected, inspected(doubt())], &facts());
-    assert_eq!(phase.kind(), Kind::Unproven);
+    assert_eq!(phase.stage(), Some(Stage::Unproven));
 }
 
 #[test]
 fn what_was_done_is_known_after_a_guard_stopped_it() {
-    let (phase, _) = step(terminating(Step::Rest), inspected(guard()), &facts());
-    assert_eq!((phase.kind(), phase.strongest_signal()), (Kind::Spared, Some(Signal::Term)));
+    let (phase, _) = step(terminating(Stage::Rest), inspected(guard()), &facts());
+    assert_eq!((phase.stage(), phase.strongest_signal()), (Some(Stage::Spared), Some(Signal::Term)));
     // The guard disappears: the main process gets SIGTERM again.
     let (phase, actions) = play(phase, vec![inspected(finding()), Event::Proceed], &facts());
-    assert_eq!((phase.kind(), signals(&actions)), (Kind::MainProcess, vec![(30, Signal::Term)]));
+    assert_eq!((phase.stage(), signals(&actions)), (Some(Stage::MainProcess), vec![(30, Signal::Term)]));
     let first = phase.orphan().and_then(|verdict| verdict.attempt.first_signal);
     assert_eq!(first, Some(at(NOW - 1)));
 }
 
 #[test]
 fn a_refused_process_gets_no_signal_until_a_person_asks() {
-    let (phase, _) = step(terminating(Step::MainProcess), refused(Signal::Term, false), &facts());
+    let (phase, _) = step(terminating(Stage::MainProcess), refused(Signal::Term, false), &facts());
     let (phase, _) = step(phase, inspected(guard()), &facts());
     let next = || vec![inspected(finding()), Event::Proceed];
     let (phase, actions) = play(phase, [next(), next(), next()].concat(), &facts());

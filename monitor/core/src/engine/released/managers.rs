@@ -5,7 +5,7 @@
 
 use super::is_released;
 use crate::{
-    case::{By, Phase, Reason},
+    case::{By, Phase, Reason, Stage},
     engine::Engine,
     lineage::{Node, ServerKey},
     model::{BootTime, ProcessId, ReleaseRequest, Released},
@@ -78,7 +78,7 @@ impl Engine {
         let is_open = match &server.phase {
             Phase::Clear => true,
             Phase::Grace { cause, .. } => cause.reason != Reason::Released(By::Manager) && !cause.asked,
-            Phase::Unproven { verdict, .. } => !verdict.cause.asked,
+            Phase::Judged(verdict) if verdict.stage == Stage::Unproven => !verdict.cause.asked,
             _ => false,
         };
         owner_lives && is_open && !server.seeks_owner
