@@ -174,7 +174,7 @@ impl Engine {
     ) {
         // A setsid(2) of the copy may not have been reported.
         for copy in &copies {
-            self.world.set_session(copy.process, copy.sid);
+            self.world.change(copy.process, |node| node.sid = copy.sid);
         }
         let lives =
             |copy: &ProcessId| self.world.node(*copy).is_some() && self.world.agent_of(*copy).is_none();

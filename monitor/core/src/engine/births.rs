@@ -107,12 +107,8 @@ impl Engine {
             && has_wires(node)
             && let Role::Server { name, rule } = rules.role_but_for_exemption(&program.image)
         {
-            let origin = node.origin();
-            self.server_recognised(
-                now,
-                at,
-                Recognised { process: id, origin, name, rule, client: None, late: false },
-            );
+            let recognised = Recognised::new(node, name, rule);
+            self.server_recognised(now, at, recognised);
             return;
         }
         if let Some(agent) = self.world.agent_of(id) {
@@ -127,7 +123,7 @@ impl Engine {
         let forgettable = self.world.graph().up(id).is_none_or(|up| up.protected || up.pending);
         if escapes && self.world.node(id).is_some_and(|node| node.protected) {
             // A child of a multiplexer runs a program of its own. The engine treats it like any unrelated process.
-            self.world.unprotect(id, forgettable);
+            self.world.change(id, |node| (node.protected, node.pending) = (false, forgettable));
         }
         if *role == Role::ServiceManager {
             self.manager_ran(id);
@@ -147,21 +143,17 @@ impl Engine {
     ) {
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
-        let (origin, has_wire, has_wires) = (node.origin(), node.stdin().is_wire(), has_wires(node));
+        let (has_wire, has_wires) = (node.stdin().is_wire(), has_wires(node));
         if self.is_main_of_unit(at, id, &program.role) {
             return;
         }
+        let Some(node) = self.world.node(id) else { return };
         match &program.role {
             Role::Multiplexer | Role::Exempt { .. } => self.protect(at, id),
             Role::Agent { name, .. } => self.agent_started(at, id, name.clone()),
             Role::Server { name, rule } if has_wires => {
-                let (name, rule) = (name.clone(), rule.clone());
-                let client = None;
-                self.server_recognised(
-                    now,
-                    at,
-                    Recognised { process: id, origin, name, rule, client, late: false },
-                );
+                let recognised = Recognised::new(node, name.clone(), rule.clone());
+                self.server_recognised(now, at, recognised);
             }
             Role::Launcher | Role::Shell if has_wire => {
                 self.await_first_message(now, at, id, earlier);
@@ -232,7 +224,7 @@ impl Engine {
     pub(super) fn setsid(&mut self, at: BootTime, process: ProcessId, sid: u32) {
         let Some(node) = self.world.node(process).filter(|node| node.sid != sid) else { return };
         let server = node.server;
-        self.world.set_session(process, sid);
+        self.world.change(process, |node| node.sid = sid);
         if let Some(agent) = self.world.agent_of(process).and_then(|key| self.world.agent_mut(key)) {
             agent.sid = sid;
         }

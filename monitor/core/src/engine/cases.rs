@@ -113,11 +113,7 @@ impl Engine {
             (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key),
             (Action::Inspect, CaseOf::Agent(key)) => self.inspect_agent(key),
             (Action::SetDeadline(at), CaseOf::Server(key)) => self.world.set_timer(key, at),
-            (Action::SetDeadline(at), CaseOf::Agent(key)) => {
-                if let Some(agent) = self.world.agent_mut(key) {
-                    agent.timer = at;
-                }
-            }
+            (Action::SetDeadline(at), CaseOf::Agent(key)) => self.world.set_agent_timer(key, at),
             (Action::Proceed, _) => self.advance(now, of, Event::Proceed, seen),
             (Action::Signal { process, signal }, _) => self.send(of, process, signal),
             (Action::Remember, CaseOf::Server(key)) => self.remember_server(now, key),

@@ -50,7 +50,7 @@ impl Engine {
         if killer.pid.is_some() && killer.pid == daemon {
             killer.by = KilledBy::Orphand;
         }
-        self.world.strike(id, Strike { signal, killer });
+        self.world.change(id, |node| node.strike = Some(Box::new(Strike { signal, killer })));
     }
 
     /// A process exited. `status` is absent if the exit was not witnessed.
@@ -68,8 +68,10 @@ impl Engine {
             self.agent_ended(now, at, key, status);
         }
         let closed = self.head_is_exiting(id, status);
-        self.remember_ending(id, ending);
-        let was_client = self.world.node(id).and_then(Node::image).and_then(container_client).is_some();
+        let was_main = self.remember_ending(id, ending);
+        // A copy of a client is none.
+        let ran = self.world.node(id).filter(|node| node.origin().process == id);
+        let was_client = ran.and_then(Node::image).and_then(container_client).is_some();
         self.leftover_exits(id);
         let Some(exited) = self.world.exit(id) else { return };
         if was_client {
@@ -80,7 +82,9 @@ impl Engine {
                 // The server may have let its descendants go. The inspection finds out, unless they exit with it.
                 self.world.set_timer(key, Some(at + AFTER_ITS_END));
             }
-            self.compare(now, key);
+            if was_main {
+                self.compare(now, key);
+            }
             self.end_if_done(at, key);
         }
         if let Some(key) = exited.wrapped {
@@ -97,14 +101,16 @@ impl Engine {
         }
     }
 
-    /// Keeps how the main process of a server ended: its end is reported with it.
-    fn remember_ending(&mut self, id: ProcessId, ending: Ending) {
+    /// Keeps how the main process of a server ended: its end is reported with it. Returns whether it is one.
+    fn remember_ending(&mut self, id: ProcessId, ending: Ending) -> bool {
         let key = self.world.node(id).and_then(|node| node.server);
-        if let Some(server) = key.and_then(|key| self.world.server_mut(key))
-            && server.main_process() == id
-        {
+        let server =
+            key.and_then(|key| self.world.server_mut(key)).filter(|server| server.main_process() == id);
+        let is_main = server.is_some();
+        if let Some(server) = server {
             server.ending = ending;
         }
+        is_main
     }
 
     /// How a process ends. A signal is told of only if it is the one that ended it.

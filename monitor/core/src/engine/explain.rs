@@ -49,7 +49,9 @@ impl Engine {
     fn explain_process(&self, id: ProcessId) -> Option<Explained> {
         let node = self.world.node(id)?;
         let key = node.server.or(node.wraps);
-        let agent = self.world.agent_of(id).and_then(|key| self.world.agent(key));
+        let of = self.world.agent_of(id);
+        let agent = of.and_then(|key| self.world.agent(key));
+        let timer = of.and_then(|key| self.world.agents().timer(key));
         let mut told = Explained::nothing(process_view(node), self.nothing(node));
         told.creators = self.creators(node);
         told.observes = self.settings.mode == Mode::Observe;
@@ -57,7 +59,7 @@ impl Engine {
             if let Some(Role::Agent { rule, .. }) = node.role() {
                 told.rule = Some(rule.clone());
             }
-            self.explain_agent(agent, &mut told);
+            self.explain_agent(agent, timer, &mut told);
         } else if let Some(key) = key {
             self.explain_server(key, node, &mut told);
         } else if let Some((report, agent)) = self.leftover_of(id) {
@@ -70,13 +72,13 @@ impl Engine {
         Some(told)
     }
 
-    fn explain_agent(&self, agent: &Agent, told: &mut Explained) {
+    fn explain_agent(&self, agent: &Agent, timer: Option<BootTime>, told: &mut Explained) {
         told.taken_for = TakenFor::Agent;
         told.nothing = None;
         told.agent = Some(agent_view(agent));
         told.servers = agent.servers().len() as u64;
         told.report = self.left_report(agent).map(Box::new);
-        explain_case(&agent.phase, agent.timer, told);
+        explain_case(&agent.phase, timer, told);
         if agent.phase.is_clear() {
             told.next = None;
         }

@@ -40,15 +40,15 @@ const SMALL: usize = 4;
 /// What a process runs and its session, as far as records say.
 type Seen = (Origin, u32);
 
-/// The state of a server when its inspection was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The state of a server, or of an agent that may have been left behind, when its inspection was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Observed {
     frame: Frame,
     members: BTreeMap<ProcessId, Option<Seen>>,
 }
 
-/// The part of a server's state that may not change during an inspection, even if the server changes all the time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The part of that state that may not change during an inspection, even if the server changes all the time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Frame {
     owner: Option<(AgentKey, Option<BootTime>)>,
     copies: Vec<(ProcessId, Option<Seen>)>,
@@ -56,15 +56,6 @@ struct Frame {
     chain: Vec<(ProcessId, Option<Seen>)>,
     phase: (bool, Option<Stage>),
     flags: [bool; 4],
-    repaired: Option<BootTime>,
-    policies: u64,
-}
-
-/// The state of an agent that may have been left behind, when its inspection was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ObservedAgent {
-    main: (ProcessId, Option<Seen>),
-    phase: (bool, Option<Stage>),
     repaired: Option<BootTime>,
     policies: u64,
 }
@@ -242,13 +233,15 @@ impl Engine {
     }
 
     /// The present state of an agent that may have been left behind.
-    pub(super) fn observe_agent(&self, key: AgentKey) -> Option<ObservedAgent> {
+    pub(super) fn observe_agent(&self, key: AgentKey) -> Option<Observed> {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
-        Some(ObservedAgent {
-            main: self.seen(agent.main()),
+        let frame = Frame {
+            chain: vec![self.seen(agent.main())],
             phase: (agent.phase.is_clear(), agent.phase.stage()),
             repaired: self.last_repair,
             policies: self.policies,
-        })
+            ..Frame::default()
+        };
+        Some(Observed { frame, members: BTreeMap::new() })
     }
 }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, Purpose, cases::CaseOf, inspections::ObservedAgent, units::tracked_owner};
+use super::{Engine, Purpose, cases::CaseOf, inspections::Observed, units::tracked_owner};
 use crate::{
     case::{Event, Finding, INSPECT_AGAIN, Outcome, Reason},
     lineage::AgentKey,
@@ -72,8 +72,7 @@ impl Engine {
     }
 
     pub(super) fn close_agent(&mut self, at: BootTime, key: AgentKey, outcome: Outcome) {
-        let Some(agent) = self.world.agent_mut(key) else { return };
-        agent.timer = None;
+        self.world.set_agent_timer(key, None);
         let (Outcome::OrphanExited { rss_bytes } | Outcome::Reaped { rss_bytes, .. }) = outcome else {
             return;
         };
@@ -89,7 +88,7 @@ impl Engine {
         let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
         let question = SceneQuestion { servers, ..SceneQuestion::default() };
         let about = About::Server(Subject { processes, question, turn, ..Subject::default() });
-        let observed = self.observe_agent(key);
+        let observed = self.observe_agent(key).map(Box::new);
         self.ask(about, Purpose::InspectAgent { agent: key, observed });
     }
 
@@ -98,7 +97,7 @@ impl Engine {
         &mut self,
         now: BootTime,
         key: AgentKey,
-        asked: Option<&ObservedAgent>,
+        asked: Option<&Observed>,
         facts: &ServerFacts,
     ) {
         let Some(agent) = self.world.agent(key).filter(|agent| agent.is_alive()) else { return };

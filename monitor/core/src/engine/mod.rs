@@ -107,6 +107,8 @@ pub struct Engine {
     unseen: BTreeSet<ProcessId>,
     /// How many configurations have been in effect so far.
     policies: u64,
+    /// Whether there were no servers, and which configuration was in effect, when the watches were last begun or ended.
+    watched: Option<(bool, u64)>,
     /// When to ask for a repair, if one is due but the last one was only a moment ago.
     repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
@@ -131,8 +133,12 @@ impl Engine {
     /// Handles one event. `now` is the time at which the shell passes it in.
     pub fn handle(&mut self, now: BootTime, input: Input) {
         self.dispatch(now, input);
-        self.begin_wire_watch(now);
-        self.begin_idle_watch(now);
+        let watched = Some((self.world.servers().is_empty(), self.policies));
+        if self.watched != watched {
+            self.watched = watched;
+            self.begin_wire_watch(now);
+            self.begin_idle_watch(now);
+        }
         self.begin_processor_watch(now);
         self.evaluate_alerts(now);
     }
@@ -309,7 +315,7 @@ impl Engine {
                 self.server_recognised(now, at, recognised);
             }
             (Purpose::InspectAgent { agent, observed }, Answer::Server { facts }) => {
-                self.agent_inspection_answered(now, agent, observed.as_ref(), &facts);
+                self.agent_inspection_answered(now, agent, observed.as_deref(), &facts);
             }
             (Purpose::Inspect { server, observed }, Answer::Server { facts }) => {
                 self.inspection_answered(now, server, observed.as_deref(), &facts);

@@ -44,7 +44,7 @@ pub(super) enum Purpose {
     /// Asks for the unit of an agent that has exited; its server, which it left, runs in the same unit.
     Account { recognised: Recognised, at: BootTime },
     /// The inspection of an agent that may have been left behind, and the state of the agent when it was asked for.
-    InspectAgent { agent: AgentKey, observed: Option<inspections::ObservedAgent> },
+    InspectAgent { agent: AgentKey, observed: Option<Box<inspections::Observed>> },
     /// The inspection of a server, and the state of the server when it was asked for. The state is absent if the
     /// answer comes at once.
     Inspect { server: ServerKey, observed: Option<Box<inspections::Observed>> },

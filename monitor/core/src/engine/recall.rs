@@ -4,13 +4,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Engine, Purpose, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
-    case::{Event, Reason},
     lineage::{Node, ObservedUnit, Origin, Provenance},
     model::{
         About, BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey,
         ServerView, Snapshot, Tracked, TrackedOwner,
     },
-    world::{Account, NewAgent, NewServer, agent_view, trace},
+    world::{Account, NewAgent, NewServer, trace},
 };
 
 /// The servers of earlier daemons that are still to be found again.
@@ -130,12 +129,9 @@ impl Engine {
         }
         self.confirm_server(key);
         self.report_server_started(now, key);
-        let Some(agent) = dead else { return true };
-        let deadline = now + self.grace_of(self.world.agent(agent));
-        self.server_event(now, key, Event::Suspected { reason: Reason::OwnerExited, since: now, deadline });
-        let Some(view) = self.world.view(key) else { return true };
-        let owner = self.world.agent(agent).map(agent_view);
-        self.emit(now, Notice::OrphanSuspected { recovered: true, server: view, owner, deadline });
+        if dead.is_some() {
+            self.left_behind(now, key, now, true);
+        }
         true
     }
 

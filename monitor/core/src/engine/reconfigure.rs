@@ -109,7 +109,7 @@ impl Engine {
         matters.sort_unstable();
         for (_, process) in matters {
             // What the process did before it mattered was not followed.
-            self.world.set_provenance(process, Provenance::FOUND);
+            self.world.change(process, |node| node.provenance = Provenance::FOUND);
             self.classify(now, now, process);
         }
     }

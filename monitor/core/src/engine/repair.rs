@@ -105,8 +105,7 @@ impl Engine {
 
     /// Updates a known process: an exec or a setsid of it may have been lost.
     fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
-        self.world.set_session(seen.id, seen.sid);
-        self.world.set_stale_binary(seen.id, seen.stale_binary);
+        self.world.change(seen.id, |node| (node.sid, node.stale_binary) = (seen.sid, seen.stale_binary));
         let is_copy = |node: &Node| node.origin().process != seen.id;
         let execs_lost = self.execs_lost || self.crowded.contains(&seen.uid);
         if execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
@@ -151,37 +150,27 @@ impl Engine {
         if self.world.node(seen.id).is_some() {
             return;
         }
-        if main_of_unit {
-            self.place(now, seen, None, Provenance::FOUND);
-            self.classify(now, now, seen.id);
-            return;
-        }
         let parent_matters =
             seen.parent.and_then(|p| self.world.node(p)).is_some_and(|p| !p.pending && !p.protected);
-        if parent_matters {
-            self.place(now, seen, seen.parent, Provenance::FOUND);
-            self.classify(now, now, seen.id);
-            return;
-        }
         let wired = Stdio::are_wires(seen.stdio[0], seen.stdio[1]);
-        let was_a_server = wired && self.recall.known_by_protocol(seen.id).is_some();
-        match self.settings.rules.role(&seen.image) {
-            Role::Agent { .. } => {
-                self.place(now, seen, None, Provenance::FOUND);
-                self.classify(now, now, seen.id);
-            }
-            role if was_a_server || (wired && matches!(role, Role::Server { .. })) => {
+        let was_a_server = || wired && self.recall.known_by_protocol(seen.id).is_some();
+        let (up, provenance) = match self.settings.rules.role(&seen.image) {
+            _ if main_of_unit => (None, Provenance::FOUND),
+            _ if parent_matters => (seen.parent, Provenance::FOUND),
+            Role::Agent { .. } => (None, Provenance::FOUND),
+            role if was_a_server() || (wired && matches!(role, Role::Server { .. })) => {
                 let chain = self.launch_chain(seen, others);
                 let adopted = self.recall.may_be_adopted(seen.id)
                     && self.is_adopted(chain.last().map_or(seen, |top| top), others);
                 for link in chain.iter().rev() {
                     self.place(now, link, link.parent, Provenance::FOUND);
                 }
-                self.place(now, seen, seen.parent, Provenance::Found { adopted });
-                self.classify(now, now, seen.id);
+                (seen.parent, Provenance::Found { adopted })
             }
-            _ => {}
-        }
+            _ => return,
+        };
+        self.place(now, seen, up, provenance);
+        self.classify(now, now, seen.id);
     }
 
     /// The shells and launchers that are ancestors of a server and share its wire, nearest first.
@@ -294,9 +283,11 @@ impl Engine {
             (node.uid, node.sid, node.pending) = (host.uid, host.sid, false);
             self.world.enter(node, None);
         }
-        if self.world.node(id).is_some_and(|n| n.unit == ObservedUnit::Unasked) {
-            self.world.set_unit(id, ObservedUnit::Known(host.unit.clone().map(Box::new)));
-        }
+        self.world.change(id, |node| {
+            if node.unit == ObservedUnit::Unasked {
+                node.unit = ObservedUnit::Known(host.unit.clone().map(Box::new));
+            }
+        });
         self.world.identify(&self.settings.rules, id, &host.image, None);
         let agent = self.world.agent_of(id).or_else(|| {
             let node = self.world.node(id)?;

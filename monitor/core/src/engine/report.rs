@@ -4,8 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::{Engine, Purpose, container_halves::add_inner};
 use crate::{
+    case::Phase,
     lineage::ServerKey,
-    model::{About, AgentReport, Holdings, Memory, ProcessId, Report, SHOWN, ServerReport, State},
+    model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport, State},
     world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
@@ -100,42 +101,43 @@ impl Engine {
 
     /// The report of an agent that was left behind; `None` for any other agent.
     pub(super) fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
-        let verdict = agent.phase.orphan()?;
+        agent.phase.orphan()?;
         Some(ServerReport {
             server: agent_as_server(agent, self.world.graph()),
-            evidence: verdict.evidence.clone(),
-            guards: verdict.guards.clone(),
-            pss_bytes: verdict.pss_bytes,
-            state: agent.phase.state(),
             members: vec![agent.main()],
-            ..ServerReport::default()
+            ..judged(&agent.phase)
         })
     }
 
     /// The report of a server, with at most `shown` of its processes.
     pub(super) fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
         let server = self.world.server(key)?;
-        let verdict = server.phase.verdict();
         let (next, deadline) = self.upcoming(key, server);
+        let judged = judged(&server.phase);
+        let is_unproven = judged.state == State::Unproven;
         Some(ServerReport {
             server: short_view(server, self.world.graph(), shown),
-            evidence: verdict.map(|v| v.evidence.clone()).unwrap_or_default(),
-            doubts: verdict.map(|v| v.doubts.clone()).unwrap_or_default(),
-            reached_by: if server.phase.state() == State::Unproven {
-                server.reached_by.clone()
-            } else {
-                Vec::new()
-            },
-            guards: verdict.map(|v| v.guards.clone()).unwrap_or_default(),
-            pss_bytes: verdict.and_then(|v| v.pss_bytes),
-            state: server.phase.state(),
+            reached_by: if is_unproven { server.reached_by.clone() } else { Vec::new() },
             next,
             deadline,
             session: self.session_state(server),
             found: self.waits_for_person(server),
             duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
-            holdings: Holdings::default(),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
+            ..judged
         })
+    }
+}
+
+/// What a report says of a case.
+fn judged(phase: &Phase) -> ServerReport {
+    let verdict = phase.verdict();
+    ServerReport {
+        state: phase.state(),
+        evidence: verdict.map(|v| v.evidence.clone()).unwrap_or_default(),
+        doubts: verdict.map(|v| v.doubts.clone()).unwrap_or_default(),
+        guards: verdict.map(|v| v.guards.clone()).unwrap_or_default(),
+        pss_bytes: verdict.and_then(|v| v.pss_bytes),
+        ..ServerReport::default()
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
-    world::{Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, server_view, trace},
+    world::{Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, trace},
 };
 
 /// A process that a rule recognises as a server. It becomes one when its owner is known.
@@ -23,6 +23,12 @@ pub(super) struct Recognised {
     pub(super) client: Option<String>,
     /// Whether the engine learned of it late.
     pub(super) late: bool,
+}
+
+impl Recognised {
+    pub(super) fn new(node: &Node, name: String, rule: String) -> Self {
+        Self { process: node.id, origin: node.origin(), name, rule, client: None, late: false }
+    }
 }
 
 /// A question about a maker that is asked later than this after the record may come too late for one that lived on.
@@ -248,14 +254,16 @@ impl Engine {
         let gone = answer.is_none();
         let seen = answer.unwrap_or_default();
         self.hints.of_agent(creator, seen.hints);
-        if self.world.node(creator).is_some_and(|node| node.unit == ObservedUnit::Unasked) {
-            let unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(seen.unit.map(Box::new)) };
-            self.world.set_unit(creator, unit);
-        }
-        if self.world.identify(&self.settings.rules, creator, &seen.image, Some(seen.stdio)) {
-            self.world.set_user(creator, seen.uid);
-            self.world.set_session(creator, seen.sid);
-        }
+        let unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(seen.unit.map(Box::new)) };
+        let is_new = self.world.identify(&self.settings.rules, creator, &seen.image, Some(seen.stdio));
+        self.world.change(creator, |node| {
+            if node.unit == ObservedUnit::Unasked {
+                node.unit = unit;
+            }
+            if is_new {
+                (node.uid, node.sid) = (seen.uid, seen.sid);
+            }
+        });
         self.server_recognised(now, now, recognised);
     }
 
@@ -297,15 +305,19 @@ impl Engine {
 
     /// Opens a case at once if the owner exited between the fork and the exec of the server.
     fn after_birth(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.world.server(key) else { return };
-        let Some(since) = server.owner().and_then(|a| self.world.agent(a)).and_then(Agent::exited) else {
-            return;
-        };
-        let owner = server.owner().and_then(|a| self.world.agent(a));
+        if let Some(since) = self.world.owner(key).and_then(Agent::exited) {
+            self.left_behind(now, key, since, false);
+        }
+    }
+
+    /// The owner of a server that has just been entered exited at `since`.
+    pub(super) fn left_behind(&mut self, now: BootTime, key: ServerKey, since: BootTime, recovered: bool) {
+        let owner = self.world.owner(key);
         let (deadline, owner) = (now + self.grace_of(owner), owner.map(agent_view));
-        let view = server_view(server, self.world.graph());
         self.server_event(now, key, Event::Suspected { reason: Reason::OwnerExited, since, deadline });
-        self.emit(now, Notice::OrphanSuspected { recovered: false, server: view, owner, deadline });
+        if let Some(server) = self.world.view(key) {
+            self.emit(now, Notice::OrphanSuspected { recovered, server, owner, deadline });
+        }
     }
 }
 

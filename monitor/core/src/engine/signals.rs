@@ -18,8 +18,8 @@ impl Engine {
     /// was replaced on disk.
     pub(super) fn update_users(&mut self, facts: &ServerFacts) {
         for seen in facts.scene.processes.iter().filter(|row| row.full) {
-            self.world.set_user(seen.process, seen.uid);
-            self.world.set_stale_binary(seen.process, seen.stale_binary);
+            let now = (seen.uid, seen.stale_binary);
+            self.world.change(seen.process, |node| (node.uid, node.stale_binary) = now);
         }
     }
 

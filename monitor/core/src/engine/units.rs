@@ -20,12 +20,12 @@ impl Engine {
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
                 self.hints.of_agent(process, seen.hints);
-                self.world.set_place(process, seen.place);
+                self.world.change(process, |node| node.place = seen.place.map(Into::into));
                 ObservedUnit::Known(seen.unit.map(Box::new))
             }
             _ => ObservedUnit::Gone,
         };
-        self.world.set_unit(process, unit);
+        self.world.change(process, |node| node.unit = unit);
     }
 
     /// Finds the run of an agent that exited before its unit could be asked for. A server that it left runs in the

@@ -4,6 +4,8 @@
 //! (agent, server) is copied at birth, so no dead ancestor has to be kept. When a process exits, the processes it
 //! created are linked to its own nearest living creator, and their `creator` still names the process that exited.
 
+use std::num::NonZeroU32;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{AgentKey, Node};
@@ -66,7 +68,10 @@ impl Graph {
         let pid = node.id.pid;
         self.nodes.insert(pid, Box::new(node));
         // No process is its own creator, whatever was read.
-        self.link(pid, up.filter(|u| u.pid != pid && self.get(*u).is_some()).map(|u| u.pid));
+        let up = up.filter(|u| u.pid != pid && self.get(*u).is_some()).and_then(|u| NonZeroU32::new(u.pid));
+        if let Some(pid) = NonZeroU32::new(pid) {
+            self.link(pid, up);
+        }
         old
     }
 
@@ -77,8 +82,8 @@ impl Graph {
         let node = *self.nodes.remove(&id.pid)?;
         let mut next = node.first_child;
         while let Some(pid) = next {
-            next = self.nodes.get(&pid).and_then(|n| n.next);
-            if let Some(child) = self.nodes.get_mut(&pid) {
+            next = self.linked(pid).and_then(|n| n.next);
+            if let Some(child) = self.nodes.get_mut(&pid.get()) {
                 (child.prev, child.next, child.up) = (None, None, None);
             }
             self.link(pid, node.up);
@@ -88,16 +93,20 @@ impl Graph {
 
     /// The nearest living creator in the graph.
     pub fn up(&self, id: ProcessId) -> Option<&Node> {
-        self.get(id)?.up.and_then(|pid| self.nodes.get(&pid)).map(|n| &**n)
+        self.get(id)?.up.and_then(|pid| self.linked(pid))
+    }
+
+    fn linked(&self, pid: NonZeroU32) -> Option<&Node> {
+        self.nodes.get(&pid.get()).map(|n| &**n)
     }
 
     /// The living creators of a process, nearest first. The process itself is not included.
     pub fn ancestors(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
         let mut at = self.get(id).and_then(|n| n.up);
         std::iter::from_fn(move || {
-            let node = self.nodes.get(&at?)?;
+            let node = self.linked(at?)?;
             at = node.up;
-            Some(&**node)
+            Some(node)
         })
     }
 
@@ -131,9 +140,9 @@ impl Graph {
     pub fn children(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
         let mut at = self.get(id).and_then(|n| n.first_child);
         std::iter::from_fn(move || {
-            let node = self.nodes.get(&at?)?;
+            let node = self.linked(at?)?;
             at = node.next;
-            Some(&**node)
+            Some(node)
         })
     }
 
@@ -143,7 +152,7 @@ impl Graph {
         let mut broken = Vec::new();
         let mut with_parent = 0;
         for (pid, node) in &self.nodes {
-            let is_child = |child: &Node| child.up == Some(*pid) && child.order > node.order;
+            let is_child = |child: &Node| child.up == NonZeroU32::new(*pid) && child.order > node.order;
             let below = self.children(node.id).take(self.nodes.len());
             with_parent += below.filter(|child| is_child(child)).count();
             if *pid != node.id.pid {
@@ -156,32 +165,32 @@ impl Graph {
         broken
     }
 
-    fn link(&mut self, pid: u32, up: Option<u32>) {
-        let first = up.and_then(|u| self.nodes.get(&u)).and_then(|n| n.first_child);
-        if let Some(node) = self.nodes.get_mut(&pid) {
+    fn link(&mut self, pid: NonZeroU32, up: Option<NonZeroU32>) {
+        let first = up.and_then(|u| self.linked(u)).and_then(|n| n.first_child);
+        if let Some(node) = self.nodes.get_mut(&pid.get()) {
             (node.up, node.prev, node.next) = (up, None, first);
         }
-        if let Some(sibling) = first.and_then(|f| self.nodes.get_mut(&f)) {
+        if let Some(sibling) = first.and_then(|f| self.nodes.get_mut(&f.get())) {
             sibling.prev = Some(pid);
         }
-        if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u)) {
+        if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u.get())) {
             parent.first_child = Some(pid);
         }
     }
 
     fn unlink(&mut self, pid: u32) {
         let Some((up, prev, next)) = self.nodes.get(&pid).map(|n| (n.up, n.prev, n.next)) else { return };
-        if let Some(n) = next.and_then(|n| self.nodes.get_mut(&n)) {
+        if let Some(n) = next.and_then(|n| self.nodes.get_mut(&n.get())) {
             n.prev = prev;
         }
         match prev {
             Some(p) => {
-                if let Some(p) = self.nodes.get_mut(&p) {
+                if let Some(p) = self.nodes.get_mut(&p.get()) {
                     p.next = next;
                 }
             }
             None => {
-                if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u)) {
+                if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u.get())) {
                     parent.first_child = next;
                 }
             }

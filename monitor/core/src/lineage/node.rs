@@ -17,7 +17,7 @@ pub struct ServerKey(pub NonZeroU32);
 
 /// Identifies the exec that brought the program of a process: which process called it, and its number. A fork copies
 /// the origin, so two processes with equal origins are copies of one program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The process that called execve(2).
     pub process: ProcessId,
@@ -174,15 +174,27 @@ pub struct Node {
     pub pending: bool,
     /// The last signal that was sent to it and that it does not handle.
     pub strike: Option<Box<Strike>>,
-    pub(super) up: Option<u32>,
-    pub(super) first_child: Option<u32>,
-    pub(super) next: Option<u32>,
-    pub(super) prev: Option<u32>,
+    pub(super) up: Option<NonZeroU32>,
+    pub(super) first_child: Option<NonZeroU32>,
+    pub(super) next: Option<NonZeroU32>,
+    pub(super) prev: Option<NonZeroU32>,
 }
 
 impl Node {
     /// A process of which only the identity is known.
     pub fn bare(id: ProcessId) -> Self {
+        Self::new(
+            id,
+            Arc::new(Exec {
+                program: None,
+                origin: Origin { process: id, execs: 0 },
+                streams: [Stdio::Closed; 3],
+                makers: [None, None, None],
+            }),
+        )
+    }
+
+    fn new(id: ProcessId, exec: Arc<Exec>) -> Self {
         Self {
             id,
             creator: None,
@@ -192,12 +204,7 @@ impl Node {
             order: 0,
             uid: 0,
             sid: 0,
-            exec: Arc::new(Exec {
-                program: None,
-                origin: Origin { process: id, execs: 0 },
-                streams: [Stdio::Closed; 3],
-                makers: [None, None, None],
-            }),
+            exec,
             stale_binary: false,
             unit: ObservedUnit::Unasked,
             place: None,
@@ -217,28 +224,16 @@ impl Node {
     /// The state of a new fork of this process.
     pub fn fork(&self, child: ProcessId, uid: u32, sid: u32) -> Self {
         Self {
-            id: child,
             creator: Some(self.id),
             witnessed: true,
-            thread: None,
-            provenance: Provenance::Witnessed,
-            order: 0,
             uid,
             sid,
-            exec: Arc::clone(&self.exec),
             stale_binary: self.stale_binary,
-            unit: ObservedUnit::Unasked,
-            place: None,
             agent: self.agent,
             server: self.server,
-            wraps: None,
             protected: self.protected,
             pending: self.pending,
-            strike: None,
-            up: None,
-            first_child: None,
-            next: None,
-            prev: None,
+            ..Self::new(child, Arc::clone(&self.exec))
         }
     }
 

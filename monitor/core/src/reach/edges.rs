@@ -3,7 +3,7 @@
 //! Through it somebody can make the candidate act (send), waits for what it produces (receive), may begin to (an open
 //! listener), or would end with it (depend).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     exceptions,
@@ -76,17 +76,14 @@ impl Pair<'_> {
     }
 }
 
-/// An edge that does not count, and why.
-pub type LeftOut = (Edge, &'static str);
-
-/// All edges: those that count, and those that do not.
-pub(super) fn edges(scene: &Scene, parties: &[Party]) -> (Vec<Edge>, Vec<LeftOut>) {
+/// The edges that count, in order, each once.
+pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
     let belonging = super::party::belonging(parties);
     let mut by_endpoint: BTreeMap<u32, Vec<&End>> = BTreeMap::new();
     for end in &scene.ends {
         by_endpoint.entry(end.endpoint).or_default().push(end);
     }
-    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    let mut found = BTreeSet::new();
     for (at, ends) in &by_endpoint {
         let Some(endpoint) = scene.endpoint(*at) else { continue };
         for own in ends {
@@ -102,19 +99,15 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> (Vec<Edge>, Vec<LeftOut
                         Source::Root(_) | Source::Anybody | Source::Unreadable => false,
                     };
                     let pair = Pair { scene, party, endpoint, own, from, is_wire_of_another };
-                    let ways = ways(&pair).into_iter();
-                    let edges = ways.map(|way| Edge { from: source, to, way, endpoint: *at });
-                    match exceptions::reason(&pair) {
-                        None => found.extend(edges),
-                        Some(reason) => left_out.extend(edges.map(|edge| (edge, reason))),
+                    if exceptions::reason(&pair).is_none() {
+                        let ways = ways(&pair).into_iter();
+                        found.extend(ways.map(|way| Edge { from: source, to, way, endpoint: *at }));
                     }
                 }
             }
         }
     }
-    found.sort_unstable();
-    found.dedup();
-    (found, left_out)
+    found
 }
 
 /// The candidates that have, or may have, this end: an end of a server's wire that nobody is seen to have may be the

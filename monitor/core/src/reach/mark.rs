@@ -1,9 +1,9 @@
 //! The mark phase: from the roots over the edges into the candidates, to the end.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{
-    edges::{Edge, LeftOut, Source, edges},
+    edges::{Edge, Source, edges},
     party::{Party, is_root},
 };
 use crate::model::scene::Scene;
@@ -11,8 +11,7 @@ use crate::model::scene::Scene;
 /// Who is reached, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    edges: Vec<Edge>,
-    left_out: Vec<LeftOut>,
+    edges: BTreeSet<Edge>,
     marks: Vec<Mark>,
 }
 
@@ -29,7 +28,7 @@ enum Mark {
 
 /// Marks all candidates that something reaches which acts by itself. Linear in the edges.
 pub fn mark(scene: &Scene, parties: &[Party]) -> Reach {
-    let (edges, left_out) = edges(scene, parties);
+    let edges = edges(scene, parties);
     let mut marks = vec![Mark::Unreached; parties.len()];
     let mut onward: Vec<Vec<Edge>> = vec![Vec::new(); parties.len()];
     let mut next = VecDeque::new();
@@ -57,7 +56,7 @@ pub fn mark(scene: &Scene, parties: &[Party]) -> Reach {
             reach(&mut marks, &mut next, edge.to, Mark::By(*edge));
         }
     }
-    Reach { edges, left_out, marks }
+    Reach { edges, marks }
 }
 
 impl Reach {
@@ -73,11 +72,6 @@ impl Reach {
             Source::Root(_) | Source::Anybody | Source::Unreadable => true,
         };
         self.edges.iter().filter(move |edge| edge.to == party).filter(is_marked)
-    }
-
-    /// The edges to this candidate that do not count, each with its reason.
-    pub fn left_out(&self, party: usize) -> impl Iterator<Item = &LeftOut> {
-        self.left_out.iter().filter(move |(edge, _)| edge.to == party)
     }
 
     /// The way from a root to this candidate over as few edges as possible; empty if it acts by itself, or is not

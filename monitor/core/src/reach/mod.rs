@@ -4,7 +4,7 @@
 //! kernel objects. **Candidates** ([`Party`]) are the servers that have a cause, each with what belongs to it, and the
 //! inert forked copies of a dead owner. **Roots** are all other processes, and *anybody*: whoever cannot be seen. An
 //! **edge** leads to a candidate from whoever has the other end of something that the candidate has an end of
-//! ([`Edge`]), unless it stands in the one table of edges that do not count ([`LeftOut`]). [`mark()`] follows the
+//! ([`Edge`]), unless it stands in the one table of edges that do not count (`exceptions`). [`mark()`] follows the
 //! edges from the roots to the end. What it does not reach, nobody can use.
 //!
 //! Invariant: more rows of a scene can only reach more. A slow and obvious version stands beside the fast one as its
@@ -22,7 +22,7 @@ mod path;
 #[cfg(test)]
 mod tests;
 
-pub use edges::{Edge, LeftOut, Source, Way};
+pub use edges::{Edge, Source, Way};
 pub use mark::{Reach, mark};
 pub use party::{Kind, Party};
 pub use path::Step;

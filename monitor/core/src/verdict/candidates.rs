@@ -52,40 +52,32 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
 
 /// The server that is judged.
 fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
-    let (server, rows) = (inspection.server, inspection.rows);
     let (owner, released) = release(inspection, own);
-    let told = own.core.iter().chain(&own.wrappers);
-    Party {
-        kind: Kind::Server,
-        members: rows.with_new_children(own.all().collect(), inspection.world.graph()),
-        wires: [server.stdin, server.stdout],
-        owner,
-        released,
-        told_to_serve: told.into_iter().any(|process| is_told(inspection, *process)),
-        acts: false,
-    }
+    Party { owner, released, ..of_server(inspection, own) }
 }
 
 /// Another server of the same dead owner. One that stays, whatever happens, acts by itself.
 fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
-    let rows = inspection.rows;
-    let all: Vec<ProcessId> = server.processes().iter().chain(server.wrappers()).copied().collect();
-    let own = members(&Inspection { server, ..*inspection });
+    let (inspection, rows) = (&Inspection { server, ..*inspection }, inspection.rows);
+    let own = members(inspection);
     let is_sanctuary =
         |node: &Node| node.protected || matches!(node.role(), Some(Role::Exempt { .. } | Role::Multiplexer));
     let stays = own.all().any(|process| {
         rows.row(process).is_none_or(|row| row.opted_out)
             || inspection.node(process).is_some_and(is_sanctuary)
     });
-    let told = own.core.iter().chain(&own.wrappers);
+    let mut all = server.processes().iter().chain(server.wrappers());
+    let acts = stays || server.disowned || all.any(|process| rows.is_unread(*process));
+    Party { acts, ..of_server(inspection, &own) }
+}
+
+fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
+    let mut told = own.core.iter().chain(&own.wrappers);
     Party {
-        kind: Kind::Server,
-        wires: [server.stdin, server.stdout],
-        owner: None,
-        released: [false; 2],
-        told_to_serve: told.into_iter().any(|process| is_told(inspection, *process)),
-        acts: stays || server.disowned || all.iter().any(|process| rows.is_unread(*process)),
-        members: rows.with_new_children(own.all().collect(), inspection.world.graph()),
+        members: inspection.rows.with_new_children(own.all().collect(), inspection.world.graph()),
+        wires: [inspection.server.stdin, inspection.server.stdout],
+        told_to_serve: told.any(|process| is_told(inspection, *process)),
+        ..Party::default()
     }
 }
 

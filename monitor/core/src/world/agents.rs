@@ -3,7 +3,10 @@
 //! An agent is a process, or a chain of processes: each process of the chain took over from the one before, which
 //! forked into the background. A run is one life of an agent that has no agent above it; see [`super::Runs`].
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
+};
 
 use rustc_hash::FxHashMap;
 
@@ -20,7 +23,7 @@ const DEAD_MIN: usize = 32;
 pub(super) const ENDED: usize = 256;
 
 /// An agent: alive, or remembered because some of its servers are alive.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Agent {
     /// The name that events and reports show.
@@ -53,8 +56,6 @@ pub struct Agent {
     pub daemon: bool,
     /// The state of its own case: the agent may have been left behind itself.
     pub phase: Phase,
-    /// The next deadline of that case.
-    pub timer: Option<BootTime>,
     /// When it exited. Absent while it is alive.
     exited: Option<BootTime>,
     /// Whether a signal ended it. In that case its remaining copies are workers, not successors.
@@ -76,47 +77,34 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// The main process: the agent exits when it exits.
     pub const fn main(&self) -> ProcessId {
         self.main
     }
 
-    /// When it exited. `None` while it is alive.
     pub const fn exited(&self) -> Option<BootTime> {
         self.exited
     }
 
-    /// Its servers that are alive.
     pub const fn servers(&self) -> &BTreeSet<ServerKey> {
         &self.servers
     }
 
-    /// Whether the agent is alive.
     pub const fn is_alive(&self) -> bool {
         self.exited.is_none()
     }
 }
 
-/// What is known of a process when it turns out to be an agent.
+/// What is known of a process when it turns out to be an agent. The fields are those of [`Agent`].
 #[derive(Clone, Debug)]
 pub struct NewAgent {
-    /// The name that events and reports show.
     pub name: String,
-    /// Whether it is an agent only because it started a server; no rule recognises it.
     pub implied: bool,
-    /// Its main process.
     pub main: ProcessId,
-    /// The exec that brought its program.
     pub origin: Origin,
-    /// Real user id.
     pub uid: u32,
-    /// Session id.
     pub sid: u32,
-    /// The nearest agent among its creators.
     pub above: Option<AgentKey>,
-    /// The unit it runs in.
     pub unit: Option<Box<UnitFacts>>,
-    /// The run that it is accounted to.
     pub account: Account,
 }
 
@@ -125,6 +113,8 @@ pub struct NewAgent {
 pub struct Agents {
     by_key: FxHashMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
+    /// The next deadlines of the cases of agents.
+    timers: BTreeMap<AgentKey, BootTime>,
     /// The user of the last agent that was inspected because it may have been left behind. Users take turns.
     served: u32,
     /// How many dead agents remained when some were last forgotten.
@@ -139,43 +129,16 @@ impl Agents {
         let key = AgentKey(self.last.map_or(NonZeroU32::MIN, |last| last.saturating_add(1)));
         self.last = Some(key.0);
         let NewAgent { name, implied, main, origin, uid, sid, unit, account, .. } = new;
-        let agent = Agent {
-            name,
-            implied,
-            main,
-            took_over: false,
-            origin,
-            uid,
-            sid,
-            above,
-            unit,
-            place: None,
-            account,
-            unsettled: false,
-            withheld: None,
-            daemon: false,
-            phase: Phase::default(),
-            timer: None,
-            exited: None,
-            killed: false,
-            killed_by: None,
-            copies: Vec::new(),
-            ended: BTreeSet::new(),
-            peers: BTreeSet::new(),
-            exempt: false,
-            servers: BTreeSet::new(),
-        };
+        let agent = Agent { name, implied, main, origin, uid, sid, above, unit, account, ..Agent::default() };
         self.by_key.insert(key, agent);
         self.by_main.insert(main, key);
         key
     }
 
-    /// The agent with this key.
     pub fn get(&self, key: AgentKey) -> Option<&Agent> {
         self.by_key.get(&key)
     }
 
-    /// The agent with this key, mutable.
     pub(super) fn get_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
         self.by_key.get_mut(&key)
     }
@@ -198,19 +161,31 @@ impl Agents {
 
     /// When the next agent that may have been left behind is due for an inspection.
     pub fn next_left(&self) -> Option<BootTime> {
-        self.by_main.values().filter_map(|key| self.by_key.get(key)?.timer).min()
+        self.timers.values().copied().min()
+    }
+
+    /// The next deadline of the case of an agent.
+    pub fn timer(&self, key: AgentKey) -> Option<BootTime> {
+        self.timers.get(&key).copied()
+    }
+
+    pub(super) fn set_timer(&mut self, key: AgentKey, at: Option<BootTime>) {
+        match at.filter(|_| self.by_key.get(&key).is_some_and(Agent::is_alive)) {
+            Some(at) => _ = self.timers.insert(key, at),
+            None => _ = self.timers.remove(&key),
+        }
     }
 
     /// An agent that is due for such an inspection. Its timer is removed.
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
-        let due = self.by_main.values().filter_map(|key| {
-            let agent = self.by_key.get(key).filter(|a| a.timer.is_some_and(|at| at <= now))?;
+        let due = self.timers.iter().filter(|(_, at)| **at <= now).filter_map(|(key, _)| {
+            let user = self.by_key.get(key)?.uid;
             // Users take turns.
-            Some((agent.uid <= self.served, agent.uid, *key))
+            Some((user <= self.served, user, *key))
         });
         let (_, user, due) = due.min()?;
         self.served = user;
-        self.by_key.get_mut(&due)?.timer = None;
+        self.timers.remove(&due);
         Some(due)
     }
 
@@ -229,6 +204,7 @@ impl Agents {
         if let Some(agent) = self.by_key.get_mut(&key) {
             (agent.exited, agent.killed) = (Some(at), killed);
             self.by_main.remove(&agent.main);
+            self.timers.remove(&key);
         }
     }
 
@@ -243,12 +219,10 @@ impl Agents {
         self.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN
     }
 
-    /// The number of agents that are alive or remembered.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// Whether no agent is alive or remembered.
     pub fn is_empty(&self) -> bool {
         self.by_key.is_empty()
     }
@@ -270,7 +244,6 @@ impl Agents {
         vec![format!("the living agents are {of_main:?}, listed are {:?}", self.by_main)]
     }
 
-    /// The number of living agents.
     pub fn alive(&self) -> usize {
         self.by_main.len()
     }

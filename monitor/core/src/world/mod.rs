@@ -41,42 +41,34 @@ pub struct World {
 }
 
 impl World {
-    /// The lineage graph.
     pub const fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// The agents.
     pub const fn agents(&self) -> &Agents {
         &self.agents
     }
 
-    /// The servers.
     pub const fn servers(&self) -> &Servers {
         &self.servers
     }
 
-    /// The runs.
     pub const fn runs(&self) -> &Runs {
         &self.runs
     }
 
-    /// The runs, mutable.
     pub const fn runs_mut(&mut self) -> &mut Runs {
         &mut self.runs
     }
 
-    /// The process with this identity, if it is alive and tracked.
     pub fn node(&self, id: ProcessId) -> Option<&Node> {
         self.graph.get(id)
     }
 
-    /// The agent with this key.
     pub fn agent(&self, key: AgentKey) -> Option<&Agent> {
         self.agents.get(key)
     }
 
-    /// The agent with this key, mutable.
     pub fn agent_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
         self.agents.get_mut(key)
     }
@@ -86,17 +78,14 @@ impl World {
         self.agents.of(main)
     }
 
-    /// The server with this key.
     pub fn server(&self, key: ServerKey) -> Option<&Server> {
         self.servers.get(key)
     }
 
-    /// The server with this key, mutable.
     pub fn server_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
         self.servers.get_mut(key)
     }
 
-    /// The owner of a server, if it is known.
     pub fn owner(&self, key: ServerKey) -> Option<&Agent> {
         self.server(key)?.owner.and_then(|owner| self.agent(owner))
     }
@@ -106,7 +95,6 @@ impl World {
         self.servers.all().any(|server| server.maker == Some(process))
     }
 
-    /// The server in the form that events show.
     pub fn view(&self, key: ServerKey) -> Option<ServerView> {
         self.servers.get(key).map(|server| server_view(server, &self.graph))
     }
@@ -120,6 +108,10 @@ impl World {
     }
 
     /// An agent that may have been left behind and is due for an inspection. Its timer is removed.
+    pub fn set_agent_timer(&mut self, key: AgentKey, at: Option<BootTime>) {
+        self.agents.set_timer(key, at);
+    }
+
     pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
         self.agents.left_due(now)
     }

@@ -6,13 +6,14 @@ use rustc_hash::FxHashMap;
 
 use super::World;
 use crate::{
-    lineage::{Exec, Maker, Node, ObservedUnit, Origin, Program, Provenance, Strike},
+    lineage::{Exec, Maker, Node, Origin, Program, Provenance},
     model::{Image, ProcessId, SnapshotProcess, Stdio},
     recognise::Rules,
 };
 
 impl World {
-    fn change(&mut self, id: ProcessId, change: impl FnOnce(&mut Node)) {
+    /// Changes what is known of a process. Membership is changed by the methods of its own room only.
+    pub fn change(&mut self, id: ProcessId, change: impl FnOnce(&mut Node)) {
         if let Some(node) = self.graph.get_mut(id) {
             change(node);
         }
@@ -77,47 +78,6 @@ impl World {
         if let Some(agent) = self.agents.of(id).and_then(|key| self.agents.get_mut(key)) {
             agent.origin = origin;
         }
-    }
-
-    /// Sets how it is known what a process runs.
-    pub fn set_provenance(&mut self, id: ProcessId, provenance: Provenance) {
-        self.change(id, |node| node.provenance = provenance);
-    }
-
-    /// Sets the unit that a process runs in.
-    pub fn set_unit(&mut self, id: ProcessId, unit: ObservedUnit) {
-        self.change(id, |node| node.unit = unit);
-    }
-
-    /// Sets the place of a process among the units.
-    pub fn set_place(&mut self, id: ProcessId, place: Option<String>) {
-        self.change(id, |node| node.place = place.map(Into::into));
-    }
-
-    /// Sets the real user id of a process.
-    pub fn set_user(&mut self, id: ProcessId, uid: u32) {
-        self.change(id, |node| node.uid = uid);
-    }
-
-    /// Records whether the executable of a process was replaced or deleted on disk.
-    pub fn set_stale_binary(&mut self, id: ProcessId, stale: bool) {
-        self.change(id, |node| node.stale_binary = stale);
-    }
-
-    /// Records a signal that was sent to a process and ends it.
-    pub fn strike(&mut self, id: ProcessId, strike: Strike) {
-        self.change(id, |node| node.strike = Some(Box::new(strike)));
-    }
-
-    /// Sets the session id of a process.
-    pub fn set_session(&mut self, id: ProcessId, sid: u32) {
-        self.change(id, |node| node.sid = sid);
-    }
-
-    /// Removes the protection from a child of a multiplexer or of an exempt program, which runs a program of its
-    /// own. `pending`: it is not known whether the process matters.
-    pub fn unprotect(&mut self, id: ProcessId, pending: bool) {
-        self.change(id, |node| (node.protected, node.pending) = (false, pending));
     }
 
     /// Marks a process, and what it created, as processes that matter. Returns those that were not marked before.

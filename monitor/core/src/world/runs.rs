@@ -29,8 +29,13 @@ pub struct Account {
     pub invocation_id: Option<String>,
 }
 
+impl Default for Account {
+    fn default() -> Self {
+        Self::unknown("", 0)
+    }
+}
+
 impl Account {
-    /// The run in the form that events show.
     pub fn view(&self) -> RunView {
         let (unit, uid) = match &self.key {
             RunKey::Unit(unit) => (Some(unit), None),

@@ -15,7 +15,7 @@ use crate::{
 const NAMES: usize = 8;
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Server {
     /// The head of its launch chain when it was recognised. It identifies the server for ever.
@@ -114,26 +114,18 @@ pub struct Server {
     pub(super) timer: Option<BootTime>,
 }
 
-/// What is known of a server when it is recognised.
+/// What is known of a server when it is recognised. The fields are those of [`Server`].
 #[derive(Clone, Debug)]
 pub struct NewServer {
     /// The process that was recognised.
     pub main: ProcessId,
-    /// The name that events and reports show.
     pub name: String,
-    /// The rule that recognised it.
     pub rule: String,
-    /// Whether nothing but its name says that it is a server.
     pub only_named: bool,
-    /// The name of the client that talks to it, if that was said.
     pub client: Option<String>,
-    /// The agent that owns it, if known.
     pub owner: Option<AgentKey>,
-    /// Shells and launchers around it, nearest first.
     pub wrappers: Vec<ProcessId>,
-    /// How its start is known.
     pub provenance: Provenance,
-    /// Whether its owner is still sought.
     pub seeks_owner: bool,
 }
 
@@ -168,39 +160,12 @@ impl Server {
             session: node.sid,
             maker: talks.as_ref().map(|maker| maker.process),
             made_apart,
-            owner: None,
             user: node.uid,
-            account: None,
-            processes: BTreeSet::new(),
             recognised: BTreeSet::from([main]),
             wrappers,
-            ended: BTreeSet::new(),
-            let_go: Vec::new(),
-            rss_bytes: None,
-            cpu_ms: None,
-            last_view: None,
             provenance,
             seeks_owner,
-            disowned: false,
-            main_ended: false,
-            ending: Ending::default(),
-            container: None,
-            container_processes: Vec::new(),
-            container_seen: None,
-            container_asked: 0,
-            stopping: false,
-            head_killed: false,
-            blind_inspections: 0,
-            inspection: None,
-            stale_inspections: 0,
-            session_id: None,
-            session_is_told_only: false,
-            watches: BTreeMap::new(),
-            tools: Tools::default(),
-            spawner: None,
-            phase: Phase::default(),
-            reached_by: Vec::new(),
-            timer: None,
+            ..Self::default()
         }
     }
 
@@ -216,8 +181,10 @@ impl Server {
 
     /// This process has ended. Another one shows what the server is; if there is none, the last name stays.
     pub(super) fn forget_name_by(&mut self, process: ProcessId) {
-        self.names.retain(|(by, ..)| *by != process);
-        self.take_last_name();
+        if self.names.iter().any(|(by, ..)| *by == process) {
+            self.names.retain(|(by, ..)| *by != process);
+            self.take_last_name();
+        }
     }
 
     fn take_last_name(&mut self) {
@@ -226,52 +193,42 @@ impl Server {
         }
     }
 
-    /// The agent that owns it, if known.
     pub const fn owner(&self) -> Option<AgentKey> {
         self.owner
     }
 
-    /// The main process of the server: the recognised process furthest down the launch chain. It may have exited.
     pub const fn main_process(&self) -> ProcessId {
         self.main_process
     }
 
-    /// Its living processes. Its wrappers are not included.
     pub const fn processes(&self) -> &BTreeSet<ProcessId> {
         &self.processes
     }
 
-    /// The processes among them that a rule recognised.
     pub const fn recognised(&self) -> &BTreeSet<ProcessId> {
         &self.recognised
     }
 
-    /// Shells and launchers around it, nearest first.
     pub fn wrappers(&self) -> &[ProcessId] {
         &self.wrappers
     }
 
-    /// Processes that were its main process or part of its launch chain and have exited.
     pub const fn ended(&self) -> &BTreeSet<ProcessId> {
         &self.ended
     }
 
-    /// Processes that it started and let go.
     pub fn let_go(&self) -> &[ProcessView] {
         &self.let_go
     }
 
-    /// The user on whose turn it is inspected.
     pub const fn user(&self) -> u32 {
         self.user
     }
 
-    /// When the engine inspects it again, or takes the next step.
     pub const fn timer(&self) -> Option<BootTime> {
         self.timer
     }
 
-    /// The inspection that is under way.
     pub const fn inspection(&self) -> Option<Asked> {
         self.inspection
     }

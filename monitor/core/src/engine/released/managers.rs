@@ -79,7 +79,7 @@ impl Engine {
             Phase::Clear => true,
             Phase::Grace { cause, .. } => cause.reason != Reason::Released(By::Manager) && !cause.asked,
             Phase::Judged(verdict) if verdict.stage == Stage::Unproven => !verdict.cause.asked,
-            _ => false,
+            Phase::Judged(_) => false,
         };
         owner_lives && is_open && !server.seeks_owner
     }

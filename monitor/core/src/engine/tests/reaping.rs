@@ -42,24 +42,6 @@ fn a_refused_signal_is_told_once_and_not_tried_again() {
 }
 
 #[test]
-fn what_was_refused_does_not_count_as_killed_in_vain() {
-    let mut story = Story::agent_with_server(Settings::default());
-    story.fork(30, 31);
-    story.errno = Some(EPERM);
-    let mut story = orphaned(story);
-    story.errno = None;
-    story.pass_secs(60);
-    // The first process refused SIGTERM. The second got both signals and did not exit. Both are reported together.
-    assert_eq!(failures(&story), [(30, Some(EPERM))]);
-    assert!(
-        matches!(story.notices.last(), Some(Notice::ReapFailed { failed: 2, .. })),
-        "{:?}",
-        story.notices
-    );
-    assert_eq!(story.sent(), [(30, Signal::Term), (31, Signal::Term), (31, Signal::Kill)]);
-}
-
-#[test]
 fn who_may_be_another_one_is_looked_at_again_and_gets_both_signals() {
     let mut story = Story::agent_with_server(Settings { other_uids: true, ..Settings::default() });
     story.fork(30, 31);
@@ -167,20 +149,6 @@ fn a_guard_that_the_look_finds_stops_what_was_not_sent() {
     story.told();
     story.end(30);
     assert_eq!(story.told(), ["orphan_exited"]);
-}
-
-#[test]
-fn what_survives_sigkill_is_told_after_a_hundred_rounds() {
-    let mut story = orphaned(Story::agent_with_server(Settings::default()));
-    story.pass(Duration::from_millis(5_000 + 98 * 50));
-    assert_eq!(failures(&story), []);
-    story.pass_secs(3600);
-    assert_eq!(failures(&story), [(30, None)]);
-    assert_eq!(story.sent(), [(30, Signal::Term), (30, Signal::Kill)]);
-    assert_eq!(story.told(), ["orphan_detected", "reap_failed"]);
-    // The kernel releases the process at last. The signal ended it.
-    story.end(30);
-    assert_eq!(story.told(), ["orphan_reaped KILL"]);
 }
 
 #[test]

@@ -143,21 +143,6 @@ fn a_repair_finds_a_server_that_an_agents_own_interpreter_runs() {
 }
 
 #[test]
-fn looks_that_fail_for_good_are_told_as_a_doubt() {
-    let mut story = Story::agent_with_server(Settings::default());
-    story.facts.blind = Some("no list of sockets".to_owned());
-    story.end(20);
-    story.told();
-    story.pass_secs(300);
-    assert_eq!(story.told(), ["orphan_unproven wire_unknown"]);
-    assert_eq!(story.sent(), []);
-    story.facts.blind = None;
-    story.polite.insert(30);
-    story.pass_secs(600);
-    assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
-}
-
-#[test]
 fn of_a_user_who_is_not_wholly_followed_nothing_is_judged_until_that_is_over() {
     for (users, judged) in [(vec![64_001], true), (vec![0, 64_001], false)] {
         let mut story = Story::agent_with_server(Settings::default());
