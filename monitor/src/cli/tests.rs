@@ -30,7 +30,7 @@ fn run_takes_the_flags_of_the_contract() {
     );
     assert_eq!(
         (run.format, run.setsid, run.ring_size),
-        (Some(Format::Json), Some(SetsidHook::None), Some(RingSize::try_from(65_536).unwrap()))
+        (Some(Format::Json), Some(SetsidHook::None), Some("65536".parse().unwrap()))
     );
     assert!(run.observe && run.debug_bpf);
     let Verb::Run(run) = parse("orphand run").unwrap().verb else { panic!() };

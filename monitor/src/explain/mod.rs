@@ -18,7 +18,10 @@ use serde_json::{Value, json};
 
 use self::layout::Page;
 pub use self::report::report;
-use crate::sink::{paint::Paint, wall_clock::WallClock};
+use crate::sink::{
+    paint::Paint,
+    wall_clock::{self, WallClock},
+};
 use orphand_core::model::{
     BootTime, Creator, Explained, PastOrphan, ProcessId, ReachedBy, Reason, ServerReport, TakenFor,
     recognised_by, text,
@@ -49,7 +52,7 @@ pub struct Moment {
 
 impl Moment {
     fn time(&self, at: Timestamp) -> String {
-        at.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+        wall_clock::shown(at, &self.zone)
     }
 
     fn boot_time(&self, at: BootTime) -> String {

@@ -47,8 +47,7 @@ fn what(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     let owner = one.owner.as_ref().or_else(|| one.run.as_ref().map(|run| &run.agent));
     if let Some(owner) = owner {
         let run = one.run.as_ref().and_then(|run| run.generation);
-        let run = run.map(|generation| format!(" #{generation}")).unwrap_or_default();
-        all.push(format!("Its owner was {}{run}.", text::sanitise(owner)));
+        all.push(format!("Its owner was {}.", text::numbered(owner, run)));
     }
     let verdict = match (one.evidence.is_empty(), one.doubts.is_empty()) {
         (true, true) => {

@@ -112,20 +112,16 @@ fn leftover_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
     let (name, class) = (text::sanitise(&report.server.name), text::sanitise(&report.server.rule));
     let processes = text::count(report.server.count(), "process", "processes");
     let is_head = report.server.id == one.id().to_string();
-    let what = if is_head {
+    vec![if is_head {
         format!(
             "It is a leftover, \"{name}\" ({class}, {processes}): its agent started it and has ended, and it is no server."
         )
     } else {
-        format!(
-            "It is part of the leftover \"{name}\" ({}, {class}, {processes}).",
-            text::sanitise(&report.server.id)
-        )
-    };
-    vec![what]
+        let id = text::sanitise(&report.server.id);
+        format!("It is part of the leftover \"{name}\" ({id}, {class}, {processes}).")
+    }]
 }
 
-/// Where an agent is, and its session.
 fn whereabouts(hints: &AgentHints) -> Vec<String> {
     let folder = hints.cwd.as_ref().map(|folder| format!("works in {folder}"));
     let terminal = hints.terminal.as_ref().map(|terminal| format!("is on {terminal}"));
@@ -148,8 +144,7 @@ fn holdings_sentences(one: &Explained) -> Vec<String> {
 
 fn owner_sentence(one: &Explained, moment: &Moment) -> String {
     let Some(owner) = &one.owner else { return "No owner of it is known.".to_owned() };
-    let run = owner.generation.map(|generation| format!(" #{generation}")).unwrap_or_default();
-    let who = format!("Its owner is {}{run}, pid {}", text::sanitise(&owner.name), owner.pid);
+    let who = format!("Its owner is {}, pid {}", text::numbered(&owner.name, owner.generation), owner.pid);
     match one.owner_exited {
         Some(at) => format!("{who}, which exited {}.", moment.boot_time(at)),
         None if owner.alive => format!("{who}, which lives."),

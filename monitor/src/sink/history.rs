@@ -12,6 +12,7 @@ use super::{
     human,
     paint::{self, Paint},
     report, table, text,
+    wall_clock::shown as when,
 };
 use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, PastRun, RunView, list};
 
@@ -264,10 +265,6 @@ fn freed(rss: u64, pss: u64) -> String {
         (_, 0) => text::size(rss),
         _ => format!("{} (PSS {})", text::size(rss), text::size(pss)),
     }
-}
-
-fn when(at: Timestamp, zone: &TimeZone) -> String {
-    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 fn between(from: Timestamp, to: Timestamp) -> String {

@@ -18,7 +18,6 @@ pub const NAME: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
 pub const PLAIN: Style = Style::new();
 
-/// Adds colours to text, or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paint {
     colours: bool,

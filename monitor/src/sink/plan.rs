@@ -15,7 +15,6 @@ pub use self::nothing::nothing;
 
 const COLUMNS: &str = "SERVER|STATE|AGENT|>PID|>PROCESSES|>MEMORY|";
 
-/// A server in the plan of `orphand reap`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanItem {
     /// The server and the guards that forbid ending it.
@@ -89,13 +88,7 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
 fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
     let server = &one.planned.server;
     let run = server.run.as_ref();
-    let agent = run.map_or_else(
-        || "-".to_owned(),
-        |run| {
-            let number = run.generation.map_or_else(String::new, |number| format!(" #{number}"));
-            format!("{}{number}", text::sanitise(&run.agent))
-        },
-    );
+    let agent = run.map_or_else(|| "-".to_owned(), |run| text::numbered(&run.agent, run.generation));
     let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
         None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.doubts)),

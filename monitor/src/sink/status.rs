@@ -8,35 +8,31 @@ use super::{
     list,
     paint::{self, Paint},
     standing, text,
-    wall_clock::WallClock,
+    wall_clock::{WallClock, shown},
 };
 use orphand_core::model::{BootTime, SessionState, State, Status};
 
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
     let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
     let up = Duration::from_millis(status.up_ms);
-    let since = wall.timestamp(now - up).to_zoned(zone.clone());
     let mut out = format!(
         "orphand {} (pid {}) {mode}.\nWatching for {}, since {}; {} followed.\n",
         text::sanitise(&status.version),
         status.pid,
         text::duration(up),
-        since.strftime("%Y-%m-%d %H:%M:%S"),
+        shown(wall.timestamp(now - up), zone),
         text::count(status.processes, "process", "processes"),
     );
-    if let Some(line) = list::from_before(&status.report) {
+    let stuck = (!status.stuck.is_empty()).then(|| format!("Not seen: {}", text::unanswered(&status.stuck)));
+    let config = status.config_error.as_ref();
+    let config = config.map(|why| format!("The configuration was not reloaded: {}", text::sanitise(why)));
+    for line in list::from_before(&status.report).into_iter().chain(config) {
         out.push_str(&paint.line(paint::WARNING, line));
     }
-    if let Some(why) = &status.config_error {
-        let why = format!("The configuration was not reloaded: {}", text::sanitise(why));
-        out.push_str(&paint.line(paint::WARNING, why));
-    }
     for why in &status.blind {
-        let why = format!("Blind: {}", text::sanitise(why));
-        out.push_str(&paint.line(paint::ALARM, why));
+        out.push_str(&paint.line(paint::ALARM, format_args!("Blind: {}", text::sanitise(why))));
     }
-    if !status.stuck.is_empty() {
-        let line = format!("Not seen: {}", text::unanswered(&status.stuck));
+    if let Some(line) = stuck {
         out.push_str(&paint.line(paint::WARNING, line));
     }
     out.push_str(&list::sum(&status.report));
@@ -45,19 +41,16 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
         let _ = writeln!(out, "Proportional memory: {}.", text::size(bytes));
     }
     out.push_str(&next(status, now, paint));
-    sessions(status, paint, &mut out);
+    sessions(status, &mut out);
     let errors = errors(status);
     if !errors.is_empty() {
         out.push_str(&paint.line(paint::WARNING, errors));
     }
     let lost = lost(status);
-    if lost.is_empty() && status.is_watching() {
-        out.push_str(&paint.text(paint::GOOD, "Not blind, nothing lost."));
-    } else {
-        out.push_str(&paint.text(paint::WARNING, &lost));
-    }
-    if !lost.is_empty() || status.is_watching() {
-        out.push('\n');
+    match lost.as_str() {
+        "" if status.is_watching() => out.push_str(&paint.line(paint::GOOD, "Not blind, nothing lost.")),
+        "" => {}
+        lost => out.push_str(&paint.line(paint::WARNING, lost)),
     }
     out
 }
@@ -105,21 +98,14 @@ fn next(status: &Status, now: BootTime, paint: Paint) -> String {
 }
 
 /// How many sessions there are. `--json` says which servers they have.
-fn sessions(status: &Status, paint: Paint, out: &mut String) {
+fn sessions(status: &Status, out: &mut String) {
     let Some(sessions) = &status.sessions else { return };
     let count = |state: &SessionState| sessions.states.get(state).copied().unwrap_or_default();
     let counts = SessionState::ALL.map(|state| format!("{} {}", count(&state), text::word(state)));
     let failed: u64 = sessions.errors.values().sum();
-    let failed = if failed > 0 {
-        format!(
-            "; {} to their registry failed",
-            text::count(failed, "round of questions", "rounds of questions")
-        )
-    } else {
-        String::new()
-    };
-    let line = format!("Sessions: {}{failed}.\n", counts.join(", "));
-    out.push_str(&paint.text(paint::PLAIN, line));
+    let rounds = text::count(failed, "round of questions", "rounds of questions");
+    let failed = if failed > 0 { format!("; {rounds} to their registry failed") } else { String::new() };
+    let _ = writeln!(out, "Sessions: {}{failed}.", counts.join(", "));
 }
 
 /// Errors of the eBPF programs as a sentence; empty if there were none. Processes without room are counted as

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 
 use orphand_core::model::BootTime;
 
@@ -20,7 +20,6 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// The wall-clock time of `at`.
     pub fn timestamp(self, at: BootTime) -> Timestamp {
         // At most u64::MAX + i64::MAX ns after 1970, some 877 years: always a valid timestamp.
         Timestamp::from_nanosecond(i128::from(at.0) + i128::from(self.offset_ns))
@@ -63,6 +62,11 @@ impl WallClock {
         }
         out.push_str(rest);
     }
+}
+
+/// A time as people read it: `2026-11-21 14:03:00`.
+pub fn shown(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 #[cfg(test)]

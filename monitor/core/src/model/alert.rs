@@ -96,7 +96,7 @@ fn parse(line: &str) -> Result<AlertRule, &'static str> {
     let above = match (on, limit) {
         (Watched::Blind, "") => 0,
         (Watched::Blind, _) => return Err("blind takes no more than a time, such as for 1m"),
-        (on, limit) => number(limit, on == Watched::Rss).ok_or(if on.has_period() {
+        (on, limit) => if on == Watched::Rss { parse_size(limit) } else { limit.parse().ok() }.ok_or(if on.has_period() {
             "its limit is no number, and its time begins with in: rate > 5 in 1h"
         } else {
             "its limit is no number (for rss with K, M, G or T), and its time begins with for: rss > 4G for 1m"
@@ -111,11 +111,10 @@ fn parse(line: &str) -> Result<AlertRule, &'static str> {
     Ok(AlertRule { name, on, above, agent, within, hold, cooldown: COOLDOWN })
 }
 
-/// A count, or a size such as `512M` or `4G` (powers of 1024).
-fn number(text: &str, is_size: bool) -> Option<u64> {
-    let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-    let unit = units.iter().filter(|_| is_size).find_map(|(unit, shift)| {
-        text.strip_suffix([*unit, unit.to_ascii_lowercase()]).map(|digits| (digits, *shift))
+/// A size such as `65536`, `512M` or `4G` (powers of 1024).
+pub(super) fn parse_size(text: &str) -> Option<u64> {
+    let unit = [('K', 10), ('M', 20), ('G', 30), ('T', 40)].into_iter().find_map(|(unit, shift)| {
+        text.strip_suffix([unit, unit.to_ascii_lowercase()]).map(|digits| (digits, shift))
     });
     let (digits, shift) = unit.unwrap_or((text, 0));
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Unit;
 
-/// The answer of `orphand doctor`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkup {
     /// Checks of the kernel, of orphand's rights, of the daemon and its store.

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Mode;
 
-/// What a person asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "decide", rename_all = "snake_case")]
 pub enum Decision {

@@ -54,9 +54,7 @@ pub enum Input {
         kernel: String,
         hooks: Vec<String>,
     },
-    /// The deadline that the engine asked for has passed.
     Timeout,
-    /// A user asks to end servers now.
     Reap {
         request: ReapRequest,
     },
@@ -68,7 +66,6 @@ pub enum Input {
     Configured {
         policy: Policy,
     },
-    /// The registry of sessions answered, or did not.
     Sessions {
         seen: SessionsSeen,
     },
@@ -120,7 +117,6 @@ pub enum Effect {
     Resync,
 }
 
-/// How the kernel side follows a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tracking {
     /// The process and all that it forks.
@@ -144,11 +140,9 @@ pub enum About {
         turn: u32,
     },
     Process(ProcessId),
-    /// Everything that a verdict on a server needs: [`Answer::Server`].
     Server(Subject),
     /// What these forked copies of an agent have done: [`Answer::Copies`].
     Copies(Vec<ProcessId>),
-    /// The session that a server was started for: [`Answer::Session`].
     Session(Box<SessionSubject>),
     /// Has a container stopped by its engine, if it is looked at once more and nothing has changed:
     /// [`Answer::Stopped`].
@@ -201,7 +195,6 @@ pub struct Subject {
     pub processes: Vec<ProcessId>,
     /// Who is judged with it: the question that [`ServerFacts::scene`] answers.
     pub question: SceneQuestion,
-    /// The container whose client is part of it.
     pub container: Option<Box<ContainerQuery>>,
     /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
     /// once.
@@ -220,11 +213,9 @@ pub struct OwnEnd {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum Answer {
-    /// The memory of the processes that still exist.
     Memory {
         processes: Vec<Memory>,
     },
-    /// Those branches whose heads are still there.
     Leftovers {
         branches: Vec<Branch>,
     },
@@ -243,7 +234,6 @@ pub enum Answer {
         /// Its id; absent if the server has none, or it could not be read.
         id: Option<String>,
     },
-    /// A container was to be stopped.
     Stopped {
         /// Why it may still run; absent if it has ended.
         error: Option<String>,
@@ -277,7 +267,6 @@ pub enum Answer {
     },
 }
 
-/// The two signals orphand sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Signal {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentView, BootTime, Holdings, ProcessId, ProcessView, ServerReport, Stdio};
 
-/// Which process a person asks about, as it was typed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
@@ -15,7 +14,6 @@ pub enum Asked {
     Pid(u32),
     /// Exactly this process: `4711@229468`.
     Id(ProcessId),
-    /// Servers and agents of this name.
     Name(String),
 }
 
@@ -93,7 +91,6 @@ pub enum NoServer {
     ServiceManager,
     /// It was started inside a multiplexer or an exempt program.
     Protected,
-    /// An agent that is not followed yet.
     AgentNotFollowed,
     /// Its name looks like that of a server, and no rule matches it.
     NearMiss,
@@ -114,7 +111,6 @@ pub struct Nothing {
     /// The rule that knows its program, if one does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rule: Option<String>,
-    /// Standard input and output.
     pub streams: [Stdio; 2],
 }
 
@@ -156,7 +152,6 @@ pub enum NextStep {
 pub struct Explained {
     pub process: ProcessView,
     pub taken_for: TakenFor,
-    /// Why it is nothing, if it is.
     pub nothing: Option<Nothing>,
     pub agent: Option<AgentView>,
     /// The rule that recognised this agent.
@@ -174,19 +169,16 @@ pub struct Explained {
     pub owner_exited: Option<BootTime>,
     /// Why there is a case, as one word.
     pub cause: Option<String>,
-    /// Since when.
     pub since: Option<BootTime>,
     /// The creators, the nearest first.
     pub creators: Vec<Creator>,
     /// What happens next; absent without a daemon.
     pub next: Option<NextStep>,
-    /// When that is due.
     pub due: Option<BootTime>,
     pub observes: bool,
 }
 
 impl Explained {
-    /// A process that the engine does not follow.
     pub fn nothing(process: ProcessView, nothing: Nothing) -> Self {
         Self { process, nothing: Some(nothing), ..Self::default() }
     }

@@ -58,7 +58,6 @@ pub enum Fact {
         pid: u32,
         error: String,
     },
-    /// The server was not an orphan after all, and is alive.
     Cleared {
         server: ProcessId,
     },
@@ -92,9 +91,12 @@ pub enum Fact {
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum End {
     /// Without orphand, while its owner was alive or within the grace period.
-    Exited { ending: Ending },
-    /// Without orphand, as an orphan.
-    OrphanExited { ending: Ending },
+    Exited {
+        ending: Ending,
+    },
+    OrphanExited {
+        ending: Ending,
+    },
     Reaped {
         /// The last signal that was needed; absent if the daemon that sent it did not see the exit.
         signal: Option<Signal>,
@@ -115,7 +117,6 @@ pub struct Tracked {
     /// Its identity: the head of its launch chain.
     pub id: ProcessId,
     pub name: String,
-    /// The rule that recognised it.
     pub rule: String,
     /// Its real user id; absent if none of its processes is known.
     #[serde(default)]

@@ -16,7 +16,6 @@ const PATH: usize = 200;
 /// The longest session id that is shown, in characters. Those of clients have 36 at most.
 const SESSION: usize = 64;
 
-/// By what a person recognises an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentHints {
     /// The session or thread that it told the programs it started, as last seen (`CLAUDE_CODE_SESSION_ID` and the like).
@@ -30,7 +29,6 @@ pub struct AgentHints {
     pub terminal: Option<String>,
 }
 
-/// By what a person recognises a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerHints {
     /// Its name in the settings of the agent, if they were found to declare it.

@@ -20,7 +20,6 @@ pub struct HistoryQuery {
     pub never_judged: bool,
 }
 
-/// The answer of `orphand history`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The `since` of the query.
@@ -99,7 +98,6 @@ pub struct PastRun {
     pub account: ServerCounts,
 }
 
-/// A server that was judged an orphan, or unproven.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastOrphan {
     /// `PID@START` of its first process.

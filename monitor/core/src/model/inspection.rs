@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{ContainerFacts, Enclosing, Image, ProcessId, UnitFacts, Work, scene::Scene};
 
-/// The result of inspecting a server before a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
     /// Its processes, and who is joined with them: the raw rows.
@@ -51,9 +50,7 @@ pub struct CopyFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub process: ProcessId,
-    /// Resident set size in bytes.
     pub rss_bytes: u64,
-    /// CPU time in milliseconds.
     #[serde(default)]
     pub cpu_ms: u64,
 }

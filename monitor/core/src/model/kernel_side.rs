@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use super::alert::parse_size;
+
 /// How setsid(2) is observed. Fork and exec records carry the session id, which suffices for verdicts; the
 /// hook adds the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +23,6 @@ pub enum SetsidHook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingSize(u32);
 
-/// The size is not a power of two, or out of range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a valid ring size: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)")]
-pub struct RingSizeError;
-
 impl RingSize {
     /// 2 MiB holds half a second of the fork rate that two cores reach below an agent (40,000 a second, 96
     /// bytes each); it is drained every 20 ms. A larger ring costs twice its size: it is mapped twice and
@@ -37,31 +34,16 @@ impl RingSize {
     }
 }
 
-impl Default for RingSize {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-impl TryFrom<u32> for RingSize {
-    type Error = RingSizeError;
-    fn try_from(bytes: u32) -> Result<Self, RingSizeError> {
-        let fits = bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(&bytes);
-        fits.then_some(Self(bytes)).ok_or(RingSizeError)
-    }
-}
-
 /// Parses a number of bytes, or one of KiB, MiB or GiB: `65536`, `256K`, `4M`, `1G`.
 impl FromStr for RingSize {
-    type Err = RingSizeError;
-    fn from_str(text: &str) -> Result<Self, RingSizeError> {
-        let units = [('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30)];
-        let unit = units.iter().find_map(|(unit, factor)| {
-            text.strip_suffix([*unit, unit.to_ascii_lowercase()]).map(|digits| (digits, *factor))
-        });
-        let (digits, factor) = unit.unwrap_or((text, 1));
-        let bytes = digits.parse::<u32>().ok().and_then(|number| number.checked_mul(factor));
-        bytes.ok_or(RingSizeError)?.try_into()
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bytes = parse_size(text).and_then(|bytes| u32::try_from(bytes).ok());
+        bytes
+            .filter(|bytes| bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(bytes))
+            .map(Self)
+            .ok_or("not a valid ring size: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)")
     }
 }
 
@@ -69,11 +51,6 @@ impl FromStr for RingSize {
 /// allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberCount(u32);
-
-/// The number of processes is out of range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a valid number of processes: give a number from 64 to 4194304")]
-pub struct MemberCountError;
 
 impl MemberCount {
     /// The largest default: 20 MB of kernel memory.
@@ -93,17 +70,12 @@ impl MemberCount {
     }
 }
 
-impl TryFrom<u32> for MemberCount {
-    type Error = MemberCountError;
-    fn try_from(number: u32) -> Result<Self, MemberCountError> {
-        (Self::LEAST..=Self::MOST).contains(&number).then_some(Self(number)).ok_or(MemberCountError)
-    }
-}
-
 impl FromStr for MemberCount {
-    type Err = MemberCountError;
-    fn from_str(text: &str) -> Result<Self, MemberCountError> {
-        text.parse::<u32>().map_err(|_| MemberCountError)?.try_into()
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.parse().ok().filter(|number| (Self::LEAST..=Self::MOST).contains(number));
+        number.map(Self).ok_or("not a valid number of processes: give a number from 64 to 4194304")
     }
 }
 
@@ -133,7 +105,7 @@ mod tests {
             assert_eq!(MemberCount::for_limits(limits.clone()).get(), members, "{limits:?}");
         }
         for wrong in [0, 63, 4_194_305] {
-            assert_eq!(wrong.to_string().parse::<MemberCount>(), Err(MemberCountError));
+            assert!(wrong.to_string().parse::<MemberCount>().is_err());
         }
     }
 
@@ -145,7 +117,7 @@ mod tests {
             assert_eq!(text.parse::<RingSize>().map(RingSize::bytes), Ok(bytes), "{text}");
         }
         for text in ["5000", "2048", "2K", "0", "2G", "8G", "", "K", "-4096", "1M1", "4 M", "4MB"] {
-            assert_eq!(text.parse::<RingSize>(), Err(RingSizeError), "{text}");
+            assert!(text.parse::<RingSize>().is_err(), "{text}");
         }
     }
 }

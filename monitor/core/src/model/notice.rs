@@ -376,7 +376,6 @@ pub enum Class {
     Agent,
 }
 
-/// Whether the daemon ends orphans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {

@@ -39,7 +39,7 @@ use crate::{
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Policy, Status, TRACE_FORMAT, TraceHeader},
+    model::{Policy, RingSize, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// Puts the daemon together, in an order in which each step has what it needs and no more rights than it needs, and runs it.
@@ -63,7 +63,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     let options = KernelOptions {
         candidates: rules.candidates(),
         setsid: flags.setsid.unwrap_or_default(),
-        ring_bytes: flags.ring_size.unwrap_or_default().bytes(),
+        ring_bytes: flags.ring_size.unwrap_or(RingSize::DEFAULT).bytes(),
         members: flags.members.unwrap_or_else(members::as_many_as_can_live).get(),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,

@@ -13,31 +13,24 @@ use orphand_core::model::{
 /// What stands for the agent of a server without one.
 const NOBODY: &str = "-";
 
-/// A server with what its columns show.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The server with the reasons of its verdict.
     pub report: ServerReport,
     /// The agent without the number of its run.
     pub agent: String,
-    /// The number of the run.
     pub generation: Option<u64>,
-    /// The process id of its first process.
     pub pid: Option<u32>,
     /// How long that process has been there.
     pub age: Option<Duration>,
-    /// What happens to it next.
     pub next: String,
     /// By what a person recognises its agent.
     pub hints: AgentHints,
 }
 
-/// What a line of the list stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// All runs of an agent.
     Agent,
-    /// One run.
     Generation,
     /// A server: its place among the entries.
     Server(usize),
@@ -45,22 +38,17 @@ pub enum Kind {
     Process(usize, usize),
 }
 
-/// A line of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// What stays the same when the list is made again.
     pub key: String,
-    /// What it stands for.
     pub kind: Kind,
-    /// How deep it is in the tree.
     pub depth: u16,
     /// Whether it can be folded, and is open.
     pub open: Option<bool>,
-    /// The text of agents and runs.
     pub label: String,
 }
 
-/// How the list is made.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Arrangement {
@@ -147,7 +135,7 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
 impl Entry {
     /// `claude #3`.
     pub fn agent(&self) -> String {
-        self.generation.map_or_else(|| self.agent.clone(), |number| format!("{} #{number}", self.agent))
+        text::numbered(&self.agent, self.generation)
     }
 
     /// The folder of the project: that of its agent, or else its own.
@@ -160,7 +148,6 @@ impl Entry {
         self.report.server.processes.last().map(words::command_line).unwrap_or_default()
     }
 
-    /// What a column shows of it.
     pub fn value(&self, column: Column) -> String {
         let server = &self.report.server;
         let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
@@ -177,7 +164,6 @@ impl Entry {
         }
     }
 
-    /// Whether it contains the text, whatever the case.
     fn contains(&self, filter: &str) -> bool {
         let state = self.report.state;
         let pids: Vec<String> =
@@ -209,7 +195,6 @@ impl Entry {
 }
 
 impl Row {
-    /// What a column shows of it.
     pub fn value(&self, entries: &[Entry], column: Column) -> String {
         let process = |at: usize, process| entries.get(at)?.report.server.processes.get(process);
         match (self.kind, column) {

@@ -7,7 +7,6 @@ use orphand_core::model::{BootTime, Mode, Report, Status, text};
 
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// Agents, servers, runs, and what could not be seen.
     pub report: Report,
     /// Whether the daemon ends orphans; absent without a daemon.
     pub mode: Option<Mode>,
@@ -15,14 +14,12 @@ pub struct Sample {
     pub decided: Option<String>,
     /// Who looked, in words.
     pub source: String,
-    /// When.
     pub now: BootTime,
     /// Memory that was freed by ending orphans of the runs of the last day; absent if it is not known.
     pub freed: Option<u64>,
 }
 
 impl Sample {
-    /// What the daemon knows.
     pub fn of_daemon(status: Status, now: BootTime, wall: WallClock, zone: &TimeZone) -> Self {
         let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
         let decided = status.standing.by().map(|_| format!("orphand {mode}."));

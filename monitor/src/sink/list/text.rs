@@ -17,7 +17,6 @@ use orphand_core::model::Report;
 /// How the list is printed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layout {
-    /// Colours, or none.
     pub paint: Paint,
     pub width: Option<usize>,
     /// Nothing is cut, and two columns more say why and by which command.
@@ -30,7 +29,6 @@ const WIDE: &str = "CONFIGURED AS|FOLDER|TERMINAL|SESSION|WHY|COMMAND";
 /// What a look through /proc cannot know.
 const PROC_ALONE: &str = "One look through /proc: who owned what before and what comes next is not known.";
 
-/// The list as text, with a sum.
 pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) -> String {
     let paint = layout.paint;
     let mut out = String::new();
@@ -72,7 +70,6 @@ pub fn unseen(report: &Report, paint: Paint) -> String {
     report.blind.iter().map(line).collect()
 }
 
-/// The report with its sums and who looked, indented.
 pub fn json(sample: &Sample, wall: WallClock) -> Result<String, serde_json::Error> {
     let mut all = serde_json::to_value(&sample.report)?;
     if let Value::Object(all) = &mut all {

@@ -24,7 +24,6 @@ impl Kind {
     }
 }
 
-/// A family: all series of one name.
 #[derive(Debug)]
 pub struct Family {
     pub name: &'static str,
@@ -40,7 +39,6 @@ macro_rules! families {
     ($($constant:ident = $name:literal, $kind:ident, [$($label:literal),*], $help:literal;)*) => {
         $(pub(super) const $constant: Family =
             Family { name: $name, kind: Kind::$kind, labels: &[$($label),*], help: $help };)*
-        /// All of them.
         pub const ALL: &[Family] = &[$($constant),*];
     };
 }

@@ -31,7 +31,6 @@ const OWNERS_OF_USER: usize = 16;
 /// How many owners of all users together have series of their own.
 const OWNERS_OF_ALL: usize = 256;
 
-/// The metrics of a daemon. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     wall: WallClock,

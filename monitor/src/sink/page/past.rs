@@ -7,7 +7,6 @@ use super::{Page, names};
 use crate::sink::metrics::owner_labels;
 use orphand_core::model::{BootTime, Series, ServerCounts, Timeline, TimelineQuery};
 
-/// How far back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
     /// Seconds of a step.
@@ -45,7 +44,6 @@ pub struct Past {
     from: i64,
     step_ms: i64,
     steps: usize,
-    /// Freed memory in bytes for each step.
     freed_bytes: Vec<u64>,
     sums: Sums,
     series: Vec<OfRun>,

@@ -12,14 +12,13 @@ use crate::sink::{
     human::list_doubts,
     metrics::{Labels, OwnersWithSeries, owner_labels},
 };
-use orphand_core::model::{AgentView, BootTime, Mode, ServerReport, State, Status, list};
+use orphand_core::model::{BootTime, Mode, ServerReport, State, Status, list};
 
 /// How many servers are listed one by one, of all agents together; of each agent an equal part, the worst first.
 const LISTED: usize = 512;
 /// How many generations of an agent are listed, the latest; those before are one.
 const GENERATIONS: usize = 24;
 
-/// The state of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// Milliseconds since 1970.
@@ -90,7 +89,6 @@ struct Server {
 }
 
 impl Page {
-    /// What the page shows of a status.
     pub fn snapshot(&self, status: &Status, now: BootTime) -> Snapshot {
         let report = &status.report;
         let own = OwnersWithSeries::of(report);
@@ -102,23 +100,22 @@ impl Page {
             let began = self.wall.timestamp(run.started).as_millisecond();
             generation.started = Some(generation.started.map_or(began, |earlier: i64| earlier.min(began)));
         }
-        let left = report
-            .agents
-            .iter()
-            .filter_map(|agent| Some((Some(&agent.agent), agent.left_behind.as_deref()?)));
-        let left = left.filter(|(_, left)| left.is_orphan() || left.is_unproven());
+        let left = report.agents.iter();
+        let left = left.filter_map(|agent| Some((Some(&agent.agent), agent.left_behind.as_deref()?, true)));
+        let left = left.filter(|(_, left, _)| left.is_orphan() || left.is_unproven());
         let servers = report.servers().map(|(owner, server)| (owner, server, false));
-        for (owner, server, agent) in servers.chain(left.map(|(owner, left)| (owner, left, true))) {
+        let mut sums = Sums::default();
+        for (owner, server, agent) in servers.chain(left) {
             let run = server.server.run.as_ref();
-            let labels = own.or_other(owner_labels(run, owner.map(|owner: &AgentView| owner.name.as_str())));
+            let labels = own.or_other(owner_labels(run, owner.map(|owner| owner.name.as_str())));
             let found = agents.entry(labels).or_default();
             found.servers.push((run.and_then(|run| run.generation), server, agent));
+            sums.add(server);
         }
         let each = (LISTED / agents.len().max(1)).max(1);
         let mut agents: Vec<Agent> =
             agents.into_iter().map(|(labels, found)| self.agent(&labels, found, each, now)).collect();
         agents.sort_by_key(|agent| (Reverse(agent.sums.orphan.bytes), Reverse(agent.sums.unproven.bytes)));
-        let sums = agents.iter().fold(Sums::default(), |sums, agent| sums.plus(&agent.sums));
         Snapshot {
             time: self.wall.timestamp(now).as_millisecond(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -130,45 +127,30 @@ impl Page {
         }
     }
 
-    fn agent(&self, labels: &Labels, mut found: Found<'_>, each: usize, now: BootTime) -> Agent {
-        let with_servers: BTreeSet<Option<u64>> =
-            found.servers.iter().map(|(number, _, _)| *number).collect();
-        let mut numbers: Vec<Option<u64>> = found.generations.keys().copied().chain(with_servers).collect();
-        numbers.sort_unstable_by_key(|number| Reverse(*number));
-        numbers.dedup();
-        let kept: BTreeSet<Option<u64>> = numbers.into_iter().take(GENERATIONS).collect();
+    fn agent(&self, labels: &Labels, found: Found<'_>, each: usize, now: BootTime) -> Agent {
+        let Found { generations: mut runs, mut servers } = found;
+        let numbers: BTreeSet<_> =
+            runs.keys().copied().chain(servers.iter().map(|(number, ..)| *number)).collect();
+        let named = |number| Generation { number, ..runs.remove(&number).unwrap_or_default() };
         // The latest first, what is older than those at the end.
-        let place =
-            |number| if kept.contains(&number) { (false, Reverse(number)) } else { (true, Reverse(None)) };
-        let mut generations: BTreeMap<(bool, Reverse<Option<u64>>), Generation> = BTreeMap::new();
-        for (number, generation) in found.generations.into_iter().filter(|(number, _)| kept.contains(number))
-        {
-            generations.insert(place(number), Generation { number, ..generation });
-        }
-        found
-            .servers
+        let mut generations: Vec<_> = numbers.into_iter().rev().take(GENERATIONS).map(named).collect();
+        let mut older = Generation { older: true, ..Generation::default() };
+        servers
             .sort_by_key(|(number, server, _)| (rank(server), Reverse(*number), Reverse(server.rss_bytes())));
         let mut sums = Sums::default();
-        for (at, (number, server, agent)) in found.servers.into_iter().enumerate() {
-            let (older, Reverse(number)) = place(number);
-            let fresh = || Generation { number, older, ..Generation::default() };
-            let generation = generations.entry((older, Reverse(number))).or_insert_with(fresh);
-            generation.sums = generation.sums.with(server);
-            sums = sums.with(server);
+        for (at, (number, server, agent)) in servers.into_iter().enumerate() {
+            let generation = generations.iter_mut().find(|one| one.number == number).unwrap_or(&mut older);
+            generation.sums.add(server);
+            sums.add(server);
             if at < each {
                 generation.servers.push(self.server(server, agent, now));
             } else {
                 generation.more += 1;
             }
         }
+        generations.extend((older.sums != Sums::default()).then_some(older));
         let (name, unit) = names::owner(labels);
-        Agent {
-            key: self.keys.of(labels),
-            name,
-            unit,
-            sums,
-            generations: generations.into_values().collect(),
-        }
+        Agent { key: self.keys.of(labels), name, unit, sums, generations }
     }
 
     fn server(&self, report: &ServerReport, agent: bool, now: BootTime) -> Server {
@@ -208,7 +190,7 @@ fn rank(server: &ServerReport) -> u8 {
 }
 
 impl Sums {
-    fn with(mut self, server: &ServerReport) -> Self {
+    fn add(&mut self, server: &ServerReport) {
         let sum = match rank(server) {
             0 | 1 => &mut self.orphan,
             2 => &mut self.unproven,
@@ -217,16 +199,5 @@ impl Sums {
         };
         sum.count += 1;
         sum.bytes = sum.bytes.saturating_add(server.rss_bytes());
-        self
-    }
-
-    fn plus(self, other: &Self) -> Self {
-        let sum = |a: Sum, b: Sum| Sum { count: a.count + b.count, bytes: a.bytes.saturating_add(b.bytes) };
-        Self {
-            live: sum(self.live, other.live),
-            suspect: sum(self.suspect, other.suspect),
-            unproven: sum(self.unproven, other.unproven),
-            orphan: sum(self.orphan, other.orphan),
-        }
     }
 }
