@@ -4,25 +4,19 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Counter {
-    /// Fork records made, lost ones included.
+    // Records made, lost ones included.
     ForkProduced,
-    /// Exec records made, lost ones included.
     ExecProduced,
-    /// Exit records made, of thread groups and of threads, lost ones included.
+    /// Of thread groups and of threads.
     ExitProduced,
-    /// Setsid records made, lost ones included.
     SetsidProduced,
-    /// Signal records made, lost ones included.
     SignalProduced,
-    /// Fork records that did not get into the ring.
+    // Records that did not get into the ring.
     ForkDropped,
-    /// Exec records that did not get into the ring.
     ExecDropped,
-    /// Exit records that did not get into the ring.
     ExitDropped,
-    /// Setsid records that did not get into the ring.
     SetsidDropped,
-    /// Signal records that did not get into the ring. No loss that /proc could make up for: the sender stays unknown.
+    /// No loss that /proc could make up for: the sender stays unknown.
     SignalDropped,
     /// A process found no room in MEMBERS, or a record none in the ring: full, or the share of its user is used up.
     MembersFull,
@@ -42,8 +36,11 @@ pub enum Counter {
     CallDropped,
 }
 
+/// Kinds of records: the first counters are of those made, the next of those lost, in the same order.
+const KINDS: usize = Counter::ForkDropped as usize;
+const _: () = assert!(Counter::SignalDropped as usize == 2 * KINDS - 1);
+
 impl Counter {
-    /// How many there are.
     pub const COUNT: usize = Self::CallDropped as usize + 1;
 }
 
@@ -53,12 +50,20 @@ impl Counter {
 pub struct Counters(pub [u64; Counter::COUNT]);
 
 impl Counters {
-    /// One counter.
     pub fn get(&self, what: Counter) -> u64 {
         self.0.get(what as usize).copied().unwrap_or(0)
     }
 
-    /// Adds another CPU's counters.
+    /// Records made of all kinds, lost ones included.
+    pub fn made(&self) -> u64 {
+        self.0.iter().take(KINDS).sum()
+    }
+
+    /// Records that did not get into the ring.
+    pub fn dropped(&self) -> u64 {
+        self.0.iter().skip(KINDS).take(KINDS).sum()
+    }
+
     pub fn add(&mut self, other: &Self) {
         for (sum, n) in self.0.iter_mut().zip(other.0) {
             *sum += n;

@@ -16,7 +16,6 @@ pub const FILTER_SLOTS: usize = 1 << 14;
 /// The only value of the map FILTER. A slot cannot overflow: Linux has fewer than 2^22 process numbers.
 pub type Filter = [u32; FILTER_SLOTS];
 
-/// The slot of a thread group.
 pub const fn filter_slot(tgid: u32) -> usize {
     tgid as usize & (FILTER_SLOTS - 1)
 }

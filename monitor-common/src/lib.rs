@@ -16,21 +16,21 @@ mod record;
 mod share;
 mod task;
 
-pub use call::{CallKey, CallOffsets, CallRecord, Caller, LATELY};
+pub use call::{CallKey, CallRecord, Caller, LATELY};
 pub use counter::{Counter, Counters};
-pub use end::{EndOffsets, EndRecord, end_flags, wanted};
+pub use end::{EndRecord, end_flags, wanted};
 pub use filter::{FILTER_SLOTS, Filter, filter_slot};
 pub use member::{Anchor, COMM_LEN, Candidate, Member, State};
 pub use name::{contains_mcp, is_shell};
-pub use offsets::{Offsets, SignalOffsets, Tuning};
+pub use offsets::{CallOffsets, EndOffsets, Offsets, SignalOffsets, TaskOffsets, Tuning, WAYS};
 pub use record::{
-    ARGV_MAX, EXE_MAX, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SenderKind, SetsidRecord,
-    SignalRecord, StreamRecord, TAIL_MAX, ThreadExitRecord, flags,
+    ARGV_MAX, EXE_MAX, ExecRecord, ForkRecord, Header, Kind, SenderKind, SignalRecord, StreamRecord,
+    TAIL_MAX, ValueRecord, flags,
 };
 pub use share::{SHARE_SLOTS, Shares, ring_cost, share_slot};
-pub use task::{TaskOffsets, TaskRecord, task_flags};
+pub use task::{TaskRecord, task_flags};
 
 #[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "user")]
-pub use user::{SharedCounts, trim_heap};
+pub use user::{SharedCounts, forget_code, record, trim_heap};

@@ -42,19 +42,16 @@ impl Member {
         Self { anchor, state_and_slot: state as u32 | (slot as u32) << SLOT_SHIFT }
     }
 
-    /// From the eight bytes of a map's value.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of the value")]
     pub const fn from_bits(bits: u64) -> Self {
         Self { anchor: bits as u32, state_and_slot: (bits >> 32) as u32 }
     }
 
-    /// The same entry in this state.
     #[must_use]
     pub const fn with_state(self, state: State) -> Self {
         Self { anchor: self.anchor, state_and_slot: self.state_and_slot & !STATE | state as u32 }
     }
 
-    /// Whether it is in this state.
     pub const fn is(self, state: State) -> bool {
         self.state_and_slot & STATE == state as u32
     }
@@ -79,7 +76,6 @@ impl Member {
 pub struct Anchor {
     /// How many forks below it were reported while it was pending; above `FORKS` what user space has decided.
     pub forks_and_decision: u32,
-    /// Its key.
     pub anchor: u32,
 }
 
@@ -91,7 +87,6 @@ const CONFIRMED: u32 = 1 << 30;
 const REFUSED: u32 = 1 << 31;
 
 impl Anchor {
-    /// With a full budget.
     pub const fn new(anchor: u32) -> Self {
         Self { forks_and_decision: 0, anchor }
     }
@@ -106,23 +101,19 @@ impl Anchor {
         Self { forks_and_decision: REFUSED, anchor }
     }
 
-    /// From the eight bytes of a map's value.
     #[expect(clippy::cast_possible_truncation, reason = "the two halves of the value")]
     pub const fn from_bits(bits: u64) -> Self {
         Self { forks_and_decision: bits as u32, anchor: (bits >> 32) as u32 }
     }
 
-    /// How many forks below it were reported.
     pub const fn forks(self) -> u32 {
         self.forks_and_decision & FORKS
     }
 
-    /// Whether user space follows it.
     pub const fn is_confirmed(self) -> bool {
         self.forks_and_decision & CONFIRMED != 0
     }
 
-    /// Whether user space does not follow it.
     pub const fn is_refused(self) -> bool {
         self.forks_and_decision & REFUSED != 0
     }
@@ -132,9 +123,7 @@ impl Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Candidate {
-    /// Always.
     Always = 1,
-    /// If descriptor 0 is a pipe or a socket.
     NeedsWire = 2,
 }
 

@@ -1,83 +1,129 @@
 //! Globals of the eBPF programs that user space sets before it loads them. They are read-only in the kernel, so the verifier
 //! knows their values and removes the code that they switch off.
 
-/// Where the fields of the running kernel's structures are, in bytes. A name says structure and field. The values come from
-/// BTF.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Offsets {
-    /// `task_struct::tgid`, 4 bytes.
-    pub task_tgid: u32,
-    /// `task_struct::group_leader`, a pointer.
-    pub task_group_leader: u32,
-    /// `task_struct::real_parent`, a pointer.
-    pub task_real_parent: u32,
-    /// `task_struct::start_boottime`, 8 bytes.
-    pub task_start_boottime: u32,
-    /// `task_struct::exit_code`, 4 bytes.
-    pub task_exit_code: u32,
-    /// `task_struct::signal`, a pointer.
-    pub task_signal: u32,
-    /// `task_struct::real_cred`, a pointer.
-    pub task_real_cred: u32,
-    /// `task_struct::mm`, a pointer.
-    pub task_mm: u32,
-    /// `task_struct::files`, a pointer.
-    pub task_files: u32,
-    /// `task_struct::comm`, 16 bytes.
-    pub task_comm: u32,
-    /// `signal_struct::live`, 4 bytes.
-    pub signal_live: u32,
-    /// `signal_struct::flags`, 4 bytes.
-    pub signal_flags: u32,
-    /// `signal_struct::group_exit_code`, 4 bytes.
-    pub signal_group_exit_code: u32,
-    /// `signal_struct::pids[PIDTYPE_SID]`, a pointer.
-    pub signal_sid: u32,
-    /// `pid::numbers[0].nr`, 4 bytes: the number in the initial PID namespace.
-    pub pid_nr: u32,
-    /// `cred::uid`, 4 bytes.
-    pub cred_uid: u32,
-    /// `mm_struct::arg_start`, 8 bytes.
-    pub mm_arg_start: u32,
-    /// `mm_struct::arg_end`, 8 bytes.
-    pub mm_arg_end: u32,
-    /// `linux_binprm::interp`, a pointer.
-    pub bprm_interp: u32,
-    /// `files_struct::fdt`, a pointer.
-    pub files_fdt: u32,
-    /// `fdtable::fd`, a pointer to an array of pointers.
-    pub fdtable_fd: u32,
-    /// `file::f_inode`, a pointer.
-    pub file_inode: u32,
-    /// `inode::i_mode`, 2 bytes.
-    pub inode_mode: u32,
-    /// `inode::i_ino`, 8 bytes.
-    pub inode_ino: u32,
-    /// `inode::i_rdev`, 4 bytes.
-    pub inode_rdev: u32,
-    /// 1 if the tracepoint `sched_process_exit` has the argument `group_dead`, else 0.
-    pub exit_has_group_dead: u32,
+/// Sets of fields of the running kernel's structures: the name of a field, the way to it, and its size in bytes, 0 for
+/// any. A value is the field's place in its structure, in bytes, which user space finds in BTF.
+///
+/// The way begins with a structure. `a[N]` is an element of an array, `a|b` one of two names: kernels differ.
+macro_rules! offsets {
+    ($($(#[$about:meta])* $set:ident { $($name:ident = $way:literal, $size:literal;)+ })+) => {
+        $(
+            $(#[$about])*
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+            #[repr(C)]
+            pub struct $set { $(#[doc = $way] pub $name: u32,)+ }
+
+            impl $set {
+                /// Asks for the place of each field by its way and its size.
+                pub fn read<E>(mut find: impl FnMut(&'static str, u32) -> Result<u32, E>) -> Result<Self, E> {
+                    Ok(Self { $($name: find($way, $size)?,)+ })
+                }
+            }
+        )+
+
+        /// The ways to all fields.
+        pub const WAYS: &[&str] = &[$($($way,)+)+];
+    };
 }
 
-/// Where the fields are that only the hook on signals reads, in bytes like [`Offsets`]. A kernel may lack some: then there is
-/// no such hook, and all of them are zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct SignalOffsets {
-    /// `kernel_siginfo::si_code`, 4 bytes.
-    pub siginfo_code: u32,
-    /// `task_struct::sighand`, a pointer.
-    pub task_sighand: u32,
-    /// `sighand_struct::action[0].sa.sa_handler`, a pointer.
-    pub sighand_first_handler: u32,
-    /// The size of an element of `sighand_struct::action`.
-    pub action_size: u32,
-    /// `signal_struct::oom_mm`, a pointer.
-    pub signal_oom_mm: u32,
+offsets! {
+    /// What the hooks on forks, execs, exits and sessions read. A kernel without one of them is not watched.
+    Offsets {
+        task_tgid = "task_struct.tgid", 4;
+        task_group_leader = "task_struct.group_leader", 8;
+        task_real_parent = "task_struct.real_parent", 8;
+        task_start_boottime = "task_struct.start_boottime", 8;
+        task_exit_code = "task_struct.exit_code", 4;
+        task_signal = "task_struct.signal", 8;
+        task_real_cred = "task_struct.real_cred", 8;
+        task_mm = "task_struct.mm", 8;
+        task_files = "task_struct.files", 8;
+        task_comm = "task_struct.comm[0]", 1;
+        signal_live = "signal_struct.live", 4;
+        signal_flags = "signal_struct.flags", 4;
+        signal_group_exit_code = "signal_struct.group_exit_code", 4;
+        signal_sid = "signal_struct.pids[PIDTYPE_SID]", 8;
+        // Its number in the initial PID namespace.
+        pid_nr = "pid.numbers[0].nr", 4;
+        cred_uid = "cred.uid", 4;
+        mm_arg_start = "mm_struct.arg_start", 8;
+        mm_arg_end = "mm_struct.arg_end", 8;
+        bprm_interp = "linux_binprm.interp", 8;
+        files_fdt = "files_struct.fdt", 8;
+        fdtable_fd = "fdtable.fd", 8;
+        file_inode = "file.f_inode", 8;
+        inode_mode = "inode.i_mode", 2;
+        inode_ino = "inode.i_ino", 8;
+        inode_rdev = "inode.i_rdev", 4;
+    }
+    /// What only the hook on signals reads. A kernel without one of them has no such hook: who sends a signal is not known.
+    SignalOffsets {
+        siginfo_code = "kernel_siginfo.si_code", 4;
+        task_sighand = "task_struct.sighand", 8;
+        // The handlers of the signals 1 and 2.
+        first_handler = "sighand_struct.action[0].sa.sa_handler", 8;
+        second_handler = "sighand_struct.action[1].sa.sa_handler", 8;
+        signal_oom_mm = "signal_struct.oom_mm", 8;
+    }
+    /// What only the hook on connections reads. A kernel without one of them (`CONFIG_IPV6=n`) has no such hook: who called
+    /// is known for a minute only.
+    CallOffsets {
+        sock_family = "sock.__sk_common.skc_family", 2;
+        // Addresses and port of the other side, the port in network byte order.
+        sock_far = "sock.__sk_common.skc_daddr", 4;
+        sock_far6 = "sock.__sk_common.skc_v6_daddr", 16;
+        sock_far_port = "sock.__sk_common.skc_dport", 2;
+        sock_near = "sock.__sk_common.skc_rcv_saddr", 4;
+        sock_near6 = "sock.__sk_common.skc_v6_rcv_saddr", 16;
+        // In network byte order, too. `skc_num` is gone when a connection is cut.
+        sock_near_port = "inet_sock.inet_sport", 2;
+    }
+    /// What only the pass over all descriptors reads. A kernel without one of them (`CONFIG_UNIX=m`) has no such pass.
+    EndOffsets {
+        file_mode = "file.f_mode", 4;
+        file_private = "file.private_data", 8;
+        // Since 6.13 `f_ref`, which counts from another number: `Tuning::file_count_of_one`.
+        file_count = "file.f_ref|f_count", 8;
+        inode_super = "inode.i_sb", 8;
+        inode_pipe = "inode.i_pipe", 8;
+        super_device = "super_block.s_dev", 4;
+        pipe_readers = "pipe_inode_info.readers", 4;
+        pipe_writers = "pipe_inode_info.writers", 4;
+        socket_sk = "socket.sk", 8;
+        sock_family = "sock.__sk_common.skc_family", 2;
+        sock_socket = "sock.sk_socket", 8;
+        unix_peer = "unix_sock.peer", 8;
+        // A `struct socket` and its inode are in one structure.
+        alloc_socket = "socket_alloc.socket", 0;
+        alloc_inode = "socket_alloc.vfs_inode", 0;
+    }
+    /// What only the pass over all tasks reads. A kernel without one of them has no such pass.
+    TaskOffsets {
+        task_pid = "task_struct.pid", 4;
+        task_flags = "task_struct.flags", 4;
+        task_ptrace = "task_struct.ptrace", 4;
+        // Of a traced thread that which traces it.
+        task_parent = "task_struct.parent", 8;
+        task_thread_pid = "task_struct.thread_pid", 8;
+        task_sighand = "task_struct.sighand", 8;
+        task_pdeath_signal = "task_struct.pdeath_signal", 4;
+        // SIGHUP is the first signal.
+        hangup_handler = "sighand_struct.action[0].sa.sa_handler", 8;
+        signal_tty = "signal_struct.tty", 8;
+        tty_driver = "tty_struct.driver", 8;
+        tty_index = "tty_struct.index", 4;
+        driver_major = "tty_driver.major", 4;
+        driver_minor_start = "tty_driver.minor_start", 4;
+        pid_level = "pid.level", 4;
+        // In the namespaces of the levels 0 and 1.
+        pid_nr = "pid.numbers[0].nr", 4;
+        pid_next_nr = "pid.numbers[1].nr", 4;
+        pid_ns = "pid.numbers[0].ns", 8;
+        namespace_inum = "pid_namespace.ns.inum", 4;
+    }
 }
 
-/// What user space chooses.
+/// What user space chooses, and how kernels differ besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tuning {
@@ -93,8 +139,8 @@ pub struct Tuning {
     pub member_share: u32,
     /// For [`crate::share_slot`].
     pub seed: u32,
+    /// 1 if the tracepoint `sched_process_exit` has the argument `group_dead`, else 0.
+    pub exit_has_group_dead: u32,
+    /// What [`EndOffsets::file_count`] has for a file with one reference: 1, or 0 for an `f_ref` (`FILE_REF_ONEREF`).
+    pub file_count_of_one: u32,
 }
-
-const _: () = assert!(size_of::<Offsets>() == 26 * 4);
-const _: () = assert!(size_of::<SignalOffsets>() == 5 * 4);
-const _: () = assert!(size_of::<Tuning>() == 6 * 4);

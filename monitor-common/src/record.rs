@@ -14,25 +14,20 @@ pub const TAIL_MAX: usize = EXE_MAX + ARGV_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Kind {
-    /// [`ForkRecord`].
     Fork = 1,
-    /// [`ExecRecord`].
     Exec = 2,
-    /// [`ExitRecord`].
+    /// The last thread of a thread group exited: [`ValueRecord`].
     Exit = 3,
-    /// [`SetsidRecord`].
+    /// A thread group became the leader of a new session: [`ValueRecord`].
     Setsid = 4,
-    /// [`ThreadExitRecord`].
+    /// A thread exited that user space had entered into the map THREADS: [`ValueRecord`]. Its thread group lives on.
     ThreadExit = 5,
-    /// [`SignalRecord`].
     Signal = 6,
 }
 
-/// The beginning of every record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Header {
-    /// A [`Kind`].
     pub kind: u16,
     /// The slot of `RING_SHARES` that the record is counted in until it has been read.
     pub slot: u16,
@@ -44,19 +39,15 @@ pub struct Header {
     pub start: u64,
 }
 
-/// A thread group was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ForkRecord {
-    /// About the child.
     pub header: Header,
     /// The creator's birth in nanoseconds.
     pub creator_start: u64,
-    /// The thread group that called clone(2).
     pub creator: u32,
     /// The child's real user id.
     pub uid: u32,
-    /// The child's session id.
     pub sid: u32,
     /// The thread of the creator that called clone(2): its number, which is that of the thread group for the leader.
     pub thread: u32,
@@ -66,7 +57,6 @@ pub struct ForkRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct StreamRecord {
-    /// `i_ino`.
     pub ino: u64,
     /// `i_rdev`, in the kernel's own encoding: major << 20 | minor.
     pub rdev: u32,
@@ -79,17 +69,13 @@ pub struct StreamRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ExecRecord {
-    /// About the thread group.
     pub header: Header,
     /// The parent's birth in nanoseconds.
     pub parent_start: u64,
     /// `real_parent->tgid`.
     pub parent: u32,
-    /// Real user id.
     pub uid: u32,
-    /// Session id.
     pub sid: u32,
-    /// See [`flags`].
     pub flags: u32,
     /// Length of the file name, without a NUL.
     pub exe_len: u32,
@@ -105,47 +91,20 @@ pub mod flags {
     pub const ARGV_TRUNCATED: u32 = 1;
 }
 
-/// The last thread of a thread group exited.
+/// What is told about a thread group in one number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct ExitRecord {
-    /// About the thread group.
+pub struct ValueRecord {
     pub header: Header,
-    /// As wait(2) encodes it: signal in bits 0 to 6, core flag in bit 7, code in bits 8 to 15.
-    pub status: u32,
-    /// Zero.
+    /// Of [`Kind::Exit`] the status as wait(2) encodes it (signal in bits 0 to 6, core flag in bit 7, code in bits 8 to 15), of
+    /// [`Kind::Setsid`] the session, of [`Kind::ThreadExit`] the thread.
+    pub value: u32,
     pub pad: u32,
 }
 
-/// A thread group became the leader of a new session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct SetsidRecord {
-    /// About the thread group.
-    pub header: Header,
-    /// The session id.
-    pub sid: u32,
-    /// Zero.
-    pub pad: u32,
-}
-
-/// A thread exited that user space had entered into the map THREADS. Its thread group lives on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct ThreadExitRecord {
-    /// About the thread group.
-    pub header: Header,
-    /// The thread's number.
-    pub thread: u32,
-    /// Zero.
-    pub pad: u32,
-}
-
-/// Who sent a signal; [`SignalRecord::sender_kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SenderKind {
-    /// A process.
     Process = 1,
     /// The kernel: a fault, a timer, a terminal that was closed.
     Kernel = 2,
@@ -166,9 +125,7 @@ pub struct SignalRecord {
     pub sender: u32,
     /// The sender's real user id.
     pub sender_uid: u32,
-    /// A [`SenderKind`].
     pub sender_kind: u32,
-    /// The signal's number.
     pub signal: u32,
     /// The name of the sender's leading thread.
     pub sender_comm: [u8; COMM_LEN],
@@ -181,9 +138,7 @@ const _: () = {
     assert!(size_of::<ForkRecord>() == 24 + 8 + 4 * 4);
     assert!(size_of::<StreamRecord>() == 8 + 4 + 4);
     assert!(size_of::<ExecRecord>() == 24 + 8 + 4 * 6 + 3 * 16);
-    assert!(size_of::<ExitRecord>() == 24 + 4 + 4);
-    assert!(size_of::<SetsidRecord>() == 24 + 4 + 4);
-    assert!(size_of::<ThreadExitRecord>() == 24 + 4 + 4);
+    assert!(size_of::<ValueRecord>() == 24 + 4 + 4);
     assert!(size_of::<SignalRecord>() == 24 + 8 + 4 * 4 + COMM_LEN);
-    assert!(align_of::<ForkRecord>() == 8 && align_of::<ExecRecord>() == 8 && align_of::<ExitRecord>() == 8);
+    assert!(align_of::<ForkRecord>() == 8 && align_of::<ExecRecord>() == 8 && align_of::<ValueRecord>() == 8);
 };

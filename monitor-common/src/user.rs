@@ -1,5 +1,5 @@
-//! What only user space needs, and all of its unsafe code: these types in aya's maps and globals, counts as memory that
-//! both sides share, the heap.
+//! What only user space needs, and all of its unsafe code: these types as bytes, counts as memory that both sides share,
+//! the heap.
 
 extern crate std;
 
@@ -7,35 +7,35 @@ use core::{
     ptr::{self, NonNull},
     sync::atomic::{AtomicU32, Ordering, fence},
 };
-use std::{io, os::fd::BorrowedFd};
+use std::{fs, io, os::fd::BorrowedFd};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::{
-    Anchor, CallOffsets, CallRecord, Counters, EndOffsets, Member, Offsets, SignalOffsets, TaskOffsets,
-    Tuning,
+    Anchor, CallOffsets, CallRecord, Counters, EndOffsets, EndRecord, ExecRecord, ForkRecord, Header, Member,
+    Offsets, SignalOffsets, SignalRecord, TaskOffsets, TaskRecord, Tuning, ValueRecord,
 };
 
-// SAFETY: repr(C), without padding and pointers, every bit pattern valid.
-unsafe impl aya::Pod for Member {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Anchor {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Counters {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Offsets {}
-// SAFETY: as above.
-unsafe impl aya::Pod for EndOffsets {}
-// SAFETY: as above.
-unsafe impl aya::Pod for TaskOffsets {}
-// SAFETY: as above.
-unsafe impl aya::Pod for SignalOffsets {}
-// SAFETY: as above.
-unsafe impl aya::Pod for Tuning {}
-// SAFETY: as above.
-unsafe impl aya::Pod for CallRecord {}
-// SAFETY: as above.
-unsafe impl aya::Pod for CallOffsets {}
+/// Types that aya may copy as bytes.
+macro_rules! plain {
+    ($($name:ident),+ $(,)?) => {$(
+        // SAFETY: repr(C), without padding and pointers, every bit pattern valid.
+        unsafe impl aya::Pod for $name {}
+    )+};
+}
+
+plain! {
+    Anchor, CallOffsets, CallRecord, Counters, EndOffsets, EndRecord, ExecRecord, ForkRecord, Header, Member,
+    Offsets, SignalOffsets, SignalRecord, TaskOffsets, TaskRecord, Tuning, ValueRecord,
+}
+
+/// The record at the beginning of these bytes.
+pub fn record<T: aya::Pod>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: there are as many bytes as the type has, and every bit pattern is valid.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
 /// A map whose only value is an array of counts: the kernel's own memory, so that both sides count with atomic instructions.
 pub struct SharedCounts<const N: usize> {
     counts: NonNull<[AtomicU32; N]>,
@@ -106,5 +106,27 @@ pub fn trim_heap() {
         }
         // SAFETY: malloc_trim(3) has no precondition.
         unsafe { malloc_trim(0) };
+    }
+}
+
+/// Forgets the pages of programs' code that this process has mapped: most of what the start ran is never run again. What is run
+/// comes back from the page cache. Only code: its pages are never changed, so nothing is lost.
+pub fn forget_code() {
+    for line in fs::read_to_string("/proc/self/maps").unwrap_or_default().lines() {
+        let mut fields = line.split_ascii_whitespace();
+        let (Some(range), Some("r-xp")) = (fields.next(), fields.next()) else { continue };
+        let Some((from, to)) = range.split_once('-') else { continue };
+        let address = |hex| usize::from_str_radix(hex, 16).unwrap_or(0);
+        let (from, to) = (address(from), address(to));
+        if from != 0 && fields.nth(3).is_some_and(|path| path.starts_with('/')) {
+            // SAFETY: a private mapping of a file that cannot be written: the kernel reads again what is needed.
+            let _ = unsafe {
+                madvise(
+                    ptr::with_exposed_provenance_mut(from),
+                    to.saturating_sub(from),
+                    Advice::LinuxDontNeed,
+                )
+            };
+        }
     }
 }

@@ -32,37 +32,26 @@ const AF_INET6: u16 = 10;
 /// The third word of an IPv4 address as IPv6 has it, RFC 4291.
 const MAPPED: u32 = 0xffff_u32.to_be();
 
-/// An address as [`CallKey`] has it.
 type Address = [u32; 4];
 
-/// A change of a connection's state that matters here.
-#[derive(Clone, Copy)]
-pub enum Change {
-    /// The current process calls: `tcp_v4_connect()`, `tcp_v6_connect()`. Its port may not be chosen yet.
-    Begins,
-    /// The other side has answered. The current process is anybody.
-    IsThere,
-    /// The current process closes its side: `tcp_close_state()`, net/ipv4/tcp.c.
-    Ends,
-    /// The connection is gone: the other side has reset it, or does not answer. The current process is anybody.
-    IsCut,
-}
-
-/// Which change this is.
+/// A connection changes its state. Only where it begins or is closed is the current process the one that does it.
 #[inline(always)]
-pub const fn change(old: i32, new: i32) -> Option<Change> {
+pub fn changes(sk: u64, old: i32, new: i32) -> Result<(), Counter> {
     match (old, new) {
-        (_, SYN_SENT) => Some(Change::Begins),
-        (SYN_SENT, ESTABLISHED) => Some(Change::IsThere),
-        (_, FIN_WAIT1 | LAST_ACK) => Some(Change::Ends),
-        (ESTABLISHED | CLOSE_WAIT, CLOSE) => Some(Change::IsCut),
-        _ => None,
+        // `tcp_v4_connect()`, `tcp_v6_connect()`. The port of the caller may not be chosen yet.
+        (_, SYN_SENT) => begins(sk),
+        // The other side has answered.
+        (SYN_SENT, ESTABLISHED) => is_there(sk),
+        // This side is closed: `tcp_close_state()`, net/ipv4/tcp.c.
+        (_, FIN_WAIT1 | LAST_ACK) => ends(sk),
+        // The connection is gone: the other side has reset it, or does not answer.
+        (ESTABLISHED | CLOSE_WAIT, CLOSE) => is_over(sk),
+        _ => Ok(()),
     }
 }
 
-/// A connection begins.
 #[inline(always)]
-pub fn begins(sk: u64) -> Result<(), Counter> {
+fn begins(sk: u64) -> Result<(), Counter> {
     let tgid = current_tgid();
     if !members::is_followed(tgid) {
         // This memory may have been a connection of a followed process.
@@ -75,7 +64,7 @@ pub fn begins(sk: u64) -> Result<(), Counter> {
 
 /// A connection is there: both ports are known, and who was called has not accepted it yet.
 #[inline(always)]
-pub fn is_there(sk: u64) -> Result<(), Counter> {
+fn is_there(sk: u64) -> Result<(), Counter> {
     let Some(at) = CALLERS.get_ptr_mut(sk) else { return Ok(()) };
     let (near, far) = ports(sk)?;
     // SAFETY: the pointer came from the map.
@@ -88,15 +77,14 @@ pub fn is_there(sk: u64) -> Result<(), Counter> {
         .map_err(|_| Counter::CallDropped)
 }
 
-/// A process ends a connection.
 #[inline(always)]
-pub fn ends(sk: u64) -> Result<(), Counter> {
+fn ends(sk: u64) -> Result<(), Counter> {
     if members::is_followed(current_tgid()) { is_over(sk) } else { Ok(()) }
 }
 
 /// A connection is over: of a followed process, or of anybody.
 #[inline(always)]
-pub fn is_over(sk: u64) -> Result<(), Counter> {
+fn is_over(sk: u64) -> Result<(), Counter> {
     let (near, far) = ports(sk)?;
     // SAFETY: nobody writes while this side of the connection is closed.
     if unsafe { CALLERS.get(sk) }.is_some_and(|caller| caller.port == u32::from(near)) {
@@ -113,7 +101,6 @@ pub fn is_over(sk: u64) -> Result<(), Counter> {
     write_down(u32::from(near), caller)
 }
 
-/// Writes a call to this port down.
 #[inline(always)]
 fn write_down(port: u32, caller: Option<Caller>) -> Result<(), Counter> {
     // SAFETY: no precondition.
@@ -151,7 +138,6 @@ const fn is_for(record: &CallRecord, caller: Caller, now: u64) -> bool {
         || now.wrapping_sub(record.by_caller) > LATELY
 }
 
-/// The own port and that of the other side.
 #[inline(always)]
 fn ports(sk: u64) -> Result<(u16, u16), Counter> {
     let near = read(sk as *const u8, global!(CALL_OFFSETS.sock_near_port))?;

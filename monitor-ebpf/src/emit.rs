@@ -3,16 +3,15 @@
 
 use aya_ebpf::{
     bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP},
-    helpers::generated::bpf_ringbuf_output,
+    helpers::generated::{bpf_ktime_get_boot_ns, bpf_ringbuf_output},
 };
-use monitor_common::{Counter, Kind, ring_cost};
+use monitor_common::{Counter, Header, Kind, ring_cost};
 
 use crate::{
-    maps::{self, READER_IDLE, RECORDS},
+    maps::{self, READER_IDLE, RECORDS, global},
     shares,
 };
 
-/// When the reader has to see a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
     /// When its timer fires.
@@ -26,20 +25,19 @@ pub enum Urgency {
 /// wakes the reader when the ring is full.
 const WAKE_WINDOW: u64 = 4096;
 
-/// Room in the ring for a record about a process of one user.
+/// Room in the ring for a record of one kind about a process of one user.
 #[derive(Clone, Copy)]
 pub struct Room {
-    /// The slot that it is counted in.
+    kind: Kind,
     slot: usize,
-    /// How many bytes wait in the ring.
     waiting: u64,
 }
 
 impl Room {
     /// None: the user has as much of the ring as is left, which is reported.
     #[inline(always)]
-    pub fn of(uid: u32) -> Option<Self> {
-        let room = Self::if_any(uid);
+    pub fn of(kind: Kind, uid: u32) -> Option<Self> {
+        let room = Self::if_any(kind, uid);
         if room.is_none() {
             shares::report_refused(uid);
         }
@@ -48,40 +46,42 @@ impl Room {
 
     /// Likewise, for a record that nothing depends on: that there is no room is not reported.
     #[inline(always)]
-    pub fn if_any(uid: u32) -> Option<Self> {
+    pub fn if_any(kind: Kind, uid: u32) -> Option<Self> {
         let slot = maps::share_slot_of(uid);
         let waiting = RECORDS.query(u64::from(BPF_RB_AVAIL_DATA));
-        let free = maps::ring_bytes().saturating_sub(waiting);
-        shares::has_ring_room(slot, free).then_some(Self { slot, waiting })
+        let free = u64::from(global!(TUNING.ring_bytes)).saturating_sub(waiting);
+        shares::has_ring_room(slot, free).then_some(Self { kind, slot, waiting })
     }
 
-    /// For the record's header.
+    /// Of a record that is made now.
     #[inline(always)]
-    pub const fn slot(self) -> u16 {
-        self.slot as u16
+    pub fn header(self, tgid: u32, start: u64) -> Header {
+        // SAFETY: no precondition.
+        let at = unsafe { bpf_ktime_get_boot_ns() };
+        Header { kind: self.kind as u16, slot: self.slot as u16, tgid, at, start }
     }
-}
 
-/// Writes `record`, whose type has no padding.
-#[inline(always)]
-pub fn emit<T>(kind: Kind, room: Room, record: &T, urgency: Urgency) {
-    emit_bytes(kind, room, core::ptr::from_ref(record).cast(), size_of::<T>() as u32, urgency);
-}
+    /// Writes `record`, whose type has no padding.
+    #[inline(always)]
+    pub fn emit<T>(self, record: &T, urgency: Urgency) {
+        self.emit_bytes(core::ptr::from_ref(record).cast(), size_of::<T>() as u32, urgency);
+    }
 
-/// Writes `len` bytes.
-#[inline(always)]
-pub fn emit_bytes(kind: Kind, room: Room, bytes: *const u8, len: u32, urgency: Urgency) {
-    let (produced, dropped) = counters(kind);
-    maps::count(produced);
-    let flags = if wakes(urgency, room.waiting) { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };
-    let ring = core::ptr::from_ref(&RECORDS).cast_mut().cast();
-    let cost = ring_cost(len).cast_signed();
-    // Before user space can read the record and subtract it.
-    shares::count_ring(room.slot, cost);
-    // SAFETY: `bytes` is valid for `len` bytes.
-    if unsafe { bpf_ringbuf_output(ring, bytes.cast_mut().cast(), u64::from(len), u64::from(flags)) } != 0 {
-        shares::count_ring(room.slot, -cost);
-        maps::count(dropped);
+    #[inline(always)]
+    pub fn emit_bytes(self, bytes: *const u8, len: u32, urgency: Urgency) {
+        let (produced, dropped) = counters(self.kind);
+        maps::count(produced);
+        let flags = if wakes(urgency, self.waiting) { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP };
+        let ring = core::ptr::from_ref(&RECORDS).cast_mut().cast();
+        let cost = ring_cost(len).cast_signed();
+        // Before user space can read the record and subtract it.
+        shares::count_ring(self.slot, cost);
+        // SAFETY: `bytes` is valid for `len` bytes.
+        if unsafe { bpf_ringbuf_output(ring, bytes.cast_mut().cast(), u64::from(len), u64::from(flags)) } != 0
+        {
+            shares::count_ring(self.slot, -cost);
+            maps::count(dropped);
+        }
     }
 }
 
@@ -133,7 +133,7 @@ fn wakes(urgency: Urgency, waiting: u64) -> bool {
     if end_idle() || urgency == Urgency::AtOnce {
         return true;
     }
-    let quarter = maps::ring_bytes() / 4;
+    let quarter = u64::from(global!(TUNING.ring_bytes)) / 4;
     // `quarter` is a power of two.
     waiting >= quarter && (waiting & (quarter - 1)) < WAKE_WINDOW
 }

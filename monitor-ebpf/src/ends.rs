@@ -24,7 +24,7 @@ pub struct TaskFile {
 /// The beginning of `struct bpf_iter_meta`, include/linux/bpf.h.
 #[repr(C)]
 pub struct Meta {
-    pub seq: *mut seq_file,
+    seq: *mut seq_file,
 }
 
 /// Writes a record about this descriptor if user space asked for it. One that cannot be read is reported too: a pass that
@@ -67,15 +67,18 @@ pub fn visit(ctx: &TaskFile) {
             record.flags = end_flags::UNREADABLE;
         }
     }
-    // SAFETY: the kernel hands in a valid pointer.
-    let seq = unsafe { (*ctx.meta).seq };
-    let bytes = core::ptr::from_ref(&record).cast();
-    // A full buffer is no failure: the kernel empties it and shows the same descriptor again.
-    // SAFETY: the record is valid for its size.
-    unsafe { bpf_seq_write(seq, bytes, size_of::<EndRecord>() as u32) };
+    write(ctx.meta, &record);
 }
 
-/// Whether user space asked for it.
+/// Writes what a pass tells of one thing. A full buffer is no failure: the kernel empties it and shows the same thing again.
+#[inline(always)]
+pub fn write<T>(meta: *const Meta, record: &T) {
+    // SAFETY: the kernel hands in a valid pointer.
+    let seq = unsafe { (*meta).seq };
+    // SAFETY: the record is valid for its size.
+    unsafe { bpf_seq_write(seq, core::ptr::from_ref(record).cast(), size_of::<T>() as u32) };
+}
+
 #[inline(always)]
 fn fill(
     task: Task,

@@ -5,7 +5,7 @@
 //! socket holds a reference to its peer. The peer's `struct socket` is freed after an RCU grace period, and a program runs
 //! inside a read-side section.
 
-use monitor_common::Counter;
+use monitor_common::{Counter, StreamRecord};
 
 use crate::{
     maps::global,
@@ -21,22 +21,18 @@ const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
 /// `AF_UNIX`, include/linux/socket.h.
 const AF_UNIX: u16 = 1;
 
-/// A `struct file`.
 #[derive(Clone, Copy)]
 pub struct File(*const u8);
 
-/// A `struct inode`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Inode(*const u8);
 
 impl File {
-    /// From an address that is not null.
     #[inline(always)]
     pub const fn new(file: *const u8) -> Self {
         Self(file)
     }
 
-    /// The inode that it is open on.
     #[inline(always)]
     pub fn inode(self) -> Result<Inode, Counter> {
         Ok(Inode(pointer(self.0, global!(OFFSETS.file_inode))?))
@@ -52,7 +48,7 @@ impl File {
     #[inline(always)]
     pub fn references(self) -> Result<u64, Counter> {
         let count: u64 = read(self.0, global!(END_OFFSETS.file_count))?;
-        Ok(count.wrapping_sub(u64::from(global!(END_OFFSETS.file_count_of_one))))
+        Ok(count.wrapping_sub(u64::from(global!(TUNING.file_count_of_one))))
     }
 
     /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
@@ -75,12 +71,17 @@ impl File {
         if socket.is_null() {
             return Ok(Some(0));
         }
-        Inode(socket.wrapping_add(global!(END_OFFSETS.socket_inode) as usize)).number().map(Some)
+        let from_socket = global!(END_OFFSETS.alloc_inode).wrapping_sub(global!(END_OFFSETS.alloc_socket));
+        Inode(socket.wrapping_add(from_socket as usize)).number().map(Some)
     }
 }
 
 impl Inode {
-    /// `i_mode`.
+    #[inline(always)]
+    pub const fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
     #[inline(always)]
     pub fn mode(self) -> Result<u32, Counter> {
         Ok(u32::from(read::<u16>(self.0, global!(OFFSETS.inode_mode))?))
@@ -96,7 +97,6 @@ impl Inode {
         Ok((device >> 20 == UNIX98_PTY_SLAVE_MAJOR).then_some(device & 0xf_ffff))
     }
 
-    /// `i_ino`.
     #[inline(always)]
     pub fn number(self) -> Result<u64, Counter> {
         read(self.0, global!(OFFSETS.inode_ino))
@@ -120,13 +120,36 @@ impl Inode {
     }
 }
 
+/// The inode that descriptor `fd`, 0 to 2, is open on; null if it is closed. An array has room for these at least
+/// (`NR_OPEN_DEFAULT`).
+#[inline(always)]
+pub fn opened(descriptors: *const u8, fd: u32) -> Result<Inode, Counter> {
+    if descriptors.is_null() {
+        return Ok(Inode(descriptors));
+    }
+    let file = pointer(descriptors, fd * size_of::<*const u8>() as u32)?;
+    if file.is_null() { Ok(Inode(file)) } else { File(file).inode() }
+}
+
+pub const CLOSED: StreamRecord = StreamRecord { ino: 0, rdev: 0, mode: 0 };
+
+/// Descriptor `fd`, 0 to 2.
+#[inline(always)]
+pub fn stream(descriptors: *const u8, fd: u32) -> Result<StreamRecord, Counter> {
+    let inode = opened(descriptors, fd)?;
+    if inode.is_null() {
+        return Ok(CLOSED);
+    }
+    let rdev = read(inode.0, global!(OFFSETS.inode_rdev))?;
+    Ok(StreamRecord { ino: inode.number()?, rdev, mode: inode.mode()? })
+}
+
 /// Whether it is the mode of a FIFO, with or without a name.
 #[inline(always)]
 pub const fn is_fifo(mode: u32) -> bool {
     mode & S_IFMT == S_IFIFO
 }
 
-/// Whether it is the mode of a socket.
 #[inline(always)]
 pub const fn is_socket(mode: u32) -> bool {
     mode & S_IFMT == S_IFSOCK

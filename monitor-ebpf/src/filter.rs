@@ -6,7 +6,7 @@
 
 use monitor_common::{Filter, filter_slot};
 
-use crate::{atomic, maps::FILTER};
+use crate::maps::{self, FILTER};
 
 /// Whether there may be an entry for `tgid`. False: there is none.
 #[inline(always)]
@@ -17,13 +17,11 @@ pub fn may_contain(tgid: u32) -> bool {
     unsafe { core::ptr::read_volatile(count) != 0 }
 }
 
-/// Before an insertion.
 #[inline(always)]
 pub fn add(tgid: u32) {
     change(tgid, 1);
 }
 
-/// After a removal that succeeded, or an insertion that failed.
 #[inline(always)]
 pub fn subtract(tgid: u32) {
     change(tgid, -1);
@@ -39,6 +37,6 @@ fn count_of(tgid: u32) -> Option<*mut u32> {
 #[inline(always)]
 fn change(tgid: u32, number: i32) {
     if let Some(count) = count_of(tgid) {
-        atomic::add(count, number);
+        maps::add(count, number);
     }
 }

@@ -1,42 +1,27 @@
 //! The events: filter, fill, emit.
 
-use aya_ebpf::{
-    helpers::{bpf_get_current_comm, generated::bpf_ktime_get_boot_ns},
-    programs::RawTracePointContext,
-};
+use aya_ebpf::{helpers::bpf_get_current_comm, programs::RawTracePointContext};
 use aya_log_ebpf::debug;
 use monitor_common::{
-    COMM_LEN, Candidate, Counter, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SetsidRecord, State,
-    StreamRecord, TAIL_MAX, ThreadExitRecord, contains_mcp, flags, is_shell,
+    COMM_LEN, Candidate, Counter, ExecRecord, ForkRecord, Kind, State, TAIL_MAX, ValueRecord, contains_mcp,
+    flags, is_shell,
 };
 
 use crate::{
-    emit::{Room, Urgency, emit, emit_bytes},
-    file::{is_fifo, is_socket},
+    emit::{Room, Urgency},
+    file::{CLOSED, Inode, is_fifo, is_socket, opened, stream},
     filter,
     maps::{self, CANDIDATES, SCRATCH, global},
     members, signals,
-    task::{Task, current_tgid, current_thread, executed_file, mode, opened},
-    threads,
+    task::{Task, current_tgid, current_thread, executed_file},
 };
-
-/// Of a record that is made now.
-#[inline(always)]
-pub fn header(kind: Kind, room: Room, tgid: u32, start: u64) -> Header {
-    // SAFETY: no precondition.
-    let at = unsafe { bpf_ktime_get_boot_ns() };
-    Header { kind: kind as u16, slot: room.slot(), tgid, at, start }
-}
 
 /// `kernel_clone()` (kernel/fork.c) calls this before it wakes the child: the record precedes everything that the child
 /// does. The creator is the caller, whichever process `CLONE_PARENT` makes the parent.
 #[inline(always)]
 pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let creator = current_tgid();
-    let Some(member) = members::look_up(creator) else { return Ok(()) };
-    if member.reports_only_exit() {
-        return Ok(());
-    }
+    let Some(member) = members::followed(creator) else { return Ok(()) };
     let child = Task::new(ctx.arg(1));
     let tgid = child.tgid()?;
     // A thread: same group.
@@ -44,20 +29,20 @@ pub fn fork(ctx: &RawTracePointContext) -> Result<(), Counter> {
         return Ok(());
     }
     let uid = child.uid()?;
-    let Some(room) = Room::of(uid) else { return Ok(()) };
+    let Some(room) = Room::of(Kind::Fork, uid) else { return Ok(()) };
     if !members::add_child(member, tgid, uid) {
         debug!(ctx, "fork of {} below {}: over the budget, or no room", tgid, member.anchor);
         return Ok(());
     }
     let record = ForkRecord {
-        header: header(Kind::Fork, room, tgid, child.birth()?),
+        header: room.header(tgid, child.birth()?),
         creator_start: Task::current().group_birth()?,
         creator,
         uid,
         sid: child.sid()?,
         thread: current_thread(),
     };
-    emit(Kind::Fork, room, &record, Urgency::Ordinary);
+    room.emit(&record, Urgency::Ordinary);
     Ok(())
 }
 
@@ -76,14 +61,14 @@ pub fn may_report_exec() -> Result<bool, Counter> {
 pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let tgid = current_tgid();
     let task = Task::current();
-    let followed = members::look_up(tgid).is_some_and(|member| !member.reports_only_exit());
+    let followed = members::followed(tgid).is_some();
     let parent = task.parent()?;
     let parent_tgid = parent.tgid()?;
     if !followed && !is_candidate(task)? && !members::is_manager(parent_tgid) {
         return Ok(());
     }
     let uid = task.uid()?;
-    let Some(room) = Room::of(uid) else { return Ok(()) };
+    let Some(room) = Room::of(Kind::Exec, uid) else { return Ok(()) };
     if !followed {
         debug!(ctx, "candidate {} below {}", tgid, parent_tgid);
         if !members::add_candidate(tgid, uid, parent, parent_tgid)? {
@@ -92,7 +77,7 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
     }
     let reported = report_exec(ctx, task, parent, room);
     if !followed && parent.group_dead()? && members::remove_watched(parent_tgid) {
-        report_exit(parent, parent_tgid, Urgency::AtOnce)?;
+        report(Kind::Exit, parent, parent_tgid, parent.group_status()?, Urgency::AtOnce)?;
     }
     reported
 }
@@ -106,30 +91,27 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
     let exe_len = or_counted(executed_file(ctx.arg::<*const u8>(2), tail), 0);
     // SAFETY: `exe_len` is below EXE_MAX, so ARGV_MAX bytes are left.
     let (argv_len, more) = or_counted(task.argv(unsafe { tail.add(exe_len as usize) }), (0, true));
-    let record = ExecRecord {
-        header: header(Kind::Exec, room, current_tgid(), task.group_birth()?),
-        parent_start: parent.group_birth()?,
-        parent: parent.tgid()?,
-        uid: task.uid()?,
-        sid: task.sid()?,
-        flags: if more { flags::ARGV_TRUNCATED } else { 0 },
-        exe_len: exe_len as u32,
-        argv_len: argv_len as u32,
-        streams: [stream(task, 0), stream(task, 1), stream(task, 2)],
-    };
-    // SAFETY: as above; the record comes first in the buffer.
-    unsafe { scratch.cast::<ExecRecord>().write(record) };
+    // SAFETY: as above. The record is made in place: what has been written into a map does not multiply the states that the
+    // verifier has to look at, and what is on the stack does.
+    let record = unsafe { &mut (*scratch).record };
+    record.header = room.header(current_tgid(), task.group_birth()?);
+    record.parent_start = parent.group_birth()?;
+    record.parent = parent.tgid()?;
+    record.uid = task.uid()?;
+    record.sid = task.sid()?;
+    record.flags = if more { flags::ARGV_TRUNCATED } else { 0 };
+    record.exe_len = exe_len as u32;
+    record.argv_len = argv_len as u32;
+    let descriptors = or_counted(task.descriptors(), core::ptr::null());
+    let [input, output, error] = &mut record.streams;
+    *input = or_counted(stream(descriptors, 0), CLOSED);
+    *output = or_counted(stream(descriptors, 1), CLOSED);
+    *error = or_counted(stream(descriptors, 2), CLOSED);
     let len = exe_len + argv_len;
     if len > TAIL_MAX as u64 {
         return Ok(());
     }
-    emit_bytes(
-        Kind::Exec,
-        room,
-        scratch.cast(),
-        (size_of::<ExecRecord>() as u64 + len) as u32,
-        Urgency::Ordinary,
-    );
+    room.emit_bytes(scratch.cast(), (size_of::<ExecRecord>() as u64 + len) as u32, Urgency::Ordinary);
     Ok(())
 }
 
@@ -145,24 +127,16 @@ fn or_counted<T>(read: Result<T, Counter>, without: T) -> T {
     }
 }
 
-#[inline(always)]
-fn stream(task: Task, fd: u32) -> StreamRecord {
-    or_counted(task.stream(fd), StreamRecord { ino: 0, rdev: 0, mode: 0 })
-}
-
 /// Whether the exec of a process that is not followed is reported.
 #[inline(always)]
 fn is_candidate(task: Task) -> Result<bool, Counter> {
     let comm: [u8; COMM_LEN] = bpf_get_current_comm().map_err(|_| Counter::Unreadable)?;
     // SAFETY: user space fills this map before the programs run and never changes it.
     match unsafe { CANDIDATES.get(comm) } {
-        Some(&when) if when == Candidate::NeedsWire as u32 => {
-            let StreamRecord { mode, .. } = stream(task, 0);
-            Ok(is_fifo(mode) || is_socket(mode))
-        }
+        Some(&when) if when == Candidate::NeedsWire as u32 => is_wire(opened(task.descriptors()?, 0)?),
         Some(_) => Ok(true),
-        None if maps::mcp_names() && contains_mcp(&comm) => Ok(true),
-        None => Ok(maps::wired_strangers() && is_wired(task)?),
+        None if global!(TUNING.mcp_names) == 1 && contains_mcp(&comm) => Ok(true),
+        None => Ok(global!(TUNING.wired_strangers) == 1 && is_wired(task)?),
     }
 }
 
@@ -188,11 +162,11 @@ fn is_wired(task: Task) -> Result<bool, Counter> {
 }
 
 #[inline(always)]
-fn is_wire(inode: *const u8) -> Result<bool, Counter> {
+fn is_wire(inode: Inode) -> Result<bool, Counter> {
     if inode.is_null() {
         return Ok(false);
     }
-    let mode = mode(inode)?;
+    let mode = inode.mode()?;
     Ok(is_fifo(mode) || is_socket(mode))
 }
 
@@ -203,9 +177,9 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let Some(member) = members::look_up(tgid) else { return Ok(()) };
     let task = Task::new(ctx.arg(0));
     let dead =
-        if global!(OFFSETS.exit_has_group_dead) == 1 { ctx.arg::<u8>(1) != 0 } else { task.group_dead()? };
+        if global!(TUNING.exit_has_group_dead) == 1 { ctx.arg::<u8>(1) != 0 } else { task.group_dead()? };
     // Only agents own servers, so no thread of another process is looked up.
-    let made_a_server = member.is(State::Agent) && threads::remove(tgid);
+    let made_a_server = member.is(State::Agent) && members::remove_thread(tgid);
     if !dead {
         return if made_a_server { thread_exit(task, tgid) } else { Ok(()) };
     }
@@ -216,19 +190,8 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     debug!(ctx, "exit of {}, state {}", tgid, member.state_and_slot);
     or_counted(signals::report_out_of_memory(task, tgid), ());
     let urgent = member.is(State::Agent) || member.reports_only_exit();
-    report_exit(task, tgid, if urgent { Urgency::AtOnce } else { Urgency::Ordinary })
-}
-
-#[inline(always)]
-fn report_exit(task: Task, tgid: u32, urgency: Urgency) -> Result<(), Counter> {
-    let Some(room) = Room::of(task.uid()?) else { return Ok(()) };
-    let record = ExitRecord {
-        header: header(Kind::Exit, room, tgid, task.group_birth()?),
-        status: task.group_status()?,
-        pad: 0,
-    };
-    emit(Kind::Exit, room, &record, urgency);
-    Ok(())
+    let urgency = if urgent { Urgency::AtOnce } else { Urgency::Ordinary };
+    report(Kind::Exit, task, tgid, task.group_status()?, urgency)
 }
 
 /// A thread that made a server exits before its group does. Where the whole group is ending, its last exit says so.
@@ -237,35 +200,25 @@ fn thread_exit(task: Task, tgid: u32) -> Result<(), Counter> {
     if task.group_exiting()? {
         return Ok(());
     }
-    let Some(room) = Room::of(task.uid()?) else { return Ok(()) };
-    let record = ThreadExitRecord {
-        header: header(Kind::ThreadExit, room, tgid, task.group_birth()?),
-        thread: current_thread(),
-        pad: 0,
-    };
-    emit(Kind::ThreadExit, room, &record, Urgency::Ordinary);
-    Ok(())
+    report(Kind::ThreadExit, task, tgid, current_thread(), Urgency::Ordinary)
 }
 
 /// setsid(2) returned `ret`: the session id, or a negative error. The new session has the number of the caller's thread
 /// group.
 #[inline(always)]
 pub fn setsid(ret: i64) -> Result<(), Counter> {
-    if ret < 0 {
-        return Ok(());
-    }
     let tgid = current_tgid();
-    let Some(member) = members::look_up(tgid) else { return Ok(()) };
-    if member.reports_only_exit() {
+    if ret < 0 || members::followed(tgid).is_none() {
         return Ok(());
     }
     let task = Task::current();
-    let Some(room) = Room::of(task.uid()?) else { return Ok(()) };
-    let record = SetsidRecord {
-        header: header(Kind::Setsid, room, tgid, task.group_birth()?),
-        sid: task.sid()?,
-        pad: 0,
-    };
-    emit(Kind::Setsid, room, &record, Urgency::Ordinary);
+    report(Kind::Setsid, task, tgid, task.sid()?, Urgency::Ordinary)
+}
+
+#[inline(always)]
+fn report(kind: Kind, task: Task, tgid: u32, value: u32, urgency: Urgency) -> Result<(), Counter> {
+    if let Some(room) = Room::of(kind, task.uid()?) {
+        room.emit(&ValueRecord { header: room.header(tgid, task.group_birth()?), value, pad: 0 }, urgency);
+    }
     Ok(())
 }

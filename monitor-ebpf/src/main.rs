@@ -1,22 +1,4 @@
 //! orphand's eBPF programs: they report how processes are born, what they become and how they end.
-//!
-//! | file | does |
-//! |---|---|
-//! | `main` | entry points, and counting what fails |
-//! | `hooks` | each event: filter, fill, emit |
-//! | `ends` | the pass over all descriptors: filter, fill, write |
-//! | `filter` | the quick answer for processes that are not followed |
-//! | `members` | the processes that are followed |
-//! | `threads` | the threads that made a server |
-//! | `signals` | who ends a followed process |
-//! | `calls` | who calls a followed process over TCP |
-//! | `shares` | what each user has of the room for processes and for records |
-//! | `tasks` | the pass over all tasks: filter, fill, write |
-//! | `task` | the reader of `task_struct` and of what it points to |
-//! | `file` | the reader of `struct file` and of what it points to |
-//! | `atomic` | counts that others change as well |
-//! | `emit` | the only writer of the ring |
-//! | `maps` | maps and globals |
 // On the host there is nothing to run: that build is for clippy.
 #![cfg_attr(target_arch = "bpf", no_std, no_main, feature(asm_experimental_arch))]
 #![expect(
@@ -29,7 +11,6 @@
 )]
 #![expect(clippy::needless_pass_by_value, reason = "the macros of the entry points want it")]
 
-mod atomic;
 mod calls;
 mod emit;
 mod ends;
@@ -42,7 +23,6 @@ mod shares;
 mod signals;
 mod task;
 mod tasks;
-mod threads;
 
 use core::ffi::c_void;
 
@@ -122,19 +102,7 @@ fn signal_to_member(ctx: *mut c_void) -> i32 {
 /// state of a TCP connection.
 #[raw_tracepoint(tracepoint = "inet_sock_set_state")]
 pub fn inet_sock_set_state(ctx: RawTracePointContext) -> i32 {
-    let Some(change) = calls::change(ctx.arg(1), ctx.arg(2)) else { return 0 };
-    count(match change {
-        calls::Change::Begins => calls::begins(ctx.arg(0)),
-        calls::Change::IsThere => calls::is_there(ctx.arg(0)),
-        calls::Change::Ends => calls::ends(ctx.arg(0)),
-        calls::Change::IsCut => calls::is_over(ctx.arg(0)),
-    })
-}
-
-/// Counts what failed.
-#[inline(always)]
-fn count(outcome: Result<(), Counter>) -> i32 {
-    if let Err(why) = outcome {
+    if let Err(why) = calls::changes(ctx.arg(0), ctx.arg(1), ctx.arg(2)) {
         maps::count(why);
     }
     0

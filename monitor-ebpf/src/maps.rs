@@ -77,9 +77,7 @@ pub static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(1, 0)
 /// An exec record in the making: too big for the 512 bytes of stack.
 #[repr(C)]
 pub struct Scratch {
-    /// The fixed part.
     pub record: ExecRecord,
-    /// File name and arguments.
     pub tail: [u8; TAIL_MAX],
 }
 
@@ -88,7 +86,7 @@ pub struct Scratch {
 #[map]
 pub static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
-/// A global of integers that user space sets from BTF; zeroes where the kernel lacks a field.
+/// A global of integers that user space sets; zeroes where the kernel lacks a field.
 macro_rules! set_by_user_space {
     ($($name:ident: $kind:ty),+ $(,)?) => {$(
         #[unsafe(no_mangle)]
@@ -108,18 +106,8 @@ set_by_user_space! {
     SIGNAL_OFFSETS: SignalOffsets,
     CALL_OFFSETS: CallOffsets,
     TASK_OFFSETS: TaskOffsets,
+    TUNING: Tuning,
 }
-
-/// Set by user space.
-#[unsafe(no_mangle)]
-static TUNING: Tuning = Tuning {
-    ring_bytes: 1 << 20,
-    pending_budget: 256,
-    mcp_names: 1,
-    wired_strangers: 1,
-    member_share: 1 << 14,
-    seed: 0,
-};
 
 /// One field of a global. Volatile, because the value in the object is not the one at run time.
 macro_rules! global {
@@ -130,43 +118,12 @@ macro_rules! global {
 }
 pub(crate) use global;
 
-/// The size of the ring in bytes, a power of two.
-#[inline(always)]
-pub fn ring_bytes() -> u64 {
-    u64::from(global!(TUNING.ring_bytes))
-}
-
-/// Forks reported below one pending candidate.
-#[inline(always)]
-pub fn pending_budget() -> u32 {
-    global!(TUNING.pending_budget)
-}
-
-/// Whether names that contain `mcp` are candidates.
-#[inline(always)]
-pub fn mcp_names() -> bool {
-    global!(TUNING.mcp_names) == 1
-}
-
-/// Whether any program on wires of its own is a candidate.
-#[inline(always)]
-pub fn wired_strangers() -> bool {
-    global!(TUNING.wired_strangers) == 1
-}
-
-/// How many entries of MEMBERS the processes of one user may have.
-#[inline(always)]
-pub fn member_share() -> u32 {
-    global!(TUNING.member_share)
-}
-
 /// The slot of a user in `SHARES` and `RING_SHARES`.
 #[inline(always)]
 pub fn share_slot_of(uid: u32) -> usize {
     share_slot(uid, global!(TUNING.seed))
 }
 
-/// Adds one on this CPU.
 #[inline(always)]
 pub fn count(what: Counter) {
     if let Some(counters) = COUNTERS.get_ptr_mut(0) {
@@ -176,3 +133,17 @@ pub fn count(what: Counter) {
         unsafe { *counter += 1 };
     }
 }
+
+/// Adds to a count in a map that other CPUs, or user space, change as well. Without the result of the addition: kernels before
+/// 5.12 do not have that.
+#[cfg(target_arch = "bpf")]
+#[inline(always)]
+pub fn add(to: *mut u32, number: i32) {
+    // SAFETY: the pointer came from a map and is aligned; the instruction is atomic.
+    unsafe {
+        core::arch::asm!("lock *(u32 *)({to} + 0) += {number}", to = in(reg) to, number = in(reg) i64::from(number));
+    }
+}
+
+#[cfg(not(target_arch = "bpf"))]
+pub fn add(_: *mut u32, _: i32) {}

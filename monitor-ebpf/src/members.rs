@@ -1,4 +1,5 @@
-//! The processes that are followed: the maps MEMBERS and ANCHORS.
+//! The processes that are followed: the maps MEMBERS and ANCHORS; and the threads that made a server: the map THREADS, which user
+//! space fills.
 //!
 //! Invariant: a process that is not in MEMBERS costs one load, see [`filter`]; what is below a candidate can take no more
 //! than its budget until user space has judged the candidate.
@@ -7,10 +8,10 @@ use aya_ebpf::bindings::{BPF_ANY, BPF_EXIST, BPF_NOEXIST};
 use monitor_common::{Anchor, Counter, Member, State};
 
 use crate::{
-    atomic, filter,
-    maps::{self, ANCHORS, MEMBERS},
+    filter,
+    maps::{self, ANCHORS, MEMBERS, THREADS, global},
     shares,
-    task::Task,
+    task::{Task, current_thread},
 };
 
 /// EEXIST, include/uapi/asm-generic/errno-base.h.
@@ -39,19 +40,23 @@ pub fn look_up(tgid: u32) -> Option<Member> {
     Some(member)
 }
 
+/// Likewise, of one whose doings are reported.
+#[inline(always)]
+pub fn followed(tgid: u32) -> Option<Member> {
+    look_up(tgid).filter(|member| !member.reports_only_exit())
+}
+
 /// Whether what this process does, or what is done to it, is reported. It changes nothing.
 #[inline(always)]
 pub fn is_followed(tgid: u32) -> bool {
     entry(tgid).is_some_and(|member| !member.reports_only_exit())
 }
 
-/// Whether this is a service manager that user space has inserted.
 #[inline(always)]
 pub fn is_manager(tgid: u32) -> bool {
     entry(tgid).is_some_and(|member| member.is(State::Manager))
 }
 
-/// The entry of `tgid` as it is.
 #[inline(always)]
 fn entry(tgid: u32) -> Option<Member> {
     if !filter::may_contain(tgid) {
@@ -95,13 +100,13 @@ fn spend_budget(tgid: u32) -> bool {
         return true;
     };
     // CPUs that read at the same time may exceed the budget by one fork each.
-    if anchor.forks() >= maps::pending_budget() {
+    if anchor.forks() >= global!(TUNING.pending_budget) {
         return false;
     }
     // The element may have become another anchor's. An addition costs that one a fork of its budget; a store could take its
     // decision away.
     // SAFETY: the pointer came from the map; the field is the first one.
-    atomic::add(unsafe { &raw mut (*at).forks_and_decision }, 1);
+    maps::add(unsafe { &raw mut (*at).forks_and_decision }, 1);
     true
 }
 
@@ -159,4 +164,15 @@ pub fn remove(tgid: u32, member: Member) -> bool {
         shares::release(member);
     }
     removed
+}
+
+/// Removes the current thread, of this thread group, from those that made a server. Whether it was there. An entry is gone when
+/// its thread has ended, and a number that another process got meanwhile is no hit.
+#[inline(always)]
+pub fn remove_thread(tgid: u32) -> bool {
+    let thread = current_thread();
+    let Some(of) = THREADS.get_ptr(thread) else { return false };
+    // SAFETY: the pointer came from the map; a single aligned load.
+    let hit = unsafe { core::ptr::read_volatile(of) } == tgid;
+    THREADS.remove(thread).is_ok() && hit
 }

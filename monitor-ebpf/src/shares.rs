@@ -8,8 +8,8 @@ use aya_ebpf::{bindings::BPF_ANY, maps::Array};
 use monitor_common::{Counter, Member, Shares};
 
 use crate::{
-    atomic, emit,
-    maps::{self, REFUSED, RING_SHARES, SHARES},
+    emit,
+    maps::{self, REFUSED, RING_SHARES, SHARES, global},
 };
 
 /// Counts a new entry of this user, and gives the slot. None: the user's share is used up, which is reported.
@@ -23,11 +23,11 @@ pub fn reserve(uid: u32) -> Option<usize> {
     };
     // SAFETY: the pointer came from the map; a single aligned load. CPUs that read at the same time may exceed the share by
     // one entry each.
-    if unsafe { core::ptr::read_volatile(used) } >= maps::member_share() {
+    if unsafe { core::ptr::read_volatile(used) } >= global!(TUNING.member_share) {
         report_refused(uid);
         return None;
     }
-    atomic::add(used, 1);
+    maps::add(used, 1);
     Some(slot)
 }
 
@@ -35,7 +35,7 @@ pub fn reserve(uid: u32) -> Option<usize> {
 #[inline(always)]
 pub fn release(member: Member) {
     if let Some(used) = count_of(&SHARES, member.slot()) {
-        atomic::add(used, -1);
+        maps::add(used, -1);
     }
 }
 
@@ -54,7 +54,7 @@ pub fn has_ring_room(slot: usize, free: u64) -> bool {
 #[inline(always)]
 pub fn count_ring(slot: usize, bytes: i32) {
     if let Some(used) = count_of(&RING_SHARES, slot) {
-        atomic::add(used, bytes);
+        maps::add(used, bytes);
     }
 }
 

@@ -7,9 +7,8 @@ use aya_ebpf::programs::RawTracePointContext;
 use monitor_common::{COMM_LEN, Counter, Kind, SenderKind, SignalRecord};
 
 use crate::{
-    emit::{Room, Urgency, emit},
+    emit::{Room, Urgency},
     filter,
-    hooks::header,
     maps::global,
     members,
     task::{Task, current_tgid, read},
@@ -31,7 +30,6 @@ const FROM_A_PROCESS: [i32; 3] = [0, -1, -6];
 /// these numbers wherever orphand is built for.
 const HARMLESS: u64 = bit(17) | bit(18) | bit(19) | bit(20) | bit(21) | bit(22) | bit(23) | bit(28);
 
-/// The last one.
 const SIGNALS: u32 = 64;
 const SIGKILL: u32 = 9;
 
@@ -64,16 +62,8 @@ pub fn sent(ctx: &RawTracePointContext) -> Result<(), Counter> {
     if !members::is_followed(tgid) || signal == 0 || signal > SIGNALS || !task.leaves_to_default(signal)? {
         return Ok(());
     }
-    let Some(room) = Room::if_any(task.uid()?) else { return Ok(()) };
-    let mut record = SignalRecord {
-        header: header(Kind::Signal, room, tgid, task.group_birth()?),
-        sender_start: 0,
-        sender: 0,
-        sender_uid: 0,
-        sender_kind: SenderKind::Kernel as u32,
-        signal,
-        sender_comm: [0; COMM_LEN],
-    };
+    let Some(room) = Room::if_any(Kind::Signal, task.uid()?) else { return Ok(()) };
+    let mut record = record(room, task, tgid, SenderKind::Kernel, signal)?;
     let current = current_tgid();
     if is_from_current(ctx.arg(1), current != tgid)? {
         let leader = Task::current().leader()?;
@@ -83,8 +73,22 @@ pub fn sent(ctx: &RawTracePointContext) -> Result<(), Counter> {
         record.sender_uid = leader.uid()?;
         record.sender_comm = leader.name()?;
     }
-    emit(Kind::Signal, room, &record, Urgency::Ordinary);
+    room.emit(&record, Urgency::Ordinary);
     Ok(())
+}
+
+/// Of a signal that no process has sent.
+#[inline(always)]
+fn record(room: Room, task: Task, tgid: u32, kind: SenderKind, signal: u32) -> Result<SignalRecord, Counter> {
+    Ok(SignalRecord {
+        header: room.header(tgid, task.group_birth()?),
+        sender_start: 0,
+        sender: 0,
+        sender_uid: 0,
+        sender_kind: kind as u32,
+        signal,
+        sender_comm: [0; COMM_LEN],
+    })
 }
 
 /// Whether the current process sent it, and not the kernel. Without information it comes from kernel code that acts for the
@@ -108,16 +112,8 @@ pub fn report_out_of_memory(task: Task, tgid: u32) -> Result<(), Counter> {
     if task.group_status()? & 0x7f != SIGKILL || !task.is_out_of_memory()? {
         return Ok(());
     }
-    let Some(room) = Room::if_any(task.uid()?) else { return Ok(()) };
-    let record = SignalRecord {
-        header: header(Kind::Signal, room, tgid, task.group_birth()?),
-        sender_start: 0,
-        sender: 0,
-        sender_uid: 0,
-        sender_kind: SenderKind::OutOfMemory as u32,
-        signal: SIGKILL,
-        sender_comm: [0; COMM_LEN],
-    };
-    emit(Kind::Signal, room, &record, Urgency::Ordinary);
+    if let Some(room) = Room::if_any(Kind::Signal, task.uid()?) {
+        room.emit(&record(room, task, tgid, SenderKind::OutOfMemory, SIGKILL)?, Urgency::Ordinary);
+    }
     Ok(())
 }

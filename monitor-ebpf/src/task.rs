@@ -10,30 +10,26 @@ use aya_ebpf::helpers::{
     bpf_get_current_pid_tgid, bpf_get_current_task, bpf_probe_read_kernel,
     generated::{bpf_probe_read_kernel_str, bpf_probe_read_user},
 };
-use monitor_common::{ARGV_MAX, COMM_LEN, Counter, EXE_MAX, StreamRecord};
+use monitor_common::{ARGV_MAX, COMM_LEN, Counter, EXE_MAX};
 
 use crate::maps::global;
 
 /// `SIGNAL_GROUP_EXIT`, include/linux/sched/signal.h: the group is ending by `exit_group(2)` or a fatal signal.
 const SIGNAL_GROUP_EXIT: u32 = 4;
 
-/// The thread group that runs this program.
 #[inline(always)]
 pub fn current_tgid() -> u32 {
     (bpf_get_current_pid_tgid() >> 32) as u32
 }
 
-/// The thread that runs this program.
 #[inline(always)]
 pub fn current_thread() -> u32 {
     bpf_get_current_pid_tgid() as u32
 }
 
-/// A `struct task_struct`.
 #[derive(Clone, Copy)]
 pub struct Task(*const u8);
 
-/// A field of a structure of the kernel.
 #[inline(always)]
 pub fn read<T: Copy>(base: *const u8, offset: u32) -> Result<T, Counter> {
     let at = base.wrapping_add(offset as usize).cast::<T>();
@@ -41,44 +37,23 @@ pub fn read<T: Copy>(base: *const u8, offset: u32) -> Result<T, Counter> {
     unsafe { bpf_probe_read_kernel(at) }.map_err(|_| Counter::Unreadable)
 }
 
-/// A field that is a pointer.
 #[inline(always)]
 pub fn pointer(base: *const u8, offset: u32) -> Result<*const u8, Counter> {
     read(base, offset)
 }
 
-/// The address of the inode that descriptor `fd`, 0 to 2, is open on; null if it is closed. An array has room for these at
-/// least (`NR_OPEN_DEFAULT`).
-#[inline(always)]
-pub fn opened(descriptors: *const u8, fd: u32) -> Result<*const u8, Counter> {
-    if descriptors.is_null() {
-        return Ok(descriptors);
-    }
-    let file = pointer(descriptors, fd * size_of::<*const u8>() as u32)?;
-    if file.is_null() { Ok(file) } else { pointer(file, global!(OFFSETS.file_inode)) }
-}
-
-/// The mode of an inode.
-#[inline(always)]
-pub fn mode(inode: *const u8) -> Result<u32, Counter> {
-    Ok(u32::from(read::<u16>(inode, global!(OFFSETS.inode_mode))?))
-}
-
 impl Task {
-    /// From a tracepoint's argument.
     #[inline(always)]
     pub const fn new(task: *const u8) -> Self {
         Self(task)
     }
 
-    /// The task that runs this program.
     #[inline(always)]
     pub fn current() -> Self {
         // SAFETY: no precondition.
         Self(unsafe { bpf_get_current_task() } as *const u8)
     }
 
-    /// Its thread group.
     #[inline(always)]
     pub fn tgid(self) -> Result<u32, Counter> {
         read(self.0, global!(OFFSETS.task_tgid))
@@ -128,7 +103,6 @@ impl Task {
         Ok(live == 0)
     }
 
-    /// Whether the group is ending by `exit_group(2)` or a fatal signal.
     #[inline(always)]
     pub fn group_exiting(self) -> Result<bool, Counter> {
         let flags: u32 = read(self.signal()?, global!(OFFSETS.signal_flags))?;
@@ -169,30 +143,28 @@ impl Task {
         if handlers.is_null() {
             return Ok(false);
         }
-        let at = global!(SIGNAL_OFFSETS.sighand_first_handler)
-            + (signal - 1) * global!(SIGNAL_OFFSETS.action_size);
-        Ok(pointer(handlers, at)?.is_null())
+        let first = global!(SIGNAL_OFFSETS.first_handler);
+        let size = global!(SIGNAL_OFFSETS.second_handler).wrapping_sub(first);
+        Ok(pointer(handlers, first + (signal - 1) * size)?.is_null())
     }
 
-    /// The leading thread of its group.
     #[inline(always)]
     pub fn leader(self) -> Result<Self, Counter> {
         Ok(Self(pointer(self.0, global!(OFFSETS.task_group_leader))?))
     }
 
-    /// Its name.
     #[inline(always)]
     pub fn name(self) -> Result<[u8; COMM_LEN], Counter> {
         read(self.0, global!(OFFSETS.task_comm))
     }
 
-    /// The first eight bytes of its name.
     #[inline(always)]
     pub fn name_start(self) -> Result<u64, Counter> {
         read(self.0, global!(OFFSETS.task_comm))
     }
 
-    /// The address of its descriptor array; null once it has released its table.
+    /// The address of its descriptor array; null once it has released its table. In an exec hook the table is the task's own
+    /// (`unshare_files()` in `begin_new_exec()`).
     #[inline(always)]
     pub fn descriptors(self) -> Result<*const u8, Counter> {
         let table = self.table()?;
@@ -200,20 +172,6 @@ impl Task {
             return Ok(table);
         }
         pointer(pointer(table, global!(OFFSETS.files_fdt))?, global!(OFFSETS.fdtable_fd))
-    }
-
-    /// Descriptor `fd`, 0 to 2. In an exec hook the table is the task's own (`unshare_files()` in `begin_new_exec()`).
-    #[inline(always)]
-    pub fn stream(self, fd: u32) -> Result<StreamRecord, Counter> {
-        let inode = opened(self.descriptors()?, fd)?;
-        if inode.is_null() {
-            return Ok(StreamRecord { ino: 0, rdev: 0, mode: 0 });
-        }
-        Ok(StreamRecord {
-            ino: read(inode, global!(OFFSETS.inode_ino))?,
-            rdev: read(inode, global!(OFFSETS.inode_rdev))?,
-            mode: mode(inode)?,
-        })
     }
 
     /// Copies the beginning of the arguments to `to`, which has room for `ARGV_MAX` bytes. Returns how much was copied

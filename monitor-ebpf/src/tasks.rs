@@ -2,11 +2,10 @@
 
 use core::hint::black_box;
 
-use aya_ebpf::helpers::generated::bpf_seq_write;
 use monitor_common::{Counter, TaskRecord, task_flags};
 
 use crate::{
-    ends::Meta,
+    ends::{Meta, write},
     maps::{self, global},
     task::{Task, pointer, read},
 };
@@ -43,12 +42,7 @@ pub fn visit(ctx: &Visit) {
             record.flags = task_flags::UNREADABLE;
         }
     }
-    // SAFETY: the kernel hands in a valid pointer.
-    let seq = unsafe { (*ctx.meta).seq };
-    let bytes = core::ptr::from_ref(&record).cast();
-    // A full buffer is no failure: the kernel empties it and shows the same task again.
-    // SAFETY: the record is valid for its size.
-    unsafe { bpf_seq_write(seq, bytes, size_of::<TaskRecord>() as u32) };
+    write(ctx.meta, &record);
 }
 
 /// Whether there is something to tell. What is being released has lost its number: it has ended.
@@ -88,7 +82,7 @@ fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
         record.flags |= task_flags::DEAD;
     }
     let handlers = pointer(address, global!(TASK_OFFSETS.task_sighand))?;
-    if !handlers.is_null() && read::<u64>(handlers, global!(TASK_OFFSETS.sighand_hangup))? == IGNORE {
+    if !handlers.is_null() && read::<u64>(handlers, global!(TASK_OFFSETS.hangup_handler))? == IGNORE {
         record.flags |= task_flags::IGNORES_HANGUP;
     }
     Ok(true)
@@ -115,10 +109,10 @@ fn place(number: *const u8, record: &mut TaskRecord) -> Result<(), Counter> {
     if record.level > DEEPEST {
         return Err(Counter::Unreadable);
     }
-    let own = global!(TASK_OFFSETS.pid_numbers)
-        .wrapping_add(record.level.wrapping_mul(global!(TASK_OFFSETS.upid_size)));
-    record.inner = read(number, own.wrapping_add(global!(TASK_OFFSETS.upid_nr)))?;
-    let namespace = pointer(number, own.wrapping_add(global!(TASK_OFFSETS.upid_ns)))?;
+    let first = global!(TASK_OFFSETS.pid_nr);
+    let own = record.level.wrapping_mul(global!(TASK_OFFSETS.pid_next_nr).wrapping_sub(first));
+    record.inner = read(number, own.wrapping_add(first))?;
+    let namespace = pointer(number, own.wrapping_add(global!(TASK_OFFSETS.pid_ns)))?;
     record.namespace = read(namespace, global!(TASK_OFFSETS.namespace_inum))?;
     Ok(())
 }

@@ -12,10 +12,8 @@ use std::{
 
 use orphand_core::model::Share;
 
-/// What may be spent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
-    /// At once.
     pub allowance: Duration,
     /// One of so many parts of the time that passes.
     pub part: u32,

@@ -14,19 +14,16 @@ use orphand_core::model::BootTime;
 /// Between two checks whether it is over.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Whether descriptors have run out.
 #[derive(Debug, Default)]
 pub struct DescriptorShortage {
     /// What `status` says, as long as they have.
     why: Option<String>,
-    /// When to check whether it is over.
     due: Option<BootTime>,
     /// /proc could not be read because of it, and must be read again.
     unread: bool,
 }
 
 impl DescriptorShortage {
-    /// When to check whether it is over.
     pub const fn due(&self) -> Option<BootTime> {
         self.due
     }

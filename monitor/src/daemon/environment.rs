@@ -24,27 +24,17 @@ use orphand_core::{
     recognise::Rules,
 };
 
-/// All that the daemon acts on.
 pub struct Environment {
     /// The rules in effect: whose standard streams and units a reading of /proc must include.
     pub rules: Rules,
-    /// The kernel side, attached and self-tested.
     pub kernel: KernelSource,
-    /// /proc.
     pub procfs: Proc,
-    /// Answers the questions of the engine.
     pub probe: Probe,
-    /// Sends signals.
     pub reaper: Reaper,
-    /// Writes events to standard output and to the journal.
     pub stream: EventWriters,
-    /// Runs programs for events.
     pub hooks: Hooks,
-    /// Counts events.
     pub metrics: Metrics,
-    /// Tells open pages of events.
     pub page: Page,
-    /// Keeps facts for the next daemon.
     pub persistence: Persistence,
     /// What `status` answers, but for what is asked of the engine then.
     pub status: Status,
@@ -62,13 +52,10 @@ pub struct Environment {
     pub no_room: bool,
     /// Users of whom not all processes can be tracked.
     pub shares: MemberShares,
-    /// Whether descriptors have run out.
     pub descriptors: DescriptorShortage,
-    /// Processes whose files in /proc do not answer.
     pub stuck: StuckReads,
     /// Inspections of servers that are under way.
     pub inspections: Inspections,
-    /// The registry of sessions.
     pub registry: Registry,
 }
 
@@ -92,22 +79,16 @@ impl EffectHandler for Environment {
     /// At once, but for what a user can delay, such as inspections of servers, which may take seconds: that is answered
     /// beside the loop.
     fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
-        let user = match &about {
-            About::Server(subject) => subject.turn,
-            About::Stop { turn, .. }
-            | About::Container { turn, .. }
-            | About::Leftovers { turn, .. }
-            | About::FirstMessage { turn, .. }
-            | About::Declared { turn, .. }
-            | About::Hints { turn, .. } => Some(*turn),
-            About::HungUp(_) => Some(NO_USER),
-            _ => None,
-        };
-        let haste = match about {
-            About::FirstMessage { .. } => Haste::AtOnce,
-            About::Declared { .. } => Haste::AtLeisure,
-            About::Hints { .. } => Haste::Never,
-            _ => Haste::InTurn,
+        let (user, haste) = match &about {
+            About::FirstMessage { turn, .. } => (Some(*turn), Haste::AtOnce),
+            About::Declared { turn, .. } => (Some(*turn), Haste::AtLeisure),
+            About::Hints { turn, .. } => (Some(*turn), Haste::Never),
+            About::Stop { turn, .. } | About::Container { turn, .. } | About::Leftovers { turn, .. } => {
+                (Some(*turn), Haste::InTurn)
+            }
+            About::Server(subject) => (subject.turn, Haste::InTurn),
+            About::HungUp(_) => (Some(NO_USER), Haste::InTurn),
+            _ => (None, Haste::InTurn),
         };
         let answer = match user {
             None if matches!(about, About::Server(_)) => self.probe.answer(&about),

@@ -43,23 +43,23 @@ const fn seconds(allowance: u64, part: u32) -> Budget {
     Budget { allowance: Duration::from_secs(allowance), part }
 }
 
-/// Inspections of thousands of servers whose agents ended at once come in time, those of servers that stay unproven do
-/// not take a processor. No total: the users have their turns.
-const IN_TURN: Budget = seconds(30, 4);
-/// First messages: a look costs some ten microseconds, less than to start what is looked at.
-const AT_ONCE: (Budget, Budget) = (seconds(2, 20), seconds(10, 5));
-/// Settings files: milliseconds for a process that costs its user one.
-const AT_LEISURE: (Budget, Budget) = (seconds(1, 100), seconds(5, 20));
+/// What may be spent on one user, and on all together, for each [`Haste`].
+const BUDGETS: [(Budget, Option<Budget>); 4] = [
+    // Inspections of thousands of servers whose agents ended at once come in time, those of servers that stay unproven do
+    // not take a processor. No total: the users have their turns.
+    (seconds(30, 4), None),
+    // First messages: a look costs some ten microseconds, less than to start what is looked at.
+    (seconds(2, 20), Some(seconds(10, 5))),
+    // Settings files: milliseconds for a process that costs its user one.
+    (seconds(1, 100), Some(seconds(5, 20))),
+    // What persons recognise servers by: files of settings again. It takes nothing from what is needed.
+    (seconds(1, 100), Some(seconds(2, 50))),
+];
 
-/// What persons recognise servers by: files of settings again. It takes nothing from what is needed.
-const NEVER: (Budget, Budget) = (seconds(1, 100), seconds(2, 50));
-
-/// A question to be answered.
 #[derive(Debug)]
 pub struct Request {
     /// Its number, which the answer repeats.
     pub token: u64,
-    /// What is asked.
     pub about: Box<About>,
 }
 
@@ -79,16 +79,13 @@ pub enum Haste {
 /// The questions that wait, the threads that answer them, and the answers.
 #[derive(Debug)]
 pub struct Inspections {
-    in_turn: Crew,
-    at_once: Crew,
-    at_leisure: Crew,
-    never: Crew,
+    /// One for each [`Haste`].
+    crews: [Crew; 4],
     report: mpsc::UnboundedSender<(u64, Answer)>,
     /// The answers, in the order in which they were found.
     pub answers: mpsc::UnboundedReceiver<(u64, Answer)>,
 }
 
-/// Threads and what they have to do.
 #[derive(Debug)]
 struct Crew {
     shared: Arc<Shared>,
@@ -104,25 +101,17 @@ struct Shared {
 #[derive(Debug)]
 struct Queue {
     by_user: BTreeMap<u32, VecDeque<Request>>,
-    /// The number of all of them.
     waiting: usize,
-    /// Users for whom a thread is busy.
     busy: BTreeSet<u32>,
-    /// The user whose turn it was last.
     served: u32,
     budgets: Budgets,
     over: bool,
 }
 
 impl Inspections {
-    /// No thread is started yet.
     pub fn new() -> Self {
         let (report, answers) = mpsc::unbounded_channel();
-        let in_turn = Crew::new(Budgets::new(IN_TURN, None));
-        let at_once = Crew::new(Budgets::new(AT_ONCE.0, Some(AT_ONCE.1)));
-        let at_leisure = Crew::new(Budgets::new(AT_LEISURE.0, Some(AT_LEISURE.1)));
-        let never = Crew::new(Budgets::new(NEVER.0, Some(NEVER.1)));
-        Self { in_turn, at_once, at_leisure, never, report, answers }
+        Self { crews: BUDGETS.map(|(user, all)| Crew::new(Budgets::new(user, all))), report, answers }
     }
 
     /// Has a question answered, in this user's turn. Gives it back if no thread can be started. A look that finds too
@@ -134,12 +123,7 @@ impl Inspections {
         user: u32,
         request: Request,
     ) -> Result<(), Box<Request>> {
-        let crew = match haste {
-            Haste::InTurn => &mut self.in_turn,
-            Haste::AtOnce => &mut self.at_once,
-            Haste::AtLeisure => &mut self.at_leisure,
-            Haste::Never => &mut self.never,
-        };
+        let Some(crew) = self.crews.get_mut(haste as usize) else { return Err(Box::new(request)) };
         crew.take_on(probe, &self.report);
         if crew.threads == 0 {
             return Err(Box::new(request));
@@ -165,7 +149,6 @@ impl Crew {
         Self { shared: Arc::new(shared), threads: 0 }
     }
 
-    /// Starts a further thread, if there are not enough.
     fn take_on(&mut self, probe: &Probe, report: &mpsc::UnboundedSender<(u64, Answer)>) {
         if self.threads >= THREADS {
             return;
@@ -189,26 +172,26 @@ impl Crew {
     }
 }
 
-/// The answers to these questions, which may be answered together.
+/// The answers to these questions, which are answered together if they are of a kind that can be.
 fn answers(probe: &Probe, requests: &[Request]) -> Vec<Answer> {
-    let all = requests.iter().map(|request| &*request.about);
-    let declared = |about: &About| match about {
-        About::Declared { process, lines, .. } => {
-            Some(Candidate { process: *process, earlier: lines.clone() })
-        }
-        _ => None,
-    };
-    let server = |about: &About| match about {
-        About::Server(subject) => Some(subject.clone()),
-        _ => None,
-    };
-    match requests.first().map(|request| &*request.about) {
+    let all = || requests.iter().map(|request| &*request.about);
+    match all().next() {
         Some(About::Declared { .. }) => {
-            let said = probe.declared(&all.filter_map(declared).collect::<Vec<_>>()).into_iter();
+            let declared = |about: &About| match about {
+                About::Declared { process, lines, .. } => {
+                    Some(Candidate { process: *process, earlier: lines.clone() })
+                }
+                _ => None,
+            };
+            let said = probe.declared(&all().filter_map(declared).collect::<Vec<_>>()).into_iter();
             said.map(|message| Answer::FirstMessage { message }).collect()
         }
-        Some(About::Server(_)) => probe.answer_together(all.filter_map(server).collect()),
-        _ => all.map(|about| probe.answer(about)).collect(),
+        Some(About::Server(_)) => {
+            let server =
+                |about: &About| if let About::Server(subject) = about { Some(subject.clone()) } else { None };
+            probe.answer_together(all().filter_map(server).collect())
+        }
+        _ => all().map(|about| probe.answer(about)).collect(),
     }
 }
 
@@ -232,7 +215,7 @@ impl Default for Inspections {
 
 impl Drop for Inspections {
     fn drop(&mut self) {
-        for crew in [&self.in_turn, &self.at_once, &self.at_leisure, &self.never] {
+        for crew in &self.crews {
             crew.shared.queue().over = true;
             crew.shared.news.notify_all();
         }

@@ -26,7 +26,6 @@ impl PendingRecords {
         self.0.len()
     }
 
-    /// Takes the oldest one, to be handed in.
     pub fn pop(&mut self) -> Option<ProcessEvent> {
         self.0.pop_front()
     }

@@ -37,7 +37,6 @@ pub struct MemberShares {
 }
 
 impl MemberShares {
-    /// When to try again.
     pub const fn due(&self) -> Option<BootTime> {
         self.due
     }
@@ -54,7 +53,6 @@ impl MemberShares {
         ))
     }
 
-    /// Whether the share of this user is used up.
     pub fn is_short(&self, uid: u32) -> bool {
         self.users.contains_key(&uid)
     }
@@ -64,7 +62,6 @@ impl MemberShares {
         self.waiting.remove(&process);
     }
 
-    /// What the engine must know.
     fn as_input(&self) -> Input {
         Input::Crowded { users: self.users.keys().copied().collect() }
     }

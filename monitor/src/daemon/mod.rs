@@ -54,21 +54,16 @@ const CATCH_UP: usize = 4;
 /// Once told to stop, the daemon runs the hook this long for events that it has not seen.
 const LAST_RUNS: Duration = Duration::from_secs(3);
 
-/// A running daemon.
 pub struct Daemon {
-    /// The engine, with its clock and its recording.
     pub driver: Driver,
     /// What its effects act on.
     pub outside: Environment,
-    /// The configuration in effect.
     pub configuration: reload::Configuration,
     /// What persons decided about the mode.
     pub decisions: standing::Decisions,
-    /// Tells the service manager.
     pub notify: Notify,
     /// Requests from the control socket and the metrics server.
     pub queries: mpsc::Receiver<Query>,
-    /// When `ready` was announced.
     pub ready_at: Option<BootTime>,
 }
 
@@ -123,6 +118,7 @@ impl Daemon {
         self.ready_at = Some(clock::now());
         self.handle(Input::Ready { kernel, hooks })?;
         self.notify.ready(&self.summary());
+        monitor_common::forget_code();
         Ok(())
     }
 
@@ -151,8 +147,9 @@ impl Daemon {
         self.pass_time()?;
         self.outside.retry_stuck(&mut self.driver, clock::now())?;
         self.outside.status.blind = self.outside.persistence.blind().into_iter().collect();
-        let summary = || summary(self.outside.status.mode, self.driver.engine().counts());
-        self.notify.alive(clock::now(), summary);
+        if self.notify.is_due(clock::now()) {
+            self.notify.alive(clock::now(), &self.summary());
+        }
         // Before it sleeps for good the daemon asks for a wake-up and drains once more.
         let idle = !busy && self.outside.gone.is_empty() && {
             self.outside.kernel.set_idle(true)?;
@@ -169,12 +166,18 @@ impl Daemon {
     /// When to wake up though nothing happens.
     fn wake_up(&self, busy: bool) -> Option<BootTime> {
         let now = clock::now();
-        let own =
-            [busy.then(|| now + DRAIN), self.driver.due(), self.notify.due(), self.outside.stuck.due(now)];
-        let outside =
-            [self.outside.shares.due(), self.outside.descriptors.due(), self.outside.persistence.due()];
-        let own = own.into_iter().chain([self.decisions.due()]);
-        own.chain(outside).flatten().min()
+        let outside = &self.outside;
+        let dues = [
+            busy.then(|| now + DRAIN),
+            self.driver.due(),
+            self.notify.due(),
+            self.decisions.due(),
+            outside.stuck.due(now),
+            outside.shares.due(),
+            outside.descriptors.due(),
+            outside.persistence.due(),
+        ];
+        dues.into_iter().flatten().min()
     }
 
     /// Tells the engine that a time it waited for has come, if one has: only up to the last drain of the ring, so that no verdict
@@ -215,21 +218,18 @@ impl Daemon {
 
     /// One line for `systemctl status`.
     fn summary(&self) -> String {
-        summary(self.outside.status.mode, self.driver.engine().counts())
+        let doing = match self.outside.status.mode {
+            Mode::Reap => "watching",
+            Mode::Observe => "observing",
+        };
+        let [agents, servers, orphans] = self.driver.engine().counts();
+        let (agents, servers, orphans) = (
+            text::count(agents, "agent", "agents"),
+            text::count(servers, "server", "servers"),
+            text::count(orphans, "orphan", "orphans"),
+        );
+        format!("{doing}: {agents}, {servers}, {orphans}")
     }
-}
-
-fn summary(mode: Mode, [agents, servers, orphans]: [u64; 3]) -> String {
-    let doing = match mode {
-        Mode::Reap => "watching",
-        Mode::Observe => "observing",
-    };
-    let (agents, servers, orphans) = (
-        text::count(agents, "agent", "agents"),
-        text::count(servers, "server", "servers"),
-        text::count(orphans, "orphan", "orphans"),
-    );
-    format!("{doing}: {agents}, {servers}, {orphans}")
 }
 
 async fn received(signal: &mut Signal) {

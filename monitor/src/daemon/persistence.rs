@@ -116,7 +116,6 @@ impl Persistence {
         }
     }
 
-    /// When to try again though nothing happens.
     pub const fn due(&self) -> Option<BootTime> {
         self.due
     }
@@ -129,7 +128,6 @@ impl Persistence {
         })
     }
 
-    /// The daemon stops.
     pub fn close(&mut self) {
         if let Some(store) = &mut self.store
             && let Err(error) = store.record_stop(clock::now())

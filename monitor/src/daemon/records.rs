@@ -77,7 +77,6 @@ impl Environment {
     }
 }
 
-/// Counts a record.
 fn count(records: &mut Losses, event: &ProcessEvent) {
     match event {
         ProcessEvent::Fork { .. } => records.fork += 1,

@@ -5,6 +5,7 @@
 
 use std::{fmt, mem, sync::Arc, thread, time::Duration};
 
+use anyhow::Context as _;
 use tokio::{
     sync::oneshot,
     time::{Instant, timeout_at},
@@ -23,27 +24,22 @@ const AT_THE_START: [&str; 2] = ["containers", "listen"];
 
 /// The configuration in effect, and the way to read it again.
 pub struct Configuration {
-    /// In effect.
     pub config: Config,
     /// Reads it again, flags included; with the hooks that it names, checked.
     pub load: Arc<dyn Fn() -> Loaded + Send + Sync>,
-    /// It is being read.
     pub loading: Option<Loading>,
 }
 
-/// What was read, or why not.
 pub type Loaded = anyhow::Result<(Config, Vec<hook::Settings>)>;
 
 /// The way to the client that asked for the reload. A SIGHUP has none.
 pub type Reply = oneshot::Sender<Result<Reloaded, String>>;
 
-/// The longest that reading may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Threads that may hang while they read.
 const HUNG: usize = 4;
 
-/// The configuration is being read.
 #[derive(Debug)]
 pub struct Loading {
     read: oneshot::Receiver<Loaded>,
@@ -74,43 +70,35 @@ impl fmt::Debug for Configuration {
 }
 
 impl Daemon {
-    /// Begins to read the configuration again.
     pub(super) fn reload(&mut self, reply: Option<Reply>) {
         if let Some(loading) = &mut self.configuration.loading {
             loading.again.get_or_insert_default().extend(reply);
             return;
         }
-        self.notify.reloading();
-        let replies = reply.into_iter().collect();
-        if let Err(error) = self.begin_to_load(replies) {
-            self.keep_old(&error);
-            self.notify.ready(&self.summary());
-        }
+        self.begin_to_load(reply.into_iter().collect());
     }
 
-    fn begin_to_load(&mut self, replies: Vec<Reply>) -> anyhow::Result<()> {
+    fn begin_to_load(&mut self, replies: Vec<Reply>) {
+        self.notify.reloading();
         let load = Arc::clone(&self.configuration.load);
-        let refuse = |error: anyhow::Error, replies: Vec<Reply>| {
-            for reply in replies {
-                let _ = reply.send(Err(format!(
-                    "{}; the old configuration stays in effect",
-                    with_causes(error.as_ref())
-                )));
-            }
-            Err(error)
-        };
-        // One is that of the daemon, one that of the thread to be started.
-        if Arc::strong_count(&load) > HUNG + 2 {
-            return refuse(anyhow::anyhow!("{HUNG} attempts to read it hang already"), replies);
-        }
         let (tell, read) = oneshot::channel();
-        let thread = thread::Builder::new().name("orphand-reload".to_owned());
-        if let Err(error) = thread.spawn(move || drop(tell.send(load()))) {
-            return refuse(anyhow::Error::new(error).context("cannot start a thread"), replies);
+        // One is that of the daemon, one that of the thread to be started.
+        let started = if Arc::strong_count(&load) > HUNG + 2 {
+            Err(anyhow::anyhow!("{HUNG} attempts to read it hang already"))
+        } else {
+            let thread = thread::Builder::new().name("orphand-reload".to_owned());
+            thread.spawn(move || drop(tell.send(load()))).context("cannot start a thread")
+        };
+        if let Err(error) = started {
+            let why = self.keep_old(&error);
+            for reply in replies {
+                let _ = reply.send(Err(why.clone()));
+            }
+            self.notify.ready(&self.summary());
+            return;
         }
         let until = Instant::now() + PATIENCE;
         self.configuration.loading = Some(Loading { read, until, replies, again: None });
-        Ok(())
     }
 
     /// Puts into effect what was read; where it could not be read, the old configuration stays in effect. Fails only if the daemon
@@ -124,10 +112,7 @@ impl Daemon {
             let _ = reply.send(reloaded.clone());
         }
         if let Some(replies) = loading.again {
-            self.notify.reloading();
-            if let Err(error) = self.begin_to_load(replies) {
-                self.keep_old(&error);
-            }
+            self.begin_to_load(replies);
         }
         Ok(())
     }
@@ -181,7 +166,6 @@ impl Daemon {
     }
 }
 
-/// Where the registry of sessions is, and what is asked there.
 pub fn registry(sessions: &Sessions) -> Options {
     let Sessions { redis, key, user, .. } = sessions.clone();
     Options { redis, user, key, every: sessions.interval() }

@@ -12,7 +12,6 @@ use orphand_core::model::{BootTime, Decided, Decision, Input, Mode, Policy, Stan
 /// What persons decided, as far as it is in effect.
 #[derive(Clone, Debug)]
 pub struct Decisions {
-    /// What was decided.
     pub standing: Standing,
     /// Whether the daemon was started with `--observe`.
     always_observes: bool,
@@ -39,7 +38,6 @@ impl Decisions {
         Policy { mode, decided_by: by.map(str::to_owned), ..policy }
     }
 
-    /// When something changes by itself.
     pub(super) const fn due(&self) -> Option<BootTime> {
         self.due
     }
@@ -72,7 +70,6 @@ impl Daemon {
         Ok(Ok(Decided { mode, standing, not_remembered: None }))
     }
 
-    /// Ends the pause, if its time has come.
     pub(super) fn end_pause(&mut self) -> anyhow::Result<()> {
         if self.decisions.due.is_none_or(|due| due > clock::now()) {
             return Ok(());

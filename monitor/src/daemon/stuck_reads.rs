@@ -10,7 +10,6 @@ use crate::{
 };
 use orphand_core::model::{BootTime, StuckProcess, text};
 
-/// A read that takes this long is reported.
 const REPORT_AFTER: Duration = Duration::from_secs(1);
 /// Between two lines about them: a user who makes many such processes must not fill the log.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
@@ -23,7 +22,6 @@ const RETRY_MOST: Duration = Duration::from_secs(600);
 pub struct StuckReads {
     /// Processes that the last reading of /proc lacks.
     unread: Vec<u32>,
-    /// Processes that the log has named.
     reported: BTreeSet<u32>,
     next_line: BootTime,
     next_read: BootTime,
@@ -59,7 +57,6 @@ impl StuckReads {
         Some(text::unanswered(&shown))
     }
 
-    /// When there is something to do next.
     pub(super) fn due(&self, now: BootTime) -> Option<BootTime> {
         (!self.unread.is_empty() || !stuck().is_empty()).then(|| now + REPORT_AFTER)
     }
@@ -79,7 +76,6 @@ impl Environment {
     }
 }
 
-/// Those that have not answered for a second.
 pub fn reported() -> Vec<StuckProcess> {
     all_of(stuck().into_iter().filter(|one| one.waited >= REPORT_AFTER).collect())
 }

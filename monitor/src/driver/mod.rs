@@ -26,10 +26,8 @@ use orphand_core::{
 /// The outcome of an effect is fed to the driver that the method gets. The effects of that outcome follow those that wait already.
 /// A handler without a kernel side, or without a store, keeps the default of those methods: then nothing happens.
 pub trait EffectHandler {
-    /// Why no more effects can be carried out.
     type Error;
 
-    /// Announces an event.
     fn emit(&mut self, _at: BootTime, _notice: Box<Notice>) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -49,7 +47,6 @@ pub trait EffectHandler {
         Ok(())
     }
 
-    /// Has the kernel side report a process.
     fn track(
         &mut self,
         _driver: &mut Driver,
@@ -78,14 +75,11 @@ pub trait EffectHandler {
     fn finish(&mut self) {}
 }
 
-/// A signal that the engine asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalRequest {
-    /// The process.
     pub process: ProcessId,
     /// Its real user, if known.
     pub uid: Option<u32>,
-    /// The signal.
     pub signal: Signal,
 }
 
@@ -94,7 +88,6 @@ pub struct SignalRequest {
 pub struct SpawnerThread {
     /// The process that it belongs to.
     pub process: ProcessId,
-    /// Its number.
     pub thread: NonZeroU32,
     /// When the started process began, in clock ticks since boot: the thread began no later.
     pub until: u64,
@@ -104,7 +97,6 @@ pub struct SpawnerThread {
 #[derive(Debug)]
 pub struct Driver {
     engine: Engine,
-    /// The time of the latest input.
     last: BootTime,
     trace: Option<TraceWriter>,
     /// What it keeps to; everything without one.
@@ -112,7 +104,6 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A driver of this engine. Inputs are recorded to `trace`.
     pub fn new(engine: Engine, trace: Option<TraceWriter>) -> Self {
         Self { engine, last: BootTime::default(), trace, scope: None }
     }
@@ -122,12 +113,10 @@ impl Driver {
         Self { scope, ..self }
     }
 
-    /// The engine, to be asked what it knows.
     pub const fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The time of the latest input.
     pub const fn last(&self) -> BootTime {
         self.last
     }

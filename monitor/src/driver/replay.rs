@@ -29,10 +29,8 @@ pub fn replay(
     Ok(())
 }
 
-/// Hears notices and carries out nothing.
 struct Listener<T>(T);
 
-/// The listener wants no more.
 struct Stopped;
 
 impl<T: FnMut(BootTime, Notice) -> ControlFlow<()>> EffectHandler for Listener<T> {

@@ -6,9 +6,13 @@
 
 use std::io;
 
-use rustix::thread::{
-    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities,
+use anyhow::{Result, anyhow};
+use rustix::{
+    io::Errno,
+    thread::{
+        CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+        clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+    },
 };
 
 /// The capabilities to inspect all processes and their wires, and to signal them.
@@ -33,34 +37,17 @@ const NAMES: [(CapabilitySet, &str); 7] = [
     (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
 ];
 
-/// What the daemon must be able to do later, besides watching.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Later {
-    /// Start a program as another user: `CAP_SETUID` and `CAP_SETGID`.
-    pub other_users: bool,
+fn failed(operation: &str) -> impl FnOnce(Errno) -> anyhow::Error {
+    move |errno| {
+        let advice = "a security module or seccomp filter must allow capset(2) and prctl(2)";
+        anyhow!("cannot {operation}: {}; {advice}", io::Error::from(errno))
+    }
 }
 
-/// Giving up a capability failed.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot {operation}: {source}; a security module or seccomp filter must allow capset(2) and prctl(2)"
-)]
-pub struct PrivilegeError {
-    operation: &'static str,
-    source: io::Error,
-}
-
-fn failed(operation: &'static str) -> impl FnOnce(rustix::io::Errno) -> PrivilegeError {
-    move |errno| PrivilegeError { operation, source: errno.into() }
-}
-
-/// The capabilities that stayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The capabilities in the effective set.
     pub effective: CapabilitySet,
-    /// Capabilities in the permitted set only: not in effect, but a thread may put them into effect for a
-    /// moment.
+    /// In the permitted set only: not in effect, but a thread may put them into effect for a moment.
     pub held_back: CapabilitySet,
 }
 
@@ -81,10 +68,10 @@ fn names(set: CapabilitySet) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Gives up all capabilities that are not needed from here on. `works` does with the BPF maps what the daemon
+/// Gives up all capabilities but those that are needed from here on and those `besides`. `works` does with the BPF maps what the daemon
 /// will do. If that fails without `CAP_BPF` (before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), that
 /// capability stays.
-pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, PrivilegeError> {
+pub fn drop_to(besides: CapabilitySet, works: impl FnOnce() -> bool) -> Result<Kept> {
     let had = capabilities(None).map_err(failed("read our capabilities"))?;
     // The bounding set comes first, while CAP_SETPCAP is there. Without CAP_SETPCAP (in a service) it stays
     // as the service manager made it. Then a program could gain capabilities only by the ambient set, which
@@ -97,11 +84,12 @@ pub fn drop_to(later: Later, works: impl FnOnce() -> bool) -> Result<Kept, Privi
         }
     }
     clear_ambient_capability_set().map_err(failed("clear the ambient set"))?;
-    let kept = kept(had.permitted, later, false);
+    let kept = kept(had.permitted, besides);
     // Out of effect during the test, but still permitted, so that it can come back.
     let probation = kept.effective | kept.held_back | (had.permitted & CapabilitySet::BPF);
     set(kept.effective, probation)?;
-    let kept = self::kept(had.permitted, later, !works());
+    let bpf = if works() { CapabilitySet::empty() } else { CapabilitySet::BPF };
+    let kept = self::kept(had.permitted, besides | bpf);
     set(kept.effective, kept.effective | kept.held_back)?;
     Ok(kept)
 }
@@ -126,18 +114,12 @@ impl Drop for Raised {
 }
 
 /// The part of the permitted capabilities that the daemon needs.
-fn kept(permitted: CapabilitySet, later: Later, bpf: bool) -> Kept {
-    let mut wanted = NEEDED;
-    if later.other_users {
-        wanted |= OTHER_USERS;
-    }
-    if bpf {
-        wanted |= CapabilitySet::BPF;
-    }
+fn kept(permitted: CapabilitySet, besides: CapabilitySet) -> Kept {
+    let wanted = NEEDED | besides;
     Kept { effective: permitted & wanted, held_back: (permitted & HELD_BACK).difference(wanted) }
 }
 
-fn set(effective: CapabilitySet, permitted: CapabilitySet) -> Result<(), PrivilegeError> {
+fn set(effective: CapabilitySet, permitted: CapabilitySet) -> Result<()> {
     let sets = CapabilitySets { effective, permitted, inheritable: CapabilitySet::empty() };
     set_capabilities(None, sets).map_err(failed("give up capabilities"))
 }
@@ -150,29 +132,27 @@ mod tests {
     fn no_more_stays_than_was_there() {
         let all = CapabilitySet::all();
         let service = NEEDED | CapabilitySet::BPF | CapabilitySet::PERFMON;
-        let users = Later { other_users: true };
-        for (permitted, later, bpf, words) in [
-            (service, Later::default(), false, "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
+        let (none, bpf) = (CapabilitySet::empty(), CapabilitySet::BPF);
+        for (permitted, besides, words) in [
+            (service, none, "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
             (
                 service | OTHER_USERS,
-                Later::default(),
-                false,
+                none,
                 "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE; held back until they are needed: CAP_SETGID, CAP_SETUID",
             ),
-            (service, users, true, "CAP_BPF, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
-            (CapabilitySet::PERFMON, users, true, "none"),
+            (service, OTHER_USERS | bpf, "CAP_BPF, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
+            (CapabilitySet::PERFMON, OTHER_USERS | bpf, "none"),
             (
                 all,
-                Later::default(),
-                false,
+                none,
                 "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE; held back until they are needed: CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN",
             ),
         ] {
-            let kept = kept(permitted, later, bpf);
+            let kept = kept(permitted, besides);
             assert!(permitted.contains(kept.effective | kept.held_back));
             assert_eq!(kept.in_words(), words);
         }
-        let kept = kept(all, users, false).effective;
+        let kept = kept(all, OTHER_USERS).effective;
         assert_eq!(kept, NEEDED | OTHER_USERS);
     }
 
@@ -203,7 +183,7 @@ mod tests {
             let now = std::thread::spawn(move || {
                 let before = capabilities(None).unwrap();
                 assert!(before.effective.contains(CapabilitySet::BPF | CapabilitySet::PERFMON));
-                let kept = drop_to(Later { other_users: true }, || {
+                let kept = drop_to(OTHER_USERS, || {
                     assert!(!capabilities(None).unwrap().effective.contains(CapabilitySet::BPF));
                     works
                 });

@@ -17,7 +17,6 @@ use orphand_core::model::BootTime;
 
 const NANOS: u64 = 1_000_000_000;
 
-/// The present time of `CLOCK_BOOTTIME`.
 pub fn now() -> BootTime {
     BootTime(nanos(clock_gettime(ClockId::Boottime)))
 }

@@ -29,15 +29,10 @@ const STREAM: &str = "JOURNAL_STREAM";
 /// The priority of an entry, syslog(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// An error.
     Error = 3,
-    /// A condition that an administrator should check.
     Warning = 4,
-    /// Normal but significant.
     Notice = 5,
-    /// Normal information.
     Info = 6,
-    /// Information for developers.
     Debug = 7,
 }
 
@@ -65,7 +60,6 @@ pub fn head(entry: &mut String, message: &str, priority: Priority) {
     entry.push_str("SYSLOG_IDENTIFIER=orphand\n");
 }
 
-/// A connection to journald.
 #[derive(Debug)]
 pub struct Journal {
     line: UnixDatagram,

@@ -96,7 +96,6 @@ fn holder(file: &mut File) -> Option<u32> {
     None
 }
 
-/// Whether a process has this process id.
 fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))

@@ -16,7 +16,6 @@ thread_local! {
 pub struct Meter(Duration);
 
 impl Meter {
-    /// Begins to measure.
     pub fn begin() -> Self {
         Self(spent())
     }

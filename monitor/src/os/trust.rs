@@ -24,42 +24,19 @@ const STICKY: u32 = 0o1000;
 /// Why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum Distrust {
-    /// It cannot be inspected.
     #[error("cannot look at {}: {source}", path.display())]
-    Unseen {
-        /// The file, directory or link.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    Unseen { path: PathBuf, source: io::Error },
     /// Another user owns it and may change it.
     #[error("{} belongs to user {uid}, who could change it: chown it to root", path.display())]
-    Owner {
-        /// The file, directory or link.
-        path: PathBuf,
-        /// The user id of its owner.
-        uid: u32,
-    },
+    Owner { path: PathBuf, uid: u32 },
     /// Its mode lets other users change it.
     #[error("others may write {} (mode {mode:04o}): chmod go-w it", path.display())]
-    Writable {
-        /// The file or directory.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    Writable { path: PathBuf, mode: u32 },
     /// It is not a regular file, but a device, a socket or the like.
     #[error("{} is no regular file", path.display())]
-    NoFile {
-        /// The path that was found.
-        path: PathBuf,
-    },
-    /// It is not a directory.
+    NoFile { path: PathBuf },
     #[error("{} is no directory", path.display())]
-    NoDirectory {
-        /// The path that was found.
-        path: PathBuf,
-    },
+    NoDirectory { path: PathBuf },
 }
 
 /// Checks that only root and the user `own` can change the content of the file at `path`, or which file that

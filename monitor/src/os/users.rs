@@ -26,14 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The exit status of getent(1) if there is no such entry.
 const NO_SUCH: i32 = 2;
 
-/// A user, passwd(5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The login name.
     pub name: String,
-    /// The user id.
     pub uid: u32,
-    /// The id of the primary group.
     pub gid: u32,
 }
 
@@ -44,7 +40,6 @@ pub fn user(name: &str) -> Result<Option<User>> {
     Ok(found.filter(|user| user.name == name))
 }
 
-/// The user with this user id; `None` if there is none.
 pub fn user_by_id(uid: u32) -> Result<Option<User>> {
     entry("passwd", &uid.to_string())?.map(|line| parse(&line, user_of)).transpose()
 }

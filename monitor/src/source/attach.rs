@@ -4,7 +4,7 @@ use std::{io, path::Path};
 
 use aya::{
     Btf, Ebpf,
-    programs::{FExit, ProgramError, RawTracePoint, TracePoint},
+    programs::{FExit, RawTracePoint, TracePoint},
 };
 use rustix::{
     mount::{MountFlags, mount},
@@ -13,18 +13,18 @@ use rustix::{
     thread::{CapabilitySet, capabilities},
 };
 
-use super::{calls::Calls, kernel_error::KernelError, layout::LayoutError};
+use super::kernel_error::KernelError;
 use crate::host::own_pid_namespace;
 use orphand_core::model::SetsidHook;
 
 const FORK: &str = "sched_process_fork";
 const EXEC: &str = "sched_process_exec";
 const EXIT: &str = "sched_process_exit";
-const SIGNAL: &str = "signal_generate";
-/// The hook that tells who sends a signal, as [`signals`] names it.
+pub(super) const SIGNAL: &str = "signal_generate";
+/// The hook that tells who sends a signal.
 pub const SIGNAL_HOOK: &str = "raw_tracepoint:signal_generate";
-const CONNECTION: &str = "inet_sock_set_state";
-/// The hook that tells who calls, as [`calls`] names it.
+pub(super) const CONNECTION: &str = "inet_sock_set_state";
+/// The hook that tells who calls.
 pub const CALL_HOOK: &str = "raw_tracepoint:inet_sock_set_state";
 const SETSID_FUNCTION: &str = "ksys_setsid";
 const SETSID_TRACEPOINT: &str = "sys_exit_setsid";
@@ -82,87 +82,53 @@ pub fn maps_count_as_locked(release: &str) -> bool {
     }
 }
 
-/// Attaches all programs; names the hooks in use.
-pub fn attach(programs: &mut Ebpf, setsid: SetsidHook) -> Result<Vec<String>, KernelError> {
+/// Attaches what nothing can be watched without, and the hook on setsid(2); names the hooks in use.
+pub(super) fn attach(programs: &mut Ebpf, setsid: SetsidHook, btf: &Btf) -> Result<Vec<String>, KernelError> {
     // Ends before beginnings: whatever is seen to begin is seen to end.
     for hook in [EXIT, FORK, EXEC] {
         raw_tracepoint(programs, hook)?;
     }
-    let mut hooks: Vec<String> = [FORK, EXEC, EXIT].map(name).to_vec();
+    let mut hooks: Vec<String> = [FORK, EXEC, EXIT].map(|hook| format!("raw_tracepoint:{hook}")).to_vec();
     match setsid {
         SetsidHook::None => {}
-        SetsidHook::Fentry => hooks.push(function(programs)?),
+        SetsidHook::Fentry => hooks.push(function(programs, btf)?),
         SetsidHook::Tracepoint => hooks.push(tracepoint(programs)?),
-        SetsidHook::Auto => hooks.extend(any(programs)),
+        // The cheapest that this kernel allows. Debian's kernels allow the tracepoint to CAP_SYS_ADMIN alone
+        // (kernel.perf_event_paranoid=3).
+        SetsidHook::Auto => {
+            let hook = function(programs, btf).or_else(|error| {
+                tracing::debug!(%error, "setsid by the tracepoint");
+                tracepoint(programs)
+            });
+            hooks.extend(optional("setsid", "sessions are read from /proc before each verdict", hook));
+        }
     }
     Ok(hooks)
 }
 
-/// Attaches the program that tells who ends a process, where this kernel has what it reads; names its hook. None is no reason
-/// not to watch.
-pub fn signals<T>(programs: &mut Ebpf, offsets: &Result<T, LayoutError>) -> Option<String> {
-    let attached = match offsets {
-        Ok(_) => raw_tracepoint(programs, SIGNAL).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    match attached {
-        Ok(()) => Some(name(SIGNAL)),
-        Err(error) => {
-            tracing::warn!("{SIGNAL}: {error}; going on without: who sends a signal to a server is not told");
-            None
-        }
-    }
+/// What may be lacking: no reason not to watch. The log says what orphand has to do without.
+pub(super) fn optional<T>(what: &str, without: &str, opened: Result<T, KernelError>) -> Option<T> {
+    opened.inspect_err(|error| tracing::warn!("{what}: {error}; going on without: {without}")).ok()
 }
 
-/// Attaches the program that tells who calls a process, where this kernel has what it reads. None is no reason not to watch.
-pub fn calls<T>(programs: &mut Ebpf, offsets: &Result<T, LayoutError>) -> Option<Calls> {
-    let attached = match offsets {
-        Ok(_) => raw_tracepoint(programs, CONNECTION).and_then(|()| Calls::new(programs)),
-        Err(error) => Err(KernelError::from(error.clone())),
-    };
-    let without =
-        "of calls over TCP only those of the last minute are seen, and none that another host has ended";
-    attached.inspect_err(|error| tracing::warn!("{CONNECTION}: {error}; going on without: {without}")).ok()
-}
-
-fn raw_tracepoint(programs: &mut Ebpf, hook: &'static str) -> Result<(), KernelError> {
+pub(super) fn raw_tracepoint(programs: &mut Ebpf, hook: &'static str) -> Result<(), KernelError> {
     let program: &mut RawTracePoint = program(programs, hook)?;
     let attached = program.load().and_then(|()| program.attach(hook));
     attached.map(drop).map_err(|error| KernelError::program(hook, &error))
 }
 
-fn name(hook: &str) -> String {
-    format!("raw_tracepoint:{hook}")
-}
-
-/// The cheapest that this kernel allows. None is no reason not to watch: who left a session is then seen a moment later.
-fn any(programs: &mut Ebpf) -> Option<String> {
-    let hook = function(programs).or_else(|error| {
-        tracing::debug!(%error, "setsid by the tracepoint");
-        tracepoint(programs)
-    });
-    // Debian's kernels allow the tracepoint to CAP_SYS_ADMIN alone (kernel.perf_event_paranoid=3).
-    if let Err(error) = &hook {
-        tracing::warn!("{error}; going on without: sessions are read from /proc before each verdict");
-    }
-    hook.ok()
-}
-
-fn function(programs: &mut Ebpf) -> Result<String, KernelError> {
-    let refused = |e: ProgramError| KernelError::program(SETSID_FUNCTION, &e);
-    let btf = Btf::from_sys_fs().map_err(|e| refused(e.into()))?;
+fn function(programs: &mut Ebpf, btf: &Btf) -> Result<String, KernelError> {
     let program: &mut FExit = program(programs, SETSID_FUNCTION)?;
-    program.load(SETSID_FUNCTION, &btf).and_then(|()| program.attach()).map_err(refused)?;
+    let attached = program.load(SETSID_FUNCTION, btf).and_then(|()| program.attach());
+    attached.map_err(|error| KernelError::program(SETSID_FUNCTION, &error))?;
     Ok(format!("fexit:{SETSID_FUNCTION}"))
 }
 
 fn tracepoint(programs: &mut Ebpf) -> Result<String, KernelError> {
     mount_tracefs()?;
     let program: &mut TracePoint = program(programs, SETSID_TRACEPOINT)?;
-    program
-        .load()
-        .and_then(|()| program.attach("syscalls", SETSID_TRACEPOINT))
-        .map_err(|e| KernelError::program(SETSID_TRACEPOINT, &e))?;
+    let attached = program.load().and_then(|()| program.attach("syscalls", SETSID_TRACEPOINT));
+    attached.map_err(|error| KernelError::program(SETSID_TRACEPOINT, &error))?;
     Ok(format!("tracepoint:syscalls:{SETSID_TRACEPOINT}"))
 }
 
@@ -187,7 +153,7 @@ fn mount_tracefs() -> Result<(), KernelError> {
     })
 }
 
-fn program<'a, P>(programs: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, KernelError>
+pub(super) fn program<'a, P>(programs: &'a mut Ebpf, name: &'static str) -> Result<&'a mut P, KernelError>
 where
     &'a mut P: TryFrom<&'a mut aya::programs::Program>,
 {

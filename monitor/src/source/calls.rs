@@ -2,15 +2,13 @@
 //!
 //! Invariant: "nobody" is said only of a port that was watched for the whole time that counts, or since its holder was born.
 
-use std::os::fd::AsFd as _;
-
 use aya::{
     Ebpf,
-    maps::{HashMap, Map, MapData, MapError},
+    maps::{HashMap, MapData},
 };
 use monitor_common::{CallRecord, LATELY};
 
-use super::{candidates::absent_is_fine, decode::process, kernel_error::KernelError};
+use super::{decode::id, kernel_error::KernelError, maps};
 use crate::{
     host::{Calls as Reader, LastCaller},
     os::clock,
@@ -18,38 +16,24 @@ use crate::{
 use orphand_core::model::{BootTime, ProcessId};
 
 /// Reads the map CALLED. It works as long as anybody has it.
+#[derive(Debug)]
 pub struct Calls {
     called: HashMap<MapData, u32, CallRecord>,
     /// Since when calls are written down.
     since: u64,
 }
 
-impl std::fmt::Debug for Calls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Calls").field("since", &self.since).finish_non_exhaustive()
-    }
-}
-
 impl Calls {
     /// Of programs that are attached.
-    pub(super) fn new(programs: &Ebpf) -> Result<Self, KernelError> {
-        let Some(Map::HashMap(map)) = programs.map("CALLED") else {
-            return Err(KernelError::no_object("CALLED"));
-        };
-        let again = map.fd().as_fd().try_clone_to_owned().map_err(MapError::IoError)?;
-        let called = HashMap::try_from(Map::HashMap(MapData::from_fd(again)?))?;
-        Ok(Self { called, since: clock::now().0 })
+    pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
+        Ok(Self { called: maps::hash_map(programs, "CALLED")?, since: clock::now().0 })
     }
 }
 
 impl Reader for Calls {
     fn lately(&mut self, port: u16, holder: ProcessId) -> Result<LastCaller, String> {
-        let record = match self.called.get(&u32::from(port), 0) {
-            Ok(record) => record,
-            Err(error) => {
-                absent_is_fine(Err(error)).map(|_| CallRecord::default()).map_err(|e| e.to_string())?
-            }
-        };
+        let record =
+            maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
         let is_older = holder.start <= BootTime(self.since).ticks();
         Ok(caller(&record, is_older, self.since, clock::now().0))
     }
@@ -65,7 +49,7 @@ const fn caller(record: &CallRecord, is_older: bool, since: u64, now: u64) -> La
     } else if is_older && is_lately(since, now) {
         LastCaller::Unknown
     } else if is_lately(record.by_caller, now) {
-        LastCaller::Process(process(record.caller.tgid, record.caller.start))
+        LastCaller::Process(id(record.caller.tgid, record.caller.start))
     } else {
         LastCaller::Nobody
     }

@@ -1,160 +1,95 @@
 //! A record of the ring becomes a [`ProcessEvent`]. Pure and total: bytes that are no record are an error,
 //! never a panic.
 
-use std::{mem::offset_of, num::NonZeroU32};
+use std::num::NonZeroU32;
 
+use aya::Pod;
 use monitor_common::{
-    COMM_LEN, ExecRecord, ExitRecord, ForkRecord, Header, Kind, SenderKind, SetsidRecord, SignalRecord,
-    StreamRecord, ThreadExitRecord, flags,
+    ExecRecord, ForkRecord, Header, Kind, SenderKind, SignalRecord, StreamRecord, ValueRecord, flags, record,
 };
 use thiserror::Error;
 
 use orphand_core::model::{BootTime, ExitStatus, Image, KilledBy, Killer, ProcessEvent, ProcessId, Stdio};
 
-/// Why bytes are no record.
+/// Bytes that are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum DecodeError {
-    /// No such kind.
-    #[error("a record of the unknown kind {0}")]
-    Kind(u32),
-    /// The length does not fit the kind.
-    #[error("a record of kind {kind} with {len} bytes")]
-    Length {
-        /// Its kind, 0 if there is none.
-        kind: u32,
-        /// Its length.
-        len: usize,
-    },
+#[error("a record of kind {kind} with {len} bytes")]
+pub struct DecodeError {
+    pub kind: u16,
+    pub len: usize,
 }
 
-/// The slot of `RING_SHARES` that a record is counted in.
-pub(super) fn slot(bytes: &[u8]) -> Option<usize> {
-    u16_at(bytes, offset_of!(Header, slot)).map(usize::from)
-}
-
-/// Decodes one record.
 pub fn decode(bytes: &[u8]) -> Result<ProcessEvent, DecodeError> {
-    let kind = u32::from(u16_at(bytes, offset_of!(Header, kind)).unwrap_or(0));
-    let length = || DecodeError::Length { kind, len: bytes.len() };
-    if bytes.len() < size_of::<Header>() {
-        return Err(length());
-    }
-    let exactly = |len: usize| if bytes.len() == len { Ok(()) } else { Err(length()) };
-    let event = if kind == Kind::Fork as u32 {
-        exactly(size_of::<ForkRecord>())?;
-        fork(bytes)
-    } else if kind == Kind::Exec as u32 {
-        exec(bytes)
-    } else if kind == Kind::Exit as u32 {
-        exactly(size_of::<ExitRecord>())?;
-        exit(bytes)
-    } else if kind == Kind::Setsid as u32 {
-        exactly(size_of::<SetsidRecord>())?;
-        setsid(bytes)
-    } else if kind == Kind::ThreadExit as u32 {
-        exactly(size_of::<ThreadExitRecord>())?;
-        thread_exit(bytes)
-    } else if kind == Kind::Signal as u32 {
-        exactly(size_of::<SignalRecord>())?;
-        signal(bytes)
+    let header = record::<Header>(bytes);
+    let event = header.and_then(|header| event(header, bytes));
+    event.ok_or(DecodeError { kind: header.map_or(0, |header| header.kind), len: bytes.len() })
+}
+
+fn event(header: Header, bytes: &[u8]) -> Option<ProcessEvent> {
+    let (at, process) = (BootTime(header.at), id(header.tgid, header.start));
+    let is = |kind: Kind| header.kind == kind as u16;
+    Some(if is(Kind::Fork) {
+        let ForkRecord { creator_start, creator, uid, sid, thread, .. } = whole(bytes)?;
+        let thread = NonZeroU32::new(thread).filter(|thread| thread.get() != creator);
+        ProcessEvent::Fork { at, creator: id(creator, creator_start), thread, child: process, uid, sid }
+    } else if is(Kind::Exec) {
+        exec(at, process, bytes)?
+    } else if is(Kind::Exit) {
+        ProcessEvent::Exit { at, process, status: exit_status(value(bytes)?) }
+    } else if is(Kind::Setsid) {
+        ProcessEvent::Setsid { at, process, sid: value(bytes)? }
+    } else if is(Kind::ThreadExit) {
+        let thread = NonZeroU32::new(value(bytes)?)?;
+        ProcessEvent::ThreadExit { at, process, thread }
+    } else if is(Kind::Signal) {
+        let record: SignalRecord = whole(bytes)?;
+        let killer = Box::new(killer(&record, process));
+        ProcessEvent::Signal { at, process, signal: u8::try_from(record.signal).ok()?, killer }
     } else {
-        return Err(DecodeError::Kind(kind));
-    };
-    event.ok_or_else(length)
-}
-
-fn fork(b: &[u8]) -> Option<ProcessEvent> {
-    let creator = u32_at(b, offset_of!(ForkRecord, creator))?;
-    let thread = u32_at(b, offset_of!(ForkRecord, thread))?;
-    Some(ProcessEvent::Fork {
-        at: at(b)?,
-        creator: process(creator, u64_at(b, offset_of!(ForkRecord, creator_start))?),
-        thread: NonZeroU32::new(thread).filter(|thread| thread.get() != creator),
-        child: subject(b)?,
-        uid: u32_at(b, offset_of!(ForkRecord, uid))?,
-        sid: u32_at(b, offset_of!(ForkRecord, sid))?,
-    })
-}
-
-fn exec(b: &[u8]) -> Option<ProcessEvent> {
-    let exe_len = u32_at(b, offset_of!(ExecRecord, exe_len))? as usize;
-    let argv_len = u32_at(b, offset_of!(ExecRecord, argv_len))? as usize;
-    let flags = u32_at(b, offset_of!(ExecRecord, flags))?;
-    let (exe, rest) = b.get(size_of::<ExecRecord>()..)?.split_at_checked(exe_len)?;
-    let argv = rest.get(..argv_len)?;
-    if rest.len() != argv_len {
         return None;
-    }
-    let argv_truncated = flags & flags::ARGV_TRUNCATED != 0;
-    let stream = |n: usize| stdio(b, offset_of!(ExecRecord, streams) + n * size_of::<StreamRecord>());
-    Some(ProcessEvent::Exec {
-        at: at(b)?,
-        process: subject(b)?,
-        parent: process(
-            u32_at(b, offset_of!(ExecRecord, parent))?,
-            u64_at(b, offset_of!(ExecRecord, parent_start))?,
-        ),
-        uid: u32_at(b, offset_of!(ExecRecord, uid))?,
-        sid: u32_at(b, offset_of!(ExecRecord, sid))?,
-        image: Image {
-            exe: String::from_utf8_lossy(exe).into_owned(),
-            argv: arguments(argv),
-            argv_truncated,
-        },
-        stdio: [stream(0)?, stream(1)?, stream(2)?],
     })
 }
 
-fn exit(b: &[u8]) -> Option<ProcessEvent> {
-    let status = u32_at(b, offset_of!(ExitRecord, status))?;
-    Some(ProcessEvent::Exit { at: at(b)?, process: subject(b)?, status: exit_status(status) })
+/// All of these bytes as a record of one size.
+fn whole<T: Pod>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() == size_of::<T>() { record(bytes) } else { None }
 }
 
-fn setsid(b: &[u8]) -> Option<ProcessEvent> {
-    Some(ProcessEvent::Setsid {
-        at: at(b)?,
-        process: subject(b)?,
-        sid: u32_at(b, offset_of!(SetsidRecord, sid))?,
-    })
+fn value(bytes: &[u8]) -> Option<u32> {
+    whole(bytes).map(|record: ValueRecord| record.value)
 }
 
-fn thread_exit(b: &[u8]) -> Option<ProcessEvent> {
-    Some(ProcessEvent::ThreadExit {
-        at: at(b)?,
-        process: subject(b)?,
-        thread: NonZeroU32::new(u32_at(b, offset_of!(ThreadExitRecord, thread))?)?,
-    })
-}
-
-fn signal(b: &[u8]) -> Option<ProcessEvent> {
-    let process = subject(b)?;
-    let kind = u32_at(b, offset_of!(SignalRecord, sender_kind))?;
-    let killer = if kind == SenderKind::Process as u32 {
-        sender(b, process)?
-    } else if kind == SenderKind::OutOfMemory as u32 {
-        Killer::of(KilledBy::OutOfMemory)
-    } else {
-        Killer::of(KilledBy::Kernel)
+fn exec(at: BootTime, process: ProcessId, bytes: &[u8]) -> Option<ProcessEvent> {
+    let ExecRecord { parent_start, parent, uid, sid, flags, exe_len, argv_len, streams, .. } = record(bytes)?;
+    let (exe, argv) = bytes.get(size_of::<ExecRecord>()..)?.split_at_checked(exe_len as usize)?;
+    (argv.len() == argv_len as usize).then_some(())?;
+    let image = Image {
+        exe: String::from_utf8_lossy(exe).into_owned(),
+        argv: arguments(argv),
+        argv_truncated: flags & flags::ARGV_TRUNCATED != 0,
     };
-    let signal = u8::try_from(u32_at(b, offset_of!(SignalRecord, signal))?).ok()?;
-    Some(ProcessEvent::Signal { at: at(b)?, process, signal, killer: Box::new(killer) })
+    let parent = id(parent, parent_start);
+    Some(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio: streams.map(stdio) })
 }
 
-fn sender(b: &[u8], receiver: ProcessId) -> Option<Killer> {
-    let number = u32_at(b, offset_of!(SignalRecord, sender))?;
-    let sender = process(number, u64_at(b, offset_of!(SignalRecord, sender_start))?);
-    if sender == receiver {
-        return Some(Killer::of(KilledBy::Itself));
+fn killer(record: &SignalRecord, receiver: ProcessId) -> Killer {
+    let sender = id(record.sender, record.sender_start);
+    if record.sender_kind == SenderKind::OutOfMemory as u32 {
+        Killer::of(KilledBy::OutOfMemory)
+    } else if record.sender_kind != SenderKind::Process as u32 {
+        Killer::of(KilledBy::Kernel)
+    } else if sender == receiver {
+        Killer::of(KilledBy::Itself)
+    } else {
+        let name = record.sender_comm.split(|byte| *byte == 0).next().unwrap_or_default();
+        Killer {
+            pid: Some(sender.pid),
+            start: Some(sender.start),
+            program: Some(String::from_utf8_lossy(name).into_owned()),
+            uid: Some(record.sender_uid),
+            ..Killer::of(KilledBy::Process)
+        }
     }
-    let from = offset_of!(SignalRecord, sender_comm);
-    let name = b.get(from..from + COMM_LEN)?.split(|byte| *byte == 0).next()?;
-    Some(Killer {
-        pid: Some(sender.pid),
-        start: Some(sender.start),
-        program: Some(String::from_utf8_lossy(name).into_owned()),
-        uid: Some(u32_at(b, offset_of!(SignalRecord, sender_uid))?),
-        ..Killer::of(KilledBy::Process)
-    })
 }
 
 /// As wait(2) encodes it: the signal in bits 0 to 6, the code in bits 8 to 15.
@@ -181,20 +116,15 @@ const S_IFCHR: u32 = 0o020_000;
 const S_IFREG: u32 = 0o100_000;
 pub(super) const S_IFSOCK: u32 = 0o140_000;
 
-fn stdio(b: &[u8], base: usize) -> Option<Stdio> {
-    let ino = u64_at(b, base + offset_of!(StreamRecord, ino))?;
-    let rdev = u32_at(b, base + offset_of!(StreamRecord, rdev))?;
-    let mode = u32_at(b, base + offset_of!(StreamRecord, mode))?;
-    if mode == 0 {
-        return Some(Stdio::Closed);
-    }
-    Some(match mode & S_IFMT {
+fn stdio(StreamRecord { ino, rdev, mode }: StreamRecord) -> Stdio {
+    match mode & S_IFMT {
+        _ if mode == 0 => Stdio::Closed,
         S_IFIFO => Stdio::Pipe(ino),
         S_IFSOCK => Stdio::Socket(ino),
         S_IFREG => Stdio::File,
         S_IFCHR => character_device(rdev >> 20, rdev & 0xf_ffff),
         _ => Stdio::Other,
-    })
+    }
 }
 
 /// Numbers from Documentation/admin-guide/devices.txt: 4 tty and ttyS, 5 /dev/tty and the console, 136 to 143
@@ -207,28 +137,8 @@ const fn character_device(major: u32, minor: u32) -> Stdio {
     }
 }
 
-fn at(b: &[u8]) -> Option<BootTime> {
-    u64_at(b, offset_of!(Header, at)).map(BootTime)
-}
-
-fn subject(b: &[u8]) -> Option<ProcessId> {
-    Some(process(u32_at(b, offset_of!(Header, tgid))?, u64_at(b, offset_of!(Header, start))?))
-}
-
-pub(super) const fn process(tgid: u32, start_ns: u64) -> ProcessId {
+pub(super) const fn id(tgid: u32, start_ns: u64) -> ProcessId {
     ProcessId::new(tgid, BootTime(start_ns).ticks())
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! What a pass over all descriptors wrote becomes [`OpenEnd`]s. Pure and total.
 
-use std::{
-    collections::{HashMap, HashSet},
-    mem::offset_of,
-};
+use std::collections::{HashMap, HashSet};
 
 use monitor_common::{EndRecord, end_flags};
 
-use super::decode::{S_IFIFO, S_IFMT, S_IFSOCK, process, u32_at, u64_at};
+use super::{
+    decode::{S_IFIFO, S_IFMT, S_IFSOCK, id},
+    iterator::whole,
+};
 use crate::host::{Access, OpenEnd};
 use orphand_core::model::Stdio;
 
@@ -15,30 +15,9 @@ use orphand_core::model::Stdio;
 const READ: u32 = 1;
 const WRITE: u32 = 2;
 
-/// The whole records at the beginning of these bytes, and how many bytes are left over.
-pub fn records(bytes: &[u8]) -> (Vec<EndRecord>, usize) {
-    let chunks = bytes.chunks_exact(size_of::<EndRecord>());
-    let rest = chunks.remainder().len();
-    (chunks.filter_map(record).collect(), rest)
-}
-
-fn record(b: &[u8]) -> Option<EndRecord> {
-    Some(EndRecord {
-        start: u64_at(b, offset_of!(EndRecord, start))?,
-        ino: u64_at(b, offset_of!(EndRecord, ino))?,
-        peer: u64_at(b, offset_of!(EndRecord, peer))?,
-        file: u64_at(b, offset_of!(EndRecord, file))?,
-        table: u64_at(b, offset_of!(EndRecord, table))?,
-        references: u64_at(b, offset_of!(EndRecord, references))?,
-        tgid: u32_at(b, offset_of!(EndRecord, tgid))?,
-        number: u32_at(b, offset_of!(EndRecord, number))?,
-        mode: u32_at(b, offset_of!(EndRecord, mode))?,
-        device: u32_at(b, offset_of!(EndRecord, device))?,
-        access: u32_at(b, offset_of!(EndRecord, access))?,
-        flags: u32_at(b, offset_of!(EndRecord, flags))?,
-        readers: u32_at(b, offset_of!(EndRecord, readers))?,
-        writers: u32_at(b, offset_of!(EndRecord, writers))?,
-    })
+/// The whole records at the beginning of these bytes.
+pub fn records(bytes: &[u8]) -> Vec<EndRecord> {
+    whole(bytes).collect()
 }
 
 /// A descriptor in a table. While a process gives its table up, the process stands for it.
@@ -144,7 +123,7 @@ const fn peer(record: &EndRecord) -> Option<u64> {
 fn end(record: &EndRecord, file: &File) -> OpenEnd {
     let shared = file.ends - file.slots.len() as u64;
     OpenEnd {
-        process: process(record.tgid, record.start),
+        process: id(record.tgid, record.start),
         number: record.number,
         of: of(record),
         device: record.device,

@@ -6,11 +6,11 @@
 use std::{
     io,
     os::unix::net::UnixStream,
-    sync::{Mutex, Weak},
+    sync::{Arc, Mutex},
 };
 
 use aya::{
-    Ebpf,
+    Btf, Ebpf,
     maps::{HashMap, MapData, MapError},
 };
 use monitor_common::{EndRecord, wanted};
@@ -19,40 +19,36 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{ends, iterator::Iterator};
+use super::{ends, iterator::Iterator, kernel_error::KernelError, maps};
 use crate::host::{Beside, OpenEnd, Passes};
 use orphand_core::model::Stdio;
 
-/// The program.
-pub(super) const PROGRAM: Iterator = Iterator { program: "task_file", kind: "task_file", hook: HOOK };
 /// How it is called among the hooks.
 pub const HOOK: &str = "iter:task_file";
 /// Somebody else's fork may come between a descriptor and the look at it.
 const TRIES: u32 = 5;
 
 /// Makes passes over all descriptors as long as the kernel side is there.
+#[derive(Debug)]
 pub struct Holders {
-    programs: Weak<Mutex<Ebpf>>,
+    iterator: Iterator<EndRecord>,
     wanted: HashMap<MapData, u64, u8>,
     /// How many inodes one pass can be about.
     room: usize,
 }
 
-impl std::fmt::Debug for Holders {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Holders").field("room", &self.room).finish_non_exhaustive()
-    }
-}
-
 impl Holders {
-    /// Of programs that were loaded. `room`: the size of the map `wanted`.
-    pub(super) fn new(
-        programs: Weak<Mutex<Ebpf>>,
+    /// Loads and proves the program. `room`: the size of the map `wanted`.
+    pub(super) fn open(
+        programs: &Arc<Mutex<Ebpf>>,
+        btf: &Btf,
         wanted: HashMap<MapData, u64, u8>,
         room: u32,
-    ) -> Result<Self, String> {
-        let mut holders = Self { programs, wanted, room: room as usize };
-        holders.prove().map(|()| holders)
+    ) -> Result<Self, KernelError> {
+        let iterator = Iterator::load(programs, "task_file", "task_file", btf)?;
+        let mut holders = Self { iterator, wanted, room: room as usize };
+        holders.prove().map_err(KernelError)?;
+        Ok(holders)
     }
 
     /// The proof that passes work here: a pipe and a pair of sockets of our own, whose ends are known.
@@ -85,44 +81,23 @@ impl Holders {
         Err(format!("what it tells of our own pipe and sockets is wrong: {found:?}"))
     }
 
-    /// One pass over all descriptors of the host for what is in the map.
-    fn read(&self) -> Result<Vec<EndRecord>, String> {
-        let mut records = Vec::new();
-        PROGRAM.pass(&self.programs, |bytes| {
-            let (whole, rest) = ends::records(bytes);
-            records.extend(whole);
-            rest
-        })?;
-        Ok(records)
-    }
-
-    fn forget(&mut self, inodes: &[u64]) -> Result<(), MapError> {
-        inodes
-            .iter()
-            .try_for_each(|inode| super::candidates::absent_is_fine(self.wanted.remove(inode)).map(drop))
-    }
-
-    fn pass_for_all(&mut self, mut keys: Vec<u64>) -> Result<Vec<EndRecord>, String> {
+    /// As many passes as it takes for all of these.
+    fn pass_for(&mut self, mut keys: Vec<u64>) -> Result<Vec<EndRecord>, String> {
+        let told =
+            |error: MapError| format!("cannot tell the kernel which pipes and sockets are wanted: {error}");
         keys.sort_unstable();
         keys.dedup();
         let mut records = Vec::new();
         for some in keys.chunks(self.room) {
-            records.extend(self.pass_for(some)?);
+            let entered = some.iter().try_for_each(|key| self.wanted.insert(key, 0, 0));
+            let found = entered.map_err(told).and_then(|()| self.iterator.pass());
+            // In any case: what stays would be in the way of the next.
+            let mut all = some.iter().map(|key| self.wanted.remove(key));
+            all.try_for_each(|gone| maps::absent_is_fine(gone).map(drop)).map_err(told)?;
+            records.extend(found?);
         }
         Ok(records)
     }
-
-    fn pass_for(&mut self, inodes: &[u64]) -> Result<Vec<EndRecord>, String> {
-        let entered = inodes.iter().try_for_each(|inode| self.wanted.insert(inode, 0, 0));
-        let found = entered.map_err(|e| told(&e)).and_then(|()| self.read());
-        // In any case: what stays would be in the way of the next.
-        self.forget(inodes).map_err(|e| told(&e))?;
-        found
-    }
-}
-
-fn told(error: &MapError) -> String {
-    format!("cannot tell the kernel which pipes and sockets are wanted: {error}")
 }
 
 impl Passes for Holders {
@@ -130,12 +105,12 @@ impl Passes for Holders {
         let inodes = wanted.iter().filter_map(|one| inode(*one));
         let processes = beside.files.iter().map(|(pid, _)| wanted::PROCESS | u64::from(*pid));
         let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));
-        let mut records = self.pass_for_all(inodes.chain(processes).chain(lines).collect())?;
+        let mut records = self.pass_for(inodes.chain(processes).chain(lines).collect())?;
         // The address of an open file is known only now. Most are nobody else's.
         let shared = ends::shared(&records, &beside.files);
         records.retain(|record| !ends::is_other(record));
         if !shared.is_empty() {
-            records.extend(self.pass_for_all(shared.clone())?);
+            records.extend(self.pass_for(shared.clone())?);
         }
         ends::settle(&records, wanted, &shared)
     }

@@ -1,64 +1,56 @@
-//! BPF iterators: programs that the kernel runs for each thing of a kind, and that write down what they are to tell.
+//! BPF iterators: programs that the kernel runs for each thing of a kind, and that write a record of what they are to tell.
 //!
 //! Invariant: what [`Iterator::pass`] hands out is all of one pass, from the first thing to the last, or it is an error.
 
 use std::{
     fs::File,
     io::{self, Read as _},
-    sync::{Mutex, PoisonError, Weak},
+    marker::PhantomData,
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use aya::{
-    Btf, Ebpf,
-    programs::{Iter, ProgramError},
-};
+use aya::{Btf, Ebpf, Pod, programs::Iter};
+use monitor_common::record;
 
-use super::kernel_error::KernelError;
+use super::{attach, kernel_error::KernelError};
 
 /// What the kernel's buffer holds, and more.
 const BUFFER: usize = 64 << 10;
 /// How often the kernel may say that it has looked at a million things in a row and found nothing (`MAX_ITER_OBJECTS`).
 const MILLIONS: u32 = 1000;
 
-/// One program, and what it goes over.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Iterator {
-    /// Its function in the object.
-    pub program: &'static str,
-    /// What the kernel calls such a pass.
-    pub kind: &'static str,
-    /// How it is called among the hooks.
-    pub hook: &'static str,
+/// A program that writes records of this type. It works as long as the kernel side is there.
+#[derive(Debug)]
+pub(super) struct Iterator<T> {
+    programs: Weak<Mutex<Ebpf>>,
+    program: &'static str,
+    records: PhantomData<T>,
 }
 
-impl Iterator {
-    /// Loads the program.
-    pub fn load(self, programs: &mut Ebpf) -> Result<(), KernelError> {
-        let refused = |e: ProgramError| KernelError::program(self.hook, &e);
-        let btf = Btf::from_sys_fs().map_err(|e| refused(e.into()))?;
-        self.among(programs)?.load(self.kind, &btf).map_err(refused)
+impl<T: Pod> Iterator<T> {
+    /// Loads the program of that name. `kind`: what the kernel calls such a pass.
+    pub fn load(
+        programs: &Arc<Mutex<Ebpf>>,
+        program: &'static str,
+        kind: &'static str,
+        btf: &Btf,
+    ) -> Result<Self, KernelError> {
+        // Nothing panics while it is locked, and what it guards would be whole all the same.
+        let mut all = programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let iter: &mut Iter = attach::program(&mut all, program)?;
+        iter.load(kind, btf).map_err(|e| KernelError::program(program, &e))?;
+        Ok(Self { programs: Arc::downgrade(programs), program, records: PhantomData })
     }
 
-    fn among(self, programs: &mut Ebpf) -> Result<&mut Iter, KernelError> {
-        let program = programs.program_mut(self.program).and_then(|p| p.try_into().ok());
-        program.ok_or_else(|| KernelError::no_object(self.program))
-    }
-
-    /// One pass from the first thing on. `take` gets what is there and says how many bytes at its end are no whole
-    /// record yet.
-    pub fn pass(
-        self,
-        programs: &Weak<Mutex<Ebpf>>,
-        mut take: impl FnMut(&[u8]) -> usize,
-    ) -> Result<(), String> {
-        let mut file = self.begin(programs)?;
+    /// One pass from the first thing on.
+    pub fn pass(&self) -> Result<Vec<T>, String> {
+        let mut file = self.begin()?;
+        let mut records = Vec::new();
         let mut buffer = vec![0; BUFFER];
-        let mut begun = 0;
-        let mut millions = 0;
+        let (mut begun, mut millions) = (0, 0);
         loop {
-            let free = buffer.get_mut(begun..).unwrap_or_default();
-            let got = match file.read(free) {
-                Ok(0) if begun == 0 => return Ok(()),
+            let got = match file.read(buffer.get_mut(begun..).unwrap_or_default()) {
+                Ok(0) if begun == 0 => return Ok(records),
                 Ok(0) => return Err(format!("the kernel told {begun} bytes of a record and no more")),
                 Ok(got) => got,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -69,19 +61,23 @@ impl Iterator {
                 Err(error) => return Err(format!("cannot read on: {error}")),
             };
             let filled = begun + got;
-            let rest = take(buffer.get(..filled).unwrap_or_default()).min(filled);
-            buffer.copy_within(filled - rest..filled, 0);
-            begun = rest;
+            records.extend(whole::<T>(buffer.get(..filled).unwrap_or_default()));
+            begun = filled % size_of::<T>();
+            buffer.copy_within(filled - begun..filled, 0);
         }
     }
 
-    fn begin(self, programs: &Weak<Mutex<Ebpf>>) -> Result<File, String> {
-        let programs = programs.upgrade().ok_or("the kernel side is gone")?;
-        // Nothing panics while it is locked, and what it guards would be whole all the same.
+    fn begin(&self) -> Result<File, String> {
+        let programs = self.programs.upgrade().ok_or("the kernel side is gone")?;
         let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
-        let program = self.among(&mut programs).map_err(|e| e.to_string())?;
-        let link = program.attach().and_then(|id| program.take_link(id));
-        let link = link.map_err(|e| KernelError::program(self.hook, &e).to_string())?;
-        link.into_file().map_err(|error| format!("cannot begin a pass of {}: {error}", self.hook))
+        let iter: &mut Iter = attach::program(&mut programs, self.program).map_err(|e| e.to_string())?;
+        let link = iter.attach().and_then(|id| iter.take_link(id));
+        let link = link.map_err(|e| KernelError::program(self.program, &e).to_string())?;
+        link.into_file().map_err(|error| format!("cannot begin a pass of {}: {error}", self.program))
     }
+}
+
+/// The whole records at the beginning of these bytes.
+pub(super) fn whole<T: Pod>(bytes: &[u8]) -> impl std::iter::Iterator<Item = T> {
+    bytes.chunks_exact(size_of::<T>()).filter_map(record)
 }

@@ -12,26 +12,27 @@ use std::{
 };
 
 use aya::{
-    Ebpf, EbpfLoader,
+    Btf, Ebpf, EbpfError, EbpfLoader, Endianness,
     maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
 };
 use monitor_common::{
-    COMM_LEN, CallOffsets, Counter, Counters, EndOffsets, SHARE_SLOTS, SharedCounts, SignalOffsets,
-    TaskOffsets, Tuning, ring_cost,
+    COMM_LEN, Counter, Counters, Header, SHARE_SLOTS, SharedCounts, Tuning, record, ring_cost,
 };
 
+pub use super::options::KernelOptions;
 use super::{
-    attach,
-    candidates::{self, take},
-    decode::{decode, slot},
+    attach::{self, CALL_HOOK, optional},
+    calls::Calls,
+    decode::decode,
+    holders::{self, Holders},
     kernel_error::KernelError,
     layout, log,
-    members::{Members, Room, RoomInUse, Tracked, counts},
+    maps::{counts, hash_map, set_candidates, take},
+    members::{Members, Room, RoomInUse, Tracked},
     misses::Misses,
-    passes::Passes,
+    tasks::{self, Tasks},
     threads::Threads,
 };
-pub use super::{options::KernelOptions, produced::Produced};
 use orphand_core::model::{Candidate, Losses, ProcessEvent, ProcessId, Tracking};
 
 /// The programs, built by build.rs.
@@ -57,10 +58,10 @@ pub struct KernelSource {
     idle: Array<MapData, u32>,
     counters: PerCpuArray<MapData, Counters>,
     counted: Counters,
-    /// Records taken from the ring since the start.
     handed_out: u64,
     /// The most records that the ring can hold.
     most: u32,
+    /// Records that were not understood: versions of the two sides that do not fit.
     undecodable: u64,
     log: Option<log::Reader>,
     hooks: Vec<String>,
@@ -70,14 +71,25 @@ pub struct KernelSource {
     programs: Arc<Mutex<Ebpf>>,
 }
 
+/// What this kernel answers besides, where it can. Without the passes a look at /proc has to do.
+#[derive(Debug, Default)]
+pub struct Passes {
+    pub holders: Option<Holders>,
+    pub tasks: Option<Tasks>,
+    /// Who calls over TCP.
+    pub calls: Option<Calls>,
+}
+
 impl KernelSource {
     /// Loads and attaches the programs. From here on candidates' execs are reported.
     pub fn open(options: &KernelOptions) -> Result<Self, KernelError> {
         attach::require_rights()?;
         attach::require_initial_pid_namespace()?;
-        let btf = fs::read(BTF).map_err(|error| KernelError::no_btf(BTF, &error))?;
-        let (offsets, more) = layout::read(&btf)?;
-        drop(btf);
+        let bytes = fs::read(BTF).map_err(|error| KernelError::no_btf(BTF, &error))?;
+        let layout = layout::read(&bytes)?;
+        drop(bytes);
+        let btf = Btf::parse(&layout.functions, Endianness::default());
+        let btf = btf.map_err(|error| KernelError::load(&EbpfError::from(error)))?;
         attach::raise_memlock();
 
         let ring_bytes = options.ring_bytes.max(4096).checked_next_power_of_two().unwrap_or(1 << 31);
@@ -89,21 +101,19 @@ impl KernelSource {
             wired_strangers: u32::from(options.wired_strangers),
             member_share: room.share,
             seed: room.seed,
+            exit_has_group_dead: u32::from(layout.exit_has_group_dead),
+            file_count_of_one: u32::from(!layout.counts_files_from_zero),
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.
         let log_level: u8 = if options.log { u8::MAX } else { 0 };
         let mut programs = EbpfLoader::new()
             .btf(None)
             .override_global(aya_log::LEVEL, &log_level, true)
-            .override_global("OFFSETS", &offsets, true)
-            .override_global("END_OFFSETS", more.ends.as_ref().unwrap_or(&EndOffsets::default()), true)
-            .override_global("TASK_OFFSETS", more.tasks.as_ref().unwrap_or(&TaskOffsets::default()), true)
-            .override_global(
-                "SIGNAL_OFFSETS",
-                more.signals.as_ref().unwrap_or(&SignalOffsets::default()),
-                true,
-            )
-            .override_global("CALL_OFFSETS", more.calls.as_ref().unwrap_or(&CallOffsets::default()), true)
+            .override_global("OFFSETS", &layout.events, true)
+            .override_global("SIGNAL_OFFSETS", &layout.signals.clone().unwrap_or_default(), true)
+            .override_global("CALL_OFFSETS", &layout.calls.clone().unwrap_or_default(), true)
+            .override_global("END_OFFSETS", &layout.ends.clone().unwrap_or_default(), true)
+            .override_global("TASK_OFFSETS", &layout.tasks.clone().unwrap_or_default(), true)
             .override_global("TUNING", &tuning, true)
             .map_max_entries("RECORDS", ring_bytes)
             .map_max_entries("MEMBERS", options.members)
@@ -112,13 +122,22 @@ impl KernelSource {
             .load(OBJECT)
             .map_err(|error| KernelError::load(&error))?;
 
-        let mut candidates = HashMap::<_, [u8; COMM_LEN], u32>::try_from(take(&mut programs, "CANDIDATES")?)?;
-        candidates::set(&mut candidates, &options.candidates)?;
-        let wanted = HashMap::try_from(take(&mut programs, "WANTED")?)?;
+        let mut candidates = hash_map(&mut programs, "CANDIDATES")?;
+        set_candidates(&mut candidates, &options.candidates)?;
+        let wanted = hash_map(&mut programs, "WANTED")?;
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
-        let mut hooks = attach::attach(&mut programs, options.setsid)?;
-        hooks.extend(attach::signals(&mut programs, &more.signals));
-        let calls = attach::calls(&mut programs, &more.calls);
+        let mut hooks = attach::attach(&mut programs, options.setsid, &btf)?;
+        let signals = layout.signals.map_err(KernelError::from);
+        let signals = signals.and_then(|_| attach::raw_tracepoint(&mut programs, attach::SIGNAL));
+        let without = "who sends a signal to a server is not told";
+        hooks.extend(optional(attach::SIGNAL, without, signals).map(|()| attach::SIGNAL_HOOK.to_owned()));
+        let calls = layout.calls.map_err(KernelError::from).and_then(|_| {
+            attach::raw_tracepoint(&mut programs, attach::CONNECTION)?;
+            Calls::new(&mut programs)
+        });
+        let without =
+            "of calls over TCP only those of the last minute are seen, and none that another host has ended";
+        let calls = optional(attach::CONNECTION, without, calls);
         let mut source = Self {
             candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
@@ -133,33 +152,45 @@ impl KernelSource {
             undecodable: 0,
             log,
             hooks,
-            passes: Passes::default(),
+            passes: Passes { calls, ..Passes::default() },
             misses: Misses::of(&programs),
             programs: Arc::new(Mutex::new(programs)),
         };
-        source.passes = Passes { calls, ..Passes::open(&source.programs, more, wanted, options.wanted) };
-        source.hooks.extend(source.passes.hooks());
+        let programs = &source.programs;
+        let holders = layout.ends.map_err(KernelError::from);
+        let holders = holders.and_then(|_| Holders::open(programs, &btf, wanted, options.wanted));
+        let tasks = layout.tasks.map_err(KernelError::from).and_then(|_| Tasks::open(programs, &btf));
+        let without = "who holds a wire is read from /proc, which does not show all";
+        source.passes.holders = optional(holders::HOOK, without, holders);
+        let without =
+            "terminals, namespaces and debuggers are read from /proc, where a process may not answer";
+        source.passes.tasks = optional(tasks::HOOK, without, tasks);
+        source.hooks.extend(source.passes.holders.as_ref().map(|_| holders::HOOK.to_owned()));
+        source.hooks.extend(source.passes.tasks.as_ref().map(|_| tasks::HOOK.to_owned()));
+        source.hooks.extend(source.passes.calls.as_ref().map(|_| CALL_HOOK.to_owned()));
+        drop(btf);
         monitor_common::trim_heap();
         Ok(source)
     }
 
-    /// What makes passes over all descriptors and all tasks, where this kernel allows it: once. They work as long as the
-    /// kernel side is there.
+    /// What makes passes over all descriptors and all tasks: once. They work as long as the kernel side is there.
     pub fn take_passes(&mut self) -> Passes {
         std::mem::take(&mut self.passes)
     }
 
     /// Whose execs are reported from now on.
     pub fn set_candidates(&mut self, wanted: &[Candidate]) -> Result<(), KernelError> {
-        candidates::set(&mut self.candidates, wanted)
+        set_candidates(&mut self.candidates, wanted)
     }
 
     /// Whether the maps can be used: a try that changes nothing.
     pub fn works(&mut self) -> bool {
-        self.count().is_ok() && self.set_idle(false).is_ok() && self.untrack(0).is_ok() && self.passes.work()
+        let Passes { holders, tasks, .. } = &mut self.passes;
+        let passes = holders.as_mut().is_none_or(|holders| holders.prove().is_ok())
+            && tasks.as_ref().is_none_or(|tasks| tasks.prove().is_ok());
+        passes && self.counters().is_ok() && self.set_idle(false).is_ok() && self.untrack(0).is_ok()
     }
 
-    /// The hooks in use.
     pub fn hooks(&self) -> Vec<String> {
         self.hooks.clone()
     }
@@ -186,22 +217,14 @@ impl KernelSource {
         mut f: impl FnMut(ProcessEvent),
     ) -> Result<bool, KernelError> {
         // The programs count a record before they write it: whatever had been written is in this number.
-        let now = self.count()?;
+        let now = self.counters()?;
         let lost = self.lost_until(&now);
         // It is known whose the others are.
         let refused = lost.member > 0 && uid.map_or(Ok(true), |uid| self.members.is_refused(uid))?;
         if refused || (Losses { member: 0, ..lost }) != Losses::default() {
             return Ok(false);
         }
-        let dropped = [
-            Counter::ForkDropped,
-            Counter::ExecDropped,
-            Counter::ExitDropped,
-            Counter::SetsidDropped,
-            Counter::SignalDropped,
-        ];
-        let dropped: u64 = dropped.iter().map(|kind| now.get(*kind)).sum();
-        let wanted = produced(&now).total().saturating_sub(dropped);
+        let wanted = now.made().saturating_sub(now.dropped());
         let most = wanted.saturating_add(BEYOND);
         let undecodable = self.undecodable;
         for _ in 0..PATIENCE {
@@ -216,14 +239,14 @@ impl KernelSource {
 
     /// Hands out the next record. Whether there was one.
     fn hand_out(&mut self, f: &mut impl FnMut(ProcessEvent)) -> bool {
-        let Some(record) = self.ring.next() else { return false };
+        let Some(item) = self.ring.next() else { return false };
         self.handed_out += 1;
-        let (slot, cost) = (slot(&record), ring_cost(u32::try_from(record.len()).unwrap_or(u32::MAX - 16)));
-        let decoded = decode(&record);
+        let cost = ring_cost(u32::try_from(item.len()).unwrap_or(u32::MAX - 16));
+        let (header, decoded) = (record::<Header>(&item), decode(&item));
         // Its room is free.
-        drop(record);
-        if let Some(slot) = slot {
-            self.ring_shares.subtract(slot, cost);
+        drop(item);
+        if let Some(header) = header {
+            self.ring_shares.subtract(usize::from(header.slot), cost);
         }
         match decoded {
             Ok(event) => f(event),
@@ -233,11 +256,6 @@ impl KernelSource {
             }
         }
         true
-    }
-
-    /// Records that were not understood since the start: versions of the two sides that do not fit.
-    pub const fn undecodable(&self) -> u64 {
-        self.undecodable
     }
 
     /// Whether the next record of any kind wakes the reader, once. Before it sleeps for good the reader sets it and then
@@ -252,12 +270,10 @@ impl KernelSource {
         self.members.track(process, tracking)
     }
 
-    /// Forgets a process, and what is pending below it.
     pub fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
         self.members.untrack(pid)
     }
 
-    /// The threads whose end is reported.
     pub const fn threads(&mut self) -> &mut Threads {
         &mut self.threads
     }
@@ -279,7 +295,7 @@ impl KernelSource {
 
     /// What was lost since the last call. Forks below a candidate beyond its budget are no loss.
     pub fn losses(&mut self) -> Result<Losses, KernelError> {
-        let now = self.count()?;
+        let now = self.counters()?;
         let mut losses = self.lost_until(&now);
         losses += self.misses.since_last_time();
         let unfollowed = now.get(Counter::BudgetUsedUp) - self.counted.get(Counter::BudgetUsedUp);
@@ -302,14 +318,9 @@ impl KernelSource {
         }
     }
 
-    /// Records made since the start.
-    pub fn produced(&self) -> Result<Produced, KernelError> {
-        Ok(produced(&self.count()?))
-    }
-
     /// What went wrong in the programs since the start, by kind; "it cannot happen" included.
     pub fn errors(&self) -> Result<BTreeMap<String, u64>, KernelError> {
-        let now = self.count()?;
+        let now = self.counters()?;
         let kinds = [
             ("members_full", Counter::MembersFull),
             ("pending_budget", Counter::BudgetUsedUp),
@@ -328,27 +339,13 @@ impl KernelSource {
         Ok(errors)
     }
 
-    /// Forks that were not followed since the start: more than the budget below one process not judged yet.
-    pub fn unfollowed(&self) -> Result<u64, KernelError> {
-        Ok(self.count()?.get(Counter::BudgetUsedUp))
-    }
-
-    fn count(&self) -> Result<Counters, KernelError> {
+    /// What the programs have counted since the start.
+    pub fn counters(&self) -> Result<Counters, KernelError> {
         let mut sum = Counters::default();
         for counters in self.counters.get(&0, 0)?.iter() {
             sum.add(counters);
         }
         Ok(sum)
-    }
-}
-
-fn produced(counters: &Counters) -> Produced {
-    Produced {
-        fork: counters.get(Counter::ForkProduced),
-        exec: counters.get(Counter::ExecProduced),
-        exit: counters.get(Counter::ExitProduced),
-        setsid: counters.get(Counter::SetsidProduced),
-        signal: counters.get(Counter::SignalProduced),
     }
 }
 

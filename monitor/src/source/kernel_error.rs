@@ -8,7 +8,6 @@ use thiserror::Error;
 use super::layout::LayoutError;
 use orphand_core::model::text::with_causes;
 
-/// Why the kernel side cannot work.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub struct KernelError(pub(super) String);
@@ -37,7 +36,6 @@ impl KernelError {
         Self(format!("the embedded BPF object has no `{name}`: the build is broken"))
     }
 
-    /// Loading the maps failed.
     pub(super) fn load(error: &EbpfError) -> Self {
         match error {
             EbpfError::MapError(MapError::CreateError { io_error, .. })
@@ -54,7 +52,6 @@ impl KernelError {
         }
     }
 
-    /// Loading or attaching a program failed.
     pub(super) fn program(hook: &str, error: &ProgramError) -> Self {
         let ProgramError::LoadError { io_error, verifier_log } = error else {
             return Self(format!("cannot attach to {hook}: {}", with_causes(error)));

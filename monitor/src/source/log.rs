@@ -7,10 +7,8 @@ use log::{Log, Metadata, Record};
 
 use super::kernel_error::KernelError;
 
-/// Reads the log ring.
 pub type Reader = EbpfLogger<ToTracing>;
 
-/// Opens the log ring of programs that log.
 pub fn open(programs: &mut Ebpf) -> Result<Reader, KernelError> {
     EbpfLogger::init_with_logger(programs, ToTracing).map_err(|_| KernelError::no_object("AYA_LOGS"))
 }

@@ -3,23 +3,19 @@
 //! Invariant: filter and shares count an entry before it is there, and until it is gone. Whoever removes it subtracts it,
 //! whichever side has entered it. For [`super::kernel`] only.
 
-use std::{
-    hash::{BuildHasher as _, Hasher as _, RandomState},
-    io,
-    os::fd::AsFd as _,
-};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use aya::{
     Ebpf,
-    maps::{HashMap, Map, MapData, MapError},
+    maps::{HashMap, MapData, MapError},
 };
 use monitor_common::{
     Anchor, FILTER_SLOTS, Member, SHARE_SLOTS, SharedCounts, State, filter_slot, share_slot,
 };
 
 use super::{
-    candidates::{absent_is_fine, present_is_fine, take},
     kernel_error::KernelError,
+    maps::{self, absent_is_fine, counts, full_is_fine, hash_map, present_is_fine},
 };
 use crate::host::{identity, process_limits};
 use orphand_core::model::{MemberCount, ProcessId, Tracking};
@@ -28,28 +24,22 @@ use orphand_core::model::{MemberCount, ProcessId, Tracking};
 const NOEXIST: u64 = 1;
 const EXIST: u64 = 2;
 
-/// What came of following a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracked {
-    /// It is followed.
     Followed,
-    /// It has ended.
     Gone,
     /// The map is full, or the share of its user is used up: it is not followed.
     NoRoom {
-        /// Its real user id.
         uid: u32,
     },
 }
 
 impl Tracked {
-    /// Whether it is followed.
     pub const fn is_followed(self) -> bool {
         matches!(self, Self::Followed)
     }
 }
 
-/// How many entries MEMBERS has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomInUse {
     /// Counted one by one.
@@ -58,12 +48,9 @@ pub struct RoomInUse {
     pub counted: u64,
 }
 
-/// How much room there is for whom.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Entries of one user.
     pub share: u32,
-    /// For [`share_slot`].
     pub seed: u32,
 }
 
@@ -76,7 +63,6 @@ impl Room {
     }
 }
 
-/// The maps, and what was entered here.
 pub(super) struct Members {
     entries: HashMap<MapData, u32, Member>,
     filter: SharedCounts<FILTER_SLOTS>,
@@ -89,11 +75,11 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn new(programs: &mut Ebpf, room: Room) -> Result<Self, KernelError> {
         Ok(Self {
-            entries: HashMap::try_from(take(programs, "MEMBERS")?)?,
+            entries: hash_map(programs, "MEMBERS")?,
             filter: counts(programs, "FILTER")?,
-            anchors: HashMap::try_from(take(programs, "ANCHORS")?)?,
+            anchors: hash_map(programs, "ANCHORS")?,
             shares: counts(programs, "SHARES")?,
-            refused: HashMap::try_from(take(programs, "REFUSED")?)?,
+            refused: hash_map(programs, "REFUSED")?,
             room,
         })
     }
@@ -124,10 +110,9 @@ impl Members {
         if !self.has_room(uid) {
             return Ok(Tracked::NoRoom { uid });
         }
-        match self.insert(pid, Member::new(pid, state, share_slot(uid, self.room.seed))) {
-            Ok(_) => {}
-            Err(error) if is_full(&error) => return Ok(Tracked::NoRoom { uid }),
-            Err(error) => return Err(error.into()),
+        let member = Member::new(pid, state, share_slot(uid, self.room.seed));
+        if !full_is_fine(self.insert(pid, member).map(drop))? {
+            return Ok(Tracked::NoRoom { uid });
         }
         self.unless_it_exits(process)
     }
@@ -142,13 +127,11 @@ impl Members {
         Ok(Tracked::Gone)
     }
 
-    /// Forgets a process, and what is pending below it.
     pub(super) fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
         absent_is_fine(self.anchors.insert(pid, Anchor::refused(pid), EXIST))?;
         Ok(self.remove(pid)?)
     }
 
-    /// Whether a further process of this user may be followed.
     pub(super) fn has_room(&self, uid: u32) -> bool {
         self.used(uid) < self.room.share
     }
@@ -162,7 +145,6 @@ impl Members {
         self.shares.count(share_slot(uid, self.room.seed))
     }
 
-    /// How many entries there are, by both counts.
     pub(super) fn room_in_use(&self) -> Result<RoomInUse, KernelError> {
         let entries = self.entries.keys().try_fold(0, |entries, key| key.map(|_| entries + 1))?;
         Ok(RoomInUse { entries, counted: self.filter.counts().map(u64::from).sum() })
@@ -179,13 +161,9 @@ impl Members {
 
     /// Whether processes of this user were refused since the last call of [`Self::refused`].
     pub(super) fn is_refused(&self, uid: u32) -> Result<bool, KernelError> {
-        match self.refused.get(&uid, 0) {
-            Ok(_) => Ok(true),
-            Err(error) => Ok(absent_is_fine(Err(error))?),
-        }
+        Ok(maps::value(&self.refused, uid)?.is_some())
     }
 
-    /// Inserts an entry. Whether there was none.
     fn insert(&mut self, pid: u32, member: Member) -> Result<bool, MapError> {
         self.filter.add(filter_slot(pid), 1);
         self.shares.add(member.slot(), 1);
@@ -212,28 +190,11 @@ impl Members {
     }
 
     fn entry(&self, pid: u32) -> Result<Option<Member>, MapError> {
-        match self.entries.get(&pid, 0) {
-            Ok(entry) => Ok(Some(entry)),
-            Err(error) => absent_is_fine(Err(error)).map(|_| None),
-        }
+        maps::value(&self.entries, pid)
     }
-}
-
-/// A map whose only value is an array of counts.
-pub(super) fn counts<const N: usize>(
-    programs: &mut Ebpf,
-    name: &'static str,
-) -> Result<SharedCounts<N>, KernelError> {
-    let Map::Array(map) = take(programs, name)? else { return Err(KernelError::no_object(name)) };
-    SharedCounts::new(map.fd().as_fd()).map_err(|error| KernelError::from(MapError::IoError(error)))
 }
 
 /// How many processes can live on this host.
 pub fn as_many_as_can_live() -> MemberCount {
     MemberCount::for_limits(process_limits())
-}
-
-/// E2BIG: what a hash map answers that has no room.
-pub(super) fn is_full(error: &MapError) -> bool {
-    matches!(error, MapError::SyscallError(e) if e.io_error.kind() == io::ErrorKind::ArgumentListTooLong)
 }

@@ -5,35 +5,25 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use aya::{Ebpf, programs::Program};
+use aya::Ebpf;
 
 use crate::os::own;
 use orphand_core::model::Losses;
 
-/// The programs, and how many events each had missed when it was last asked.
-pub(super) struct Misses(Vec<(Kind, OwnedFd, u64)>);
-
-/// What a program reports.
-#[derive(Clone, Copy)]
-enum Kind {
-    Fork,
-    Exec,
-    Exit,
-    Setsid,
-}
+/// The programs that are loaded, what a missed event of each is, and how many each had missed when it was last asked.
+pub(super) struct Misses(Vec<(OwnedFd, fn(&mut Losses) -> &mut u64, u64)>);
 
 impl Misses {
-    /// Of all programs that are loaded.
     pub(super) fn of(programs: &Ebpf) -> Self {
         let loaded = programs.programs().filter_map(|(name, program)| {
-            let kind = match name {
-                "sched_process_fork" => Kind::Fork,
-                "sched_process_exec" => Kind::Exec,
-                "sched_process_exit" => Kind::Exit,
-                "ksys_setsid" | "sys_exit_setsid" => Kind::Setsid,
+            let kind: fn(&mut Losses) -> &mut u64 = match name {
+                "sched_process_fork" => |losses| &mut losses.fork,
+                "sched_process_exec" => |losses| &mut losses.exec,
+                "sched_process_exit" => |losses| &mut losses.exit,
+                "ksys_setsid" | "sys_exit_setsid" => |losses| &mut losses.setsid,
                 _ => return None,
             };
-            Some((kind, descriptor(program)?, 0))
+            Some((program.fd().ok()?.as_fd().try_clone_to_owned().ok()?, kind, 0))
         });
         Self(loaded.collect())
     }
@@ -41,23 +31,11 @@ impl Misses {
     /// What was missed since the last call. What cannot be read now is in the next answer: the kernel's number only grows.
     pub(super) fn since_last_time(&mut self) -> Losses {
         let mut losses = Losses::default();
-        for (kind, program, known) in &mut self.0 {
-            let Some(missed) = own::told_of(program, "recursion_misses") else { continue };
-            let more = missed.saturating_sub(*known);
-            *known = missed.max(*known);
-            let of_kind = match kind {
-                Kind::Fork => &mut losses.fork,
-                Kind::Exec => &mut losses.exec,
-                Kind::Exit => &mut losses.exit,
-                Kind::Setsid => &mut losses.setsid,
-            };
-            *of_kind = of_kind.saturating_add(more);
+        for (program, kind, known) in &mut self.0 {
+            let missed = own::told_of(program, "recursion_misses").unwrap_or(0).max(*known);
+            *kind(&mut losses) += missed - *known;
+            *known = missed;
         }
         losses
     }
-}
-
-/// None: it is not loaded.
-fn descriptor(program: &Program) -> Option<OwnedFd> {
-    program.fd().ok()?.as_fd().try_clone_to_owned().ok()
 }

@@ -2,7 +2,6 @@
 
 use orphand_core::model::{Candidate, RingSize, SetsidHook};
 
-/// What the kernel side is told once.
 #[derive(Clone, Debug)]
 pub struct KernelOptions {
     /// The names whose exec is worth a report.
@@ -11,7 +10,6 @@ pub struct KernelOptions {
     pub mcp_names: bool,
     /// Whether any program is a candidate whose standard input and output are wires that its parent, no shell, made.
     pub wired_strangers: bool,
-    /// How setsid(2) is seen.
     pub setsid: SetsidHook,
     /// Size of the ring in bytes, rounded up to a power of two.
     pub ring_bytes: u32,

@@ -43,29 +43,27 @@ pub fn run(source: &mut KernelSource, mut command: Command) -> Result<Vec<Proces
     source.track(me, Tracking::Member)?;
     let seen = witness(source, &mut command);
     source.untrack(me.pid)?;
-    let Seen { child, status, events } = seen?;
+    let (child, status, events) = seen?;
 
     let (own, others): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| subject(event) == child.pid);
     let setsid_hooked = source.hooks().iter().any(|hook| hook.contains("setsid"));
-    for (what, required, fits) in expectations(me, child, status) {
-        let found: Vec<_> = own.iter().filter(|event| kind(event) == what).collect();
-        match found.as_slice() {
-            [] if required || setsid_hooked => {
+    for (what, required) in [("fork", true), ("exec", true), ("setsid", setsid_hooked), ("exit", true)] {
+        let mut found = own.iter().filter(|event| kind(event) == what);
+        let Some(first) = found.clone().next() else {
+            if required {
                 return Err(failed(format!("no {what} record came about process {child}")));
             }
-            [] => {}
-            events if events.iter().any(|event| fits(event)) => {}
-            [event, ..] => return Err(failed(format!("the {what} record differs from /proc: {event:?}"))),
+            continue;
+        };
+        if !found.any(|event| is_as_expected(event, me, child, status)) {
+            return Err(failed(format!("the {what} record differs from /proc: {first:?}")));
         }
     }
     Ok(others)
 }
 
-struct Seen {
-    child: ProcessId,
-    status: ExitStatus,
-    events: Vec<ProcessEvent>,
-}
+/// The child, how it ended, and what was reported.
+type Seen = (ProcessId, ExitStatus, Vec<ProcessEvent>);
 
 fn witness(source: &mut KernelSource, command: &mut Command) -> Result<Seen, KernelError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
@@ -87,51 +85,27 @@ fn witness(source: &mut KernelSource, command: &mut Command) -> Result<Seen, Ker
         source.drain(|event| events.push(event));
         let ended = events.iter().any(|event| kind(event) == "exit" && subject(event) == child.pid);
         if ended || start.elapsed() > PATIENCE {
-            return Ok(Seen { child, status, events });
+            return Ok((child, status, events));
         }
         thread::sleep(Duration::from_millis(1));
     }
 }
 
-type Expectation = (&'static str, bool, Box<dyn Fn(&ProcessEvent) -> bool>);
-
-/// For each kind: whether a record is required whatever is hooked, and what must be in it.
-fn expectations(me: ProcessId, child: ProcessId, ended: ExitStatus) -> Vec<Expectation> {
+fn is_as_expected(event: &ProcessEvent, me: ProcessId, of: ProcessId, ended: ExitStatus) -> bool {
     let user = getuid().as_raw();
-    let session = identity::session();
-    vec![
-        (
-            "fork",
-            true,
-            Box::new(move |event| {
-                matches!(event, ProcessEvent::Fork { creator, child: c, uid, sid, .. }
-                    if *creator == me && *c == child && *uid == user && session.is_none_or(|s| s == *sid))
-            }),
-        ),
-        (
-            "exec",
-            true,
-            Box::new(move |event| {
-                matches!(event, ProcessEvent::Exec { process, parent, uid, image, stdio, .. }
-                    if *process == child && *parent == me && *uid == user
-                        && !image.exe.is_empty() && !image.argv.is_empty() && *stdio == [Stdio::Null; 3])
-            }),
-        ),
-        (
-            "setsid",
-            false,
-            Box::new(
-                move |event| matches!(event, ProcessEvent::Setsid { process, sid, .. } if *process == child && *sid == child.pid),
-            ),
-        ),
-        (
-            "exit",
-            true,
-            Box::new(
-                move |event| matches!(event, ProcessEvent::Exit { process, status, .. } if *process == child && *status == ended),
-            ),
-        ),
-    ]
+    match event {
+        ProcessEvent::Fork { creator, child, uid, sid, .. } => {
+            let session = identity::session().is_none_or(|session| session == *sid);
+            (*creator, *child, *uid) == (me, of, user) && session
+        }
+        ProcessEvent::Exec { process, parent, uid, image, stdio, .. } => {
+            let is_told = !image.exe.is_empty() && !image.argv.is_empty();
+            (*process, *parent, *uid) == (of, me, user) && is_told && *stdio == [Stdio::Null; 3]
+        }
+        ProcessEvent::Setsid { process, sid, .. } => *process == of && *sid == of.pid,
+        ProcessEvent::Exit { process, status, .. } => *process == of && *status == ended,
+        ProcessEvent::ThreadExit { .. } | ProcessEvent::Signal { .. } => false,
+    }
 }
 
 const fn kind(event: &ProcessEvent) -> &'static str {

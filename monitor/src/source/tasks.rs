@@ -5,44 +5,34 @@
 
 use std::{
     collections::BTreeMap,
-    mem::offset_of,
-    sync::{Mutex, Weak},
+    sync::{Arc, Mutex},
 };
 
-use aya::Ebpf;
+use aya::{Btf, Ebpf};
 use monitor_common::{TaskRecord, task_flags};
 
-use super::{
-    decode::{process, u32_at, u64_at},
-    iterator::Iterator,
-};
+use super::{decode::id, iterator::Iterator, kernel_error::KernelError};
 use crate::host::{PidNamespace, TaskRow, Tasks as Reader, identity};
 
-/// The program.
-pub(super) const PROGRAM: Iterator = Iterator { program: "every_task", kind: "task", hook: "iter:task" };
+/// How it is called among the hooks.
+pub const HOOK: &str = "iter:task";
 
 /// Reads all processes as long as the kernel side is there.
-pub struct Tasks {
-    programs: Weak<Mutex<Ebpf>>,
-}
-
-impl std::fmt::Debug for Tasks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tasks").finish_non_exhaustive()
-    }
-}
+#[derive(Debug)]
+pub struct Tasks(Iterator<TaskRecord>);
 
 impl Tasks {
-    /// Of programs that were loaded.
-    pub(super) fn new(programs: Weak<Mutex<Ebpf>>) -> Result<Self, String> {
-        let tasks = Self { programs };
-        tasks.prove().map(|()| tasks)
+    /// Loads and proves the program.
+    pub(super) fn open(programs: &Arc<Mutex<Ebpf>>, btf: &Btf) -> Result<Self, KernelError> {
+        let tasks = Self(Iterator::load(programs, "every_task", "task", btf)?);
+        tasks.prove().map_err(KernelError)?;
+        Ok(tasks)
     }
 
     /// The proof that passes work here: what is known of ourselves.
     pub(super) fn prove(&self) -> Result<(), String> {
         let pid = std::process::id();
-        let own = self.rows()?.into_iter().find(|row| row.process.pid == pid);
+        let own = settle(&self.0.pass()?)?.into_iter().find(|row| row.process.pid == pid);
         let own = own.ok_or("it does not tell our own process")?;
         let known = identity::identity(pid).zip(identity::session());
         let place = PidNamespace { inode: own.namespace.inode, level: 0, number: pid };
@@ -52,41 +42,12 @@ impl Tasks {
             && !own.dead;
         if is_right { Ok(()) } else { Err(format!("what it tells of our own process is wrong: {own:?}")) }
     }
-
-    fn rows(&self) -> Result<Vec<TaskRow>, String> {
-        let mut records = Vec::new();
-        PROGRAM.pass(&self.programs, |bytes| {
-            let chunks = bytes.chunks_exact(size_of::<TaskRecord>());
-            let rest = chunks.remainder().len();
-            records.extend(chunks.filter_map(record));
-            rest
-        })?;
-        settle(&records)
-    }
 }
 
 impl Reader for Tasks {
     fn tasks(&mut self) -> Result<Vec<TaskRow>, String> {
-        self.rows()
+        settle(&self.0.pass()?)
     }
-}
-
-fn record(b: &[u8]) -> Option<TaskRecord> {
-    Some(TaskRecord {
-        start: u64_at(b, offset_of!(TaskRecord, start))?,
-        tgid: u32_at(b, offset_of!(TaskRecord, tgid))?,
-        tid: u32_at(b, offset_of!(TaskRecord, tid))?,
-        uid: u32_at(b, offset_of!(TaskRecord, uid))?,
-        sid: u32_at(b, offset_of!(TaskRecord, sid))?,
-        terminal: u32_at(b, offset_of!(TaskRecord, terminal))?,
-        namespace: u32_at(b, offset_of!(TaskRecord, namespace))?,
-        level: u32_at(b, offset_of!(TaskRecord, level))?,
-        inner: u32_at(b, offset_of!(TaskRecord, inner))?,
-        tracer: u32_at(b, offset_of!(TaskRecord, tracer))?,
-        flags: u32_at(b, offset_of!(TaskRecord, flags))?,
-        ends_with: u32_at(b, offset_of!(TaskRecord, ends_with))?,
-        pad: 0,
-    })
 }
 
 /// One row a process: a traced thread adds its tracer to that of its process. A thread whose process was not shown has
@@ -97,7 +58,7 @@ fn settle(records: &[TaskRecord]) -> Result<Vec<TaskRow>, String> {
     }
     let mut rows: BTreeMap<_, TaskRow> = BTreeMap::new();
     for record in records {
-        let row = rows.entry(process(record.tgid, record.start)).or_insert_with(|| row(record));
+        let row = rows.entry(id(record.tgid, record.start)).or_insert_with(|| row(record));
         row.dead &= record.flags & task_flags::DEAD != 0;
         row.tracers.extend((record.tracer != 0).then_some(record.tracer));
     }
@@ -107,7 +68,7 @@ fn settle(records: &[TaskRecord]) -> Result<Vec<TaskRow>, String> {
 fn row(record: &TaskRecord) -> TaskRow {
     let TaskRecord { namespace, level, inner, .. } = *record;
     TaskRow {
-        process: process(record.tgid, record.start),
+        process: id(record.tgid, record.start),
         uid: record.uid,
         session: record.sid,
         terminal: Some(record.terminal).filter(|terminal| *terminal != 0),
@@ -154,7 +115,5 @@ mod tests {
     #[test]
     fn what_could_not_be_read_is_no_answer() {
         assert!(settle(&[RECORD, TaskRecord { flags: task_flags::UNREADABLE, ..RECORD }]).is_err());
-        assert_eq!(record(&[0; size_of::<TaskRecord>()]), Some(TaskRecord::default()));
-        assert_eq!(record(&[0; size_of::<TaskRecord>() - 5]), None);
     }
 }

@@ -11,19 +11,15 @@ use aya::{
 };
 
 use super::{
-    candidates::{absent_is_fine, take},
     kernel_error::KernelError,
-    members::is_full,
+    maps::{absent_is_fine, full_is_fine, hash_map},
 };
 use crate::{host::identity, os::clock};
 use orphand_core::model::{BootTime, ProcessId};
 
-/// What came of following a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
-    /// Its end will be reported.
     Yes,
-    /// It has ended.
     Ended {
         /// A moment at which it had ended, and before which nobody else with its number began.
         at: BootTime,
@@ -32,16 +28,14 @@ pub enum Followed {
     No,
 }
 
-/// The map.
 pub struct Threads {
     entries: HashMap<MapData, u32, u32>,
-    /// How often there was no room.
     full: u64,
 }
 
 impl Threads {
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
-        Ok(Self { entries: HashMap::try_from(take(programs, "THREADS")?)?, full: 0 })
+        Ok(Self { entries: hash_map(programs, "THREADS")?, full: 0 })
     }
 
     /// Has the end of a thread reported: the one that had this number when it started a process that began at `until`, in
@@ -78,24 +72,16 @@ impl Threads {
         }
     }
 
-    /// How often there was no room.
     pub(super) const fn full(&self) -> u64 {
         self.full
     }
 
-    /// Whether there was room.
     fn enter(&mut self, thread: u32, pid: u32) -> Result<bool, KernelError> {
-        match self.entries.insert(thread, pid, 0) {
-            Ok(()) => return Ok(true),
-            Err(error) if is_full(&error) => {}
-            Err(error) => return Err(error.into()),
+        if full_is_fine(self.entries.insert(thread, pid, 0))? {
+            return Ok(true);
         }
         self.sweep()?;
-        match self.entries.insert(thread, pid, 0) {
-            Ok(()) => Ok(true),
-            Err(error) if is_full(&error) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Ok(full_is_fine(self.entries.insert(thread, pid, 0))?)
     }
 
     /// Forgets threads that ended when their process was not followed as an agent any more.

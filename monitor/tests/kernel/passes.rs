@@ -8,7 +8,7 @@ use std::{
 
 use orphand::{
     host::{Beside, OpenEnd, Passes as _},
-    os::capabilities::{Later, drop_to},
+    os::capabilities::drop_to,
     source::kernel::{KernelOptions, KernelSource},
 };
 use orphand_core::model::Stdio;
@@ -94,7 +94,7 @@ fn passes_go_on_with_what_the_daemon_keeps() {
     let number = u32::try_from(read.as_raw_fd()).unwrap();
     let work = move || {
         let mut source = KernelSource::open(&options()).unwrap();
-        let kept = drop_to(Later::default(), || source.works()).unwrap();
+        let kept = drop_to(CapabilitySet::empty(), || source.works()).unwrap();
         println!("{}", kept.in_words());
         assert!(!capabilities(None).unwrap().effective.contains(CapabilitySet::PERFMON));
         let mut holders = source.take_passes().holders.unwrap();

@@ -1,5 +1,6 @@
 //! Who sends a signal that ends a followed process. One that ends nobody, and one to anybody else, is not reported.
 
+use monitor_common::Counter;
 use orphand::source::kernel::KernelSource;
 use orphand_core::model::{ExitStatus, KilledBy, Killer, ProcessEvent, ProcessId};
 
@@ -154,7 +155,7 @@ os.write(go_on, b"x"); end(pid)
     assert_eq!(exits(&play.events, play.truth.id("deaf")), [ExitStatus::Code(0)]);
     let any = play.events.iter().find(|event| matches!(event, ProcessEvent::Signal { .. }));
     assert_eq!(any, None);
-    assert_eq!(source.produced().unwrap().signal, 0, "a stranger's neither");
+    assert_eq!(source.counters().unwrap().get(Counter::SignalProduced), 0, "a stranger's neither");
     assert!(
         source.hooks().iter().any(|hook| hook == "raw_tracepoint:signal_generate"),
         "{:?}",

@@ -1,7 +1,7 @@
 //! Puts the daemon together.
 
 use anyhow::Context;
-use rustix::system::uname;
+use rustix::{system::uname, thread::CapabilitySet};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{configuration, hooks, own_places};
@@ -21,12 +21,7 @@ use crate::{
     },
     driver::Driver,
     host::{Alone, KernelSide, Proc},
-    os::{
-        capabilities::{self, Later},
-        clock,
-        lock_file::Instance,
-        systemd_notify::Notify,
-    },
+    os::{capabilities, clock, lock_file::Instance, systemd_notify::Notify},
     probe::{Engines, Probe, registry::Registry},
     sink::{self, metrics::Metrics, page::Page, stream::Json, wall_clock::WallClock},
     source::{
@@ -131,8 +126,9 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
 fn give_up(kernel: &mut KernelSource, config: &Config, hooks: &[hook::Settings]) -> anyhow::Result<()> {
     // The directory above it may belong to another user: afterwards it could not be made.
     Persistence::prepare(&config.state_dir);
-    let later = Later { other_users: hooks.iter().any(hook::Settings::is_for_another_user) };
-    let kept = capabilities::drop_to(later, || kernel.works())?;
+    let become_others = hooks.iter().any(hook::Settings::is_for_another_user);
+    let besides = if become_others { capabilities::OTHER_USERS } else { CapabilitySet::empty() };
+    let kept = capabilities::drop_to(besides, || kernel.works())?;
     tracing::info!("capabilities that stay: {}", kept.in_words());
     Ok(())
 }

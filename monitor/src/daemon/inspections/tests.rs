@@ -52,7 +52,7 @@ fn looks_that_wait_are_bounded() {
     let probe = Probe::new().unwrap();
     let mut inspections = Inspections::new();
     let busy = (7..1000).collect();
-    inspections.at_leisure.shared.queue().busy = busy;
+    inspections.crews[Haste::AtLeisure as usize].shared.queue().busy = busy;
     let mut ask = |user, token| {
         inspections.ask(&probe, Haste::AtLeisure, user, request(token)).unwrap();
         inspections.answers.try_recv().ok()
@@ -72,7 +72,7 @@ fn inspections_do_not_wait_for_what_nobody_waits_for() {
     let probe = Probe::new().unwrap();
     let mut inspections = Inspections::new();
     // Its thread is busy, and stays so.
-    inspections.at_leisure.shared.queue().busy.insert(7);
+    inspections.crews[Haste::AtLeisure as usize].shared.queue().busy.insert(7);
     for token in 0..128 {
         inspections.ask(&probe, Haste::AtLeisure, 7, request(token)).unwrap();
     }
@@ -80,7 +80,7 @@ fn inspections_do_not_wait_for_what_nobody_waits_for() {
         inspections.ask(&probe, haste, 7, request(token)).unwrap();
         assert_eq!(inspections.answers.blocking_recv().unwrap().0, token);
     }
-    assert_eq!(inspections.at_leisure.shared.queue().by_user[&7].len(), 128);
+    assert_eq!(inspections.crews[Haste::AtLeisure as usize].shared.queue().by_user[&7].len(), 128);
 }
 
 #[test]

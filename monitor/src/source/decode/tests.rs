@@ -1,5 +1,8 @@
 //! Records made by hand, as the kernel side lays them out, and garbage.
 
+use std::mem::offset_of;
+
+use monitor_common::COMM_LEN;
 use proptest::prelude::*;
 
 use super::*;
@@ -183,11 +186,11 @@ fn a_session() {
 
 #[test]
 fn wrong_lengths_and_kinds() {
-    assert_eq!(decode(&[]), Err(DecodeError::Length { kind: 0, len: 0 }));
+    assert_eq!(decode(&[]), Err(DecodeError { kind: 0, len: 0 }));
     let exit = Bytes::header(Kind::Exit, 11, 5, 0);
-    assert_eq!(decode(&exit.0), Err(DecodeError::Length { kind: 3, len: 24 }));
+    assert_eq!(decode(&exit.0), Err(DecodeError { kind: 3, len: 24 }));
     let unknown = Bytes::default().u32(99).u32(1).u64(0).u64(0);
-    assert_eq!(decode(&unknown.0), Err(DecodeError::Kind(99)));
+    assert_eq!(decode(&unknown.0), Err(DecodeError { kind: 99, len: 24 }));
     let mut exec = exec_record(b"/bin/sh", b"sh\0", 0, CLOSED);
     exec.push(0);
     assert!(decode(&exec).is_err(), "a byte too many");

@@ -3,8 +3,9 @@
 use std::{
     io::{self, Write},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
-        mpsc::{Sender, channel},
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, TryRecvError, channel},
     },
     thread,
     time::Duration,
@@ -19,76 +20,51 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Outflow {
     pieces: Option<Sender<Vec<u8>>>,
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
-    ended: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    waiting: usize,
-    /// Why nothing more is written.
-    failed: Option<io::Error>,
-    ended: bool,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// Bytes.
+    waiting: Arc<AtomicUsize>,
+    /// Why nothing more is written. The other side is gone when the thread has ended.
+    failed: Receiver<io::Error>,
 }
 
 impl Outflow {
-    /// Starts the thread.
     pub(super) fn to(mut file: impl Write + Send + 'static) -> io::Result<Self> {
         let (pieces, come) = channel::<Vec<u8>>();
-        let shared = Arc::new(Shared::default());
-        let copy = Arc::clone(&shared);
+        let (fail, failed) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let left = Arc::clone(&waiting);
         let write = move || {
             for piece in come {
-                let done = file.write_all(&piece);
-                let mut state = copy.lock();
-                state.waiting -= piece.len();
-                if let Err(error) = done {
-                    state.failed = Some(error);
-                    break;
+                if let Err(error) = file.write_all(&piece) {
+                    // The receiver is gone when nobody records any more.
+                    let _ = fail.send(error);
+                    return;
                 }
+                left.fetch_sub(piece.len(), Ordering::Relaxed);
             }
-            copy.lock().ended = true;
-            copy.ended.notify_all();
         };
         thread::Builder::new().name("orphand-record".to_owned()).spawn(write)?;
-        Ok(Self { pieces: Some(pieces), shared })
+        Ok(Self { pieces: Some(pieces), waiting, failed })
     }
 }
 
 impl Write for Outflow {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut state = self.shared.lock();
-        if let Some(error) = state.failed.take() {
-            return Err(error);
-        }
-        let gone = || io::Error::new(io::ErrorKind::BrokenPipe, "it cannot be written to any more");
-        if state.ended {
-            return Err(gone());
-        }
-        if state.waiting + bytes.len() > MOST {
+        self.flush()?;
+        if self.waiting.load(Ordering::Relaxed) + bytes.len() > MOST {
             let why = format!("{} MiB wait to be written: whoever reads it is too slow", MOST >> 20);
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
-        state.waiting += bytes.len();
-        drop(state);
-        let pieces = self.pieces.as_ref().ok_or_else(gone)?;
-        pieces.send(bytes.to_vec()).map_err(|_| gone())?;
-        Ok(bytes.len())
+        self.waiting.fetch_add(bytes.len(), Ordering::Relaxed);
+        let sent = self.pieces.as_ref().and_then(|pieces| pieces.send(bytes.to_vec()).ok());
+        sent.map(|()| bytes.len()).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.shared.lock().failed.take().map_or(Ok(()), Err)
+        match self.failed.try_recv() {
+            Ok(error) => Err(error),
+            Err(TryRecvError::Empty) => Ok(()),
+            Err(TryRecvError::Disconnected) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 }
 
@@ -96,10 +72,7 @@ impl Drop for Outflow {
     /// Waits a moment for what is still to be written; a file that hangs is left to the end of the process.
     fn drop(&mut self) {
         self.pieces = None;
-        let state = self.shared.lock();
-        drop(
-            self.shared.ended.wait_timeout_while(state, PATIENCE, |state| !state.ended && state.waiting > 0),
-        );
+        let _ = self.failed.recv_timeout(PATIENCE);
     }
 }
 
@@ -140,9 +113,7 @@ mod tests {
         drop(reader);
         crate::os::forks_of_tests::settle();
         let mut out = Outflow::to(writer).unwrap();
-        out.write_all(b"x").unwrap();
-        drop(out.shared.ended.wait_while(out.shared.lock(), |state| !state.ended));
-        assert_eq!(out.flush().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-        assert_eq!(out.write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let failed = (0..1_000_000).find_map(|_| out.write(b"x").err()).unwrap();
+        assert_eq!(failed.kind(), io::ErrorKind::BrokenPipe);
     }
 }

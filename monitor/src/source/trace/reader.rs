@@ -77,7 +77,6 @@ impl TraceReader {
         Ok(Self { path: path.to_owned(), header, file: Box::new(file), line: 1, buffer, done: false })
     }
 
-    /// The header.
     pub const fn header(&self) -> &TraceHeader {
         &self.header
     }

@@ -21,7 +21,6 @@ pub(super) const BEGINNING: &[u8] = br#"{"orphand_trace":"#;
 /// What was recorded longer ago than this is in the file, as long as more is recorded.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
-/// A recording.
 pub struct TraceWriter {
     path: PathBuf,
     /// Nothing after a failure.
@@ -108,7 +107,6 @@ impl TraceWriter {
         self.settle(flushed);
     }
 
-    /// Whether recording goes on.
     pub const fn recording(&self) -> bool {
         self.file.is_some()
     }
