@@ -11,7 +11,7 @@ macro_rules! offsets {
             $(#[$about])*
             #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
             #[repr(C)]
-            pub struct $set { $(#[doc = $way] pub $name: u32,)+ }
+            pub struct $set { $(pub $name: u32,)+ }
 
             impl $set {
                 /// Asks for the place of each field by its way and its size.

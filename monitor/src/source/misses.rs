@@ -10,13 +10,16 @@ use aya::Ebpf;
 use crate::os::own;
 use orphand_core::model::Losses;
 
+/// Where events of a kind are counted.
+type Kind = fn(&mut Losses) -> &mut u64;
+
 /// The programs that are loaded, what a missed event of each is, and how many each had missed when it was last asked.
-pub(super) struct Misses(Vec<(OwnedFd, fn(&mut Losses) -> &mut u64, u64)>);
+pub(super) struct Misses(Vec<(OwnedFd, Kind, u64)>);
 
 impl Misses {
     pub(super) fn of(programs: &Ebpf) -> Self {
         let loaded = programs.programs().filter_map(|(name, program)| {
-            let kind: fn(&mut Losses) -> &mut u64 = match name {
+            let kind: Kind = match name {
                 "sched_process_fork" => |losses| &mut losses.fork,
                 "sched_process_exec" => |losses| &mut losses.exec,
                 "sched_process_exit" => |losses| &mut losses.exit,
