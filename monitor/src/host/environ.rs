@@ -12,17 +12,26 @@ const MOST: usize = 8 * 1024 * 1024;
 /// The number of attempts. A process that calls exec during a search makes that search fail.
 const TRIES: usize = 3;
 
+/// Whether an entry `NAME=VALUE` is what is searched for.
+type IsWanted<'a> = &'a dyn Fn(&[u8]) -> bool;
+
 impl ProcessDir {
     /// Whether its environment at its exec contains the entry `NAME=VALUE`, at any position. The answer is
     /// `true` if the environment cannot be read to its end, and `false` if the process has ended.
     pub fn has_environment(&self, entry: &[u8]) -> bool {
-        self.has_within(entry, MOST)
+        let [found] = self.environment_has([&|one| one == entry]);
+        found
     }
 
-    fn has_within(&self, entry: &[u8], most: usize) -> bool {
+    /// The same for an entry of each of these kinds.
+    pub fn environment_has<const N: usize>(&self, wanted: [IsWanted<'_>; N]) -> [bool; N] {
+        self.has_within(wanted, MOST)
+    }
+
+    fn has_within<const N: usize>(&self, wanted: [IsWanted<'_>; N], most: usize) -> [bool; N] {
         match (0..TRIES).find_map(|_| self.whole_environment(most)) {
-            Some(environ) => environ.split(|byte| *byte == 0).any(|one| one == entry),
-            None => self.still_alive(),
+            Some(environ) => wanted.map(|is_wanted| environ.split(|byte| *byte == 0).any(is_wanted)),
+            None => [self.still_alive(); N],
         }
     }
 

@@ -12,9 +12,12 @@ use super::{
     waits::{self, Places},
 };
 use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
-use orphand_core::model::{
-    Image, ProcessId,
-    scene::{ProcessRow, SceneQuestion, Wait},
+use orphand_core::{
+    model::{
+        Image, ProcessId,
+        scene::{ProcessRow, SceneQuestion, Wait},
+    },
+    recognise::entry_names_service,
 };
 
 /// A process that was asked about, and what joins it with others.
@@ -112,6 +115,7 @@ fn read(
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
+    let [opted_out, told_to_serve] = dir.environment_has([&|entry| entry == OPT_OUT, &entry_names_service]);
     let row = ProcessRow {
         process,
         uid: dir.uid()?,
@@ -122,7 +126,8 @@ fn read(
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
         work: activity::work(dir).ok(),
-        opted_out: dir.has_environment(OPT_OUT),
+        opted_out,
+        told_to_serve,
         ignores_hangup: dir.ignores_hangup()?,
         stale_binary: dir.has_stale_binary(),
         full: true,

@@ -101,6 +101,13 @@ def told_to_serve(stage):
     return stage.killed(agent, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
+def told_to_serve_by_its_environment(stage):
+    """A server was told by its environment to serve HTTP; another host calls now and then, which leaves no trace here; the agent is killed."""
+    stage.listens("mcp-server-web", "tcp")
+    agent = stage.rests("claude", 'start("mcp-server-web", env={**os.environ, "MCP_TRANSPORT": "streamable-http"})')
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
 def unaccepted(stage):
     """A client is connected, but the server, busy for now, has not accepted it yet; the agent is killed."""
     stage.part("mcp-server-web", """

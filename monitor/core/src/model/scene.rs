@@ -72,6 +72,9 @@ pub struct ProcessRow {
     /// Whether its environment opts out (`ORPHAND_OPT_OUT=1`), or could not be read to its end.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub opted_out: bool,
+    /// Whether its environment names a transport other than the standard streams, or could not be read to its end.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub told_to_serve: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub ignores_hangup: bool,
     /// Whether its executable was replaced or deleted on disk since it started.

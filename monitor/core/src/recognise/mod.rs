@@ -44,7 +44,7 @@ pub use self::fork_server::fork_server_listener;
 pub use self::nothing::Known;
 pub use self::rule::{ProgramKind, Rule, RuleError};
 pub use self::rule_book::{RuleBook, agents, exemptions, programs};
-pub use self::service::is_told_to_serve;
+pub use self::service::{entry_names_service, is_told_to_serve};
 use self::{
     agents::Work,
     known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, contains},

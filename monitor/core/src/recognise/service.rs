@@ -30,8 +30,17 @@ pub fn is_told_to_serve(image: &Image) -> bool {
     image.argv_truncated || arguments.iter().any(|word| names_service(word)) || short()
 }
 
+/// Whether an entry of an environment names such a transport: `MCP_TRANSPORT=streamable-http`, `TRANSPORT_TYPE=sse`.
+pub fn entry_names_service(entry: &[u8]) -> bool {
+    let entry = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('='));
+    entry.is_some_and(|(name, value)| name.to_ascii_uppercase().contains("TRANSPORT") && is_transport(value))
+}
+
+fn is_transport(name: &str) -> bool {
+    TRANSPORTS.contains(&name.to_ascii_lowercase().as_str())
+}
+
 fn names_service(word: &str) -> bool {
-    let is_transport = |name: &str| TRANSPORTS.contains(&name.to_ascii_lowercase().as_str());
     let Some(option) = word.strip_prefix('-') else { return is_transport(word) };
     let (name, value) = option.trim_start_matches('-').split_once('=').unwrap_or((option, ""));
     let name = name.trim_start_matches('-');
@@ -46,6 +55,23 @@ mod tests {
 
     fn image(line: &str) -> Image {
         Image { argv: line.split_whitespace().map(str::to_owned).collect(), ..Image::default() }
+    }
+
+    #[test]
+    fn what_was_told_to_serve_by_its_environment() {
+        for (entry, is_told) in [
+            ("MCP_TRANSPORT=streamable-http", true),
+            ("TRANSPORT=SSE", true),
+            ("FASTMCP_TRANSPORT_TYPE=http", true),
+            ("MCP_TRANSPORT=stdio", false),
+            ("TRANSPORT=", false),
+            ("PORT=8000", false),
+            ("LANG=http", false),
+            ("TRANSPORT", false),
+        ] {
+            assert_eq!(entry_names_service(entry.as_bytes()), is_told, "{entry}");
+        }
+        assert!(!entry_names_service(b"TRANSPORT=\xff"));
     }
 
     #[test]

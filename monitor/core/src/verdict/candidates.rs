@@ -81,11 +81,12 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
     }
 }
 
-/// By its command line, as witnessed or as it is now: an exec may have been lost.
+/// By its command line, as witnessed or as it is now: an exec may have been lost. Or by its environment.
 fn is_told(inspection: &Inspection<'_>, process: ProcessId) -> bool {
     let witnessed = inspection.node(process).and_then(Node::image);
-    let now = inspection.rows.row(process).map(|row| &row.image);
-    witnessed.into_iter().chain(now).any(is_told_to_serve)
+    let now = inspection.rows.row(process);
+    let mut images = witnessed.into_iter().chain(now.map(|row| &row.image));
+    now.is_some_and(|row| row.told_to_serve) || images.any(is_told_to_serve)
 }
 
 /// A forked copy of the killed owner that is inert: it never ran another program, has no server and no child, is in its
