@@ -5,7 +5,7 @@
 pub const LATELY: u64 = 10 * 60 * 1_000_000_000;
 
 /// The calls to a port that followed processes have ended, or that were cut off; the value of the map CALLED. Times are nanoseconds of
-/// `CLOCK_BOOTTIME`, 0 if there was none.
+/// `CLOCK_MONOTONIC`, 0 if there was none: while the host is asleep nobody can call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CallRecord {

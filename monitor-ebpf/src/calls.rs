@@ -7,7 +7,7 @@
 
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
-    helpers::generated::bpf_ktime_get_boot_ns,
+    helpers::generated::bpf_ktime_get_ns,
 };
 use monitor_common::{CallKey, CallRecord, Caller, Counter, LATELY};
 
@@ -104,7 +104,7 @@ fn is_over(sk: u64) -> Result<(), Counter> {
 #[inline(always)]
 fn write_down(port: u32, caller: Option<Caller>) -> Result<(), Counter> {
     // SAFETY: no precondition.
-    let now = unsafe { bpf_ktime_get_boot_ns() };
+    let now = unsafe { bpf_ktime_get_ns() };
     let Some(at) = CALLED.get_ptr_mut(port) else {
         let first = match caller {
             Some(caller) => CallRecord { by_anybody: 0, by_caller: now, caller },

@@ -13,7 +13,7 @@ mod tests;
 
 pub use self::proc_read::read_proc;
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use crate::{host::Scope, os::clock, source::trace::TraceWriter};
 use orphand_core::{
@@ -93,11 +93,16 @@ pub struct SpawnerThread {
     pub until: u64,
 }
 
+/// The shortest sleep of the host that counts.
+const SLEEP: Duration = Duration::from_secs(1);
+
 /// An engine, its clock and its recording.
 #[derive(Debug)]
 pub struct Driver {
     engine: Engine,
     last: BootTime,
+    /// For how long the host had been asleep then.
+    asleep: Duration,
     trace: Option<TraceWriter>,
     /// What it keeps to; everything without one.
     scope: Option<Scope>,
@@ -105,7 +110,7 @@ pub struct Driver {
 
 impl Driver {
     pub fn new(engine: Engine, trace: Option<TraceWriter>) -> Self {
-        Self { engine, last: BootTime::default(), trace, scope: None }
+        Self { engine, last: BootTime::default(), asleep: clock::asleep(), trace, scope: None }
     }
 
     /// With a scope: its engine recognises nothing outside of it.
@@ -186,8 +191,14 @@ impl Driver {
 
     /// The one place where live time comes in. If `now` is before the time of the latest input, that time is used.
     pub fn feed_at(&mut self, now: BootTime, mut input: Input) {
+        let now = now.max(self.last);
+        let asleep = clock::asleep();
+        if asleep > self.asleep + SLEEP {
+            self.asleep = asleep;
+            self.dispatch(now, Input::Woke);
+        }
         self.hide_outside(&mut input);
-        self.dispatch(now.max(self.last), input);
+        self.dispatch(now, input);
     }
 
     /// Puts into the file what was recorded so far.

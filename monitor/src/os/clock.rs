@@ -3,7 +3,7 @@
 //! Invariant: every decision uses `CLOCK_BOOTTIME`. The wall clock only names times to users, through an
 //! offset that is read once. For the daemon's shell; the core gets the time as an argument.
 
-use std::{io, os::fd::OwnedFd};
+use std::{io, os::fd::OwnedFd, time::Duration};
 
 use anyhow::{Context as _, Result};
 use rustix::time::{
@@ -19,6 +19,18 @@ const NANOS: u64 = 1_000_000_000;
 
 pub fn now() -> BootTime {
     BootTime(nanos(clock_gettime(ClockId::Boottime)))
+}
+
+/// The present time of `CLOCK_MONOTONIC` in nanoseconds, in which the host's sleep does not count.
+pub fn awake() -> u64 {
+    nanos(clock_gettime(ClockId::Monotonic))
+}
+
+/// For how long the host has been asleep since it was booted.
+pub fn asleep() -> Duration {
+    // Read first, so that a pause between the two makes it less.
+    let all = now().0;
+    Duration::from_nanos(all.saturating_sub(awake()))
 }
 
 /// The present difference between the wall clock and `CLOCK_BOOTTIME` in nanoseconds: added to a [`BootTime`]
@@ -84,7 +96,7 @@ impl Timer {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    use std::time::{SystemTime, UNIX_EPOCH};
 
     use super::*;
 

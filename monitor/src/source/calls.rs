@@ -20,13 +20,15 @@ use orphand_core::model::{BootTime, ProcessId};
 pub struct Calls {
     called: HashMap<MapData, u32, CallRecord>,
     /// Since when calls are written down.
-    since: u64,
+    since: BootTime,
+    /// The same time of the clock that calls are written down with, which stands still while the host is asleep.
+    awake_since: u64,
 }
 
 impl Calls {
     /// Of programs that are attached.
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
-        Ok(Self { called: maps::hash_map(programs, "CALLED")?, since: clock::now().0 })
+        Ok(Self { called: maps::hash_map(programs, "CALLED")?, since: clock::now(), awake_since: clock::awake() })
     }
 }
 
@@ -34,8 +36,8 @@ impl Reader for Calls {
     fn lately(&mut self, port: u16, holder: ProcessId) -> Result<LastCaller, String> {
         let record =
             maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
-        let is_older = holder.start <= BootTime(self.since).ticks();
-        Ok(caller(&record, is_older, self.since, clock::now().0))
+        let is_older = holder.start <= self.since.ticks();
+        Ok(caller(&record, is_older, self.awake_since, clock::awake()))
     }
 }
 

@@ -164,6 +164,7 @@ impl Engine {
             Input::Answered { .. } => {}
             Input::Ready { kernel, hooks } => self.ready(now, kernel, hooks),
             Input::Timeout => self.handle_timeout(now),
+            Input::Woke => self.woke(now),
             Input::Remembered { knowledge } => self.remember(knowledge),
             Input::Reap { request } => self.reap_on_request(now, &request),
             Input::Release { request, user } => self.release_on_request(now, &request, user),

@@ -55,6 +55,8 @@ pub enum Input {
         hooks: Vec<String>,
     },
     Timeout,
+    /// The host was asleep until now (suspended, or a virtual machine that was stopped): nobody could do anything.
+    Woke,
     Reap {
         request: ReapRequest,
     },

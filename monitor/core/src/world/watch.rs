@@ -74,6 +74,11 @@ impl Watch {
         }
     }
 
+    /// Counts no rest from before this time.
+    pub const fn rests_from(&mut self, now: BootTime) {
+        (self.since, self.changed) = (now, now);
+    }
+
     /// For how long these processes have done nothing at all, if nobody has used them since the watch began. `None` if
     /// somebody may have.
     ///
@@ -187,6 +192,16 @@ mod tests {
         let watch = after(&[(0, work(5, 100, 100)), (10, work(5, 100, 100))]);
         assert!(rests(&watch, SERVER, PIPES));
         assert!(rests(&watch, SERVER, SOCKETS));
+    }
+
+    #[test]
+    fn sleep_of_the_host_is_no_rest() {
+        let done = work(5, 100, 100);
+        let mut watch = after(&[(0, done), (1, done)]);
+        watch.rests_from(at(5000));
+        watch.look(at(5001), false, &[done]);
+        assert_eq!(watch.unused([SERVER].into_iter(), PIPES), Some(Duration::from_secs(1)));
+        assert_eq!(watch.silent([SERVER].into_iter()), Some(Duration::from_secs(1)));
     }
 
     #[test]

@@ -202,6 +202,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => (id(), signal, error).prop_map(|(process, signal, error)| Input::Signalled { process, signal, error }),
         2 => id().prop_map(|process| Input::Gone { process }),
         1 => Just(Input::Ready { kernel: String::new(), hooks: Vec::new() }),
+        1 => Just(Input::Woke),
         1 => Just(Input::Stop),
     ]
 }

@@ -159,6 +159,16 @@ impl Engine {
         finding.must_rest.filter(|_| waits && is_new).map(|missing| missing.max(LEAST))
     }
 
+    /// The host was asleep. What a server did not do meanwhile says nothing, and its tools did not work: their time begins
+    /// anew.
+    pub(in crate::engine) fn woke(&mut self, now: BootTime) {
+        for key in self.world.servers().keys() {
+            let Some(server) = self.world.server_mut(key) else { continue };
+            server.watches.values_mut().for_each(|watch| watch.rests_from(now));
+            server.tools.awaited = server.tools.awaited.map(|_| now);
+        }
+    }
+
     /// Whether an inspection has to tell what the processes of this server have done.
     pub(in crate::engine) fn needs_work(&self, server: &Server) -> bool {
         let owner = server.owner().and_then(|owner| self.world.agent(owner));
