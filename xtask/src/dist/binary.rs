@@ -10,7 +10,7 @@ use crate::{command, workspace};
 /// with a second glibc, and dies (SIGSEGV, even where both are the same version). `orphand` asks the host instead,
 /// see its `os::users`.
 ///
-/// `getpwuid_r` and `getgrouplist` are linked for functions of the standard library and of zbus that nobody calls:
+/// `getpwuid_r` and `getgrouplist` are linked for functions of the standard library that nobody calls:
 /// of those only clippy.toml takes care.
 const FORBIDDEN: [&str; 5] = ["getpwnam_r", "getpwnam", "getgrnam_r", "getgrnam", "getgrgid_r"];
 

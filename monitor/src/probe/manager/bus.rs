@@ -1,22 +1,19 @@
-//! The D-Bus conversation with a service manager.
+//! The D-Bus conversation with a service manager: the handshake, and calls whose replies are one string, one path or one
+//! variant of a basic type (D-Bus Specification, "Message Protocol" and "Authentication Protocol").
+//!
+//! It is written here because a whole client of D-Bus is seventy crates for seven calls of `orphand doctor`, and takes a manager
+//! for an error that names itself in its messages by its well-known name, as it does at its own socket.
+//!
+//! Invariant: whatever the other side sends, this returns in [`PATIENCE`], having taken at most [`LONGEST`] bytes a message.
 
 use std::{
-    io,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    io::{self, Read as _, Write as _},
+    os::{fd::AsFd, unix::net::UnixStream},
+    time::Instant,
 };
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use tokio::net::{self, unix::OwnedReadHalf};
-use zbus::{
-    Connection,
-    connection::{
-        Builder,
-        socket::{BoxedSplit, ReadHalf, Split},
-    },
-    zvariant::{OwnedObjectPath, OwnedValue},
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt::socket_peercred,
 };
 
 use super::{ManagerError, PATIENCE, Question};
@@ -28,31 +25,34 @@ const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
+/// The longest message that is taken, in bytes.
+const LONGEST: usize = 64 << 10;
+/// The byte order of this host, as a message tells its own.
+const ENDIAN: u8 = if cfg!(target_endian = "little") { b'l' } else { b'B' };
+/// Types of messages.
+const CALL: u8 = 1;
+const RETURN: u8 = 2;
+const ERROR: u8 = 3;
 
 /// Asks the manager at `socket`. The descriptor may be one opened with `O_PATH`.
 pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperties, ManagerError> {
     let stream = reach(socket, question)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| ManagerError::refused(&error))?;
-    let said = runtime.block_on(async {
-        let stream = net::UnixStream::from_std(stream).map_err(|error| ManagerError::refused(&error))?;
-        if let Some(manager) = question.manager {
-            // The peer is the process that called listen(2). Containers that share /run have the socket of
-            // one manager in common.
-            let found =
-                stream.peer_cred().map_err(|error| ManagerError::refused(&error))?.pid().unwrap_or_default();
-            if u32::try_from(found) != Ok(manager) {
-                let what = format!("at {} not its manager answers, but process {found}", question.path);
-                let advice = "ask it with `systemctl show`, where it runs";
-                return Err(ManagerError::Other(format!("{what}: {advice}")));
-            }
+    if let Some(manager) = question.manager {
+        // The peer is the process that called listen(2). Containers that share /run have the socket of one manager in common.
+        let found = socket_peercred(&stream).map_err(|error| ManagerError::refused(&error))?.pid.as_raw_pid();
+        if u32::try_from(found) != Ok(manager) {
+            let what = format!("at {} not its manager answers, but process {found}", question.path);
+            return Err(ManagerError::Other(format!("{what}: ask it with `systemctl show`, where it runs")));
         }
-        match tokio::time::timeout(PATIENCE, talk(stream, question)).await {
-            Ok(said) => said.map_err(|error| ManagerError::refused(&error)),
-            Err(_) => Err(ManagerError::Silent(question.path.clone())),
+    }
+    let mut bus = Bus { stream, until: Instant::now() + PATIENCE, serial: 0 };
+    match bus.talk(question) {
+        Ok(said) => said.ok_or(ManagerError::NoUnit),
+        Err(why) if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Err(ManagerError::Silent(question.path.clone()))
         }
-    });
-    said?.ok_or(ManagerError::NoUnit)
+        Err(why) => Err(ManagerError::refused(&why)),
+    }
 }
 
 /// Connects without waiting. A listener whose queue is full counts as silent.
@@ -68,108 +68,276 @@ fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerEr
         connect(&stream, &SocketAddrUnix::new(link)?)?;
         Ok(stream)
     });
-    let stream = stream.map_err(|errno| failed(errno.into()))?;
-    Ok(stream.into())
+    let stream = UnixStream::from(stream.map_err(|errno| failed(errno.into()))?);
+    stream.set_nonblocking(false).map_err(failed)?;
+    Ok(stream)
 }
 
-/// The properties of the unit; `None` if there is no such unit.
-async fn talk(stream: net::UnixStream, question: &Question) -> zbus::Result<Option<UnitProperties>> {
-    let own = question.manager.is_some();
-    let builder = if own {
-        let (read, write) = stream.into_split();
-        let halves: BoxedSplit = Split::new(Box::new(Unnamed(read)), Box::new(write));
-        Builder::socket(halves).p2p()
-    } else {
-        Builder::unix_stream(stream)
-    };
-    let connection = builder.user_id(question.uid).build().await?;
-    let destination = (!own).then_some(SYSTEMD);
-    // As `systemctl show` does: the manager reads a unit that is not in memory, and starts nothing.
-    let name = (question.unit.as_str(),);
-    let reply = connection.call_method(destination, MANAGER_PATH, Some(MANAGER), "LoadUnit", &name).await?;
-    let path: OwnedObjectPath = reply.body().deserialize()?;
-    let unit = Unit { connection, destination, path };
-    if unit.property::<String>(UNIT, "LoadState").await? == "not-found" {
-        return Ok(None);
-    }
-    let stop: u64 = unit.property(SERVICE, "TimeoutStopUSec").await?;
-    Ok(Some(UnitProperties {
-        main_pid: unit.property(SERVICE, "MainPID").await?,
-        kill_mode: unit.property(SERVICE, "KillMode").await?,
-        restart: unit.property(SERVICE, "Restart").await?,
-        // `USEC_INFINITY`
-        timeout_stop_ms: Some(stop).filter(|stop| *stop != u64::MAX).map(|stop| stop / 1000),
-        delegate: unit.property(SERVICE, "Delegate").await?,
-        fragment: unit.property(UNIT, "FragmentPath").await?,
-    }))
+struct Bus {
+    stream: UnixStream,
+    until: Instant,
+    serial: u32,
 }
 
-/// The data that comes from a manager's own socket. The manager names itself there by its well-known name
-/// (`sd_bus_set_sender()`). zbus expects a unique name, which begins with a colon, and panics otherwise.
-#[derive(Debug)]
-struct Unnamed(OwnedReadHalf);
+/// What is called: where, of which interface, by which name, with which strings.
+struct Call<'a> {
+    destination: Option<&'a str>,
+    path: &'a str,
+    interface: &'a str,
+    member: &'a str,
+    arguments: &'a [&'a str],
+}
 
-/// The header field `SENDER`, a string of 24 bytes: as the socket sends it, and as zbus accepts it.
-const SENDER: [&[u8]; 2] =
-    [b"\x07\x01s\0\x18\0\0\0org.freedesktop.systemd1\0", b"\x07\x01s\0\x18\0\0\0:rg.freedesktop.systemd1\0"];
-
-#[async_trait::async_trait]
-impl ReadHalf for Unnamed {
-    async fn recvmsg(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-        let (length, descriptors) = self.0.recvmsg(buffer).await?;
-        // A message is written in one call and read in two, first 16 bytes and then the rest. So a read never
-        // splits the field.
-        let [theirs, ours] = SENDER;
-        if let Some(got) = buffer.get_mut(..length)
-            && let Some(at) = got.windows(theirs.len()).position(|bytes| bytes == theirs)
-            && let Some(field) = got.get_mut(at..at + ours.len())
-        {
-            field.copy_from_slice(ours);
+impl Bus {
+    /// The properties of the unit; `None` if there is no such unit.
+    fn talk(&mut self, question: &Question) -> io::Result<Option<UnitProperties>> {
+        self.log_in(question.uid)?;
+        let own = question.manager.is_some();
+        let destination = (!own).then_some(SYSTEMD);
+        if !own {
+            const BUS: &str = "org.freedesktop.DBus";
+            let path = "/org/freedesktop/DBus";
+            let hello =
+                Call { destination: Some(BUS), path, interface: BUS, member: "Hello", arguments: &[] };
+            self.call(&hello)?;
         }
-        Ok((length, descriptors))
+        // As `systemctl show` does: the manager reads a unit that is not in memory, and starts nothing.
+        let load = Call {
+            destination,
+            path: MANAGER_PATH,
+            interface: MANAGER,
+            member: "LoadUnit",
+            arguments: &[&question.unit],
+        };
+        let path = self.call(&load)?.text()?;
+        let mut property = |interface, name| {
+            self.call(&Call {
+                destination,
+                path: &path,
+                interface: "org.freedesktop.DBus.Properties",
+                member: "Get",
+                arguments: &[interface, name],
+            })
+        };
+        if property(UNIT, "LoadState")?.variant("s")?.text()? == "not-found" {
+            return Ok(None);
+        }
+        let stop = property(SERVICE, "TimeoutStopUSec")?.variant("t")?.u64()?;
+        Ok(Some(UnitProperties {
+            main_pid: property(SERVICE, "MainPID")?.variant("u")?.u32()?,
+            kill_mode: property(SERVICE, "KillMode")?.variant("s")?.text()?,
+            restart: property(SERVICE, "Restart")?.variant("s")?.text()?,
+            // `USEC_INFINITY`
+            timeout_stop_ms: Some(stop).filter(|stop| *stop != u64::MAX).map(|stop| stop / 1000),
+            delegate: property(SERVICE, "Delegate")?.variant("b")?.u32()? != 0,
+            fragment: property(UNIT, "FragmentPath")?.variant("s")?.text()?,
+        }))
     }
 
-    /// Always true: the handshake then ends with a line from the other side. Otherwise our first message
-    /// follows `BEGIN` at once. A manager that reads both together answers only when it receives something
-    /// more.
-    fn can_pass_unix_fd(&self) -> bool {
-        true
+    /// As sd-bus does: all at once, and the first message only after the last answer.
+    fn log_in(&mut self, uid: u32) -> io::Result<()> {
+        let id: String = uid.to_string().bytes().map(|digit| format!("{digit:02x}")).collect();
+        self.send(format!("\0AUTH EXTERNAL {id}\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n").as_bytes())?;
+        for expected in ["OK ", "AGREE_UNIX_FD"] {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\r\n") && line.len() < 512 {
+                let mut byte = [0];
+                self.receive(&mut byte)?;
+                line.extend(byte);
+            }
+            if !line.starts_with(expected.as_bytes()) {
+                return Err(odd(&format!("{:?}", String::from_utf8_lossy(&line))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls, and gives the body of the reply. An error is told by its name and its text.
+    fn call(&mut self, call: &Call<'_>) -> io::Result<Body> {
+        self.serial += 1;
+        self.send(&call.message(self.serial))?;
+        loop {
+            let (kind, to, error, body) = self.message()?;
+            match kind {
+                RETURN if to == self.serial => return Ok(body),
+                ERROR if to == self.serial => {
+                    let text = Body::text(body).unwrap_or_default();
+                    return Err(odd(&format!("{error}: {}", text.replace(|c: char| c.is_control(), " "))));
+                }
+                // A signal.
+                _ => {}
+            }
+        }
+    }
+
+    /// The next message: its type, which call it answers, the name of an error, its body.
+    fn message(&mut self) -> io::Result<(u8, u32, String, Body)> {
+        let mut fixed = [0; 16];
+        self.receive(&mut fixed)?;
+        let [endian, kind, ..] = fixed;
+        let mut head = Body { bytes: fixed.to_vec(), at: 4 };
+        let (body, _serial, fields) = (head.u32()?, head.u32()?, head.u32()?);
+        let (body, fields) = (body as usize, fields as usize);
+        if endian != ENDIAN || body.max(fields) > LONGEST {
+            return Err(odd("no message of this host"));
+        }
+        let mut bytes = vec![0; fields.next_multiple_of(8)];
+        self.receive(&mut bytes)?;
+        bytes.truncate(fields);
+        let (mut to, mut error) = (0, String::new());
+        let mut head = Body { bytes, at: 0 };
+        while head.at < fields {
+            head.align(8)?;
+            let [field] = head.take()?;
+            let kind = head.signature()?;
+            match (field, kind.as_str()) {
+                (4, "s") => error = head.string()?,
+                (5, "u") => to = head.u32()?,
+                (_, "s" | "o") => drop(head.string()?),
+                (_, "u") => drop(head.u32()?),
+                (_, "g") => drop(head.signature()?),
+                _ => return Err(odd("no header of a reply")),
+            }
+        }
+        let mut bytes = vec![0; body];
+        self.receive(&mut bytes)?;
+        Ok((kind, to, error, Body { bytes, at: 0 }))
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        self.stream.write_all(bytes)
+    }
+
+    fn receive(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            self.stream.set_read_timeout(Some(self.left()?))?;
+            match self.stream.read(bytes) {
+                Ok(0) => return Err(odd("it closed the connection")),
+                Ok(n) => bytes = bytes.get_mut(n..).unwrap_or_default(),
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> io::Result<std::time::Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
 }
 
-struct Unit {
-    connection: Connection,
-    destination: Option<&'static str>,
-    path: OwnedObjectPath,
+impl Call<'_> {
+    fn message(&self, serial: u32) -> Vec<u8> {
+        let mut body = Vec::new();
+        for argument in self.arguments {
+            put_string(&mut body, argument);
+        }
+        let mut fields = Vec::new();
+        let named = [(1, "o", self.path), (2, "s", self.interface), (3, "s", self.member)];
+        for (field, kind, value) in named.into_iter().chain(self.destination.map(|name| (6, "s", name))) {
+            put_field(&mut fields, field, kind);
+            put_string(&mut fields, value);
+        }
+        if !self.arguments.is_empty() {
+            put_field(&mut fields, 8, "g");
+            put_signature(&mut fields, &"s".repeat(self.arguments.len()));
+        }
+        message(CALL, serial, &fields, &body)
+    }
 }
 
-impl Unit {
-    async fn property<T>(&self, interface: &str, name: &str) -> zbus::Result<T>
-    where
-        T: TryFrom<OwnedValue>,
-        zbus::Error: From<T::Error>,
-    {
-        let properties = Some("org.freedesktop.DBus.Properties");
-        let asked = (interface, name);
-        let reply = self
-            .connection
-            .call_method(self.destination, self.path.as_ref(), properties, "Get", &asked)
-            .await?;
-        let value: OwnedValue = reply.body().deserialize()?;
-        Ok(T::try_from(value)?)
+/// The fields begin 16 bytes into the message, so they are aligned in it as they are alone.
+fn message(kind: u8, serial: u32, fields: &[u8], body: &[u8]) -> Vec<u8> {
+    let size = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX).to_ne_bytes();
+    let mut message = vec![ENDIAN, kind, 0, 1];
+    message.extend([size(body), serial.to_ne_bytes(), size(fields)].concat());
+    message.extend(fields);
+    message.resize(message.len().next_multiple_of(8), 0);
+    message.extend(body);
+    message
+}
+
+fn put_field(to: &mut Vec<u8>, field: u8, kind: &str) {
+    to.resize(to.len().next_multiple_of(8), 0);
+    to.push(field);
+    put_signature(to, kind);
+}
+
+fn put_signature(to: &mut Vec<u8>, signature: &str) {
+    to.push(u8::try_from(signature.len()).unwrap_or(u8::MAX));
+    to.extend(signature.bytes().chain([0]));
+}
+
+fn put_string(to: &mut Vec<u8>, text: &str) {
+    to.resize(to.len().next_multiple_of(4), 0);
+    to.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_ne_bytes());
+    to.extend(text.bytes().chain([0]));
+}
+
+/// Values one after the other, each aligned by its size.
+struct Body {
+    bytes: Vec<u8>,
+    at: usize,
+}
+
+impl Body {
+    /// The value inside a variant of this type.
+    fn variant(mut self, kind: &str) -> io::Result<Self> {
+        let found = self.signature()?;
+        if found == kind { Ok(self) } else { Err(odd(&format!("a value of type {found:?}"))) }
     }
+
+    fn text(mut self) -> io::Result<String> {
+        self.string()
+    }
+
+    fn string(&mut self) -> io::Result<String> {
+        let length = self.u32()? as usize;
+        self.chars(length)
+    }
+
+    fn signature(&mut self) -> io::Result<String> {
+        let [length] = self.take()?;
+        self.chars(length.into())
+    }
+
+    /// So many bytes of text, and the zero behind them.
+    fn chars(&mut self, length: usize) -> io::Result<String> {
+        let text =
+            self.bytes.get(self.at..self.at.saturating_add(length)).ok_or_else(|| odd("a short message"))?;
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.at += length + 1;
+        Ok(text)
+    }
+
+    fn u32(&mut self) -> io::Result<u32> {
+        self.align(4)?;
+        self.take().map(u32::from_ne_bytes)
+    }
+
+    fn u64(&mut self) -> io::Result<u64> {
+        self.align(8)?;
+        self.take().map(u64::from_ne_bytes)
+    }
+
+    fn align(&mut self, to: usize) -> io::Result<()> {
+        self.at = self.at.next_multiple_of(to);
+        if self.at < self.bytes.len() { Ok(()) } else { Err(odd("a short message")) }
+    }
+
+    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let part = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
+        let part = *part.ok_or_else(|| odd("a short message"))?;
+        self.at += N;
+        Ok(part)
+    }
+}
+
+fn odd(what: &str) -> io::Error {
+    io::Error::other(what.to_owned())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sender_is_where_it_is_looked_for() {
-        let message = zbus::message::Message::method_call("/", "Get").unwrap();
-        let message = message.sender(":rg.freedesktop.systemd1").unwrap().build(&()).unwrap();
-        let [theirs, ours] = SENDER;
-        assert!(message.data().bytes().windows(ours.len()).any(|bytes| bytes == ours));
-        assert_eq!(theirs.len(), ours.len());
-    }
-}
+pub(super) mod tests;

@@ -1,9 +1,6 @@
-#![expect(clippy::unused_self, reason = "a D-Bus interface is methods, whether they need the object or not")]
-
 use std::{
     os::{fd::OwnedFd, unix::net::UnixListener},
     path::Path,
-    thread,
     time::Instant,
 };
 
@@ -11,87 +8,12 @@ use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     process::getuid,
 };
-use zbus::{connection::Builder, zvariant::OwnedObjectPath};
 
-use super::*;
+use super::{
+    bus::tests::{KNOWN, manager},
+    *,
+};
 use crate::probe::tests::{Started, ourselves};
-
-/// The unit that exists.
-const KNOWN: &str = "bot.service";
-
-struct Systemd;
-
-#[zbus::interface(name = "org.freedesktop.systemd1.Manager")]
-impl Systemd {
-    fn load_unit(&self, name: &str) -> zbus::fdo::Result<OwnedObjectPath> {
-        match name {
-            KNOWN => Ok(OwnedObjectPath::try_from("/known").unwrap()),
-            "odd.service" => Err(zbus::fdo::Error::AccessDenied("not\nfor you".to_owned())),
-            _ => Ok(OwnedObjectPath::try_from("/other").unwrap()),
-        }
-    }
-}
-
-struct Unit(&'static str);
-
-#[zbus::interface(name = "org.freedesktop.systemd1.Unit")]
-impl Unit {
-    #[zbus(property)]
-    fn load_state(&self) -> &'static str {
-        self.0
-    }
-    #[zbus(property)]
-    fn fragment_path(&self) -> &'static str {
-        "/etc/systemd/system/bot.service"
-    }
-}
-
-struct Service;
-
-#[zbus::interface(name = "org.freedesktop.systemd1.Service")]
-impl Service {
-    #[zbus(property, name = "MainPID")]
-    fn main_pid(&self) -> u32 {
-        7
-    }
-    #[zbus(property)]
-    fn kill_mode(&self) -> &'static str {
-        "process"
-    }
-    #[zbus(property)]
-    fn restart(&self) -> &'static str {
-        "always"
-    }
-    #[zbus(property, name = "TimeoutStopUSec")]
-    fn timeout_stop(&self) -> u64 {
-        u64::MAX
-    }
-    #[zbus(property)]
-    fn delegate(&self) -> bool {
-        true
-    }
-}
-
-/// Listens there and answers one connection as a manager does. The thread ends with the connection.
-fn manager(at: &Path) -> thread::JoinHandle<()> {
-    let listener = UnixListener::bind(at).unwrap();
-    thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_nonblocking(true).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let stream = tokio::net::UnixStream::from_std(stream).unwrap();
-            let builder = Builder::unix_stream(stream).server(zbus::Guid::generate()).unwrap().p2p();
-            let builder = builder.serve_at("/org/freedesktop/systemd1", Systemd).unwrap();
-            let builder = builder.serve_at("/known", Unit("loaded")).unwrap();
-            let builder = builder.serve_at("/known", Service).unwrap();
-            let builder = builder.serve_at("/other", Unit("not-found")).unwrap();
-            // The handshake fails already if the peer is not the user that it claims to be.
-            let Ok(connection) = builder.build().await else { return };
-            connection.closed().await;
-        });
-    })
-}
 
 fn named(path: &Path) -> OwnedFd {
     openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap()

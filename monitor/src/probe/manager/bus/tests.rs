@@ -1,0 +1,100 @@
+//! A manager that answers one connection, for the tests of those who ask one.
+
+use std::{os::unix::net::UnixListener, path::Path, thread};
+
+use super::*;
+
+/// The unit that exists.
+pub(in super::super) const KNOWN: &str = "bot.service";
+
+/// Listens there and answers one connection as a manager does, which names itself by its well-known name. The thread ends
+/// with the connection.
+pub(in super::super) fn manager(at: &Path) -> thread::JoinHandle<()> {
+    let listener = UnixListener::bind(at).unwrap();
+    thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut peer = Bus { stream, until: Instant::now() + PATIENCE, serial: 0 };
+        // Whoever gives up closes the connection.
+        let _ = serve(&mut peer);
+    })
+}
+
+fn serve(peer: &mut Bus) -> io::Result<()> {
+    let own = rustix::process::getuid().as_raw().to_string();
+    let own: String = own.bytes().map(|digit| format!("{digit:02x}")).collect();
+    let expected = format!("\0AUTH EXTERNAL {own}\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n");
+    let mut said = vec![0; expected.len()];
+    peer.receive(&mut said)?;
+    if said != expected.as_bytes() {
+        return peer.send(b"REJECTED EXTERNAL\r\n");
+    }
+    peer.send(b"OK 0123456789abcdef0123456789abcdef\r\nAGREE_UNIX_FD\r\n")?;
+    for serial in 1.. {
+        let (_, _, _, mut asked) = peer.message()?;
+        let (kind, signature, body) = match (asked.string()?.as_str(), asked.string().as_deref()) {
+            (KNOWN, Err(_)) => (RETURN, "o", put("/known")),
+            ("odd.service", Err(_)) => (ERROR, "s", put("not\nfor you")),
+            (_, Err(_)) => (RETURN, "o", put("/other")),
+            (_, Ok("LoadState")) => (RETURN, "v", variant("s", &put("loaded"))),
+            (_, Ok("FragmentPath")) => (RETURN, "v", variant("s", &put("/etc/systemd/system/bot.service"))),
+            (_, Ok("MainPID")) => (RETURN, "v", variant("u", &7_u32.to_ne_bytes())),
+            (_, Ok("KillMode")) => (RETURN, "v", variant("s", &put("process"))),
+            (_, Ok("Restart")) => (RETURN, "v", variant("s", &put("always"))),
+            (_, Ok("TimeoutStopUSec")) => (RETURN, "v", variant("t", &[0xff; 8])),
+            (_, Ok("Delegate")) => (RETURN, "v", variant("b", &1_u32.to_ne_bytes())),
+            (_, Ok(other)) => panic!("{other} is asked"),
+        };
+        let mut fields = Vec::new();
+        put_field(&mut fields, 5, "u");
+        fields.extend(u32::to_ne_bytes(serial));
+        put_field(&mut fields, 7, "s");
+        put_string(&mut fields, SYSTEMD);
+        if kind == ERROR {
+            put_field(&mut fields, 4, "s");
+            put_string(&mut fields, "org.freedesktop.DBus.Error.AccessDenied");
+        }
+        put_field(&mut fields, 8, "g");
+        put_signature(&mut fields, signature);
+        peer.send(&message(4, serial, &[], b""))?;
+        peer.send(&message(kind, serial, &fields, &body))?;
+    }
+    Ok(())
+}
+
+fn put(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_string(&mut bytes, text);
+    bytes
+}
+
+/// `value` begins as if it were alone: at the next multiple of its size.
+fn variant(kind: &str, value: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_signature(&mut bytes, kind);
+    bytes.resize(bytes.len().next_multiple_of(if kind == "t" { 8 } else { 4 }), 0);
+    bytes.extend(value);
+    bytes
+}
+
+#[test]
+fn foreign_bytes_are_an_error_and_no_panic() {
+    let whole = Call { destination: None, path: "/x", interface: "i", member: "m", arguments: &["a", "b"] }
+        .message(1);
+    for length in 0..=whole.len() {
+        for byte in [0, 0x7f, 0xff] {
+            let mut bytes = whole.clone();
+            if let Some(at) = bytes.get_mut(length) {
+                *at = byte;
+            }
+            bytes.truncate(length.max(8));
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let mut peer = Bus { stream: theirs, until: Instant::now() + PATIENCE, serial: 0 };
+            peer.send(&bytes).unwrap();
+            drop(peer);
+            let mut bus = Bus { stream: ours, until: Instant::now() + PATIENCE, serial: 0 };
+            if let Ok((.., mut body)) = bus.message() {
+                let _ = (body.string(), body.u64(), body.signature());
+            }
+        }
+    }
+}
