@@ -29,13 +29,17 @@ fn serve(peer: &mut Bus) -> io::Result<()> {
         return peer.send(b"REJECTED EXTERNAL\r\n");
     }
     peer.send(b"OK 0123456789abcdef0123456789abcdef\r\nAGREE_UNIX_FD\r\n")?;
+    let mut state = "loaded";
     for serial in 1.. {
         let (_, _, _, mut asked) = peer.message()?;
         let (kind, signature, body) = match (asked.string()?.as_str(), asked.string().as_deref()) {
             (KNOWN, Err(_)) => (RETURN, "o", put("/known")),
             ("odd.service", Err(_)) => (ERROR, "s", put("not\nfor you")),
-            (_, Err(_)) => (RETURN, "o", put("/other")),
-            (_, Ok("LoadState")) => (RETURN, "v", variant("s", &put("loaded"))),
+            (_, Err(_)) => {
+                state = "not-found";
+                (RETURN, "o", put("/other"))
+            }
+            (_, Ok("LoadState")) => (RETURN, "v", variant("s", &put(state))),
             (_, Ok("FragmentPath")) => (RETURN, "v", variant("s", &put("/etc/systemd/system/bot.service"))),
             (_, Ok("MainPID")) => (RETURN, "v", variant("u", &7_u32.to_ne_bytes())),
             (_, Ok("KillMode")) => (RETURN, "v", variant("s", &put("process"))),
