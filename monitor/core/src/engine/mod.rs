@@ -40,6 +40,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod turns;
 mod units;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -212,8 +213,9 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let watches = [self.wire_watch.due(), self.looks.due(), self.first_messages.due(), self.next_place()];
-        let rare = [self.leftovers.due(), self.processor.due(), self.idle.due()];
+        let watches =
+            [self.wire_watch.turns.due(), self.looks.due(), self.first_messages.due(), self.next_place()];
+        let rare = [self.leftovers.due(), self.processor.due(), self.idle.turns.due()];
         let others = [self.repair_at, self.alarms.next(), self.bursts.next()].into_iter().chain(watches);
         cases.into_iter().chain(others).chain(rare).flatten().min()
     }

@@ -6,21 +6,17 @@ use std::collections::BTreeMap;
 use super::{
     Candidate, RuleBook,
     agents::AGENTS,
-    known_programs::{LAUNCHERS, SHELLS},
-    runner::{CONTAINER_CLIENTS, RUNNERS},
+    carriers::ROWS,
+    known_programs::{CONTAINER_CLIENTS, LAUNCHERS},
     servers,
+    text::base,
 };
 
 /// `TASK_COMM_LEN` - 1, in bytes: the kernel cuts names to this length.
 const COMM_BYTES: usize = 15;
 
-/// Interpreters of agents. They are reported with any standard input, because an agent may run on a terminal.
-const AGENT_INTERPRETERS: &[&str] =
-    &["node", "nodejs", "bun", "deno", "tsx", "ts-node", "python", "python2", "python3", "pypy", "pypy3"];
-
-/// Interpreters of servers. They are reported only if standard input is a wire.
-const SERVER_INTERPRETERS: &[&str] =
-    &["ruby", "perl", "php", "java", "dotnet", "julia", "Rscript", "escript", "lua"];
+/// Interpreters with a version in their names.
+const VERSIONED: &[&str] = &["python2", "python3", "pypy3"];
 
 /// The names from the built-in rules and from `book`.
 pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
@@ -31,24 +27,26 @@ pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
             names.entry(comm.to_owned()).and_modify(|n| *n &= needs_wire).or_insert(needs_wire);
         }
     };
-    for program in AGENTS.iter().flat_map(|a| a.programs).chain(AGENT_INTERPRETERS) {
+    // An agent may run on a terminal. What else runs a program is reported only if standard input is a wire.
+    for program in AGENTS.iter().flat_map(|agent| agent.programs) {
         add(program, false);
-    }
-    for program in AGENTS.iter().flat_map(|a| a.programs) {
         add(&format!("{program}.exe"), false);
+    }
+    for program in VERSIONED {
+        add(program, false);
     }
     for minor in 6..=20 {
         add(&format!("python3.{minor}"), false);
         add(&format!("python3.{minor}t"), false);
     }
-    for program in [SERVER_INTERPRETERS, SHELLS, LAUNCHERS, RUNNERS, CONTAINER_CLIENTS, servers::KNOWN]
-        .into_iter()
-        .flatten()
-    {
-        add(super::text::base(program), true);
+    for row in ROWS {
+        for name in row.names {
+            add(name.trim_end_matches('*'), !row.hosts_agents);
+        }
     }
-    for program in servers::documented() {
-        add(super::text::base(program), true);
+    let known = [LAUNCHERS, CONTAINER_CLIENTS, servers::KNOWN].into_iter().flatten().copied();
+    for program in known.chain(servers::documented()) {
+        add(base(program), true);
     }
     for (rule, needs_wire) in book.rules() {
         if let Some(name) = rule.file_name() {

@@ -1,13 +1,14 @@
-//! Recognises the client of a container engine that works for a container: `docker run`, `podman exec`.
+//! The command lines of container clients: the program of `docker run -i IMAGE` and `docker exec -i BOX COMMAND`, and
+//! which container a client works for.
 //!
 //! Such a client is one half of a server, and the container is the other half. Signals reach the client alone: it
 //! ends, and the container lives on. So a client is never signalled. A command line that is not understood counts
 //! as that of such a client.
 
 use super::{
+    carriers::option_value,
     known_programs::EXEMPT,
-    program::{command_name, option_value, skip_options, words},
-    runner::{container_options, container_variables, is_interactive},
+    program::{Carrier, Program, command_name, words},
     text::{base, without_deleted},
 };
 use crate::model::{Container, Image};
@@ -32,36 +33,131 @@ const ATTACHED: &[&str] = &["attach", "exec", "run", "start", "up"];
 /// The options of `start` and `attach` that take a value.
 const START_VALUED: &[&str] = &["--checkpoint", "--checkpoint-dir", "--detach-keys"];
 
+/// Options of `run` and `exec` that take no value; all others take one.
+#[rustfmt::skip]
+const FLAGS: &[&str] = &[
+    "--rm", "--init", "--interactive", "--tty", "--detach", "--privileged", "--read-only", "--no-healthcheck",
+    "--publish-all", "--quiet", "--sig-proxy", "--oom-kill-disable", "--disable-content-trust", "--replace", "--no-hosts",
+    "--rmi", "--tls-verify", "--env-host", "--http-proxy", "--systemd", "--use-api-socket", "--debug", "--tls", "--tlsverify",
+    "--help", "--version",
+];
+/// Short options of both that take no value.
+const LETTERS: &str = "itdPqD";
+
+/// A command of a client: `docker --context c container run -i IMAGE x`.
+struct Command<'w> {
+    /// From the verb on.
+    words: &'w [&'w str],
+    verb: &'w str,
+    options: &'w [&'w str],
+    operands: &'w [&'w str],
+}
+
+impl<'w> Command<'w> {
+    /// The command in the arguments of a client; its verb is empty if there is none.
+    fn parse(args: &'w [&'w str]) -> Self {
+        let (_, rest) = split_options(args, takes_next);
+        let words = rest.strip_prefix(&["container"]).unwrap_or(rest);
+        let (verb, rest) = words.split_first().map_or(("", words), |(verb, rest)| (*verb, rest));
+        let of_start = |option: &str| START_VALUED.contains(&option);
+        let is_start = matches!(verb, "start" | "attach");
+        let (options, operands) =
+            if is_start { split_options(rest, of_start) } else { split_options(rest, takes_next) };
+        Self { words, verb, options, operands }
+    }
+
+    fn of_image(words: &'w [&'w str]) -> Self {
+        Self::parse(words.get(1..).unwrap_or_default())
+    }
+
+    /// Whether it hands its standard input on. Without that the container has none.
+    fn is_interactive(&self) -> bool {
+        let is_flag = |letter: &char| LETTERS.contains(*letter) || (self.verb == "start" && *letter == 'a');
+        self.options.iter().any(|option| match option.strip_prefix("--") {
+            Some(long) => matches!(long, "interactive" | "interactive=true"),
+            None => {
+                option.strip_prefix('-').is_some_and(|all| all.chars().take_while(is_flag).any(|l| l == 'i'))
+            }
+        })
+    }
+}
+
+/// Splits the leading options from the rest. `takes_next`: whether the value of an option is the next word.
+fn split_options<'w>(
+    args: &'w [&'w str],
+    takes_next: impl Fn(&str) -> bool,
+) -> (&'w [&'w str], &'w [&'w str]) {
+    let mut rest = args;
+    while let [word, behind @ ..] = rest
+        && word.starts_with('-')
+        && word.len() > 1
+    {
+        rest = if takes_next(word) { behind.get(1..).unwrap_or_default() } else { behind };
+        if *word == "--" {
+            break;
+        }
+    }
+    (args.get(..args.len() - rest.len()).unwrap_or_default(), rest)
+}
+
+/// Whether the value of this option of `run` or `exec` is the next word.
+fn takes_next(option: &str) -> bool {
+    match option.strip_prefix("--") {
+        Some(long) => !long.is_empty() && !long.contains('=') && !FLAGS.contains(&option),
+        // `-it`, `-eNAME=value`, `-ie NAME`: it is if the first letter that takes one is the last.
+        None => {
+            let valued = option.trim_start_matches('-').trim_start_matches(|letter| LETTERS.contains(letter));
+            valued.chars().count() == 1
+        }
+    }
+}
+
+/// The program of the client `head`: an image, or what is run in a container.
+pub(super) fn program<'w>(head: &'w str, args: &'w [&'w str], depth: u8) -> Program<'w> {
+    let command = Command::parse(args);
+    match (command.verb, command.operands) {
+        ("run", [image, behind @ ..]) if command.is_interactive() => {
+            let reference = image.split('@').next().unwrap_or(image);
+            // a colon after the last slash begins the tag; a colon before it begins a port
+            let tag = reference.rsplit('/').next().and_then(|last| last.split_once(':')).map(|(_, tag)| tag);
+            let path =
+                tag.and_then(|tag| reference.strip_suffix(tag)?.strip_suffix(':')).unwrap_or(reference);
+            Program {
+                name: base(path),
+                path,
+                package: None,
+                ..Program::new(Carrier::Container, path, behind)
+            }
+        }
+        ("exec", [_container, line @ ..]) if command.is_interactive() => {
+            Program::inner(line, depth).unwrap_or(Program::new(Carrier::Wrapper, head, args))
+        }
+        ("mcp", _) => Program::new(Carrier::Container, head, command.words),
+        _ => Program::new(Carrier::Wrapper, head, args),
+    }
+}
+
 /// What is known of the container that a process is the client of; `None` for any other process.
 pub fn container_client(image: &Image) -> Option<Container> {
     let words = words(image);
     let (head, args) = without_interpreter(&words).split_first()?;
     let known = |name: &str| CLIENTS.iter().find(|(client, _)| *client == name).map(|(_, engine)| *engine);
     let engine = known(command_name(head)).or_else(|| known(base(without_deleted(&image.exe))))?;
-    let (_, rest) = container_options(args);
-    let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
-    let unknown = || describe(engine, None, None, false);
-    match rest {
+    let Command { words, verb, options, operands } = Command::parse(args);
+    let first = operands.first().copied();
+    match verb {
         // The gateway is a program of its own. It starts its containers by clients below it.
-        ["mcp", ..] => None,
-        ["run", run @ ..] => {
-            let (options, rest) = container_options(run);
-            let name = option_value(options, &["--name"]);
-            Some(describe(engine, name, rest.first().copied(), true))
-        }
-        ["start", start @ ..] => {
-            Some(describe(engine, skip_options(start, START_VALUED).first().copied(), None, true))
-        }
+        "mcp" => None,
+        "run" => Some(describe(engine, option_value(options, &["--name"]), first, true)),
+        "start" => Some(describe(engine, first, None, true)),
         // The container was there before, and others use it.
-        ["attach", attach @ ..] => {
-            Some(describe(engine, skip_options(attach, START_VALUED).first().copied(), None, false))
-        }
-        ["exec", exec @ ..] => {
-            Some(describe(engine, container_options(exec).1.first().copied(), None, false))
-        }
-        [] if image.argv_truncated => Some(unknown()),
+        "attach" | "exec" => Some(describe(engine, first, None, false)),
         // `docker compose -f FILE run SERVICE`, and options that are not known.
-        _ => args.iter().any(|word| ATTACHED.contains(word)).then(unknown),
+        _ => {
+            let is_attached = args.iter().any(|word| ATTACHED.contains(word));
+            let is_cut = words.is_empty() && image.argv_truncated;
+            (is_attached || is_cut).then(|| describe(engine, None, None, false))
+        }
     }
 }
 
@@ -106,26 +202,13 @@ pub fn works_through_client(image: &Image) -> bool {
 /// its name may be that of another one by now.
 pub fn started_container(image: &Image) -> Option<Container> {
     let words = words(image);
-    let (_, rest) = container_options(words.get(1..)?);
-    let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
-    let feeds = match rest {
-        ["run", run @ ..] => is_interactive(container_options(run).0),
-        ["start", start @ ..] => {
-            let operands = skip_options(start, START_VALUED);
-            let options = start.get(..start.len() - operands.len()).unwrap_or_default();
-            options.iter().any(feeds_started) && matches!(operands, [id] if is_id(id))
-        }
+    let command = Command::of_image(&words);
+    let is_known = match command.verb {
+        "run" => true,
+        "start" => matches!(command.operands, [id] if is_id(id)),
         _ => false,
     };
-    feeds.then(|| container_client(image)).flatten()
-}
-
-/// Whether this option of `start` passes the standard input on.
-fn feeds_started(option: &&str) -> bool {
-    match option.strip_prefix("--") {
-        Some(long) => matches!(long, "interactive" | "interactive=true"),
-        None => option.strip_prefix('-').is_some_and(|letters| matches!(letters, "i" | "ai" | "ia")),
-    }
+    (is_known && command.is_interactive()).then(|| container_client(image)).flatten()
 }
 
 /// Whether a word is the whole id of a container.
@@ -137,19 +220,33 @@ fn is_id(word: &str) -> bool {
 /// that names the variable, without a value where it hands its own on.
 pub fn handed_on_by_client(image: &Image, variable: &str) -> Vec<Option<String>> {
     let words = words(image);
-    if container_client(image).is_none() {
-        return Vec::new();
+    let command = Command::of_image(&words);
+    let mut rest = command.options;
+    if container_client(image).is_none() || !matches!(command.verb, "run" | "exec") {
+        rest = &[];
     }
-    let (_, rest) = container_options(words.get(1..).unwrap_or_default());
-    let rest = rest.strip_prefix(&["container"]).unwrap_or(rest);
-    let ["run" | "exec", options @ ..] = rest else { return Vec::new() };
-    let named = container_variables(container_options(options).0).into_iter();
-    named
-        .filter_map(|word| match word.split_once('=') {
-            Some((name, value)) => (name == variable).then(|| Some(value.to_owned())),
-            None => (word == variable).then_some(None),
-        })
-        .collect()
+    let mut found = Vec::new();
+    while let [word, behind @ ..] = rest {
+        let value = match word.strip_prefix("--") {
+            Some("env") => behind.first().copied(),
+            Some(long) => long.strip_prefix("env="),
+            None => {
+                let letters =
+                    word.trim_start_matches('-').trim_start_matches(|letter| LETTERS.contains(letter));
+                match letters.strip_prefix('e') {
+                    Some("") => behind.first().copied(),
+                    own => own.map(|own| own.strip_prefix('=').unwrap_or(own)),
+                }
+            }
+        };
+        match value.map(|value| value.split_once('=').map_or((value, None), |(name, own)| (name, Some(own))))
+        {
+            Some((name, own)) if name == variable => found.push(own.map(str::to_owned)),
+            _ => {}
+        }
+        rest = if takes_next(word) { behind.get(1..).unwrap_or_default() } else { behind };
+    }
+    found
 }
 
 /// The container, with the command that a person can run. `own`: the container was started by the client.

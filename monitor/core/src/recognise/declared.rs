@@ -2,20 +2,26 @@
 //!
 //! Pure and total over any bytes: the text of one file of settings goes in, and the command line of a running
 //! program. The program is a server only if an entry names its command and all of its arguments, in their order.
-//! Invariant: of a file only the entries are kept, and not more of them than [`MOST`]; everything else is passed over
-//! as it is read, so that a hostile file costs time in proportion to its length, and no memory.
+//! Invariant: of a file only the entries are kept, and not more of them than [`MOST`]. While it is read it is held in
+//! memory as a whole, many times its size; [`Notation::longest`] bounds that, and a helper reads it.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{
     first_message::harmless,
-    interpreter::Interpreter,
     known_programs::{SHELLS, contains},
+    program::interpreter,
     text::base,
 };
 
+/// The keys of lists of servers. `mcpServers`: Claude Code (which has one in each of its `projects`, too) and Desktop,
+/// Cursor, Windsurf, Gemini, Copilot, and many others. `servers`: VS Code. `mcp_servers`: Codex. `mcp`: Opencode.
+/// `context_servers`: Zed.
+const LISTS: &[&str] = &["mcpServers", "servers", "mcp_servers", "mcp", "context_servers"];
+
 /// The most bytes of entries of one file that are kept.
-pub(super) const MOST: usize = 64 * 1024;
+const MOST: usize = 64 * 1024;
 
 /// How a file of settings is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,8 +37,7 @@ impl Notation {
     /// parts, and each part is a table: 8 MiB are not enough for a file of 13 KB.
     pub const STACK: usize = 64 << 20;
 
-    /// The most bytes of a file that is read. The largest one is Claude Code's, which has a history in it. TOML is held
-    /// in memory while it is read, many times its size.
+    /// The most bytes of a file that is read. The largest one is Claude Code's, which has a history in it.
     pub const fn longest(self) -> u64 {
         match self {
             Self::Json => 4 << 20,
@@ -63,11 +68,20 @@ pub fn entry_name(name: &str) -> Option<String> {
 impl Declarations {
     /// What this file declares: nothing, if it is not well-formed.
     pub fn of(file: &[u8], notation: Notation) -> Self {
-        let read = match notation {
+        let read: Option<Value> = match notation {
             Notation::Json => serde_json::from_slice(file).ok(),
             Notation::Toml => toml::from_slice(file).ok(),
         };
-        read.unwrap_or_default()
+        let file = read.unwrap_or_default();
+        let projects = file.get("projects").and_then(Value::as_object).into_iter().flat_map(Map::values);
+        let lists = projects.filter_map(|project| project.get("mcpServers"));
+        let mut found = Self::default();
+        for list in LISTS.iter().filter_map(|key| file.get(*key)).chain(lists).filter_map(Value::as_object) {
+            for (name, entry) in list {
+                found.add(name, entry);
+            }
+        }
+        found
     }
 
     /// The name under which the program with the command line `argv` is declared; `None` if it is not.
@@ -75,8 +89,8 @@ impl Declarations {
         self.entries.iter().find(|entry| runs(argv, &entry.words)).map(|entry| entry.name.as_str())
     }
 
-    pub(super) fn add(&mut self, name: &str, words: Vec<String>) {
-        let Some(name) = harmless(name) else { return };
+    fn add(&mut self, name: &str, entry: &Value) {
+        let Some((name, words)) = harmless(name).zip(command_line(entry)) else { return };
         let texts = words.iter().map(|word| size_of::<String>() + word.len()).sum::<usize>();
         let bytes = size_of::<Entry>() + name.len() + texts;
         if self.bytes + bytes <= MOST {
@@ -84,6 +98,17 @@ impl Declarations {
             self.entries.push(Entry { name, words });
         }
     }
+}
+
+/// The words of an entry's command line: `command` and `args`, or `command` alone, if that is a list; `None` if it has none.
+fn command_line(entry: &Value) -> Option<Vec<String>> {
+    let words = |list: &Value| -> Option<Vec<String>> {
+        list.as_array()?.iter().map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+    let command = entry.get("command")?;
+    let Some(program) = command.as_str() else { return words(command) };
+    let args = entry.get("args").map_or_else(|| Some(Vec::new()), words)?;
+    Some(std::iter::once(program.to_owned()).chain(args).collect())
 }
 
 /// Whether a program with the command line `argv` is what `words` start. A script has its interpreter in front,
@@ -94,14 +119,14 @@ fn runs(argv: &[&str], words: &[String]) -> bool {
     };
     let program = argv.len().checked_sub(rest.len()).and_then(|count| argv.split_at_checked(count));
     let Some((program, _)) = program.filter(|(_, args)| *args == rest) else { return false };
-    let (path, interpreter) = match program {
+    let (path, carrier) = match program {
         [path] => (path, None),
-        [interpreter, path] | [interpreter, _, path] => (path, Some(*interpreter)),
+        [carrier, path] | [carrier, _, path] => (path, Some(*carrier)),
         _ => return false,
     };
     let is_searched = || !command.contains('/') && base(path) == *command;
-    let is_script = interpreter.is_none_or(|name| {
-        path.contains('/') && (contains(SHELLS, base(name)) || Interpreter::named(base(name)).is_some())
+    let is_script = carrier.is_none_or(|name| {
+        path.contains('/') && (contains(SHELLS, base(name)) || interpreter(base(name)).is_some())
     });
     is_script && (path == command || is_searched())
 }

@@ -1,74 +1,24 @@
 //! What a process is there for: a shell that takes a person's commands, a debugger, or a browser.
 
 use super::{
-    known_programs::{SHELLS, contains},
-    program::{command_name, words},
+    carriers::Row,
+    known_programs::{BROWSERS, DEBUGGERS, contains},
+    program::{Carrier, command_name, words},
     text::{base, without_deleted},
 };
 use crate::model::Image;
-
-/// Parts of the names of debuggers and of servers that are one.
-const DEBUGGERS: &[&str] = &[
-    "debugger",
-    "debugserver",
-    "delve",
-    "dlv",
-    "edb",
-    "frida",
-    "gdb",
-    "gdbserver",
-    "lldb",
-    "ltrace",
-    "r2",
-    "radare2",
-    "rr",
-    "strace",
-];
-
-/// Programs of browsers.
-const BROWSERS: &[&str] = &[
-    "MiniBrowser",
-    "brave",
-    "camoufox",
-    "camoufox-bin",
-    "chrome",
-    "chrome-headless-shell",
-    "chromium",
-    "chromium-browser",
-    "electron",
-    "firefox",
-    "firefox-bin",
-    "firefox-esr",
-    "google-chrome",
-    "headless_shell",
-    "microsoft-edge",
-    "msedge",
-];
 
 /// Whether a program of this name is a browser.
 pub fn is_browser(name: &str) -> bool {
     contains(BROWSERS, name)
 }
 
-/// The options of a shell that take a file which it reads first.
-const READ_FIRST: &[&str] = &["--init-file", "--rcfile"];
-
 /// Whether it is a shell without a command and without a script: it waits for what a person types.
 pub fn is_shell_of_a_person(image: &Image) -> bool {
     let words = words(image);
     let [head, args @ ..] = &*words else { return false };
-    let mut args = args.iter();
-    while let Some(word) = args.next() {
-        if READ_FIRST.contains(word) {
-            args.next();
-        } else if !word.starts_with('-')
-            || (!word.starts_with("--") && word.contains('c'))
-            || *word == "--command"
-        {
-            return false;
-        }
-    }
-    !image.argv_truncated && contains(SHELLS, command_name(head))
+    let row = Row::named(command_name(head)).filter(|row| row.carrier == Carrier::Shell);
+    !image.argv_truncated && row.is_some_and(|row| row.has_no_program(args))
 }
 
 /// Whether the program, or the script that it runs, is named like a debugger.

@@ -1,10 +1,6 @@
 //! Exemptions: by unit and user, and the rule that describes a program.
 
-use super::{
-    Carrier, Program, Role, Rule, RuleBook, Rules, program,
-    rule::{RuleError, Written},
-    text,
-};
+use super::{Carrier, Program, Role, Rule, RuleBook, RuleError, Rules, program, text};
 use crate::model::{Image, Unit, redact};
 
 impl Rules {
@@ -17,9 +13,8 @@ impl Rules {
     /// of these that it has. `None` if no rule can tell it from other programs.
     pub fn exemption_of(image: &Image, name: &str) -> Option<Rule> {
         let words = program::words(image);
-        let first = Program::parse(&words, 0);
-        let program = program::behind(&words, text::without_deleted(&image.exe)).unwrap_or(first);
-        let named = || Written { name: name.to_owned(), ..Written::default() };
+        let (first, second) = Program::find(&words, image);
+        let program = second.unwrap_or(first);
         let owned = |text: &str| text.to_owned();
         let own = (program.carrier == Carrier::Itself).then_some(program.name);
         let ways = [
@@ -31,9 +26,12 @@ impl Rules {
         ];
         // A blank would begin an argument.
         let one_word = |text: String| text.replace(char::is_whitespace, "?");
-        let rules =
-            ways.into_iter().flatten().map(|text| Written { program: Some(one_word(text)), ..named() });
-        let rules = rules.filter_map(|way| Rule::try_from(way).ok());
+        let rules = ways.into_iter().flatten().map(|text| Rule {
+            name: name.to_owned(),
+            program: Some(one_word(text).into()),
+            ..Rule::default()
+        });
+        let rules = rules.filter_map(|rule| rule.checked().ok());
         let exempts = |rule: &Rule| {
             let book = RuleBook { exempt: vec![rule.clone()], ..RuleBook::default() };
             matches!(Self::new(book).role(image), Role::Exempt { .. })
@@ -52,7 +50,7 @@ fn script(image: &Image, program: &Program<'_>) -> Option<String> {
 impl Rule {
     /// An exemption of what runs in this unit, as this user, or both.
     pub fn of_place(name: &str, unit: Option<String>, user: Option<String>) -> Result<Self, RuleError> {
-        Self::try_from(Written { name: name.to_owned(), unit, user, ..Written::default() })
+        Self { name: name.to_owned(), unit: unit.map(Into::into), user, ..Self::default() }.checked()
     }
 
     /// Whether the rule is about what runs in this unit, below these slices, as the user with this number.

@@ -74,6 +74,23 @@ pub(super) const TOOLS: &[&str] = &[
     "zcat", "zip",
 ];
 
+/// Clients of container engines whose command lines are read: see [`super::container`].
+pub(super) const CONTAINER_CLIENTS: &[&str] = &["docker", "nerdctl", "podman"];
+
+/// Parts of the names of debuggers and of servers that are one.
+#[rustfmt::skip]
+pub(super) const DEBUGGERS: &[&str] = &[
+    "debugger", "debugserver", "delve", "dlv", "edb", "frida", "gdb", "gdbserver", "lldb", "ltrace", "r2", "radare2", "rr",
+    "strace",
+];
+
+/// Programs of browsers.
+#[rustfmt::skip]
+pub(super) const BROWSERS: &[&str] = &[
+    "MiniBrowser", "brave", "camoufox", "camoufox-bin", "chrome", "chrome-headless-shell", "chromium", "chromium-browser",
+    "electron", "firefox", "firefox-bin", "firefox-esr", "google-chrome", "headless_shell", "microsoft-edge", "msedge",
+];
+
 /// Whether the sorted list contains the name.
 pub(super) fn contains(list: &[&str], name: &str) -> bool {
     list.binary_search(&name).is_ok()
@@ -93,8 +110,8 @@ mod tests {
 
     #[test]
     fn every_list_is_sorted_and_none_repeats_another() {
-        let lists = [SHELLS, LAUNCHERS, MULTIPLEXERS, EXEMPT, STEWARDS, TOOLS];
-        for list in lists {
+        let lists = [SHELLS, LAUNCHERS, MULTIPLEXERS, EXEMPT, STEWARDS, TOOLS, CONTAINER_CLIENTS];
+        for list in lists.into_iter().chain([DEBUGGERS, BROWSERS]) {
             for pair in list.windows(2) {
                 assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
             }

@@ -7,27 +7,36 @@
 //! Rules of the configuration come before built-in ones. Within each the order is: exempt, multiplexer,
 //! server, agent, supervisor, launcher, shell. Recognition alone ends nothing: a process is a server only if its
 //! standard input is a wire, and an orphan only if its owner is gone.
+//!
+//! Most of it is data. To add
+//! - a launcher, shell, multiplexer, supervisor, browser or tool: its name in `known_programs`;
+//! - an interpreter or package runner, or an option of one: a row in `carriers::ROWS`, which says where in the command
+//!   line the program stands;
+//! - an agent, or one of its commands: a row in `agents::AGENTS`;
+//! - a server without `mcp` in its name, or arguments that make a program one: `servers`;
+//! - the client of a container engine, or an option of one: `container`;
+//! - a key under which agents list their servers: `declared`;
+//!
+//! and a line in the tables of `tests/`, which show what each command line is taken for.
 
 mod agents;
 mod assignment;
 mod candidates;
+mod carriers;
 mod container;
 mod declared;
 mod engaged;
 mod exemption;
 mod first_message;
 mod fork_server;
-mod interpreter;
 mod known_programs;
 mod nothing;
 mod program;
 mod project;
 mod rule;
 mod rule_book;
-mod runner;
 mod servers;
 mod service;
-mod settings_file;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -144,8 +153,7 @@ impl Rules {
 
     fn role_among(&self, image: &Image, exempt: &[Rule]) -> Role {
         let words = program::words(image);
-        let first = Program::parse(&words, 0);
-        let second = program::behind(&words, text::without_deleted(&image.exe));
+        let (first, second) = Program::find(&words, image);
         let configured = |program| self.configured(program, image, exempt);
         if let Some(role) = configured(&first).or_else(|| second.as_ref().and_then(configured)) {
             return role;
@@ -164,8 +172,7 @@ impl Rules {
     /// have, no package or name that published servers have. A job may have such a name, too.
     pub fn is_only_named(&self, image: &Image) -> bool {
         let words = program::words(image);
-        let first = Program::parse(&words, 0);
-        let second = program::behind(&words, text::without_deleted(&image.exe));
+        let (first, second) = Program::find(&words, image);
         let programs = [Some(first), second];
         let mut programs = programs.iter().flatten();
         let named = |role: &Role| matches!(role, Role::Server { rule, .. } if rule != servers::ARGUMENTS);
@@ -180,8 +187,8 @@ impl Rules {
     /// The name that is shown for a server that no rule knows: script, package or program without path.
     pub fn title(&self, image: &Image) -> String {
         let words = program::words(image);
-        let first = Program::parse(&words, 0);
-        servers::title(&program::behind(&words, text::without_deleted(&image.exe)).unwrap_or(first))
+        let (first, second) = Program::find(&words, image);
+        servers::title(&second.unwrap_or(first))
     }
 
     /// Whether `image` only runs another program on its own standard streams: a shell, a shell script or a
@@ -204,17 +211,16 @@ impl Rules {
 
     /// Whether agents of this name are ended when their unit has left them behind.
     pub fn reap_agent(&self, name: &str) -> bool {
-        self.book.agent.iter().any(|r| r.reaps() && r.name() == name)
+        self.book.agent.iter().any(|r| r.reap && r.name() == name)
     }
 
     /// Whether an agent is a daemon by design: it is meant to outlive whoever started it. A rule of the configuration
     /// says so, or the built-in rules know its arguments. `wired`: its standard input is a wire.
     pub fn is_daemon(&self, image: &Image, wired: bool) -> bool {
         let words = program::words(image);
-        let first = Program::parse(&words, 0);
-        let second = program::behind(&words, text::without_deleted(&image.exe));
+        let (first, second) = Program::find(&words, image);
         let by_rule = |program: &Program<'_>| {
-            self.book.agent.iter().find(|rule| rule.matches(program, image)).is_some_and(Rule::is_daemon)
+            self.book.agent.iter().find(|rule| rule.matches(program, image)).is_some_and(|rule| rule.daemon)
         };
         let built_in = |program: &Program<'_>| {
             agents::find(program).is_some_and(|agent| agent.is_daemon(program, wired))
@@ -222,40 +228,24 @@ impl Rules {
         [Some(first), second].iter().flatten().any(|program| by_rule(program) || built_in(program))
     }
 
-    /// Whether a rule says of this agent, known by this name, that each of its servers ends with the thread that
-    /// started it. The rule is the one that recognises it: by its unit, or else by what it runs.
-    pub fn is_thread_scoped(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> bool {
-        let says_so = self.book.agent.iter().any(Rule::is_thread_scoped);
-        says_so && self.rule_of(name, image, unit).is_some_and(Rule::is_thread_scoped)
-    }
-
-    /// How long a duplicate server of this agent, known by this name, must do nothing until it is ended, if the rule that
-    /// recognises the agent says so.
-    pub fn idle_duplicates_of(
-        &self,
-        name: &str,
-        image: Option<&Image>,
-        unit: Option<&Unit>,
-    ) -> Option<std::time::Duration> {
-        self.shortest_idle_duplicates().and_then(|_| self.rule_of(name, image, unit)?.idle_duplicates())
-    }
-
-    /// The shortest such time of all rules.
+    /// The shortest time after which an idle duplicate is ended, of all rules.
     pub fn shortest_idle_duplicates(&self) -> Option<std::time::Duration> {
         self.book.agent.iter().filter_map(Rule::idle_duplicates).min()
     }
 
-    /// The rule that recognises this agent, known by this name: by its unit, or else by what it runs.
-    fn rule_of(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> Option<&Rule> {
+    /// The rule that recognises this agent, known by this name: by its unit, or else by what it runs. `None` if it is
+    /// built in, or if no rule has this name.
+    pub fn rule_of(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> Option<&Rule> {
         let is_it = |rule: &&Rule| rule.name() == name;
+        self.book.agent.iter().find(is_it)?;
         let of_unit = unit.and_then(|unit| self.book.agent.iter().find(|rule| rule.names_unit(unit)));
         let Some(image) = image.filter(|_| !of_unit.is_some_and(|rule| is_it(&rule))) else {
             return of_unit.filter(is_it);
         };
         let words = program::words(image);
-        let programs =
-            [Some(Program::parse(&words, 0)), program::behind(&words, text::without_deleted(&image.exe))];
-        let by_image = |rule: &&Rule| programs.iter().flatten().any(|program| rule.matches(program, image));
+        let (first, second) = Program::find(&words, image);
+        let by_image =
+            |rule: &&Rule| [Some(first), second].iter().flatten().any(|program| rule.matches(program, image));
         self.book.agent.iter().find(by_image).filter(is_it)
     }
 

@@ -1,11 +1,13 @@
 //! Finds the program position of a command line: what a process really runs, behind interpreters, package
 //! runners and titles. Total over any input, because a process may call itself anything.
+//!
+//! Which word it is, is told by the rows of [`super::carriers`].
 
 use super::{
-    interpreter::{self, Interpreter},
-    known_programs::{LAUNCHERS, SHELLS, contains},
-    runner,
-    text::{base, package_of_path, program_name, stem, without_deleted},
+    carriers::{Position, Row},
+    container,
+    known_programs::{CONTAINER_CLIENTS, LAUNCHERS, contains},
+    text::{base, package_name, package_of_path, program_name, stem, unscoped, without_deleted},
 };
 use crate::model::Image;
 
@@ -52,10 +54,9 @@ impl<'w> Program<'w> {
         Self { carrier, name: program_name(path), path, package: package_of_path(path), module: None, args }
     }
 
-    /// A program that is named by its package and command.
-    pub(super) fn of_package(package: &'w str, command: &'w str, args: &'w [&'w str]) -> Self {
+    fn of_package(carrier: Carrier, package: &'w str, command: &'w str, args: &'w [&'w str]) -> Self {
         let package = (!package.is_empty()).then_some(package);
-        Self { package, ..Self::new(Carrier::Runner, command, args) }
+        Self { package, ..Self::new(carrier, command, args) }
     }
 
     /// The name without a script's extension.
@@ -66,29 +67,102 @@ impl<'w> Program<'w> {
         }
     }
 
+    /// The programs that the words of an image may mean: the one in program position, and what the executable runs, if that
+    /// is an interpreter that was started under another name (`exec -a`).
+    pub(super) fn find(words: &'w [&'w str], image: &Image) -> (Self, Option<Self>) {
+        let behind = || {
+            let [head, _, ..] = words else { return None };
+            let row = interpreter(base(without_deleted(&image.exe)))?;
+            if interpreter(command_name(head)).is_some() {
+                return None;
+            }
+            let program = Self::carried(row, words, 0);
+            (program.carrier == Carrier::Interpreter && program.path.contains('/')).then_some(program)
+        };
+        (Self::parse(words, 0), behind())
+    }
+
     /// Finds the program that the command line `words` runs.
     pub(super) fn parse(words: &'w [&'w str], depth: u8) -> Self {
         let [head, args @ ..] = words else {
             return Self::new(Carrier::Itself, "", &[]);
         };
         let name = command_name(head);
-        if depth >= DEPTH {
-            return Self::new(Carrier::Wrapper, head, args);
-        }
-        if contains(SHELLS, name) {
-            return shell(head, args);
-        }
-        if contains(LAUNCHERS, name) {
-            return Self::new(Carrier::Wrapper, head, args);
-        }
-        if let Some(program) = runner::parse(name, words, depth) {
-            return program;
-        }
-        match Interpreter::named(name) {
-            Some(interpreter) => interpreter::parse(interpreter, words, depth),
-            None => Self::new(Carrier::Itself, head, args),
+        if depth >= DEPTH || contains(LAUNCHERS, name) {
+            Self::new(Carrier::Wrapper, head, args)
+        } else if contains(CONTAINER_CLIENTS, name) {
+            container::program(head, args, depth)
+        } else if let Some(row) = Row::named(name) {
+            Self::carried(row, words, depth)
+        } else {
+            Self::new(Carrier::Itself, head, args)
         }
     }
+
+    /// Finds the program that the one with this row, at the start of `words`, runs.
+    fn carried(row: &Row, words: &'w [&'w str], depth: u8) -> Self {
+        let [head, args @ ..] = words else {
+            return Self::new(Carrier::Itself, "", &[]);
+        };
+        let wrapper = Self::new(Carrier::Wrapper, head, args);
+        let carrier = row.carrier;
+        match row.find(args) {
+            Position::Script(line @ [path, rest @ ..]) => {
+                let is_interpreter = carrier == Carrier::Interpreter;
+                // `node .../tsx/dist/cli.mjs FILE`
+                if is_interpreter
+                    && depth == 0
+                    && matches!(package_of_path(path), Some("tsx" | "ts-node" | "vite-node"))
+                {
+                    return Self::carried(Row::named("node").unwrap_or(row), line, depth + 1);
+                }
+                // npx, tsx and others are scripts, too: the program is what they run.
+                let inner = Row::named(command_name(path)).filter(|inner| inner.carrier != Carrier::Shell);
+                if is_interpreter && inner.is_some() {
+                    return Self::parse(line, depth + 1);
+                }
+                Self::new(carrier, path, rest)
+            }
+            Position::Module(module, args) => {
+                let name = module.split('.').next().unwrap_or(module);
+                Self { carrier, name, path: module, package: None, module: Some(module), args }
+            }
+            Position::Specifier(specifier, rest) => {
+                let package = package_name(specifier);
+                Self::of_package(carrier, package, package, rest)
+            }
+            Position::Package(package, line @ [word, rest @ ..]) => {
+                let name = unscoped(package_name(word));
+                // `npx tsx FILE`, `uvx --from X python -m MODULE`
+                if let Some(inner) = interpreter(name) {
+                    let program = Self::carried(inner, line, depth + 1);
+                    let is_script = program.carrier == Carrier::Interpreter;
+                    return if is_script { Self { carrier: Carrier::Runner, ..program } } else { wrapper };
+                }
+                Self::of_package(Carrier::Runner, package_name(package.unwrap_or(word)), name, rest)
+            }
+            Position::Line(line) => Self::inner(line, depth).unwrap_or(wrapper),
+            Position::Nowhere if carrier == Carrier::Interpreter => {
+                Self { carrier: Carrier::Itself, ..wrapper }
+            }
+            Position::Nowhere if carrier == Carrier::Shell => Self { carrier, ..wrapper },
+            Position::Nowhere | Position::Elsewhere | Position::Script([]) | Position::Package(_, []) => {
+                wrapper
+            }
+        }
+    }
+
+    /// The program of a command line within the arguments of another program; `None` if it is not examined.
+    pub(super) fn inner(line: &'w [&'w str], depth: u8) -> Option<Self> {
+        let program = Self::parse(line, depth + 1);
+        let is_known = !line.is_empty() && !matches!(program.carrier, Carrier::Shell | Carrier::Wrapper);
+        is_known.then_some(Self { carrier: Carrier::Runner, ..program })
+    }
+}
+
+/// The row of the interpreter with this name.
+pub(super) fn interpreter(name: &str) -> Option<&'static Row> {
+    Row::named(name).filter(|row| row.carrier == Carrier::Interpreter)
 }
 
 /// The words of an image's command line. If the program overwrote its argv with a title, the words of the
@@ -96,8 +170,7 @@ impl<'w> Program<'w> {
 pub(super) fn words(image: &Image) -> Vec<&str> {
     let exe = without_deleted(&image.exe);
     let used = image.argv.iter().rposition(|a| !a.is_empty()).map_or(0, |last| last + 1);
-    let argv = image.argv.get(..used).unwrap_or_default();
-    match argv {
+    match image.argv.get(..used).unwrap_or_default() {
         [] => vec![exe],
         [title] if is_title(title, exe) => {
             let mut words: Vec<&str> = title.split_whitespace().collect();
@@ -108,10 +181,8 @@ pub(super) fn words(image: &Image) -> Vec<&str> {
             words
         }
         [first, rest @ ..] => {
-            let mut words = Vec::with_capacity(argv.len());
-            words.push(if first.trim().is_empty() { exe } else { first.as_str() });
-            words.extend(rest.iter().map(String::as_str));
-            words
+            let first = if first.trim().is_empty() { exe } else { first };
+            std::iter::once(first).chain(rest.iter().map(String::as_str)).collect()
         }
     }
 }
@@ -120,18 +191,6 @@ pub(super) fn words(image: &Image) -> Vec<&str> {
 /// blanks.
 fn is_title(word: &str, exe: &str) -> bool {
     word.trim().contains(char::is_whitespace) && word != exe && base(word) != base(exe)
-}
-
-/// Finds what an interpreter runs that was started under another name (`exec -a`). [`Program::parse`]
-/// examines the name.
-pub(super) fn behind<'w>(words: &'w [&'w str], exe: &str) -> Option<Program<'w>> {
-    let [head, _, ..] = words else { return None };
-    let interpreter = Interpreter::named(base(exe))?;
-    if Interpreter::named(command_name(head)).is_some() {
-        return None;
-    }
-    let program = interpreter::parse(interpreter, words, 0);
-    (program.carrier == Carrier::Interpreter && program.path.contains('/')).then_some(program)
 }
 
 /// The base name of the command `head`. The dash of a login shell (`-bash`) is removed, and the script of a
@@ -152,53 +211,4 @@ pub(super) fn command_name(head: &str) -> &str {
         }
         _ => name,
     }
-}
-
-/// Options of shells that take a value.
-const SHELL_VALUED: &[&str] = &["-o", "+o", "-O", "+O", "--rcfile", "--init-file", "-C", "--init-command"];
-
-/// A shell: the script file that it runs, otherwise the shell itself.
-fn shell<'w>(head: &'w str, args: &'w [&'w str]) -> Program<'w> {
-    let itself = Program::new(Carrier::Shell, head, args);
-    if matches!(base(head), "busybox" | "toybox") {
-        return itself;
-    }
-    let script = skip_options(args, SHELL_VALUED);
-    let options = args.get(..args.len() - script.len()).unwrap_or_default();
-    let takes_command = |o: &&str| {
-        *o == "--command" || (!o.starts_with("--") && o.starts_with('-') && o.contains(['c', 's']))
-    };
-    match script {
-        [file, rest @ ..] if !options.iter().any(takes_command) => {
-            Program { args: rest, ..Program::new(Carrier::Shell, file, rest) }
-        }
-        _ => itself,
-    }
-}
-
-/// Skips leading options; `valued` are those whose value is a separate word.
-pub(super) fn skip_options<'w>(mut words: &'w [&'w str], valued: &[&str]) -> &'w [&'w str] {
-    while let [word, rest @ ..] = words {
-        if *word == "--" {
-            return rest;
-        }
-        if !word.starts_with('-') && !word.starts_with('+') || word.len() == 1 {
-            break;
-        }
-        words = match rest {
-            [_, behind @ ..] if valued.contains(word) => behind,
-            _ => rest,
-        };
-    }
-    words
-}
-
-/// The value of one of these options among the leading options: `--name value` or `--name=value`.
-pub(super) fn option_value<'w>(options: &[&'w str], names: &[&str]) -> Option<&'w str> {
-    options.iter().enumerate().find_map(|(at, option)| {
-        if names.contains(option) {
-            return options.get(at + 1).copied();
-        }
-        option.split_once('=').filter(|(name, _)| names.contains(name)).map(|(_, value)| value)
-    })
 }

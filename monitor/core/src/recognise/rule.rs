@@ -3,29 +3,54 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use wildmatch::WildMatch;
 
 use super::{
-    interpreter::Interpreter,
     known_programs::{SHELLS, contains},
-    program::{Carrier, Program},
+    program::{Carrier, Program, interpreter},
     text::{base, stem, unscoped, without_deleted},
 };
 use crate::model::{Image, Unit, duration};
 
 /// A text with wildcards.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub(super) struct Pattern {
     text: String,
     matcher: WildMatch,
 }
 
-impl Pattern {
-    fn new(text: String) -> Self {
+impl From<String> for Pattern {
+    fn from(text: String) -> Self {
         Self { matcher: WildMatch::new(&text), text }
     }
+}
 
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.text
+    }
+}
+
+/// The words of a command line, as they may begin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub(super) struct CommandPattern(Vec<Pattern>);
+
+impl From<String> for CommandPattern {
+    fn from(text: String) -> Self {
+        Self(text.split_whitespace().map(|word| Pattern::from(word.to_owned())).collect())
+    }
+}
+
+impl From<CommandPattern> for String {
+    fn from(CommandPattern(words): CommandPattern) -> Self {
+        words.into_iter().map(Self::from).collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Pattern {
     fn matches(&self, text: &str) -> bool {
         self.matcher.matches(text)
     }
@@ -78,21 +103,42 @@ impl Pattern {
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
 /// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
 /// that is started anywhere else.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
-    name: String,
-    /// The words of `program`; empty without.
-    program: Vec<Pattern>,
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) program: Option<CommandPattern>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unit: Option<Pattern>,
     /// The name or number of a user.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) reap: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) daemon: bool,
-    pub(super) thread_scoped: bool,
-    grace: Option<Duration>,
-    idle_duplicates: Option<Duration>,
-    kind: Option<ProgramKind>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether each server of its agents ends with the thread that started it.
+    pub thread_scoped: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) grace: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) idle_duplicates: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) kind: Option<ProgramKind>,
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::deserialize(from)?.checked().map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
 }
 
 /// What a program is that is no agent.
@@ -113,184 +159,100 @@ pub enum ProgramKind {
 const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 
 /// A duration as users write it.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Time(#[serde(with = "duration")] Duration);
 
-/// A rule as it is written in TOML.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Written {
-    pub(super) name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) program: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unit: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) user: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) reap: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) daemon: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) thread_scoped: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) grace: Option<Time>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) idle_duplicates: Option<Time>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) kind: Option<ProgramKind>,
-}
-
 /// Why a rule is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum RuleError {
-    /// A rule needs a name, because events and reports show it.
-    #[error("a rule needs a name of 1 to 64 printable characters")]
-    Name,
-    /// A rule without a pattern would match every process.
-    #[error("rule \"{0}\" matches everything: add program, unit or user")]
-    Empty(String),
-    /// An empty pattern matches nothing.
-    #[error("rule \"{rule}\": {key} is empty")]
-    EmptyPattern {
-        /// The rule.
-        rule: String,
-        /// The key.
-        key: &'static str,
-    },
-    /// A rule that names an interpreter would match everything that the interpreter runs.
-    #[error(
-        "rule \"{rule}\": \"{program}\" runs other programs: name the script, module or package that it runs"
-    )]
-    Interpreter {
-        /// The rule.
-        rule: String,
-        /// The program it names.
-        program: String,
-    },
-    /// A rule with `unit` cannot name a program.
-    #[error(
-        "rule \"{0}\": a rule with unit or user takes no program: remove one of them; it means what runs there, whatever that is"
-    )]
-    UnitAndProgram(String),
-    /// The name is not that of a service, nor that of a slice.
-    #[error(
-        "rule \"{rule}\": \"{unit}\" is not a service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\", \
-         in [[exempt]] that of a slice, too"
-    )]
-    Unit {
-        /// The rule.
-        rule: String,
-        /// The name that was given.
-        unit: String,
-    },
-    /// The manager of a unit starts its main process, so no agent can leave it behind.
-    #[error("rule \"{0}\": a rule with unit takes no daemon: the unit's manager starts its main process")]
-    UnitAndDaemon(String),
-    /// Only agents can be ended with their units.
-    #[error("rule \"{0}\": reap, daemon, thread_scoped, grace and idle_duplicates are for [[agent]] only")]
-    AgentsOnly(String),
-    /// A time that nothing can be idle for would end whatever pauses.
-    #[error("rule \"{0}\": idle_duplicates is shorter than 1s")]
-    IdleDuplicates(String),
-    /// Only agents and exemptions are known by their unit.
-    #[error("rule \"{0}\": unit is for [[agent]] and [[exempt]] only")]
-    NoUnit(String),
-    /// Only exemptions are known by their user.
-    #[error("rule \"{0}\": user is for [[exempt]] only")]
-    NoUser(String),
-    /// Only other programs have a kind, and each of them has one.
-    #[error(
-        "rule \"{0}\": kind is for [[program]], and always needed there: server, launcher, supervisor or multiplexer"
-    )]
-    Kind(String),
-}
+#[error("{0}")]
+pub struct RuleError(String);
 
-impl TryFrom<Written> for Rule {
-    type Error = RuleError;
-
-    fn try_from(w: Written) -> Result<Self, RuleError> {
-        let name = w.name;
-        if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
-            return Err(RuleError::Name);
-        }
-        let keys = [("program", &w.program), ("unit", &w.unit), ("user", &w.user)];
-        let is_blank = |text: &String| text.trim().is_empty();
-        if keys.iter().all(|(_, value)| value.is_none()) {
-            return Err(RuleError::Empty(name));
-        }
-        if let Some((key, _)) = keys.iter().find(|(_, value)| value.as_ref().is_some_and(is_blank)) {
-            return Err(RuleError::EmptyPattern { rule: name, key });
-        }
-        let program: Vec<&str> = w.program.iter().flat_map(|words| words.split_whitespace()).collect();
-        if let Some(first) = program.first().map(|first| base(first))
-            && (Interpreter::named(first).is_some() || contains(SHELLS, first))
-        {
-            return Err(RuleError::Interpreter { rule: name, program: first.to_owned() });
-        }
-        if (w.unit.is_some() || w.user.is_some()) && w.program.is_some() {
-            return Err(RuleError::UnitAndProgram(name));
-        }
-        if let Some(unit) = &w.unit {
-            if w.daemon {
-                return Err(RuleError::UnitAndDaemon(name));
-            }
-            if !matches!(unit.rsplit_once('.'), Some((_, "service" | "slice"))) || unit.contains('/') {
-                return Err(RuleError::Unit { rule: name, unit: unit.clone() });
-            }
-        }
-        let idle_duplicates = w.idle_duplicates.map(|Time(time)| time);
-        if idle_duplicates.is_some_and(|time| time < SHORTEST_IDLE) {
-            return Err(RuleError::IdleDuplicates(name));
-        }
-        Ok(Self {
-            name,
-            program: program.into_iter().map(|word| Pattern::new(word.to_owned())).collect(),
-            unit: w.unit.map(Pattern::new),
-            user: w.user,
-            reap: w.reap,
-            daemon: w.daemon,
-            thread_scoped: w.thread_scoped,
-            grace: w.grace.map(|Time(grace)| grace),
-            idle_duplicates,
-            kind: w.kind,
-        })
-    }
-}
-
-impl From<Rule> for Written {
-    fn from(rule: Rule) -> Self {
-        let words: Vec<String> = rule.program.into_iter().map(|pattern| pattern.text).collect();
-        Self {
-            name: rule.name,
-            program: (!words.is_empty()).then(|| words.join(" ")),
-            unit: rule.unit.map(|pattern| pattern.text),
-            user: rule.user,
-            reap: rule.reap,
-            daemon: rule.daemon,
-            thread_scoped: rule.thread_scoped,
-            grace: rule.grace.map(Time),
-            idle_duplicates: rule.idle_duplicates.map(Time),
-            kind: rule.kind,
-        }
-    }
+/// The table that a rule is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    Exempt,
+    Agent,
+    Program,
 }
 
 impl Rule {
+    /// The rule, if it makes sense in some table.
+    pub(super) fn checked(self) -> Result<Self, RuleError> {
+        let name = &self.name;
+        if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
+            // Events and reports show it.
+            return Err(RuleError("a rule needs a name of 1 to 64 printable characters".to_owned()));
+        }
+        let words = self.program.as_ref().map(|CommandPattern(words)| &**words);
+        let first = words.and_then(|words| words.first()).map(|first| base(&first.text));
+        let unit = self.unit.as_ref().map(|unit| &*unit.text);
+        let is_blank = |text: &str| text.trim().is_empty();
+        let is_unit = |unit: &str| {
+            matches!(unit.rsplit_once('.'), Some((_, "service" | "slice"))) && !unit.contains('/')
+        };
+        let empty = [
+            ("program", words.is_some_and(<[Pattern]>::is_empty)),
+            ("unit", unit.is_some_and(is_blank)),
+            ("user", self.user.as_deref().is_some_and(is_blank)),
+        ];
+        let refused = if words.is_none() && !self.is_about_place() {
+            " matches everything: add program, unit or user".to_owned()
+        } else if let Some((key, _)) = empty.iter().find(|(_, is_empty)| *is_empty) {
+            format!(": {key} is empty")
+        } else if let Some(program) =
+            first.filter(|name| interpreter(name).is_some() || contains(SHELLS, name))
+        {
+            format!(": \"{program}\" runs other programs: name the script, module or package that it runs")
+        } else if words.is_some() && self.is_about_place() {
+            ": a rule with unit or user takes no program: remove one of them; it means what runs there, whatever that is"
+                .to_owned()
+        } else if unit.is_some() && self.daemon {
+            ": a rule with unit takes no daemon: the unit's manager starts its main process".to_owned()
+        } else if let Some(unit) = unit.filter(|unit| !is_unit(unit)) {
+            Self::no_service(unit)
+        } else if self.idle_duplicates().is_some_and(|time| time < SHORTEST_IDLE) {
+            ": idle_duplicates is shorter than 1s".to_owned()
+        } else {
+            return Ok(self);
+        };
+        Err(RuleError(format!("rule \"{name}\"{refused}")))
+    }
+
+    fn no_service(unit: &str) -> String {
+        format!(
+            ": \"{unit}\" is not a service: unit takes a name such as \"gateway.service\" or \"gateway@*.service\", \
+             in [[exempt]] that of a slice, too"
+        )
+    }
+
+    /// Whether each of its keys means something in this table.
+    pub(super) fn check_for(&self, table: Table) -> Result<(), RuleError> {
+        let unit = self.unit_text();
+        let refused = match table {
+            Table::Agent | Table::Program if self.user.is_some() => ": user is for [[exempt]] only".to_owned(),
+            Table::Program if self.unit.is_some() => ": unit is for [[agent]] and [[exempt]] only".to_owned(),
+            Table::Agent if unit.ends_with(".slice") => Self::no_service(unit),
+            Table::Exempt | Table::Program if self.is_for_agents() => {
+                ": reap, daemon, thread_scoped, grace and idle_duplicates are for [[agent]] only".to_owned()
+            }
+            _ if self.kind.is_some() != (table == Table::Program) => {
+                ": kind is for [[program]], and always needed there: server, launcher, supervisor or multiplexer"
+                    .to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(RuleError(format!("rule \"{}\"{refused}", self.name)))
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The name of the unit that it is about; empty if it is about none.
-    pub(super) fn unit_text(&self) -> &str {
+    fn unit_text(&self) -> &str {
         self.unit.as_ref().map_or("", |pattern| &pattern.text)
-    }
-
-    /// Whether the rule is about a slice.
-    pub(super) fn is_about_slice(&self) -> bool {
-        matches!(self.unit_text().rsplit_once('.'), Some((_, "slice")))
     }
 
     /// Whether the rule is about one of these slices.
@@ -309,24 +271,9 @@ impl Rule {
     }
 
     /// Whether it says what only a rule for agents can say.
-    pub(super) const fn is_for_agents(&self) -> bool {
+    const fn is_for_agents(&self) -> bool {
         let has_time = self.grace.is_some() || self.idle_duplicates.is_some();
         self.reap || self.daemon || self.thread_scoped || has_time
-    }
-
-    /// Whether its agents are ended when their unit has left them behind.
-    pub(super) const fn reaps(&self) -> bool {
-        self.reap
-    }
-
-    /// Whether its agents are meant to outlive whoever started them.
-    pub(super) const fn is_daemon(&self) -> bool {
-        self.daemon
-    }
-
-    /// Whether each server of its agents ends with the thread that started it.
-    pub(super) const fn is_thread_scoped(&self) -> bool {
-        self.thread_scoped
     }
 
     /// What such a program is, if that is neither agent nor server.
@@ -335,17 +282,21 @@ impl Rule {
     }
 
     /// How long the servers of its agents may outlive them, if that is another time than for all.
-    pub(super) const fn grace(&self) -> Option<Duration> {
-        self.grace
+    pub(super) fn grace(&self) -> Option<Duration> {
+        self.grace.map(|Time(time)| time)
     }
 
     /// How long a duplicate of its agents must do nothing until it is ended; `None` if it is not.
-    pub(super) const fn idle_duplicates(&self) -> Option<Duration> {
-        self.idle_duplicates
+    pub fn idle_duplicates(&self) -> Option<Duration> {
+        self.idle_duplicates.map(|Time(time)| time)
+    }
+
+    fn words(&self) -> &[Pattern] {
+        self.program.as_ref().map_or(&[], |CommandPattern(words)| words)
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
-        let Some((known_as, args)) = self.program.split_first() else { return false };
+        let Some((known_as, args)) = self.words().split_first() else { return false };
         known_as.is_of(program, without_deleted(&image.exe))
             && args.len() <= program.args.len()
             && args.iter().zip(program.args).all(|(pattern, arg)| pattern.matches(arg))
@@ -353,7 +304,7 @@ impl Rule {
 
     /// The base name of files whose exec this rule may match.
     pub(super) fn file_name(&self) -> Option<&str> {
-        let first = self.program.first()?;
+        let first = self.words().first()?;
         let path = first.literal().unwrap_or_else(|| last_component(&first.text));
         Some(base(path)).filter(|name| !name.is_empty() && !name.contains(['*', '?']))
     }

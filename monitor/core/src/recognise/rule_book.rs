@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
-use super::rule::{Rule, RuleError};
+use super::rule::{Rule, Table};
 
 /// Deserializes rules of what is exempt.
 pub fn exemptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
@@ -19,30 +19,9 @@ pub fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Erro
     of_table(from, Table::Program)
 }
 
-/// What its rules are about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Table {
-    Exempt,
-    Agent,
-    Program,
-}
-
 fn of_table<'de, D: Deserializer<'de>>(from: D, table: Table) -> Result<Vec<Rule>, D::Error> {
     let rules = Vec::<Rule>::deserialize(from)?;
-    let wrong = |rule: &Rule| {
-        let name = || rule.name().to_owned();
-        match table {
-            Table::Agent | Table::Program if rule.user.is_some() => Some(RuleError::NoUser(name())),
-            Table::Program if rule.unit.is_some() => Some(RuleError::NoUnit(name())),
-            Table::Agent if rule.is_about_slice() => {
-                Some(RuleError::Unit { rule: name(), unit: rule.unit_text().to_owned() })
-            }
-            Table::Exempt | Table::Program if rule.is_for_agents() => Some(RuleError::AgentsOnly(name())),
-            _ if rule.kind().is_some() != (table == Table::Program) => Some(RuleError::Kind(name())),
-            _ => None,
-        }
-    };
-    rules.iter().find_map(wrong).map_or(Ok(()), |error| Err(D::Error::custom(error)))?;
+    rules.iter().try_for_each(|rule| rule.check_for(table)).map_err(D::Error::custom)?;
     Ok(rules)
 }
 

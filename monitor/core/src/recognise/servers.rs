@@ -171,50 +171,28 @@ fn is_named(name: &str) -> bool {
     let is = |token: &str, list: &[&str]| list.iter().any(|w| token.eq_ignore_ascii_case(w));
     let (mut mcp, mut server, mut other) = (false, false, false);
     for (at, token) in tokens(name).enumerate() {
-        if is(token, &["test", "tests", "spec", "e2e", "inspector", "bench", "benchmark"]) {
-            return false;
-        }
-        if at == 0
-            && is(
-                token,
-                &["create", "install", "uninstall", "setup", "check", "lint", "update", "deploy", "build"],
-            )
-        {
+        if is(token, TESTS) || (at == 0 && is(token, VERBS)) {
             return false;
         }
         mcp |= is(token, &["mcp"]);
         server |= is(token, &["server", "servers"]);
-        // `mcp-client`, `mcp-cli`, `mcp-agent` are the other side; in `rest-client-mcp` the word says what is
-        // served
-        other |= mcp
-            && is(
-                token,
-                &[
-                    "sdk",
-                    "client",
-                    "clients",
-                    "host",
-                    "agent",
-                    "agents",
-                    "cli",
-                    "chat",
-                    "scan",
-                    "scanner",
-                    "inspect",
-                    "config",
-                    "use",
-                    "installer",
-                    "get",
-                    "types",
-                    "utils",
-                    "registry",
-                    "publisher",
-                    "validator",
-                ],
-            );
+        other |= mcp && is(token, CLIENTS);
     }
     mcp && (server || !other)
 }
+
+/// Words of which one makes a name that of a test.
+const TESTS: &[&str] = &["test", "tests", "spec", "e2e", "inspector", "bench", "benchmark"];
+/// Words that begin the names of tools for servers.
+#[rustfmt::skip]
+const VERBS: &[&str] = &["create", "install", "uninstall", "setup", "check", "lint", "update", "deploy", "build"];
+/// Words behind `mcp` that name the other side of the protocol, or a tool. In `rest-client-mcp` the word says what is
+/// served.
+#[rustfmt::skip]
+const CLIENTS: &[&str] = &[
+    "sdk", "client", "clients", "host", "agent", "agents", "cli", "chat", "scan", "scanner", "inspect", "config", "use",
+    "installer", "get", "types", "utils", "registry", "publisher", "validator",
+];
 
 /// Leading arguments that make any program a server, unless it is a tool.
 #[rustfmt::skip]
@@ -328,44 +306,10 @@ mod tests {
 
     #[test]
     fn names() {
-        for name in [
-            "mcp-server-git",
-            "github-mcp-server",
-            "chroma-mcp",
-            "mcp-remote",
-            "mcp_server_time",
-            "@upstash/context7-mcp",
-            "@playwright/mcp",
-            "MyMcpServer",
-            "mcp-server",
-            "rest-client-mcp",
-            "mcp-client-server",
-            "foo.mcp",
-            "run-mcp",
-            "mcp-installer-server",
-            "codex-mcp-server",
-            "gemini-mcp-tool",
-        ] {
+        for name in "mcp-server-git github-mcp-server chroma-mcp mcp-remote mcp_server_time @upstash/context7-mcp @playwright/mcp MyMcpServer mcp-server rest-client-mcp mcp-client-server foo.mcp run-mcp mcp-installer-server codex-mcp-server gemini-mcp-tool".split(' ') {
             assert!(is_named(name), "{name}");
         }
-        for name in [
-            "mcp-client",
-            "mcp-sdk",
-            "mcp-inspector",
-            "mcp-cli",
-            "mcp-agent",
-            "mcpserver",
-            "fastmcp",
-            "xmcp",
-            "server",
-            "claude",
-            "mcp.test",
-            "test-mcp-server",
-            "create-mcp-server",
-            "mcp-server.spec",
-            "mcphost",
-            "",
-        ] {
+        for name in "mcp-client mcp-sdk mcp-inspector mcp-cli mcp-agent mcpserver fastmcp xmcp server claude mcp.test test-mcp-server create-mcp-server mcp-server.spec mcphost ".split(' ') {
             assert!(!is_named(name), "{name}");
         }
     }

@@ -3,19 +3,10 @@
 use crate::model::Image;
 
 /// The transports of the protocol that are no standard streams, as options call them.
+#[rustfmt::skip]
 const TRANSPORTS: &[&str] = &[
-    "http",
-    "http-stream",
-    "http_stream",
-    "httpstream",
-    "shttp",
-    "sse",
-    "streamable",
-    "streamable-http",
-    "streamable_http",
-    "streamablehttp",
-    "websocket",
-    "ws",
+    "http", "http-stream", "http_stream", "httpstream", "shttp", "sse", "streamable", "streamable-http", "streamable_http",
+    "streamablehttp", "websocket", "ws",
 ];
 
 /// Whether the command line names a transport other than the standard streams, or a port: `--transport sse`, `--http`,

@@ -7,7 +7,7 @@ use super::{
     inspection::Inspection,
     membership::{Members, members},
     rest::{is_unused, stays_silent},
-    spawner::{is_thread_scoped, thread_has_ended},
+    spawner::{rule_of, thread_has_ended},
 };
 use crate::{
     case::{By, Cause},
@@ -121,7 +121,7 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
         return (None, [false; 2]);
     }
     if thread_has_ended(inspection)
-        && is_thread_scoped(inspection.rules, inspection.world.graph(), owner)
+        && rule_of(inspection.rules, inspection.world.graph(), owner).is_some_and(|rule| rule.thread_scoped)
         && is_unused(inspection, members, By::Thread)
     {
         return (Some(owner.main()), [true; 2]);

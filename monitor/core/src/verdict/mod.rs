@@ -23,4 +23,4 @@ pub use membership::{Members, members};
 pub use owner::{Sought, seek};
 pub use proof::{Finding, examine};
 pub use rows::Rows;
-pub use spawner::{idle_duplicates_of, is_thread_scoped};
+pub use spawner::rule_of;

@@ -4,30 +4,18 @@
 //! started it. The owner itself still holds the wires of a server that a thread left behind. That alone is no use of
 //! the server, unless the server was used since.
 
-use std::time::Duration;
-
 use super::inspection::Inspection;
 use crate::{
     lineage::{Graph, Node},
-    model::Image,
-    recognise::Rules,
+    recognise::{Rule, Rules},
     world::Agent,
 };
 
-/// Whether a rule says of this agent that its servers end with the threads that started them.
-pub fn is_thread_scoped(rules: &Rules, graph: &Graph, agent: &Agent) -> bool {
+/// The rule of the configuration that recognises this agent; `None` for an implied agent.
+pub fn rule_of<'r>(rules: &'r Rules, graph: &Graph, agent: &Agent) -> Option<&'r Rule> {
     let unit = agent.unit.as_ref().map(|facts| &facts.unit);
-    !agent.implied && rules.is_thread_scoped(&agent.name, image(graph, agent), unit)
-}
-
-/// How long a duplicate server of this agent must do nothing until it is ended; `None` if no rule says so.
-pub fn idle_duplicates_of(rules: &Rules, graph: &Graph, agent: &Agent) -> Option<Duration> {
-    let unit = agent.unit.as_ref().map(|facts| &facts.unit);
-    rules.idle_duplicates_of(&agent.name, image(graph, agent), unit).filter(|_| !agent.implied)
-}
-
-fn image<'a>(graph: &'a Graph, agent: &Agent) -> Option<&'a Image> {
-    graph.get(agent.main()).and_then(Node::image)
+    let image = graph.get(agent.main()).and_then(Node::image);
+    rules.rule_of(&agent.name, image, unit).filter(|_| !agent.implied)
 }
 
 /// Whether the thread that started the server has ended, and its owner, to which the thread belonged, lives.

@@ -1,12 +1,9 @@
 //! Servers in groups: those that look alike, and among them those of one identity.
 //!
-//! Every change costs the logarithm of the number of servers, so ten thousand servers of one identity cost ten
-//! thousand such changes and as many questions.
+//! Every change costs the logarithm of the number of servers; that an identity is found costs the number of servers that
+//! have it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, num::NonZeroU32, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
@@ -35,17 +32,16 @@ pub(super) struct Likeness {
 #[derive(Debug, Default)]
 pub struct Duplicates {
     servers: FxHashMap<ServerKey, Entry>,
-    alike: BTreeMap<Likeness, Alike>,
+    /// Those that are listed: what looks alike together, among that what is of one identity, the oldest first.
+    listed: BTreeSet<Place>,
     /// When each server is asked where it works.
     due: BTreeSet<(BootTime, ServerKey)>,
 }
 
-/// Servers that look alike.
-#[derive(Debug, Default)]
-struct Alike {
-    all: BTreeSet<ServerKey>,
-    same: BTreeMap<Identity, BTreeSet<Age>>,
-}
+type Place = (Likeness, Option<Identity>, Age);
+
+const OLDEST: Age = (0, ServerKey(NonZeroU32::MIN));
+const NEWEST: Age = (u64::MAX, ServerKey(NonZeroU32::MAX));
 
 /// What is kept of a server as long as it exists.
 #[derive(Debug)]
@@ -62,11 +58,9 @@ struct Entry {
 
 #[derive(Debug)]
 struct Listed {
-    likeness: Likeness,
+    place: Place,
     process: ProcessId,
-    age: Age,
     due: Option<BootTime>,
-    identity: Option<Identity>,
     /// What it was started with in its environment.
     environment: Option<u64>,
 }
@@ -91,31 +85,25 @@ impl Duplicates {
             return;
         }
         self.leave(key);
+        let place = (likeness.clone(), None, age);
+        self.listed.insert(place.clone());
         let entry =
             self.servers.entry(key).or_insert(Entry { settles, counted: false, told: false, listed: None });
-        entry.listed = Some(Listed {
-            likeness: likeness.clone(),
-            process,
-            age,
-            due: None,
-            identity: None,
-            environment: None,
-        });
-        let group = self.alike.entry(likeness).or_default();
-        group.all.insert(key);
+        entry.listed = Some(Listed { place, process, due: None, environment: None });
+        let from = (likeness.clone(), None, OLDEST);
+        let alike = self.listed.range(from..).take_while(|(other, ..)| *other == likeness);
+        let first: Vec<ServerKey> = alike.take(3).map(|(.., (_, key))| *key).collect();
         // The first of them is asked about when there is a second.
-        let news: Vec<ServerKey> =
-            if group.all.len() == 2 { group.all.iter().copied().collect() } else { vec![key] };
-        if group.all.len() > 1 {
-            for one in news {
-                self.schedule(one);
-            }
+        match *first {
+            [one, other] => [one, other].into_iter().for_each(|one| self.schedule(one)),
+            [_, _, _] => self.schedule(key),
+            _ => {}
         }
     }
 
     fn schedule(&mut self, key: ServerKey) {
         let Some(Entry { settles, listed: Some(listed), .. }) = self.servers.get_mut(&key) else { return };
-        if listed.identity.is_none() && listed.due.is_none() {
+        if listed.place.1.is_none() && listed.due.is_none() {
             listed.due = Some(*settles);
             self.due.insert((*settles, key));
         }
@@ -123,22 +111,11 @@ impl Duplicates {
 
     /// Takes a server off the lists. It does not count at present.
     pub(super) fn leave(&mut self, key: ServerKey) {
-        let Some(listed) = self.servers.get_mut(&key).and_then(|entry| entry.listed.take()) else { return };
-        if let Some(at) = listed.due {
-            self.due.remove(&(at, key));
-        }
-        let Some(group) = self.alike.get_mut(&listed.likeness) else { return };
-        group.all.remove(&key);
-        if let Some(identity) = listed.identity
-            && let Some(same) = group.same.get_mut(&identity)
-        {
-            same.remove(&listed.age);
-            if same.is_empty() {
-                group.same.remove(&identity);
+        if let Some(listed) = self.servers.get_mut(&key).and_then(|entry| entry.listed.take()) {
+            self.listed.remove(&listed.place);
+            if let Some(at) = listed.due {
+                self.due.remove(&(at, key));
             }
-        }
-        if group.all.is_empty() {
-            self.alike.remove(&listed.likeness);
         }
     }
 
@@ -172,71 +149,60 @@ impl Duplicates {
         (identity, environment): (Identity, Option<u64>),
     ) -> Option<(ServerKey, u64)> {
         let entry = self.servers.get_mut(&key)?;
-        let listed = entry.listed.as_mut().filter(|l| l.process == process && l.identity.is_none())?;
-        (listed.identity, listed.environment) = (Some(identity), environment);
-        let same = self.alike.get_mut(&listed.likeness)?.same.entry(identity).or_default();
-        same.insert(listed.age);
+        let is_new = |listed: &&mut Listed| listed.process == process && listed.place.1.is_none();
+        let listed = entry.listed.as_mut().filter(is_new)?;
+        self.listed.remove(&listed.place);
+        (listed.place.1, listed.environment) = (Some(identity), environment);
+        self.listed.insert(listed.place.clone());
         let newcomer = !std::mem::replace(&mut entry.counted, true);
+        let same: Vec<ServerKey> = self.same(key).collect();
         if !newcomer || same.len() < 2 {
             return None;
         }
-        let count = same.len() as u64;
         let is_untold = |key: &ServerKey| self.servers.get(key).is_some_and(|entry| !entry.told);
-        let further = same.iter().rev().map(|(_, key)| *key).find(is_untold)?;
+        let further = same.iter().rev().copied().find(is_untold)?;
         self.servers.get_mut(&further)?.told = true;
-        Some((further, count))
+        Some((further, same.len() as u64))
+    }
+
+    /// The servers of the identity that this one has, itself included, by age; none if that is not known.
+    fn same(&self, key: ServerKey) -> impl DoubleEndedIterator<Item = ServerKey> {
+        let listed = self.servers.get(&key).and_then(|entry| entry.listed.as_ref());
+        let place = listed.map(|listed| &listed.place).filter(|(_, identity, _)| identity.is_some());
+        let range = place.map(|(likeness, identity, _)| {
+            let at = |age| (likeness.clone(), *identity, age);
+            self.listed.range(at(OLDEST)..=at(NEWEST))
+        });
+        range.into_iter().flatten().map(|(.., (_, key))| *key)
     }
 
     /// The newest server of the identity that this one has.
     pub(super) fn newest(&self, key: ServerKey) -> Option<ServerKey> {
-        let listed = self.servers.get(&key)?.listed.as_ref()?;
-        let same = self.alike.get(&listed.likeness)?.same.get(&listed.identity?)?;
-        same.last().map(|(_, newest)| *newest)
+        self.same(key).next_back()
     }
 
     /// The servers of the identity that this one has, itself included, by age; only those that were started in the same
     /// environment. None if that is not known.
     pub(in crate::engine) fn twins(&self, key: ServerKey) -> Vec<ServerKey> {
         let environment = |key: &ServerKey| self.servers.get(key)?.listed.as_ref()?.environment;
-        let same = || {
-            let listed = self.servers.get(&key)?.listed.as_ref()?;
-            self.alike.get(&listed.likeness)?.same.get(&listed.identity?)
-        };
-        let Some((own, same)) = environment(&key).zip(same()) else { return Vec::new() };
-        same.iter().map(|(_, twin)| *twin).filter(|twin| environment(twin) == Some(own)).collect()
+        let Some(own) = environment(&key) else { return Vec::new() };
+        self.same(key).filter(|twin| environment(twin) == Some(own)).collect()
     }
 
     /// How a server is listed.
     pub(super) fn listed(&self, key: ServerKey) -> Option<(&Likeness, ProcessId)> {
         let listed = self.servers.get(&key)?.listed.as_ref()?;
-        Some((&listed.likeness, listed.process))
+        Some((&listed.place.0, listed.process))
     }
 
-    /// Broken invariants: the groups and the times are those of the listed servers, and no others.
+    /// Broken invariants: the places and the times are those of the listed servers, and no others.
     pub(super) fn check(&self) -> Vec<String> {
-        let (mut due, mut alike, mut same) = (BTreeSet::new(), 0, 0);
-        let mut broken = Vec::new();
-        for (key, listed) in
-            self.servers.iter().filter_map(|(key, entry)| Some((key, entry.listed.as_ref()?)))
-        {
-            due.extend(listed.due.map(|at| (at, *key)));
-            let group = self.alike.get(&listed.likeness);
-            let of_identity = |group: &Alike| {
-                listed
-                    .identity
-                    .is_none_or(|i| group.same.get(&i).is_some_and(|same| same.contains(&listed.age)))
-            };
-            if !group.is_some_and(|group| group.all.contains(key) && of_identity(group)) {
-                broken.push(format!("server {key:?} is not in its group: {listed:?}"));
-            }
-            (alike, same) = (alike + 1, same + usize::from(listed.identity.is_some()));
-        }
-        let groups = || self.alike.values();
-        let counted = groups().map(|g| g.all.len()).sum::<usize>();
-        let identified = groups().flat_map(|g| g.same.values()).map(BTreeSet::len).sum::<usize>();
-        if (counted, identified) != (alike, same) || due != self.due {
-            broken.push(format!("{counted} servers in groups of {alike}, {identified} of {same}, {due:?}"));
-        }
-        broken
+        let listed = || self.servers.iter().filter_map(|(key, entry)| Some((key, entry.listed.as_ref()?)));
+        let places: BTreeSet<Place> = listed().map(|(_, listed)| listed.place.clone()).collect();
+        let due: BTreeSet<_> = listed().filter_map(|(key, listed)| Some((listed.due?, *key))).collect();
+        let is_own = listed().all(|(key, listed)| listed.place.2.1 == *key);
+        let holds = is_own && places == self.listed && due == self.due;
+        let broken = || format!("{places:?} are listed as {:?}, due {due:?} as {:?}", self.listed, self.due);
+        (!holds).then(broken).into_iter().collect()
     }
 }

@@ -12,9 +12,9 @@ use std::{collections::BTreeSet, time::Duration};
 use super::holds;
 use crate::{
     case::By,
-    engine::{Engine, Purpose},
+    engine::{Engine, Purpose, turns::Turns},
     lineage::ServerKey,
-    model::{About, BootTime, ExitStatus, OwnEnd, ProcessId, Stdio},
+    model::{About, BootTime, ExitStatus, OwnEnd, ProcessId},
     world::{Agent, Server},
 };
 
@@ -32,42 +32,27 @@ const SIGNAL_CODES: u8 = 128;
 /// When the wires of servers are asked about.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct WireWatch {
-    /// When the next question is due.
-    due: Option<BootTime>,
+    pub(in crate::engine) turns: Turns,
     /// The question that is open, and since when.
     open: Option<(u64, BootTime)>,
-    /// The last server that was asked about.
-    last: Option<ServerKey>,
-}
-
-impl WireWatch {
-    /// When the next question is due; `None` if there are no servers.
-    pub(in crate::engine) const fn due(&self) -> Option<BootTime> {
-        self.due
-    }
 }
 
 impl Engine {
     /// Makes the next question due at once. For commands that inspect the host once.
     pub fn watch_wires_at_once(&mut self) {
-        self.wire_watch.due = self.wire_watch.due.map(|_| BootTime::default());
+        self.wire_watch.turns.hurry();
     }
 
     /// Watches while there are servers: an idle daemon without servers is not woken.
     pub(in crate::engine) fn begin_wire_watch(&mut self, now: BootTime) {
-        if self.world.servers().is_empty() {
-            self.wire_watch.due = None;
-        } else {
-            self.wire_watch.due.get_or_insert(now + EVERY);
-        }
+        self.wire_watch.turns.go_on(now, (!self.world.servers().is_empty()).then_some(EVERY));
     }
 
     /// Asks which servers have a hung-up standard input, if that is due.
     pub(in crate::engine) fn watch_wires(&mut self, now: BootTime) {
-        if self.wire_watch.due.is_none_or(|due| due > now) {
+        if !self.wire_watch.turns.come(now) {
             return;
         }
-        self.wire_watch.due = None;
         self.begin_wire_watch(now);
         self.ask_containers(now);
         if let Some((token, since)) = self.wire_watch.open {
@@ -76,21 +61,10 @@ impl Engine {
             }
             self.questions.remove(&token);
         }
-        let keys = self.next_watched();
-        self.wire_watch.open = self.ask_about_wires(&keys).map(|token| (token, now));
-    }
-
-    /// The servers to ask about: those after the last one that was asked about come first.
-    fn next_watched(&mut self) -> Vec<ServerKey> {
         let watched = |key: &ServerKey| self.world.server(*key).is_some_and(|server| self.is_watched(server));
-        let mut keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(watched).collect();
-        if keys.len() > AT_ONCE {
-            let after = keys.iter().position(|key| self.wire_watch.last.is_none_or(|last| *key > last));
-            keys.rotate_left(after.unwrap_or_default());
-            keys.truncate(AT_ONCE);
-        }
-        self.wire_watch.last = keys.last().copied();
-        keys
+        let keys = self.world.servers().keys().into_iter().filter(watched).collect();
+        let keys = self.wire_watch.turns.next(keys, AT_ONCE);
+        self.wire_watch.open = self.ask_about_wires(&keys).map(|token| (token, now));
     }
 
     /// Whether a hung-up standard input would open a case for this server.
@@ -102,14 +76,11 @@ impl Engine {
     }
 
     fn ask_about_wires(&mut self, keys: &[ServerKey]) -> Option<u64> {
-        let end = |key: &ServerKey| -> Option<(ProcessId, Stdio)> {
-            let server = self.world.server(*key)?;
-            Some((server.main_process(), server.stdin))
-        };
-        let servers: Vec<(ServerKey, ProcessId)> =
-            keys.iter().filter_map(|key| Some((*key, end(key)?.0))).collect();
-        let ends: Vec<OwnEnd> =
-            keys.iter().filter_map(end).map(|(process, stdin)| OwnEnd { process, stdin }).collect();
+        let (mut servers, mut ends) = (Vec::new(), Vec::new());
+        for (key, server) in keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?))) {
+            servers.push((key, server.main_process()));
+            ends.push(OwnEnd { process: server.main_process(), stdin: server.stdin });
+        }
         (!ends.is_empty()).then(|| self.ask(About::HungUp(ends), Purpose::Wires { servers }))
     }
 

@@ -8,18 +8,15 @@
 //!
 //! Invariant: the newest server of an identity is never released.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{can_be_looked_at, is_released};
 use crate::{
     case::{By, Event},
-    engine::{Engine, Purpose},
+    engine::{Engine, Purpose, turns::Turns},
     lineage::ServerKey,
     model::{About, BootTime, ProcessId, Work},
-    verdict::idle_duplicates_of,
+    verdict::rule_of,
     world::{Agent, Server, served},
 };
 
@@ -33,10 +30,7 @@ const AT_ONCE: usize = 128;
 /// What duplicates do whose owner has such a rule.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct IdleDuplicates {
-    /// When the next look is due.
-    due: Option<BootTime>,
-    /// The last server that was looked at.
-    last: Option<ServerKey>,
+    pub(in crate::engine) turns: Turns,
     all: BTreeMap<ServerKey, Idle>,
 }
 
@@ -103,30 +97,22 @@ struct Seen {
     owner: Option<Work>,
 }
 
-impl IdleDuplicates {
-    /// When the next look is due; `None` if no rule says anything of duplicates, or there are no servers.
-    pub(in crate::engine) const fn due(&self) -> Option<BootTime> {
-        self.due
-    }
-}
-
 impl Engine {
     /// Looks from time to time while there are servers, and a rule that says something of duplicates.
     pub(in crate::engine) fn begin_idle_watch(&mut self, now: BootTime) {
-        match self.settings.rules.shortest_idle_duplicates() {
-            Some(shortest) if !self.world.servers().is_empty() => {
-                self.idle.due.get_or_insert(now + between_looks(shortest));
-            }
-            _ => self.idle = IdleDuplicates::default(),
+        let shortest = self.settings.rules.shortest_idle_duplicates();
+        let every = shortest.filter(|_| !self.world.servers().is_empty()).map(between_looks);
+        if every.is_none() {
+            self.idle.all.clear();
         }
+        self.idle.turns.go_on(now, every);
     }
 
     /// Asks what duplicates have done, if that is due.
     pub(in crate::engine) fn look_at_duplicates(&mut self, now: BootTime) {
-        if self.idle.due.is_none_or(|due| due > now) {
+        if !self.idle.turns.come(now) {
             return;
         }
-        self.idle.due = None;
         self.begin_idle_watch(now);
         for key in self.next_duplicates() {
             let Some((server, user)) = self.world.server(key).zip(self.user_of(key)) else { continue };
@@ -144,26 +130,18 @@ impl Engine {
                 && self.idle_after(server).is_some()
                 && self.duplicates.twins(*key).len() > 1
         };
-        let mut keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(is_one).collect();
-        let (world, known) = (&self.world, keys.iter().copied().collect::<BTreeSet<_>>());
-        let is_one = |key: &ServerKey| {
-            known.contains(key) || world.server(*key).is_some_and(|server| is_released(server, By::Idle))
-        };
-        self.idle.all.retain(|key, _| is_one(key));
-        if keys.len() > AT_ONCE {
-            let after = keys.iter().position(|key| self.idle.last.is_none_or(|last| *key > last));
-            keys.rotate_left(after.unwrap_or_default());
-            keys.truncate(AT_ONCE);
-        }
-        self.idle.last = keys.last().copied();
-        keys
+        let keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(is_one).collect();
+        let is_released =
+            |key: &ServerKey| self.world.server(*key).is_some_and(|server| is_released(server, By::Idle));
+        self.idle.all.retain(|key, _| keys.binary_search(key).is_ok() || is_released(key));
+        self.idle.turns.next(keys, AT_ONCE)
     }
 
     /// For how long a duplicate of this server's living owner must do nothing until it is released; `None` if no rule
     /// says so, or its processes are too many to be looked at.
     fn idle_after(&self, server: &Server) -> Option<Duration> {
         let owner = self.world.agent(server.owner()?).filter(|owner| owner.is_alive())?;
-        let after = idle_duplicates_of(&self.settings.rules, self.world.graph(), owner)?;
+        let after = rule_of(&self.settings.rules, self.world.graph(), owner)?.idle_duplicates()?;
         (can_be_looked_at(server) && !server.disowned).then_some(after)
     }
 

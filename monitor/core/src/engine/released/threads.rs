@@ -12,7 +12,7 @@ use crate::{
     engine::Engine,
     lineage::{AgentKey, ServerKey},
     model::{BootTime, Effect, ProcessId},
-    verdict::is_thread_scoped,
+    verdict::rule_of,
     world::{Agent, Server, Spawner},
 };
 
@@ -104,6 +104,6 @@ impl Engine {
         let Some(owner) = server.owner().and_then(|owner| self.world.agent(owner)) else { return false };
         let is_of = |spawner: &Spawner| owner.is_alive() && owner.main() == spawner.process;
         server.spawner.as_ref().is_some_and(is_of)
-            && is_thread_scoped(&self.settings.rules, self.world.graph(), owner)
+            && rule_of(&self.settings.rules, self.world.graph(), owner).is_some_and(|rule| rule.thread_scoped)
     }
 }

@@ -161,7 +161,9 @@ fn threads_are_scopes_by_the_rule_that_recognises() {
     );
     assert_eq!(Rules::from_source(&mine.source()).unwrap().source(), mine.source());
     let unit = |name: &str| Unit { manager: "system".into(), name: name.into() };
-    let is = |name, line, unit: Option<&Unit>| mine.is_thread_scoped(name, Some(&image(line)), unit);
+    let is = |name, line, unit: Option<&Unit>| {
+        mine.rule_of(name, Some(&image(line)), unit).is_some_and(|rule| rule.thread_scoped)
+    };
     assert!(is("gateway", "python3 /srv/gw.py run", None));
     assert!(!is("gateway", "python3 /srv/gw.py stop", None), "another rule recognises this one");
     assert!(!is("gateway", "python3 /srv/other.py run", None));
@@ -169,7 +171,7 @@ fn threads_are_scopes_by_the_rule_that_recognises() {
     assert!(is("unit", "python3 /srv/x", Some(&unit("gw.service"))));
     assert!(!is("unit", "python3 /srv/x", Some(&unit("other.service"))));
     assert!(!is("unit", "python3 /srv/x", None));
-    assert!(!Rules::builtin().is_thread_scoped("claude", Some(&image("claude")), None));
+    assert!(Rules::builtin().rule_of("claude", Some(&image("claude")), None).is_none());
     for table in ["exempt", "program"] {
         let other = format!("[[{table}]]\nname = \"x\"\nprogram = \"x\"\nthread_scoped = true\n");
         assert!(Rules::from_source(&other).is_err(), "{table}");
@@ -200,7 +202,7 @@ fn idle_duplicates_are_those_of_the_agent_that_the_rule_recognises() {
     assert_eq!(Rules::from_source(&mine.source()).unwrap().source(), mine.source());
     let gw = Unit { manager: "system".into(), name: "gw.service".into() };
     let minutes = |name, line, unit| {
-        mine.idle_duplicates_of(name, Some(&image(line)), unit).map(|time| time.as_secs() / 60)
+        mine.rule_of(name, Some(&image(line)), unit)?.idle_duplicates().map(|time| time.as_secs() / 60)
     };
     assert_eq!(minutes("gateway", "python3 /srv/gw.py run", None), Some(240));
     assert_eq!(minutes("gateway", "python3 /srv/gw.py stop", None), None, "another rule recognises this one");
