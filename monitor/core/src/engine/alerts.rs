@@ -49,14 +49,6 @@ struct Happened {
 }
 
 impl Alarms {
-    /// The alert rules at start, when nothing has happened yet.
-    pub(super) fn new(rules: &[AlertRule]) -> Self {
-        let mut alarms = Self::default();
-        // No rule existed before, so none can have been removed.
-        let _ = alarms.replace(rules);
-        alarms
-    }
-
     /// Replaces the rules. A rule that did not change keeps its state. Returns the removed rules whose alerts are
     /// firing, and when these were reported.
     pub(super) fn replace(&mut self, rules: &[AlertRule]) -> Vec<(AlertRule, BootTime)> {

@@ -29,7 +29,7 @@ impl Engine {
         match self.likeness(key) {
             Some((likeness, process)) => {
                 let born = self.world.server(key).map_or(process.start, |server| server.id.start);
-                self.duplicates.enter(key, likeness, process, (born, key), now + self.settings.grace);
+                self.duplicates.enter(key, &likeness, process, (born, key), now + self.settings.grace);
             }
             None => self.duplicates.leave(key),
         }

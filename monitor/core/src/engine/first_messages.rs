@@ -20,8 +20,9 @@ use super::{
 };
 use crate::{
     lineage::{Node, Origin, ServerKey},
-    model::{About, BootTime, FirstMessage, OwnEnd, ProcessId},
+    model::{About, BootTime, FirstMessage, OwnEnd, ProcessId, Stdio},
     recognise::{Role, container_client},
+    world::Server,
 };
 
 /// The rule that such a server is recognised by.
@@ -234,10 +235,9 @@ impl Engine {
 
     /// The program that a launcher or shell has started on both of its streams by now.
     fn started_on_the_same_streams(&self, launcher: &Node) -> Option<ProcessId> {
-        let streams = [launcher.stdin(), launcher.stdout()];
         let is_it = |process: &ProcessId| {
-            let on_them = |node: &Node| !hands_on(node) && [node.stdin(), node.stdout()] == streams;
-            self.world.node(*process).is_some_and(|node| node.origin().process == node.id && on_them(node))
+            let is_own = |node: &Node| node.origin().process == node.id && !hands_on(node);
+            self.world.node(*process).is_some_and(|node| is_own(node) && streams(node) == streams(launcher))
         };
         let below = || self.world.graph().descendants(launcher.id);
         hands_on(launcher).then(below)?.into_iter().find(is_it)
@@ -275,12 +275,9 @@ impl Engine {
     /// the server, and what was recognised first had only launched it.
     fn deeper_link(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         let Some(node) = self.world.node(id).filter(|node| !hands_on(node)) else { return };
-        let streams = (node.stdin(), node.stdout());
-        let is_its = self
-            .world
-            .server(key)
-            .is_some_and(|server| server.rule == PROTOCOL && (server.stdin, server.stdout) == streams);
-        if is_its {
+        let is_its =
+            |server: &Server| server.rule == PROTOCOL && [server.stdin, server.stdout] == streams(node);
+        if self.world.server(key).is_some_and(is_its) {
             let name = self.title(id);
             self.named_deeper(at, key, id, name, PROTOCOL.to_owned());
         }
@@ -288,12 +285,13 @@ impl Engine {
 
     /// The launcher or shell above this process that runs on the same streams and that is asked about.
     fn launcher_above(&self, node: &Node) -> Option<ProcessId> {
-        let streams = [node.stdin(), node.stdout()];
-        let same = |above: &&Node| [above.stdin(), above.stdout()] == streams;
-        let mut above = self.world.graph().ancestors(node.id).take_while(same);
-        above
-            .find(|above| hands_on(above) && self.first_messages.get(above.id).is_some())
-            .map(|above| above.id)
+        let is_asked = |above: &&Node| hands_on(above) && self.first_messages.get(above.id).is_some();
+        self.above_on_the_same_streams(node).find(is_asked).map(|above| above.id)
+    }
+
+    fn above_on_the_same_streams(&self, node: &Node) -> impl Iterator<Item = &Node> {
+        let same = streams(node);
+        self.world.graph().ancestors(node.id).take_while(move |above| streams(above) == same)
     }
 
     /// A process further down the launch chain of a server shows what the server is.
@@ -318,9 +316,7 @@ impl Engine {
 
     /// What was said to a launcher or shell above this process, on the same streams.
     fn said_above(&self, node: &Node) -> Option<Said> {
-        let streams = [node.stdin(), node.stdout()];
-        let same = |above: &&Node| [above.stdin(), above.stdout()] == streams;
-        let mut above = self.world.graph().ancestors(node.id).take_while(same);
+        let mut above = self.above_on_the_same_streams(node);
         above.find_map(|above| self.first_messages.get(above.id)?.said.clone())
     }
 
@@ -342,6 +338,10 @@ impl Engine {
         let image = self.world.node(id).and_then(Node::image);
         image.map(|image| self.settings.rules.title(image)).unwrap_or_default()
     }
+}
+
+fn streams(node: &Node) -> [Stdio; 2] {
+    [node.stdin(), node.stdout()]
 }
 
 /// Whether the process runs another program on its own streams, as an init stub (`tini`) does, too. The client of a

@@ -56,36 +56,11 @@ pub(super) struct Leftovers {
 struct Left {
     /// When its processes are looked for.
     due: Option<BootTime>,
-    /// The heads that were asked about.
-    heads: BTreeMap<ProcessId, Head>,
+    /// The heads that were asked about, each with what the host said of its branch. `None`: it was detached, or a living
+    /// agent has it.
+    heads: BTreeMap<ProcessId, Option<Branch>>,
     /// How many further heads there were at the last look.
     beyond: u64,
-}
-
-/// What the host said about a head.
-#[derive(Clone, Debug)]
-enum Head {
-    /// It was detached, or a living agent has it.
-    Apart,
-    /// It was left behind.
-    Left(Found),
-}
-
-/// What the branch below a head used and where it listened when the host was asked.
-#[derive(Clone, Debug)]
-struct Found {
-    rss_bytes: u64,
-    cpu_ms: u64,
-    listens: Vec<String>,
-}
-
-impl Head {
-    const fn found(&self) -> Option<&Found> {
-        match self {
-            Self::Apart => None,
-            Self::Left(found) => Some(found),
-        }
-    }
 }
 
 impl Leftovers {
@@ -180,15 +155,12 @@ impl Engine {
                 continue;
             }
             // It could not be read: it is asked about at the next look.
-            let Some(place) = branch.place else { continue };
+            let Some(place) = branch.place.as_deref() else { continue };
             let was = self.world.agent(key).and_then(|agent| agent.place.as_deref());
-            let is_apart = was != Some(place.as_str()) || self.is_adopted_by_agent(branch.parent);
-            let Branch { rss_bytes, cpu_ms, listens, .. } = branch;
-            let found = Found { rss_bytes, cpu_ms, listens };
-            let found = if is_apart { Head::Apart } else { Head::Left(found) };
+            let is_apart = was != Some(place) || self.is_adopted_by_agent(branch.parent);
             any |= !is_apart;
             if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
-                left.heads.insert(head, found);
+                left.heads.insert(head, (!is_apart).then_some(branch));
             }
         }
         if any {
@@ -211,7 +183,7 @@ impl Engine {
         let Some(left) = self.leftovers.of_agent.get(&key) else { return };
         let living: Vec<_> = self.living_heads(key, left).collect();
         let count = left.beyond + living.len() as u64;
-        let sum = |used: fn(&Found) -> u64| {
+        let sum = |used: fn(&Branch) -> u64| {
             living.iter().map(|(_, found)| used(found)).fold(0, u64::saturating_add)
         };
         let (rss_bytes, cpu_ms) = (sum(|found| found.rss_bytes), sum(|found| found.cpu_ms));
@@ -253,12 +225,12 @@ impl Engine {
         &'a self,
         key: AgentKey,
         left: &'a Left,
-    ) -> impl Iterator<Item = (ProcessId, &'a Found)> {
+    ) -> impl Iterator<Item = (ProcessId, &'a Branch)> {
         let living = left.heads.iter().filter(move |(head, _)| self.is_left(key, **head));
-        living.filter_map(|(head, found)| Some((*head, found.found()?)))
+        living.filter_map(|(head, found)| Some((*head, found.as_ref()?)))
     }
 
-    fn leftover_class(&self, key: AgentKey, node: &Node, found: &Found) -> LeftoverClass {
+    fn leftover_class(&self, key: AgentKey, node: &Node, found: &Branch) -> LeftoverClass {
         let agent = self.world.agent(key).map(|agent| agent.origin);
         let name = node.exec.program.as_ref().map(|program| program.name()).unwrap_or_default();
         match node.role() {
@@ -289,7 +261,7 @@ impl Engine {
         &self,
         key: AgentKey,
         head: ProcessId,
-        found: &Found,
+        found: &Branch,
         shown: usize,
     ) -> Option<ServerReport> {
         let node = self.world.node(head)?;
@@ -325,7 +297,7 @@ impl Engine {
             head = self.world.graph().up(head)?.id;
         }
         let left = self.leftovers.of_agent.get(&key)?;
-        let found = left.heads.get(&head).filter(|_| self.is_left(key, process))?.found()?;
+        let found = left.heads.get(&head).filter(|_| self.is_left(key, process))?.as_ref()?;
         Some((self.leftover_report(key, head, found, SHOWN)?, self.world.agent(key)?))
     }
 

@@ -127,8 +127,9 @@ const DUE_AT_ONCE: usize = 4;
 impl Engine {
     /// An engine that knows no process yet.
     pub fn new(settings: Settings) -> Self {
-        let alarms = alerts::Alarms::new(&settings.alerts);
-        Self { settings, alarms, ..Self::default() }
+        let mut engine = Self { settings, ..Self::default() };
+        engine.alarms.replace(&engine.settings.alerts);
+        engine
     }
 
     /// Handles one event. `now` is the time at which the shell passes it in.

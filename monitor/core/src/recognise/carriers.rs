@@ -150,7 +150,10 @@ pub(super) const ROWS: &[Row] = &[
         ..runner(&["yarn", "yarnpkg"], Then::Elsewhere)
     },
     Row {
-        commands: &[("npm", Then::Like("npm")), ("npx", Then::Like("npx")), ("pnpm", Then::Like("pnpm")), ("pnpx", Then::Like("pnpx")), ("yarn|yarnpkg", Then::Like("yarn"))],
+        commands: &[
+            ("npm", Then::Like("npm")), ("npx", Then::Like("npx")), ("pnpm", Then::Like("pnpm")),
+            ("pnpx", Then::Like("pnpx")), ("yarn|yarnpkg", Then::Like("yarn")),
+        ],
         ..runner(&["corepack"], Then::Elsewhere)
     },
     Row { valued: UV_VALUED, package: &["--from"], ..runner(&["uvx"], Then::Package) },

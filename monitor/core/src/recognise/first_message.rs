@@ -7,6 +7,8 @@
 //!
 //! Pure and total over any bytes. The time is linear in their number, and the parser limits their nesting.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize as _, de::IgnoredAny};
 use serde_json::{Deserializer, Map, Value};
 
@@ -124,23 +126,18 @@ fn is_mcp(message: &Map<String, Value>, method: &str, params: &Map<String, Value
 
 /// Whether it names a revision of the protocol: `2025-06-18`, or `DRAFT-2026-v1`.
 fn is_version(version: &str) -> bool {
-    let number = |text: Option<&str>, length: usize| {
-        let text =
-            text.filter(|text| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit()))?;
-        text.parse::<u32>().ok()
+    let number = |text: &str, length: usize, range: RangeInclusive<u32>| {
+        let is_number = text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && text.parse().is_ok_and(|number| range.contains(&number))
     };
-    let draft = version.strip_prefix("DRAFT-");
-    let mut parts = draft.unwrap_or(version).split('-');
-    if !number(parts.next(), 4).is_some_and(|year| (2024..2100).contains(&year)) {
-        return false;
+    let is_year = |text: &str| number(text, 4, 2024..=2099);
+    match *version.split('-').collect::<Vec<_>>() {
+        ["DRAFT", year, draft] => {
+            is_year(year) && draft.strip_prefix('v').is_some_and(|number| number.parse::<u8>().is_ok())
+        }
+        [year, month, day] => is_year(year) && number(month, 2, 1..=12) && number(day, 2, 1..=31),
+        _ => false,
     }
-    let rest = if draft.is_some() {
-        parts.next().and_then(|part| part.strip_prefix('v')).is_some_and(|part| part.parse::<u8>().is_ok())
-    } else {
-        number(parts.next(), 2).is_some_and(|month| (1..=12).contains(&month))
-            && number(parts.next(), 2).is_some_and(|day| (1..=31).contains(&day))
-    };
-    rest && parts.next().is_none()
 }
 
 fn meta(params: &Map<String, Value>) -> Option<&Map<String, Value>> {

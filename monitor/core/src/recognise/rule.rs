@@ -232,7 +232,7 @@ impl Rule {
         let refused = match table {
             Table::Agent | Table::Program if self.user.is_some() => ": user is for [[exempt]] only".to_owned(),
             Table::Program if self.unit.is_some() => ": unit is for [[agent]] and [[exempt]] only".to_owned(),
-            Table::Agent if unit.ends_with(".slice") => Self::no_service(unit),
+            Table::Agent if matches!(unit.rsplit_once('.'), Some((_, "slice"))) => Self::no_service(unit),
             Table::Exempt | Table::Program if self.is_for_agents() => {
                 ": reap, daemon, thread_scoped, grace and idle_duplicates are for [[agent]] only".to_owned()
             }

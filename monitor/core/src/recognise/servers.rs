@@ -306,10 +306,16 @@ mod tests {
 
     #[test]
     fn names() {
-        for name in "mcp-server-git github-mcp-server chroma-mcp mcp-remote mcp_server_time @upstash/context7-mcp @playwright/mcp MyMcpServer mcp-server rest-client-mcp mcp-client-server foo.mcp run-mcp mcp-installer-server codex-mcp-server gemini-mcp-tool".split(' ') {
+        let names = "mcp-server-git github-mcp-server chroma-mcp mcp-remote mcp_server_time \
+            @upstash/context7-mcp @playwright/mcp MyMcpServer mcp-server rest-client-mcp \
+            mcp-client-server foo.mcp run-mcp mcp-installer-server codex-mcp-server \
+            gemini-mcp-tool";
+        for name in names.split(' ') {
             assert!(is_named(name), "{name}");
         }
-        for name in "mcp-client mcp-sdk mcp-inspector mcp-cli mcp-agent mcpserver fastmcp xmcp server claude mcp.test test-mcp-server create-mcp-server mcp-server.spec mcphost ".split(' ') {
+        let names = "mcp-client mcp-sdk mcp-inspector mcp-cli mcp-agent mcpserver fastmcp xmcp server \
+            claude mcp.test test-mcp-server create-mcp-server mcp-server.spec mcphost ";
+        for name in names.split(' ') {
             assert!(!is_named(name), "{name}");
         }
     }

@@ -76,12 +76,12 @@ impl Duplicates {
     pub(super) fn enter(
         &mut self,
         key: ServerKey,
-        likeness: Likeness,
+        likeness: &Likeness,
         process: ProcessId,
         age: Age,
         settles: BootTime,
     ) {
-        if self.listed(key) == Some((&likeness, process)) {
+        if self.listed(key) == Some((likeness, process)) {
             return;
         }
         self.leave(key);
@@ -91,7 +91,7 @@ impl Duplicates {
             self.servers.entry(key).or_insert(Entry { settles, counted: false, told: false, listed: None });
         entry.listed = Some(Listed { place, process, due: None, environment: None });
         let from = (likeness.clone(), None, OLDEST);
-        let alike = self.listed.range(from..).take_while(|(other, ..)| *other == likeness);
+        let alike = self.listed.range(from..).take_while(|(other, ..)| other == likeness);
         let first: Vec<ServerKey> = alike.take(3).map(|(.., (_, key))| *key).collect();
         // The first of them is asked about when there is a second.
         match *first {
@@ -197,12 +197,15 @@ impl Duplicates {
 
     /// Broken invariants: the places and the times are those of the listed servers, and no others.
     pub(super) fn check(&self) -> Vec<String> {
-        let listed = || self.servers.iter().filter_map(|(key, entry)| Some((key, entry.listed.as_ref()?)));
-        let places: BTreeSet<Place> = listed().map(|(_, listed)| listed.place.clone()).collect();
-        let due: BTreeSet<_> = listed().filter_map(|(key, listed)| Some((listed.due?, *key))).collect();
-        let is_own = listed().all(|(key, listed)| listed.place.2.1 == *key);
-        let holds = is_own && places == self.listed && due == self.due;
-        let broken = || format!("{places:?} are listed as {:?}, due {due:?} as {:?}", self.listed, self.due);
+        let listed = |key: &ServerKey| self.servers.get(key)?.listed.as_ref();
+        let is_listed = |place: &Place| listed(&place.2.1).is_some_and(|one| one.place == *place);
+        let is_due = |(at, key): &(BootTime, ServerKey)| listed(key).is_some_and(|one| one.due == Some(*at));
+        let all = || self.servers.values().filter_map(|entry| entry.listed.as_ref());
+        let due = all().filter(|one| one.due.is_some()).count();
+        let holds = self.listed.iter().all(is_listed)
+            && self.due.iter().all(is_due)
+            && (self.listed.len(), self.due.len()) == (all().count(), due);
+        let broken = || format!("{:?} and {:?} are those of {:?}", self.listed, self.due, self.servers);
         (!holds).then(broken).into_iter().collect()
     }
 }

@@ -56,7 +56,7 @@ impl Engine {
         let ids: BTreeSet<String> =
             self.plan_leftovers(request).into_iter().map(|one| one.server.id).collect();
         let heads = self.leftovers.of_agent.iter().flat_map(|(key, left)| {
-            let found = left.heads.iter().filter(|(_, head)| head.found().is_some());
+            let found = left.heads.iter().filter(|(_, head)| head.is_some());
             found.map(|(head, _)| (*key, *head))
         });
         let meant: Vec<_> = heads.filter(|(_, head)| ids.contains(&head.to_string())).collect();

@@ -62,9 +62,14 @@ impl Idle {
         Self { done, owner, looked: now, changed: now, rested, served, successor }
     }
 
-    /// A further look. At most `longest` counts.
-    fn look(&mut self, now: BootTime, seen: Seen, longest: Duration) {
-        let Seen { done, whole, owner } = seen;
+    /// A further look. At most `longest` counts. `whole`: all of its processes could be read.
+    fn look(
+        &mut self,
+        now: BootTime,
+        (done, whole): (Accounts, bool),
+        owner: Option<Work>,
+        longest: Duration,
+    ) {
         let rests = whole && done == self.done && owner.is_some() && self.owner.is_some();
         if rests && owner != self.owner {
             self.rested = self.rested.saturating_add(now.since(self.looked).min(longest));
@@ -86,15 +91,6 @@ impl Idle {
         }
         (self.done, self.looked, self.changed, self.rested) = (done, now, now, Duration::ZERO);
     }
-}
-
-/// What a look saw.
-#[derive(Debug)]
-struct Seen {
-    done: Accounts,
-    /// Whether all of its processes could be read.
-    whole: bool,
-    owner: Option<Work>,
 }
 
 impl Engine {
@@ -162,11 +158,11 @@ impl Engine {
         let Some(server) = self.world.server(key).filter(|server| server.phase.is_clear()) else { return };
         let Some(after) = self.idle_after(server) else { return };
         let longest = between_looks(after) * 2;
-        let mut done = accounts(work);
-        let owner = done.remove(&user);
-        let whole = all_processes(server).all(|process| done.contains_key(&process));
+        let (owner, own): (Vec<Work>, Vec<Work>) =
+            work.iter().copied().partition(|work| work.process == user);
+        let (owner, (done, whole)) = (owner.first().copied(), accounts(server, &own));
         match self.idle.all.get_mut(&key) {
-            Some(idle) => idle.look(now, Seen { done, whole, owner }, longest),
+            Some(idle) => idle.look(now, (done, whole), owner, longest),
             None => _ = self.idle.all.insert(key, Idle::begin(now, done, owner)),
         }
         let rests = self.idle.all.get(&key).filter(|idle| idle.rested >= after);
@@ -191,8 +187,7 @@ impl Engine {
     /// An inspection, or another look, tells what the processes of a server have done.
     pub(super) fn see_duplicate(&mut self, now: BootTime, key: ServerKey, work: &[Work]) {
         let Some((server, idle)) = self.world.server(key).zip(self.idle.all.get_mut(&key)) else { return };
-        let done = accounts(work);
-        let whole = all_processes(server).all(|process| done.contains_key(&process));
+        let (done, whole) = accounts(server, work);
         idle.see(now, done, whole);
     }
 
@@ -231,8 +226,11 @@ fn between_looks(after: Duration) -> Duration {
     (after / LOOKS).clamp(shortest, longest)
 }
 
-fn accounts(work: &[Work]) -> Accounts {
-    work.iter().map(|work| (work.process, *work)).collect()
+/// What was done, and whether that is of all processes of the server.
+fn accounts(server: &Server, work: &[Work]) -> (Accounts, bool) {
+    let done: Accounts = work.iter().map(|work| (work.process, *work)).collect();
+    let whole = all_processes(server).all(|process| done.contains_key(&process));
+    (done, whole)
 }
 
 fn all_processes(server: &Server) -> impl Iterator<Item = ProcessId> {

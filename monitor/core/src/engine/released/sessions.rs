@@ -47,59 +47,49 @@ struct Session {
     servers: BTreeSet<ServerKey>,
     /// The last answer, or the lack of one.
     state: KeyState,
-    known: Known,
+    /// Whether its key existed in some answer.
+    seen: bool,
+    /// Whether it disappeared together with what else the registry had.
+    lost: bool,
+    /// In how many answers in a row it was missing, those without a reply not counted.
+    missing: u32,
+    /// For how long that was seen.
+    lasting: Duration,
+    /// The last of these answers; absent if the registry has not replied since.
+    at: Option<BootTime>,
 }
 
-/// What the answers so far say about a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Known {
-    /// There was no answer.
-    #[default]
-    Nothing,
-    /// It existed.
-    Present,
-    /// It was missing.
-    Missing {
-        /// Whether it existed before.
-        seen: bool,
-        /// In how many answers in a row, those without a reply not counted.
-        answers: u32,
-        /// For how long that was seen.
-        lasting: Duration,
-        /// The last answer; absent if the registry has not replied since.
-        at: Option<BootTime>,
-    },
-    /// It disappeared together with what else the registry had.
-    Lost,
-}
-
-impl Known {
-    /// The key is missing for the first time.
-    const fn missing(seen: bool, at: BootTime) -> Self {
-        Self::Missing { seen, answers: 1, lasting: Duration::ZERO, at: Some(at) }
-    }
-
-    /// The registry said that the key is missing. At most `longest` passes between two answers.
-    fn next_missing(self, now: BootTime, longest: Duration) -> Self {
-        match self {
-            Self::Nothing => Self::missing(false, now),
-            Self::Present => Self::missing(true, now),
-            Self::Missing { seen, answers, lasting, at } => {
-                let gap = at.map_or(Duration::ZERO, |at| now.since(at).min(longest));
-                Self::Missing {
-                    seen,
-                    answers: answers.saturating_add(1),
-                    lasting: lasting.saturating_add(gap),
-                    at: Some(now),
-                }
+impl Session {
+    /// What was said of its key. `lost`: much else has disappeared. `anew`: the registry has another life. At most
+    /// `longest` passes between two answers.
+    fn hear(&mut self, now: BootTime, said: KeyState, [lost, anew]: [bool; 2], longest: Duration) {
+        match said {
+            KeyState::Active => {
+                (self.seen, self.lost, self.missing, self.lasting) = (true, false, 0, Duration::ZERO);
             }
-            Self::Lost => Self::Lost,
+            KeyState::Missing if self.lost => {}
+            KeyState::Missing if self.exists() && (lost || anew) => self.lost = true,
+            KeyState::Missing => {
+                let gap = self.at.filter(|_| self.missing > 0 && !anew).map(|at| now.since(at).min(longest));
+                if anew {
+                    (self.missing, self.lasting) = (0, Duration::ZERO);
+                }
+                self.missing = self.missing.saturating_add(1);
+                self.lasting = self.lasting.saturating_add(gap.unwrap_or_default());
+                self.at = Some(now);
+            }
+            KeyState::Unknown => self.at = None,
         }
+        self.state = if self.lost { KeyState::Unknown } else { said };
     }
 
-    /// Whether the key was missing for so long.
-    fn is_missing_for(self, idle: Duration) -> bool {
-        matches!(self, Self::Missing { answers, lasting, .. } if answers >= 2 && lasting >= idle)
+    /// Whether its key existed when that was last said.
+    const fn exists(&self) -> bool {
+        self.seen && !self.lost && self.missing == 0
+    }
+
+    fn is_missing_for(&self, idle: Duration) -> bool {
+        !self.lost && self.missing >= 2 && self.lasting >= idle
     }
 }
 
@@ -123,33 +113,18 @@ impl Sessions {
 
     /// Takes in what the registry said.
     fn see(&mut self, now: BootTime, seen: &SessionsSeen, every: Duration) {
-        let said = |id: &str, state: KeyState| {
-            (id.to_owned(), if seen.registry.is_some() { state } else { KeyState::Unknown })
-        };
-        let said: BTreeMap<String, KeyState> =
-            seen.sessions.iter().map(|(id, state)| said(id, *state)).collect();
-        let changed = match (&self.life, &seen.registry) {
-            (Some(before), Some(now)) => before.name != now.name,
-            _ => false,
-        };
-        let vanished = |id: &String, session: &Session| {
-            session.known == Known::Present && said.get(id) == Some(&KeyState::Missing)
-        };
-        let gone = self.by_id.iter().filter(|(id, session)| vanished(id, session)).count();
-        let emptied = gone > 1 && said.values().all(|state| *state != KeyState::Active);
+        let said: BTreeMap<&str, KeyState> =
+            seen.sessions.iter().map(|(id, state)| (id.as_str(), *state)).collect();
+        let said = |id: &str| said.get(id).copied().filter(|_| seen.registry.is_some()).unwrap_or_default();
+        let is_other =
+            |before: &RegistryLife| seen.registry.as_ref().is_some_and(|now| now.name != before.name);
+        let changed = self.life.as_ref().is_some_and(is_other);
+        let vanished =
+            |(id, session): &(&String, &Session)| session.exists() && said(id) == KeyState::Missing;
+        let emptied = self.by_id.iter().filter(vanished).count() > 1
+            && seen.sessions.iter().all(|(_, state)| *state != KeyState::Active);
         for (id, session) in &mut self.by_id {
-            let state = said.get(id).copied().unwrap_or_default();
-            session.known = match (state, session.known) {
-                (KeyState::Active, _) => Known::Present,
-                (KeyState::Missing, Known::Present) if changed || emptied => Known::Lost,
-                (KeyState::Missing, Known::Missing { seen, .. }) if changed => Known::missing(seen, now),
-                (KeyState::Missing, known) => known.next_missing(now, every * 2),
-                (KeyState::Unknown, Known::Missing { seen, answers, lasting, .. }) => {
-                    Known::Missing { seen, answers, lasting, at: None }
-                }
-                (KeyState::Unknown, known) => known,
-            };
-            session.state = if session.known == Known::Lost { KeyState::Unknown } else { state };
+            session.hear(now, said(id), [emptied, changed], every * 2);
         }
         if let Some(life) = &seen.registry {
             self.life = Some(life.clone());
@@ -323,8 +298,7 @@ impl Engine {
             Some((server, self.sessions.by_id.get(server.session_id.as_ref()?)?))
         };
         let Some((server, session)) = session() else { return false };
-        let Known::Missing { seen, .. } = session.known else { return false };
-        session.known.is_missing_for(policy.idle) && (seen || self.must_have_been(server, policy))
+        session.is_missing_for(policy.idle) && (session.seen || self.must_have_been(server, policy))
     }
 
     /// Whether the key of this server's session, which nobody has seen, must have existed. An earlier daemon may have

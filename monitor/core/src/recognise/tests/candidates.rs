@@ -9,49 +9,14 @@ fn find(rules: &Rules, comm: &str) -> Option<bool> {
 #[test]
 fn the_built_in_ones() {
     let rules = Rules::builtin();
-    for always in [
-        "claude",
-        "claude.exe",
-        "opencode.exe",
-        "codex",
-        "gemini",
-        "hermes",
-        "openclaw",
-        "node",
-        "nodejs",
-        "bun",
-        "deno",
-        "python3",
-        "python3.6",
-        "python3.12",
-        "python3.20",
-        "python3.13t",
-    ] {
+    let words = "claude claude.exe opencode.exe codex gemini hermes openclaw node nodejs bun deno \
+        python3 python3.6 python3.12 python3.20 python3.13t";
+    for always in words.split(' ') {
         assert_eq!(find(&rules, always), Some(false), "{always}");
     }
-    for wired in [
-        "sh",
-        "bash",
-        "dash",
-        "env",
-        "timeout",
-        "npx",
-        "npm",
-        "uv",
-        "uvx",
-        "pnpm",
-        "docker",
-        "podman",
-        "supergateway",
-        "task-master-ai",
-        "desktop-command",
-        "gbrain",
-        "dab",
-        "ruby",
-        "java",
-        "make",
-        "sudo",
-    ] {
+    let words = "sh bash dash env timeout npx npm uv uvx pnpm docker podman supergateway task-master-ai \
+        desktop-command gbrain dab ruby java make sudo";
+    for wired in words.split(' ') {
         assert_eq!(find(&rules, wired), Some(true), "{wired}");
     }
     for never in ["vim", "grep", "tmux", "systemd", "cat", "ls", "git", ""] {

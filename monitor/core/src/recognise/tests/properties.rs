@@ -9,60 +9,15 @@ use crate::{
 };
 
 /// Words with a meaning in some rule.
+#[rustfmt::skip]
 const WORDS: &[&str] = &[
-    "mcp",
-    "serve",
-    "run",
-    "mcp-server",
-    "foo-mcp",
-    "--mcp-stdio",
-    "npx",
-    "-y",
-    "exec",
-    "claude",
-    "-m",
-    "mcp_server",
-    "-c",
-    "--",
-    "-",
-    "-i",
-    "stdio",
-    "mcp/fetch",
-    "docker",
-    "node",
-    "python3",
-    "x.js",
-    "mcp-server.js",
-    "uv",
-    "tool",
-    "--from",
-    "/x/node_modules/@modelcontextprotocol/server-everything/dist/index.js",
-    "tmux",
-    "sh",
-    "env",
-    "gateway",
-    "@",
-    "",
-    " ",
-    "-p",
-    "--package=foo-mcp",
-    "-lc",
-    "npm exec foo-mcp",
-    "--import",
-    "bun",
-    "deno",
-    "x",
-    "pnpm",
-    "dlx",
-    "git+https://a/b-mcp",
-    "(deleted)",
-    "/",
-    "-jar",
-    "versions/1.2",
-    "/claude/versions/1.2",
-    "@a/b@c/d",
-    "node_modules/@a/",
-    "conmon",
+    "mcp", "serve", "run", "mcp-server", "foo-mcp", "--mcp-stdio", "npx", "-y", "exec", "claude", "-m",
+    "mcp_server", "-c", "--", "-", "-i", "stdio", "mcp/fetch", "docker", "node", "python3", "x.js",
+    "mcp-server.js", "uv", "tool", "--from",
+    "/x/node_modules/@modelcontextprotocol/server-everything/dist/index.js", "tmux", "sh", "env", "gateway",
+    "@", "", " ", "-p", "--package=foo-mcp", "-lc", "npm exec foo-mcp", "--import", "bun", "deno", "x", "pnpm",
+    "dlx", "git+https://a/b-mcp", "(deleted)", "/", "-jar", "versions/1.2", "/claude/versions/1.2", "@a/b@c/d",
+    "node_modules/@a/", "conmon",
 ];
 
 fn word() -> impl Strategy<Value = String> {
@@ -149,34 +104,5 @@ proptest! {
         let line = |script: &str| format!("node {} {script} --x", options.join(" "));
         prop_assert_eq!(told(&with(&line("/a/mcp-server.js"), &[])), "server mcp-server by script-mcp");
         prop_assert_eq!(told(&with(&line("/mcp/server.js"), &[])), "other server.js");
-    }
-}
-
-/// Prints the cost of one recognition: `cargo test -p orphand-core --lib --config
-/// 'profile.test.package.orphand-core.opt-level=3' -- --ignored --nocapture a_look`.
-#[test]
-#[ignore = "a measurement"]
-fn a_look_costs_little() {
-    let rules = Rules::builtin();
-    for line in [
-        "node /home/u/app/server.js --port 80",
-        "node /x/node_modules/@modelcontextprotocol/server-everything/dist/index.js",
-        "npx -y @playwright/mcp@latest --headless",
-        "claude -p x",
-        "python3 -m foo.bar",
-        "docker run -i --rm -e A -e B -v /a:/b ghcr.io/x/github-mcp-server:1 stdio",
-        "/usr/lib/systemd/systemd --user",
-        "bash -c x",
-    ] {
-        let image = image(line);
-        let round = |_| {
-            let begin = std::time::Instant::now();
-            for _ in 0..1000 {
-                std::hint::black_box(rules.role(std::hint::black_box(&image)));
-            }
-            begin.elapsed().as_nanos() / 1000
-        };
-        // the fastest of many rounds, because the machine is shared
-        println!("{:>5} ns  {line}", (0..200).map(round).min().unwrap());
     }
 }
