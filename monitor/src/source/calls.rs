@@ -28,7 +28,11 @@ pub struct Calls {
 impl Calls {
     /// Of programs that are attached.
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
-        Ok(Self { called: maps::hash_map(programs, "CALLED")?, since: clock::now(), awake_since: clock::awake() })
+        Ok(Self {
+            called: maps::hash_map(programs, "CALLED")?,
+            since: clock::now(),
+            awake_since: clock::awake(),
+        })
     }
 }
 

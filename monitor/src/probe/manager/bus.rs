@@ -79,6 +79,12 @@ struct Bus {
     serial: u32,
 }
 
+/// The lines of the client, with its user id: decimal digits, each as hexadecimal digits of its ASCII code.
+fn login(uid: u32) -> String {
+    let id: String = uid.to_string().bytes().flat_map(|digit| ['3', char::from(digit)]).collect();
+    format!("\0AUTH EXTERNAL {id}\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
+}
+
 /// What is called: where, of which interface, by which name, with which strings.
 struct Call<'a> {
     destination: Option<&'a str>,
@@ -136,8 +142,7 @@ impl Bus {
 
     /// As sd-bus does: all at once, and the first message only after the last answer.
     fn log_in(&mut self, uid: u32) -> io::Result<()> {
-        let id: String = uid.to_string().bytes().map(|digit| format!("{digit:02x}")).collect();
-        self.send(format!("\0AUTH EXTERNAL {id}\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n").as_bytes())?;
+        self.send(login(uid).as_bytes())?;
         for expected in ["OK ", "AGREE_UNIX_FD"] {
             let mut line = Vec::new();
             while !line.ends_with(b"\r\n") && line.len() < 512 {

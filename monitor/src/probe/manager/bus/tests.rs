@@ -20,9 +20,7 @@ pub(in super::super) fn manager(at: &Path) -> thread::JoinHandle<()> {
 }
 
 fn serve(peer: &mut Bus) -> io::Result<()> {
-    let own = rustix::process::getuid().as_raw().to_string();
-    let own: String = own.bytes().map(|digit| format!("{digit:02x}")).collect();
-    let expected = format!("\0AUTH EXTERNAL {own}\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n");
+    let expected = login(rustix::process::getuid().as_raw());
     let mut said = vec![0; expected.len()];
     peer.receive(&mut said)?;
     if said != expected.as_bytes() {
