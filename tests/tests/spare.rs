@@ -43,6 +43,8 @@ fn a_program_is_spared_until_that_is_taken_back() -> Result<()> {
             ensure!(spared.list("guards") == ["exempt_rule"], "{}", spared.line);
             ensure!(one.id.alive(), "{} was ended", one.alias);
         }
+        let (code, refused) = run(&daemon, &["spare", "1"])?;
+        ensure!(code == Some(1) && refused.contains("starts everything"), "{refused}");
         let name =
             said.split("--remove '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
         let (_, listed) = run(&daemon, &["spare", "--list"])?;

@@ -96,6 +96,12 @@ fn of_programs(
     }
     let mut rules: Vec<Rule> = Vec::new();
     for (image, name) in &programs {
+        if matches!(asked, Asked::Pid(1)) || known.starts_everything(image) {
+            bail!(
+                "\"{}\" starts everything, and all of that would be spared: exempt a unit or a user, or pause",
+                sanitise(name)
+            );
+        }
         let Some(rule) = Rules::exemption_of(image, name) else {
             let name = sanitise(name);
             bail!(

@@ -52,12 +52,25 @@ impl ProcessDir {
         mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).map(|mask| mask & 1 != 0).ok_or(Errno::INVAL)
     }
 
-    /// The system call in which a thread sleeps. `None` if it runs, is stopped, sleeps elsewhere, or runs a program of
+    /// Whether it is kept from running: stopped by SIGSTOP or a debugger, or frozen with its control group (`docker pause`,
+    /// `systemctl freeze`). It can do nothing, and goes on some day. A frozen process shows as asleep in the system call that
+    /// it was in.
+    pub fn is_held(&self) -> Result<bool, Errno> {
+        Ok(self.stat().is_stopped() || self.is_frozen("wchan")?)
+    }
+
+    fn is_frozen(&self, wchan: &str) -> Result<bool, Errno> {
+        let (place, _) = self.file(wchan, 64)?;
+        Ok(FREEZERS.contains(&place.as_slice()))
+    }
+
+    /// The system call in which a thread sleeps. `None` if it runs, is stopped or frozen, sleeps elsewhere, or runs a program of
     /// 32 bits, whose system calls have other numbers.
     pub fn sleeps_in(&self, tid: u32) -> Result<Option<SystemCall>, Errno> {
         let (stat, _) = self.file(&format!("task/{tid}/stat"), 4096)?;
         let (text, _) = self.file(&format!("task/{tid}/syscall"), 256)?;
-        let sleeps = Stat::parse(&stat).is_some_and(|stat| stat.state == b'S');
+        let sleeps = Stat::parse(&stat).is_some_and(|stat| stat.state == b'S')
+            && !self.is_frozen(&format!("task/{tid}/wchan"))?;
         Ok(SystemCall::parse(&text).filter(|_| sleeps))
     }
 
@@ -87,6 +100,10 @@ impl ProcessDir {
         text.split(u8::is_ascii_whitespace).filter_map(|word| Target::parse(word).socket()).collect()
     }
 }
+
+/// Where a frozen thread sleeps (kernel/signal.c, where the compiler may put `do_freezer_trap()` into `get_signal()`, and
+/// kernel/freezer.c). Whoever is stopped sleeps in `get_signal()`, too, and nobody else does.
+const FREEZERS: [&[u8]; 3] = [b"do_freezer_trap", b"get_signal", b"__refrigerator"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall {

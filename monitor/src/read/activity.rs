@@ -14,10 +14,10 @@ pub(crate) fn of_all(proc: &Proc, processes: &[ProcessId]) -> Vec<Work> {
     processes.iter().filter_map(of).collect()
 }
 
-/// What a process has done since it started. Of one that is stopped, by SIGSTOP or a debugger, that says nothing: it
-/// could do nothing, and goes on some day. It counts as one that cannot be read.
+/// What a process has done since it started. Of one that is kept from running that says nothing: it could do nothing, and
+/// goes on some day. It counts as one that cannot be read.
 pub(crate) fn work(dir: &ProcessDir) -> Result<Work, Errno> {
-    if dir.stat().is_stopped() {
+    if dir.is_held()? {
         return Err(Errno::AGAIN);
     }
     let [read_bytes, written_bytes, writes] = dir.transfers()?;
@@ -88,5 +88,33 @@ mod tests {
         drop(requests);
         cat.wait().unwrap();
         assert_eq!(of_all(&proc, &[id]), []);
+    }
+
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn who_is_frozen_cannot_do_anything() {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let at =
+            mounts.lines().find_map(|line| line.split(' ').nth(1).filter(|_| line.contains(" cgroup2 ")));
+        let group = format!("{}/orphand-frozen-{}", at.expect("no cgroup2 is mounted"), std::process::id());
+        std::fs::create_dir(&group).unwrap();
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        std::fs::write(format!("{group}/cgroup.procs"), cat.id().to_string()).unwrap();
+        let (proc, id) = (Proc::system().unwrap(), identity::identity(cat.id()).unwrap());
+        let dir = || proc.process(id.pid).unwrap();
+        for frozen in [true, false] {
+            std::fs::write(format!("{group}/cgroup.freeze"), if frozen { "1" } else { "0" }).unwrap();
+            while of_all(&proc, &[id]).is_empty() != frozen {
+                std::thread::yield_now();
+            }
+            while dir().sleeps_in(id.pid).unwrap().is_none() != frozen {
+                std::thread::yield_now();
+            }
+            let events = std::fs::read_to_string(format!("{group}/cgroup.events")).unwrap();
+            assert!(events.contains(if frozen { "frozen 1" } else { "frozen 0" }), "{events}");
+        }
+        drop(cat.stdin.take());
+        cat.wait().unwrap();
+        std::fs::remove_dir(group).unwrap();
     }
 }

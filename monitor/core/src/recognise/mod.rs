@@ -199,6 +199,12 @@ impl Rules {
             || matches!(self.role(image), Role::Launcher | Role::Shell)
     }
 
+    /// Whether `image` is the first process of a host, a container or a login: what it starts is everything there.
+    pub fn starts_everything(&self, image: &Image) -> bool {
+        let name = text::base(text::without_deleted(&image.exe));
+        self.role(image) == Role::ServiceManager && matches!(name, "systemd" | "init")
+    }
+
     /// The agent that, according to a rule, is the main process of this unit.
     pub fn unit_agent(&self, unit: &Unit) -> Option<&str> {
         self.book.agent.iter().find(|r| r.names_unit(unit)).map(Rule::name)
