@@ -8,8 +8,9 @@ use anyhow::{Result, ensure};
 
 use super::pool::Job;
 
-/// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for nothing is an error.
-pub const ALONE: [(&str, &str); 11] = [
+/// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
+/// nothing is an error.
+pub const ALONE: [(&str, &str); 10] = [
     ("judgement every_situation_is_judged_right", MANY),
     ("untether", MANY),
     ("hunt", MANY),
@@ -20,7 +21,6 @@ pub const ALONE: [(&str, &str); 11] = [
     ("neighbours", "they storm the host, and ask how long an honest user waits for a verdict"),
     ("reaping a_reused_number_", "it sets the host's clock of process numbers back"),
     ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
-    ("orphand_core (lib)", "it measures how processor time grows"),
 ];
 
 const MANY: &str = "it has hundreds of servers, which every daemon on the host follows";
