@@ -60,6 +60,12 @@ impl<'a> Inspection<'a> {
         self.rows.full(self.server)
     }
 
+    /// Whether the rows of the server's processes have this one.
+    pub fn has_row_of_server(&self, process: ProcessId) -> bool {
+        (self.server.processes().contains(&process) || self.server.wrappers().contains(&process))
+            && self.rows.row(process).is_some_and(|row| row.full)
+    }
+
     /// The rows of the processes that belong to the server.
     pub fn processes(&self, members: &Members) -> impl Iterator<Item = &'a ProcessRow> {
         self.rows_of_server().filter(|row| members.contains(row.process))

@@ -4,7 +4,7 @@
 //! session and serves nobody else. Anything else has been let go: for example a browser opened for a person, a
 //! daemon, the job of a hook, or what a shell started with `&`. Such a process is reported and never ended.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 use super::inspection::Inspection;
 use crate::model::{ProcessId, Stdio, scene::ProcessRow};
@@ -40,9 +40,10 @@ impl Members {
 /// Sorts the living processes of a server by their relation to it.
 pub fn members(inspection: &Inspection<'_>) -> Members {
     let server = inspection.server;
+    let rows: Vec<&ProcessRow> = inspection.rows_of_server().collect();
     let mut members = Members::default();
     let mut others: Vec<&ProcessRow> = Vec::new();
-    for facts in inspection.rows_of_server() {
+    for facts in &rows {
         let process = facts.process;
         if server.wrappers().contains(&process) && !server.processes().contains(&process) {
             members.wrappers.insert(process);
@@ -50,7 +51,7 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
             members.core.insert(process);
             members.sessions.insert(facts.sid);
         } else {
-            others.push(facts);
+            others.push(*facts);
         }
     }
     // Once orphand has begun to end the server, its main process may have exited. What shared its session then still
@@ -59,17 +60,45 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
     if let Some(attempt) = attempt.filter(|attempt| attempt.first_signal.is_some()) {
         members.sessions.extend(&attempt.sessions);
     }
-    loop {
-        let (tied, rest): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|facts| is_tied(inspection, &members, facts));
-        others = rest;
-        if tied.is_empty() {
-            break;
-        }
-        members.tied.extend(tied.into_iter().map(|facts| facts.process));
+    // The more belongs to it, the more is tied to it. So the order does not matter, and a pass may use what it has found.
+    let mut unsettled = usize::MAX;
+    while others.len() < unsettled {
+        unsettled = others.len();
+        let bonds = Bonds::of(inspection, &members, &rows);
+        others.retain(|facts| {
+            let tied = is_tied(inspection, &members, &bonds, facts);
+            if tied {
+                members.tied.insert(facts.process);
+            }
+            !tied
+        });
     }
     members.let_go.extend(others.into_iter().map(|facts| facts.process));
     members
+}
+
+/// What one pass over the processes of a server asks of all of them.
+struct Bonds {
+    /// Those that serve others, and those above them. Who runs a service (`npm run dev`, a reloader, a supervisor) ends it
+    /// when he is ended.
+    serving: BTreeSet<ProcessId>,
+    /// Whether a process of the core ignores SIGHUP.
+    core_ignores_hangup: bool,
+}
+
+impl Bonds {
+    fn of(inspection: &Inspection<'_>, members: &Members, all: &[&ProcessRow]) -> Self {
+        let rows = inspection.rows;
+        let serves = |one: &&&ProcessRow| {
+            let process = one.process;
+            !members.contains(process) && rows.listens(process) && !rows.is_called_by(process, members)
+        };
+        let serving = all.iter().filter(serves);
+        let core_ignores_hangup =
+            all.iter().any(|one| one.ignores_hangup && members.core.contains(&one.process));
+        let serving = serving.flat_map(|one| iter::once(one.process).chain(rows.parents(one))).collect();
+        Self { serving, core_ignores_hangup }
+    }
 }
 
 /// Whether a process is the server's main process or a link of its launch chain: a rule recognised it, or the
@@ -98,18 +127,18 @@ fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool 
         let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
         node.is_some_and(|node| node.streams()[1..].iter().any(is_ours))
     };
-    let is_below = || inspection.rows_of_server().any(|above| Some(above.process) == facts.parent);
+    let is_below = || facts.parent.is_some_and(|above| inspection.has_row_of_server(above));
     !output.iter().any(is_ours) && (facts.sid != server.session || !(is_below() || began()))
 }
 
 /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
 /// that is joined with the server, or was until the other end was closed.
-fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts: &ProcessRow) -> bool {
     // If the main process exited by itself, a service that still listens is not a remainder of the server.
     if inspection.server.main_ended && inspection.rows.listens(facts.process) {
         return false;
     }
-    stays_below(inspection, members, facts)
+    stays_below(inspection, members, bonds, facts)
         || inspection.rows.is_joined(facts.process, members)
         || facts
             .stdio
@@ -121,29 +150,19 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -
 
 /// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
 /// server is being ended its parents may have ended, but what it had let go is no part of it any more.
-fn stays_below(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+fn stays_below(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts: &ProcessRow) -> bool {
     let begun = inspection.server.phase.is_terminating();
     let has_parent = || facts.parent.is_some_and(|parent| members.contains(parent));
     members.sessions.contains(&facts.sid)
-        && (begun || (has_parent() && !serves_others(inspection, members, facts)))
-        && !shall_outlive(inspection, members, facts)
-}
-
-/// Whether the process, or one below it that is not tied to the server, listens and is not called by the server. Who runs a
-/// service (`npm run dev`, a reloader, a supervisor) ends it when he is ended.
-fn serves_others(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
-    let rows = inspection.rows;
-    let is_it = |one: &ProcessRow| one.process == facts.process || rows.is_below(one, facts.process);
-    let mut all = inspection.rows_of_server().filter(|one| !members.contains(one.process) && is_it(one));
-    all.any(|one| rows.listens(one.process) && !rows.is_called_by(one.process, members))
+        && (begun || (has_parent() && !bonds.serving.contains(&facts.process)))
+        && !shall_outlive(inspection, bonds, facts)
 }
 
 /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
 /// session. What was tied when the server began to be ended stays so.
-fn shall_outlive(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+fn shall_outlive(inspection: &Inspection<'_>, bonds: &Bonds, facts: &ProcessRow) -> bool {
     let was_tied = inspection.server.phase.orphan().is_some_and(|o| o.attempt.tied.contains(&facts.process));
-    let mut core = inspection.rows_of_server().filter(|one| members.core.contains(&one.process));
-    facts.ignores_hangup && !was_tied && !core.any(|one| one.ignores_hangup)
+    facts.ignores_hangup && !was_tied && !bonds.core_ignores_hangup
 }
 
 /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it.

@@ -123,13 +123,8 @@ impl<'a> Rows<'a> {
     }
 
     /// The parents of a process, upwards.
-    fn parents(&self, row: &ProcessRow) -> impl Iterator<Item = ProcessId> {
+    pub fn parents(&self, row: &ProcessRow) -> impl Iterator<Item = ProcessId> {
         std::iter::successors(row.parent, |parent| self.row(*parent)?.parent).take(LEVELS)
-    }
-
-    /// Whether a process is below this one by its parents.
-    pub fn is_below(&self, row: &ProcessRow, above: ProcessId) -> bool {
-        self.parents(row).any(|parent| parent == above)
     }
 
     /// These processes, and those below them that no record has told of yet.
