@@ -1,7 +1,7 @@
 //! Reads all processes of the host through /proc: at the start, and to recover after records of the kernel
 //! were lost.
 //!
-//! Invariant: every [`SnapshotProcess`] is read through one open directory, so it never mixes the facts of
+//! Invariant: every `SnapshotProcess` is read through one open directory, so it never mixes the facts of
 //! two processes. A snapshot misses processes that start and end while it is taken. It makes no claim about
 //! the time after [`Snapshot::horizon`]. The users are the daemon's shell and the commands that work
 //! without a daemon.

@@ -9,7 +9,7 @@
 //! Invariant: a caller of [`with_deadline`] never waits for one process longer than [`PATIENCE`], and a caller of
 //! [`hastily`], for whom everybody waits, no longer than [`HASTE`]. A process that does not answer yields the error
 //! [`UNANSWERED`] and is never reported as absent. No thread reads it again before the thread that is blocked on it
-//! returns, and what a user's processes cost in all is bounded ([`super::stuck`]).
+//! returns, and what a user's processes cost in all is bounded ([`mod@super::stuck`]).
 
 use std::{
     cell::RefCell,

@@ -199,9 +199,7 @@ fn an_heir_that_is_stuck_in_execve_holds_nobody_up() -> Result<()> {
 /// is named like a debugger, and one is the first process of a PID namespace. A fourth has a job in its terminal. None
 /// of them ends at the end of its input.
 const ENGAGED: &str = "#!/usr/bin/python3
-import os, pty, signal, subprocess, sys, time
-# What runs the tests may ignore it (nohup), and what ignores it does not depend on its terminal.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+import os, pty, subprocess, sys, time
 here, name = os.path.dirname(sys.argv[0]), os.path.basename(sys.argv[0])
 if name == 'claude':
     pipe = subprocess.PIPE

@@ -75,10 +75,11 @@ impl Program {
         if self.name == TOPICS { test.replacen("::", " ", 1) } else { format!("{} {test}", self.name) }
     }
 
-    /// Runs it with these arguments, by `runner`: the words before a command line. It ends if we do.
+    /// Runs it with these arguments, by `runner`: the words before a command line. It ends if we do. Whoever
+    /// runs us may ignore SIGHUP (nohup), and what ignores it is judged otherwise.
     pub fn job(&self, name: String, runner: &[OsString], args: &[&str]) -> Job {
         let mut command = command::behind(runner, &Command::new("setpriv"));
-        command.args(["--pdeathsig", "KILL"]).arg(&self.path).args(args);
+        command.args(["--pdeathsig", "KILL", "env", "--default-signal=HUP"]).arg(&self.path).args(args);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         Job { name, command }
     }
