@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use orphand::{
     os::clock,
-    store::{Store, history::history},
+    store::{Facts, Limits, Opened, Store, history::history},
 };
 use orphand_core::model::{
     End, Evidence, Fact, HistoryQuery, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner,
@@ -40,8 +40,7 @@ fn main() -> Result<()> {
         pid += 1;
         for fact in life(pid) {
             let began = Instant::now();
-            store.remember(clock::now(), &fact);
-            store.commit()?;
+            store.write(&Facts::from([(clock::now(), fact)]))?;
             single.push(began.elapsed());
         }
     }
@@ -54,14 +53,11 @@ fn main() -> Result<()> {
     let began = Instant::now();
     let mut facts = 0;
     while pid < ROWS {
-        for _ in 0..SERVERS {
-            pid += 1;
-            for fact in life(pid) {
-                store.remember(clock::now(), &fact);
-                facts += 1;
-            }
-        }
-        store.commit()?;
+        let batch = (0..SERVERS).flat_map(|n| life(pid + n + 1)).map(|fact| (clock::now(), fact));
+        let batch: Facts = batch.collect();
+        pid += SERVERS;
+        facts += u32::try_from(batch.len())?;
+        store.write(&batch)?;
     }
     row("a fact, committed with those of 13 other servers", micros(began.elapsed() / facts.max(1)));
     store.record_stop(clock::now())?;
@@ -88,10 +84,10 @@ fn main() -> Result<()> {
 
 fn open(dir: &Path) -> Result<(Store, Duration)> {
     let began = Instant::now();
-    let (mut store, opening) = Store::open(dir, BOOT, clock::realtime_offset())?;
-    let known = store.take_knowledge();
+    let opened = Store::open(dir, BOOT, clock::realtime_offset(), Limits::default())?;
+    let Opened { store, knowledge, set_aside } = opened;
     let took = began.elapsed();
-    anyhow::ensure!(opening.is_none() && known.servers.is_empty(), "{opening:?}");
+    anyhow::ensure!(set_aside.is_none() && knowledge.servers.is_empty(), "{set_aside:?}");
     Ok((store, took))
 }
 

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use crate::{
     host::boot_id,
     os::clock,
-    store::{Store, StoreError, StoreWriter},
+    store::{self, StoreError, StoreWriter},
 };
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
@@ -62,8 +62,8 @@ impl Persistence {
         // Without it processes of an earlier boot would pass for those of this one.
         let boot = boot_id()?;
         match StoreWriter::open(dir, &boot, offset_ns) {
-            Ok((store, damaged, knowledge)) => {
-                if let Some(aside) = damaged {
+            Ok((store, set_aside, knowledge)) => {
+                if let Some(aside) = set_aside {
                     tracing::warn!("{aside}");
                 }
                 Ok((Self { store: Some(store), outage: Outage::default(), due: None }, knowledge))
@@ -80,7 +80,7 @@ impl Persistence {
 
     /// Makes the directory, while the daemon still may. A failure is reported when the store is opened.
     pub fn prepare(dir: &Path) {
-        if let Err(error) = Store::prepare(dir) {
+        if let Err(error) = store::create_directory(dir) {
             tracing::debug!("{error}");
         }
     }

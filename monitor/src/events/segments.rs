@@ -14,7 +14,7 @@ use super::{
     line::{is_since, seq, time_text},
     position::Position,
 };
-use crate::store::Store;
+use crate::store;
 
 /// A file that has this many bytes is full.
 const FULL: u64 = 4 << 20;
@@ -52,7 +52,7 @@ pub(super) struct Writer {
 impl Writer {
     /// Continues the newest file. The directory must be one that nobody else can write to.
     pub(super) fn open(dir: &Path) -> io::Result<Self> {
-        Store::prepare(dir).map_err(io::Error::other)?;
+        store::create_directory(dir).map_err(io::Error::other)?;
         let number = numbers(dir)?.last().copied().unwrap_or(1);
         let (file, offset) = create(dir, number)?;
         // A daemon that was killed may have left a part of a line.

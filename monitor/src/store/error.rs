@@ -18,6 +18,8 @@ pub enum StoreError {
         /// The newest version that is supported.
         known: u32,
     },
+    #[error("the store {} has version {version}, this orphand reads {known}: `orphand run` copies it into a new one", path.display())]
+    Older { path: PathBuf, version: u32, known: u32 },
     #[error("there is no store at {}: `orphand run` creates it; --state-dir names its directory", .0.display())]
     Absent(PathBuf),
     #[error("the store {} is damaged ({what}): the next start of `orphand run` renames it and begins a new one", path.display())]
@@ -61,14 +63,11 @@ impl StoreError {
 /// Whether the error is due to the content of the file: its structure, or a value in it.
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    let of_a_value =
+        matches!(error, FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..))
+            || matches!(error, Utf8Error(..));
+    let text = error.to_string();
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-        || matches!(
-            error,
-            FromSqlConversionFailure(..)
-                | IntegralValueOutOfRange(..)
-                | InvalidColumnType(..)
-                | Utf8Error(..)
-        )
-        || error.to_string().contains("no such table")
-        || error.to_string().contains("no such column")
+        || of_a_value
+        || ["no such table", "no such column", "malformed JSON"].iter().any(|what| text.contains(what))
 }

@@ -1,6 +1,7 @@
-//! The state directory and the store's file: created with safe modes, checked, opened, renamed if damaged.
+//! The state directory and the store's file: created with safe modes, checked, opened, set aside if damaged.
 
 use std::{
+    ffi::OsString,
     fs, io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -9,34 +10,25 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{
-    error::StoreError,
-    schema::{self, STEPS},
-};
+use super::error::StoreError;
 
 /// The name of the file in the state directory.
 pub(super) const FILE: &str = "orphand.db";
-/// The name of a file that tells the next daemon about damage.
-const SUSPECT: &str = "orphand.db.suspect";
+/// A file beside it that tells the next daemon about damage.
+const SUSPECT: &str = ".suspect";
+/// The successor of a damaged file, until it takes its place.
+pub(super) const NEW: &str = ".new";
 /// How many damaged files are kept for inspection; older ones are removed.
 const KEPT_DAMAGED: usize = 3;
-/// Up to this size in bytes the whole file is checked at the start. Of a larger file, only the tables that
-/// run numbers depend on are; the rest is checked later in the background.
-const CHECKED_AT_START: u64 = 4 << 20;
-
-/// How long is waited for SQLite's write lock.
-pub(super) const WRITE_LOCK: Duration = Duration::from_secs(30);
 
 /// Creates the directory if it does not exist, and checks that no other user can write to it.
-pub(super) fn create_directory(dir: &Path) -> Result<(), StoreError> {
-    let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
+pub fn create_directory(dir: &Path) -> Result<(), StoreError> {
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(failed("create the state directory")(error));
+            Err(StoreError::file("create the state directory", dir, &error))
         }
-        _ => {}
+        _ => check_private(dir, rustix::process::geteuid().as_raw()),
     }
-    check_private(dir, rustix::process::geteuid().as_raw())
 }
 
 /// Checks whether a daemon of `user` could keep its store in `dir`: no other user can write to it, and it
@@ -65,109 +57,76 @@ pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
 fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
     let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
     let found = fs::metadata(dir).map_err(failed("read the state directory"))?;
-    let open = |why| {
-        let advice = "only orphand may write to it (chown root, chmod 700)";
-        Err(StoreError::Other(format!("the state directory {} {why}: {advice}", dir.display())))
-    };
     if !found.is_dir() {
         return Err(failed("use as the state directory")(io::ErrorKind::NotADirectory.into()));
     }
-    if found.uid() != user && found.uid() != 0 {
-        return open("belongs to another user");
-    }
-    if found.mode() & 0o022 != 0 {
-        return open("can be written by others");
-    }
-    Ok(())
+    let why = match () {
+        () if found.uid() != user && found.uid() != 0 => "belongs to another user",
+        () if found.mode() & 0o022 != 0 => "can be written by others",
+        () => return Ok(()),
+    };
+    let advice = "only orphand may write to it (chown root, chmod 700)";
+    Err(StoreError::Other(format!("the state directory {} {why}: {advice}", dir.display())))
 }
 
-/// Creates an empty file of mode 0600 if it does not exist. SQLite gives its other files the same mode.
-pub(super) fn create_if_missing(file: &Path) -> Result<(), StoreError> {
+/// Opens a connection for writing, to a file of mode 0600 that is created if it does not exist. SQLite gives its other
+/// files the same mode.
+pub(super) fn connect(file: &Path) -> Result<Connection, StoreError> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(StoreError::file("make", file, &error))
+            return Err(StoreError::file("make", file, &error));
         }
-        _ => Ok(()),
+        _ => {}
     }
-}
-
-/// Opens a connection for writing. Only who copies the log, and who begins it again, calls fsync(2).
-pub(super) fn connect(file: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(file, flags)?;
-    // The daemon's own maintenance thread holds the write lock for short times, and nobody else writes.
-    db.busy_timeout(WRITE_LOCK)?;
-    // Allows the space of deleted rows to be released; must be set before the first table.
-    db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
-    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    db.query_row("PRAGMA wal_autocheckpoint = 0", [], |_| Ok(()))?;
-    db.execute_batch(
-        "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY; \
-         PRAGMA trusted_schema = OFF",
-    )?;
-    db.set_prepared_statement_cache_capacity(32);
-    Ok(db)
-}
-
-/// Checks what can be checked quickly. `Err` is damage or a failure to read.
-pub(super) fn check_quickly(db: &Connection, file: &Path) -> Result<(), StoreError> {
-    let failed = |source| StoreError::of("read", file, &source);
-    if let Ok(what) = fs::read_to_string(suspect(file)) {
-        return Err(StoreError::Damaged { path: file.to_owned(), what: what.trim().to_owned() });
-    }
-    let version = schema::version(db).map_err(failed)?;
-    let known = schema::newest(STEPS);
-    if version > known {
-        return Err(StoreError::Newer { path: file.to_owned(), version, known });
-    }
-    let bytes = fs::metadata(file).map_or(0, |found| found.len());
-    let checks: &[&str] = match (version, bytes <= CHECKED_AT_START) {
-        (0, _) => &[],
-        (_, true) => &["PRAGMA quick_check(1)"],
-        (_, false) => {
-            &["PRAGMA quick_check(runs)", "PRAGMA quick_check(keys)", "PRAGMA quick_check(daemons)"]
-        }
+    let open = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(file, flags)?;
+        // Nobody else writes, unless a person does by hand.
+        db.busy_timeout(Duration::from_secs(30))?;
+        // Allows the space of deleted rows to be released; must be set before the first table. With `NORMAL`, fsync(2)
+        // is called only where the log is copied and begins again.
+        db.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
+        db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        db.query_row("PRAGMA journal_size_limit = 4194304", [], |_| Ok(()))?;
+        db.execute_batch(
+            "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY; \
+             PRAGMA trusted_schema = OFF",
+        )?;
+        db.set_prepared_statement_cache_capacity(32);
+        Ok(db)
     };
-    checks.iter().try_for_each(|check| verify(db, file, check))
+    open().map_err(|error| StoreError::of("open", file, &error))
 }
 
-/// Checks the whole file, however long that takes.
-pub(super) fn check_all(db: &Connection, file: &Path) -> Result<(), StoreError> {
-    verify(db, file, "PRAGMA quick_check(1)")
-}
-
-fn verify(db: &Connection, file: &Path, check: &str) -> Result<(), StoreError> {
-    let result: String =
-        db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, &error))?;
-    match result.as_str() {
-        "ok" => Ok(()),
-        _ => Err(StoreError::Damaged { path: file.to_owned(), what: result.replace('\n', " ") }),
-    }
+/// Damage that was found while a daemon ran.
+pub(super) fn suspected(file: &Path) -> Option<String> {
+    fs::read_to_string(beside(file, SUSPECT)).ok().map(|what| what.trim().to_owned())
 }
 
 /// Tells the next daemon that the file is damaged.
 pub(super) fn mark_suspect(file: &Path, what: &str) {
     // If this fails, the next daemon finds the damage by itself.
-    let _ = fs::write(suspect(file), what);
+    let _ = fs::write(beside(file, SUSPECT), what);
 }
 
-fn suspect(file: &Path) -> PathBuf {
-    file.with_file_name(SUSPECT)
-}
-
-/// Renames the file and the files that belong to it. Returns the new path.
-pub(super) fn rename_damaged(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, StoreError> {
-    let failed = |error: io::Error| StoreError::file("rename", file, &error);
+/// Renames the file and what belongs to it, and puts its successor in its place, if there is one. Returns the new path.
+pub(super) fn set_aside(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, StoreError> {
     // To the microsecond, so that no two have one name.
-    let aside = file.with_file_name(format!("{FILE}.damaged-{}", at.strftime("%Y%m%dT%H%M%S%.6fZ")));
-    for suffix in ["-wal", "-shm", ""] {
-        match fs::rename(with_suffix(file, suffix), with_suffix(&aside, suffix)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
+    let aside = beside(file, &format!(".damaged-{}", at.strftime("%Y%m%dT%H%M%S%.6fZ")));
+    let renamed = |from: PathBuf, to: PathBuf| match fs::rename(from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::file("rename", file, &error))
         }
+        _ => Ok(()),
+    };
+    for suffix in ["-wal", "-shm", ""] {
+        renamed(beside(file, suffix), beside(&aside, suffix))?;
     }
-    match fs::remove_file(suspect(file)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+    renamed(beside(file, NEW), file.to_owned())?;
+    match fs::remove_file(beside(file, SUSPECT)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(StoreError::file("remove the mark beside", file, &error));
+        }
         _ => {}
     }
     remove_old(file);
@@ -189,13 +148,13 @@ fn remove_old(file: &Path) {
     for path in old.iter().take(excess) {
         for suffix in ["", "-wal", "-shm"] {
             // If this fails, they only take space.
-            let _ = fs::remove_file(with_suffix(path, suffix));
+            let _ = fs::remove_file(beside(path, suffix));
         }
     }
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
 }

@@ -1,20 +1,17 @@
 //! Reads the history, with or without a running daemon. Never writes and never waits for a lock.
 
-use std::{collections::HashMap, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
-use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, Row};
+use rusqlite::{Connection, OpenFlags, params};
+use serde::de::DeserializeOwned;
 
 use super::{
-    column::{from_json, from_json_or_null, from_name, natural, optional},
     error::StoreError,
     files, knowledge,
-    schema::{self, STEPS},
+    rows::{self, AGENT, flag, run_view, time},
+    schema::{self, VERSION},
 };
-use orphand_core::model::{
-    DaemonLife, Ending, History, HistoryQuery, Losses, Outcome, PastLoss, PastOrphan, PastRun, PastSignal,
-    ProcessId, RememberedRun, RunKey, RunView, ServerCounts,
-};
+use orphand_core::model::{History, HistoryQuery, PastOrphan, RememberedRun, ServerCounts};
 
 /// Reads the history from the state directory `dir`.
 pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> {
@@ -24,11 +21,7 @@ pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> 
 
 /// The runs that daemons have counted, of every boot, with their numbers.
 pub fn runs(dir: &Path, boot_id: &str) -> Result<Vec<RememberedRun>, StoreError> {
-    let read = |db: &mut Connection| {
-        let of_boot = "SELECT coalesce(max(id), -1) FROM boots WHERE boot = ?1";
-        let boot = db.query_row(of_boot, [boot_id], |row| row.get(0))?;
-        knowledge::runs(db, boot)
-    };
+    let read = |db: &mut Connection| knowledge::runs(db, knowledge::boot_row(db, boot_id)?);
     read_only(dir, read).map(Option::unwrap_or_default)
 }
 
@@ -45,317 +38,167 @@ pub(super) fn read_only<T>(
         Err(error) => return Err(StoreError::file("read", &file, &error)),
         Ok(_) => {}
     }
-    let failed = |operation| {
-        let file = &file;
-        move |source| StoreError::of(operation, file, &source)
-    };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut db = Connection::open_with_flags(&file, flags).map_err(failed("open"))?;
-    db.busy_timeout(Duration::from_secs(1)).map_err(failed("open"))?;
-    let (version, known) = (schema::version(&db).map_err(failed("read"))?, schema::newest(STEPS));
-    match version {
-        0 => return Ok(None),
-        _ if version > known => return Err(StoreError::Newer { path: file, version, known }),
-        _ if version < known => {
-            let versions = format!("has version {version}, this orphand reads {known}");
-            let path = file.display();
-            return Err(StoreError::Other(format!("the store {path} {versions}: `orphand run` upgrades it")));
-        }
-        _ => {}
+    let opened = Connection::open_with_flags(&file, flags)
+        .and_then(|db| db.busy_timeout(Duration::from_secs(1)).map(|()| db));
+    let mut db = opened.map_err(|source| StoreError::of("open", &file, &source))?;
+    let failed = |source| StoreError::of("read", &file, &source);
+    match schema::version(&db).map_err(failed)? {
+        0 => Ok(None),
+        VERSION => read(&mut db).map(Some).map_err(failed),
+        version if version > VERSION => Err(StoreError::Newer { path: file, version, known: VERSION }),
+        version => Err(StoreError::Older { path: file, version, known: VERSION }),
     }
-    read(&mut db).map(Some).map_err(failed("read"))
 }
 
 fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> {
     // One transaction, so that all tables are read as of the same time.
     let moment = db.transaction()?;
-    let reader = Reader {
-        db: &moment,
-        query,
-        since: query.since.map_or(i64::MIN, Timestamp::as_microsecond),
-        until: query.until.map_or(i64::MAX, Timestamp::as_microsecond),
-        boot: match &query.boot_id {
-            // A boot in which no daemon ran: everything has ended.
-            Some(id) => {
-                moment.query_row("SELECT coalesce(max(id), -1) FROM boots WHERE boot = ?1", [id], |row| {
-                    row.get(0)
-                })?
-            }
-            None => moment.query_row("SELECT coalesce(max(boot), -1) FROM daemons", [], |row| row.get(0))?,
-        },
+    let boot = match &query.boot_id {
+        // A boot in which no daemon ran: everything has ended.
+        Some(id) => knowledge::boot_row(&moment, id)?,
+        None => latest_boot(&moment)?,
     };
-    let (runs, unaccounted) = reader.runs()?;
-    let (orphans, unproven) = (reader.judged("judged")?, reader.judged("unproven")?);
-    let never_judged = if query.never_judged { reader.never_judged()? } else { Vec::new() };
-    let host = query.agent.is_none();
+    let reader = Reader { db: &moment, query, boot };
+    let owners: Vec<ServerCounts> = reader.read(&format!(
+        "SELECT json_object({COUNTS}) FROM servers s
+         WHERE s.key IS NULL AND (?4 IS NULL OR s.owner_name = ?4)
+         GROUP BY s.owner_name HAVING max(coalesce(s.ended, 1 << 62)) >= ?2"
+    ))?;
+    let mut unaccounted = ServerCounts::default();
+    for counts in &owners {
+        unaccounted.add(counts);
+    }
+    let begins = format!("SELECT {} FROM daemons", time("min(started)"));
+    let begins: Option<String> = moment.query_row(&begins, [], |row| row.get(0))?;
+    let ended = "s.ended IS NOT NULL AND judged IS NULL AND unproven IS NULL";
     Ok(History {
         since: query.since,
         until: query.until,
-        begins: moment.query_row("SELECT min(started) FROM daemons", [], |row| time(row, 0))?,
-        signals: reader.signals()?,
-        runs,
+        begins: begins.and_then(|time| time.parse().ok()),
+        signals: reader.read(&signals())?,
+        runs: reader.read(&runs_with_counts())?,
         unaccounted,
-        orphans,
-        unproven,
-        never_judged,
-        daemons: if host { reader.daemons()? } else { Vec::new() },
-        losses: if host { reader.losses()? } else { Vec::new() },
+        orphans: reader.servers("judged", "judged IS NOT NULL")?,
+        unproven: reader.servers("unproven", "unproven IS NOT NULL")?,
+        never_judged: if query.never_judged { reader.servers("s.ended", ended)? } else { Vec::new() },
+        daemons: reader.read(&daemons())?,
+        losses: reader.read(&losses())?,
     })
+}
+
+pub(super) fn latest_boot(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("SELECT coalesce(max(boot), -1) FROM daemons", [], |row| row.get(0))
 }
 
 struct Reader<'a> {
     db: &'a Connection,
     query: &'a HistoryQuery,
-    /// Microseconds of the wall clock since 1970.
-    since: i64,
-    until: i64,
     /// The row id of the present boot; -1 or an unused id if it is not in the file.
     boot: i64,
 }
 
 impl Reader<'_> {
-    fn runs(&self) -> rusqlite::Result<(Vec<PastRun>, ServerCounts)> {
-        let mut accounts = HashMap::new();
-        let mut unaccounted = ServerCounts::default();
-        let mut statement = self.db.prepare(
-            "SELECT key, generation, count(*), count(judged), total(how = 'reaped'), total(freed), total(freed_pss),
-                    total(judged IS NOT NULL AND ended IS NULL AND boot = ?1), max(coalesce(ended, 1 << 62)), owner_name,
-                    count(unproven), total(unproven IS NOT NULL AND ended IS NULL AND boot = ?1)
-             FROM servers GROUP BY key, generation, iif(key IS NULL, owner_name, NULL)",
-        )?;
-        let mut rows = statement.query([self.boot])?;
-        while let Some(row) = rows.next()? {
-            let account = account(row)?;
-            match (row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?) {
-                (Some(key), Some(generation)) => {
-                    accounts.insert((key, generation), account);
-                }
-                _ if row.get::<_, i64>(8)? >= self.since && self.is_wanted(&[row.get(9)?]) => {
-                    unaccounted.add(&account);
-                }
-                _ => {}
-            }
-        }
-        let mut statement = self.db.prepare(
-            "SELECT k.key, generation, agent, invocation, started,
-                    iif(ended IS NULL AND boot <> ?1, started, ended), r.key,
-                    coalesce(leftovers, 0), coalesce(leftover_bytes, 0), r.hints
-             FROM runs r JOIN keys k ON k.id = r.key
-             WHERE (ended IS NULL OR ended >= ?2) AND started <= ?3 ORDER BY started, r.key, generation",
-        )?;
-        let mut rows = statement.query([self.boot, self.since, self.until])?;
-        let mut runs = Vec::new();
-        while let Some(row) = rows.next()? {
-            let run = view(row, 0)?;
-            if self.is_wanted(&[Some(run.agent.clone()), run.unit.clone()]) {
-                runs.push(PastRun {
-                    started: time(row, 4)?.unwrap_or_default(),
-                    ended: time(row, 5)?,
-                    leftovers: natural(row, 7)?,
-                    leftover_bytes: natural(row, 8)?,
-                    hints: from_json_or_null(row, 9)?.unwrap_or_default(),
-                    account: accounts.get(&(row.get(6)?, row.get(1)?)).copied().unwrap_or_default(),
-                    run,
-                });
-            }
-        }
-        Ok((runs, unaccounted))
+    /// Runs a statement in which ?1 is the present boot, ?2 and ?3 are the first and the last time (microseconds of the
+    /// wall clock), and ?4 is the agent that is asked for.
+    fn read<T: DeserializeOwned>(&self, sql: &str) -> rusqlite::Result<Vec<T>> {
+        let HistoryQuery { since, until, agent, .. } = self.query;
+        let since = since.map_or(i64::MIN, jiff::Timestamp::as_microsecond);
+        let until = until.map_or(i64::MAX, jiff::Timestamp::as_microsecond);
+        rows::read(self.db, sql, params![self.boot, since, until, agent])
     }
 
-    /// Reads the servers whose column `verdict` has a time, which is when they were judged so.
-    fn judged(&self, verdict: &str) -> rusqlite::Result<Vec<PastOrphan>> {
-        self.servers(verdict, &format!("{verdict} IS NOT NULL"))
-    }
-
-    /// Reads the servers that ended without a verdict.
-    fn never_judged(&self) -> rusqlite::Result<Vec<PastOrphan>> {
-        self.servers("s.ended", "s.ended IS NOT NULL AND judged IS NULL AND unproven IS NULL")
-    }
-
+    /// The servers for which a condition holds; the column `when` has the time of their verdict.
     fn servers(&self, when: &str, which: &str) -> rusqlite::Result<Vec<PastOrphan>> {
-        let mut statement = self.db.prepare(&format!(
-            "SELECT k.key, s.generation, r.agent, r.invocation, s.pid, s.start, name, rule, owner_name, {when},
-                    coalesce(evidence, '[]'), coalesce(guards, '[]'), rss, pss, failure, s.ended, how, signal, took_ms, freed, freed_pss,
-                    reaping IS NOT NULL, s.boot = ?1, coalesce(doubts, '[]'), exit_code, exit_signal, killed_by,
-                    s.hints
-             FROM servers s LEFT JOIN keys k ON k.id = s.key
-                  LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation
-             WHERE {which} AND {when} <= ?3 AND (s.ended IS NULL OR s.ended >= ?2) ORDER BY {when}, s.id"
-        ))?;
-        let mut rows = statement.query([self.boot, self.since, self.until])?;
-        let mut orphans = Vec::new();
-        while let Some(row) = rows.next()? {
-            let orphan = orphan(row)?;
-            let (agent, unit) = orphan.run.as_ref().map(|run| (run.agent.clone(), run.unit.clone())).unzip();
-            if self.is_wanted(&[orphan.owner.clone(), agent, unit.flatten()]) {
-                orphans.push(orphan);
-            }
-        }
-        Ok(orphans)
-    }
-
-    fn signals(&self) -> rusqlite::Result<Vec<PastSignal>> {
-        let mut statement = self.db.prepare(
-            "SELECT k.key, s.generation, r.agent, r.invocation, g.at, g.signal, g.pid, g.start, program, s.pid, s.start,
-                    name, owner_name, asked, coalesce(g.evidence, '[]'), coalesce(g.doubts, '[]')
-             FROM signals g JOIN servers s ON s.id = g.server LEFT JOIN keys k ON k.id = s.key
-                  LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation
-             WHERE g.at BETWEEN ?1 AND ?2 ORDER BY g.at, g.pid",
-        )?;
-        let mut rows = statement.query([self.since, self.until])?;
-        let mut signals = Vec::new();
-        while let Some(row) = rows.next()? {
-            let accounted = row.get_ref(0)? != rusqlite::types::ValueRef::Null;
-            let run = accounted.then(|| view(row, 0)).transpose()?;
-            let owner: Option<String> = row.get(12)?;
-            let (agent, unit) = run.as_ref().map(|run| (run.agent.clone(), run.unit.clone())).unzip();
-            let Some(signal) = from_name(row, 5)? else { continue };
-            if self.is_wanted(&[owner.clone(), agent, unit.flatten()]) {
-                signals.push(PastSignal {
-                    at: time(row, 4)?.unwrap_or_default(),
-                    signal,
-                    pid: row.get(6)?,
-                    start: natural(row, 7)?,
-                    program: row.get(8)?,
-                    server: ProcessId::new(row.get(9)?, natural(row, 10)?).to_string(),
-                    name: row.get(11)?,
-                    run,
-                    owner,
-                    asked: row.get(13)?,
-                    evidence: from_json(row, 14)?,
-                    doubts: from_json(row, 15)?,
-                });
-            }
-        }
-        Ok(signals)
-    }
-
-    fn daemons(&self) -> rusqlite::Result<Vec<DaemonLife>> {
-        // A daemon that was killed counts as of its start.
-        self.db
-            .prepare(
-                "SELECT started, stopped, version, b.boot FROM daemons d JOIN boots b ON b.id = d.boot
-                 WHERE (coalesce(stopped, started) >= ?1 OR d.id = (SELECT max(id) FROM daemons)) AND started <= ?2
-                 ORDER BY d.id",
-            )?
-            .query_map([self.since, self.until], |row| {
-                Ok(DaemonLife {
-                    started: time(row, 0)?.unwrap_or_default(),
-                    stopped: time(row, 1)?,
-                    version: row.get(2)?,
-                    boot_id: row.get(3)?,
-                })
-            })?
-            .collect()
-    }
-
-    fn losses(&self) -> rusqlite::Result<Vec<PastLoss>> {
-        let loss = |row: &Row<'_>| {
-            let records = Losses {
-                fork: natural(row, 1)?,
-                exec: natural(row, 2)?,
-                exit: natural(row, 3)?,
-                setsid: natural(row, 4)?,
-                member: natural(row, 5)?,
-            };
-            Ok(PastLoss { at: time(row, 0)?.unwrap_or_default(), records })
-        };
-        self.db
-            .prepare(
-                "SELECT at, forks, execs, exits, setsids, members FROM losses WHERE at BETWEEN ?1 AND ?2 ORDER BY at",
-            )?
-            .query_map([self.since, self.until], loss)?
-            .collect()
-    }
-
-    fn is_wanted(&self, names: &[Option<String>]) -> bool {
-        self.query.agent.as_ref().is_none_or(|agent| names.iter().flatten().any(|name| name == agent))
+        self.read(&format!(
+            "SELECT json_object(
+                'id', s.pid || '@' || s.start, 'name', name, 'rule', rule, 'run', {run}, 'owner', owner_name,
+                'judged', {judged}, 'ended', {ended}, 'evidence', json(coalesce(evidence, '[]')),
+                'guards', json(coalesce(guards, '[]')), 'doubts', json(coalesce(doubts, '[]')),
+                'rss_bytes', coalesce(rss, 0), 'pss_bytes', pss, 'failure', failure,
+                'outcome', CASE WHEN how = 'reaped' THEN how WHEN how = 'unseen' THEN how
+                    WHEN how IS NOT NULL THEN 'exited' WHEN s.boot <> ?1 THEN 'unseen'
+                    WHEN reaping IS NOT NULL THEN 'ending' ELSE 'stays' END,
+                'signal', iif(how = 'reaped', signal, exit_signal), 'took_ms', took_ms,
+                'freed_bytes', coalesce(freed, 0), 'freed_pss_bytes', freed_pss,
+                'exit_code', exit_code, 'killed_by', json(killed_by),
+                'configured_name', s.hints->>'$.configured_name', 'cwd', s.hints->>'$.cwd')
+             FROM servers s {RUN} WHERE {which} AND {when} <= ?3 AND (s.ended IS NULL OR s.ended >= ?2) AND {wanted}
+             ORDER BY {when}, s.id",
+            run = run_view("s.generation"),
+            judged = time(when),
+            ended = time("s.ended"),
+            wanted = wanted(),
+        ))
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "sums of counts and bytes, far below 2^53 and never negative"
-)]
-fn account(row: &Row<'_>) -> rusqlite::Result<ServerCounts> {
-    let total = |column| row.get::<_, f64>(column).map(|sum| sum as u64);
-    Ok(ServerCounts {
-        servers: natural(row, 2)?,
-        orphans: natural(row, 3)?,
-        reaped: total(4)?,
-        freed_bytes: total(5)?,
-        freed_pss_bytes: total(6)?,
-        left: total(7)?,
-        unproven: natural(row, 10)?,
-        unproven_left: total(11)?,
-    })
+/// The run of a server.
+const RUN: &str = "LEFT JOIN keys k ON k.id = s.key
+    LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation";
+
+/// Whether a server is one of the agent that is asked for: by the name of its owner, its run's agent or unit.
+fn wanted() -> String {
+    format!("(?4 IS NULL OR ?4 IN (s.owner_name, {AGENT}, k.key->>'$.unit.name'))")
 }
 
-/// Reads key, generation, agent and invocation from four columns.
-pub(super) fn view(row: &Row<'_>, first: usize) -> rusqlite::Result<RunView> {
-    let key: RunKey = from_json(row, first)?;
-    let agent: Option<String> = row.get(first + 2)?;
-    let (name, uid, unit) = match key {
-        RunKey::Unit(unit) => (unit.name.clone(), None, Some(unit)),
-        RunKey::Agent { name, uid } => (name, Some(uid), None),
-    };
-    Ok(RunView {
-        agent: agent.filter(|agent| !agent.is_empty()).unwrap_or(name),
-        generation: optional(row, first + 1)?,
-        uid,
-        manager: unit.as_ref().map(|unit| unit.manager.clone()).filter(|manager| !manager.is_empty()),
-        unit: unit.map(|unit| unit.name),
-        invocation_id: row.get(first + 3)?,
-    })
+/// The fields of `ServerCounts`, of a group of servers.
+const COUNTS: &str = "'servers', count(s.id), 'orphans', count(s.judged),
+    'reaped', coalesce(sum(s.how = 'reaped'), 0),
+    'freed_bytes', coalesce(sum(s.freed), 0), 'freed_pss_bytes', coalesce(sum(s.freed_pss), 0),
+    'left', coalesce(sum(s.judged IS NOT NULL AND s.ended IS NULL AND s.boot = ?1), 0),
+    'unproven', count(s.unproven),
+    'unproven_left', coalesce(sum(s.unproven IS NOT NULL AND s.ended IS NULL AND s.boot = ?1), 0)";
+
+fn runs_with_counts() -> String {
+    format!(
+        "SELECT json_object(
+            'run', {run}, 'started', {started}, 'ended', {ended}, 'leftovers', coalesce(r.leftovers, 0),
+            'leftover_bytes', coalesce(r.leftover_bytes, 0), {COUNTS},
+            'session', r.hints->>'$.session', 'cwd', r.hints->>'$.cwd', 'terminal', r.hints->>'$.terminal')
+         FROM runs r JOIN keys k ON k.id = r.key
+              LEFT JOIN servers s ON s.key = r.key AND s.generation = r.generation
+         WHERE (r.ended IS NULL OR r.ended >= ?2) AND r.started <= ?3
+           AND (?4 IS NULL OR ?4 IN ({AGENT}, k.key->>'$.unit.name'))
+         GROUP BY r.key, r.generation ORDER BY r.started, r.key, r.generation",
+        run = run_view("r.generation"),
+        started = time("r.started"),
+        ended = time("iif(r.ended IS NULL AND r.boot <> ?1, r.started, r.ended)"),
+    )
 }
 
-fn orphan(row: &Row<'_>) -> rusqlite::Result<PastOrphan> {
-    let accounted: bool = row.get_ref(0)? != rusqlite::types::ValueRef::Null;
-    let (reaping, this_boot): (bool, bool) = (row.get(21)?, row.get(22)?);
-    let how: Option<String> = row.get(16)?;
-    let outcome = match how.as_deref() {
-        Some("reaped") => Outcome::Reaped {
-            signal: from_name(row, 17)?,
-            took_ms: optional(row, 18)?,
-            freed_bytes: natural(row, 19)?,
-            freed_pss_bytes: optional(row, 20)?,
-        },
-        Some("unseen") => Outcome::Unseen,
-        Some(_) => Outcome::Exited {
-            ending: Ending {
-                exit_code: row.get(24)?,
-                signal: row.get(25)?,
-                killed_by: from_json_or_null(row, 26)?,
-            },
-        },
-        None if !this_boot => Outcome::Unseen,
-        None if reaping => Outcome::Ending,
-        None => Outcome::Stays,
-    };
-    Ok(PastOrphan {
-        id: ProcessId::new(row.get(4)?, natural(row, 5)?).to_string(),
-        name: row.get(6)?,
-        rule: row.get(7)?,
-        hints: from_json_or_null(row, 27)?.unwrap_or_default(),
-        run: accounted.then(|| view(row, 0)).transpose()?,
-        owner: row.get(8)?,
-        judged: time(row, 9)?.unwrap_or_default(),
-        evidence: from_json(row, 10)?,
-        guards: from_json(row, 11)?,
-        doubts: from_json(row, 23)?,
-        rss_bytes: natural(row, 12)?,
-        pss_bytes: optional(row, 13)?,
-        failure: row.get(14)?,
-        outcome,
-        ended: time(row, 15)?,
-    })
+fn signals() -> String {
+    format!(
+        "SELECT json_object(
+            'at', {at}, 'signal', g.signal, 'pid', g.pid, 'start', g.start, 'program', g.program,
+            'server', s.pid || '@' || s.start, 'name', s.name, 'run', {run}, 'owner', s.owner_name,
+            'asked', {asked}, 'evidence', json(coalesce(g.evidence, '[]')), 'doubts', json(coalesce(g.doubts, '[]')))
+         FROM signals g JOIN servers s ON s.id = g.server {RUN}
+         WHERE g.at BETWEEN ?2 AND ?3 AND {wanted} ORDER BY g.at, g.pid",
+        at = time("g.at"),
+        run = run_view("s.generation"),
+        asked = flag("g.asked"),
+        wanted = wanted(),
+    )
 }
 
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
-    let us: Option<i64> = row.get(column)?;
-    us.map(|us| {
-        Timestamp::from_microsecond(us).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, us))
-    })
-    .transpose()
+/// Of the whole host, so of no agent. A daemon that was killed counts as of its start.
+fn daemons() -> String {
+    format!(
+        "SELECT json_object('started', {}, 'stopped', {}, 'version', d.version, 'boot_id', b.boot)
+         FROM daemons d JOIN boots b ON b.id = d.boot
+         WHERE (coalesce(stopped, started) >= ?2 OR d.id = (SELECT max(id) FROM daemons)) AND started <= ?3
+           AND ?4 IS NULL ORDER BY d.id",
+        time("started"),
+        time("stopped"),
+    )
+}
+
+fn losses() -> String {
+    format!(
+        "SELECT json_object('at', {}, 'records', json_object(
+            'fork', forks, 'exec', execs, 'exit', exits, 'setsid', setsids, 'member', members))
+         FROM losses WHERE at BETWEEN ?2 AND ?3 AND ?4 IS NULL ORDER BY at",
+        time("at"),
+    )
 }

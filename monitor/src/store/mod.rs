@@ -1,163 +1,134 @@
 //! The store: an SQLite file in the state directory with everything that survives the daemon. For the daemon
 //! and for `orphand history`.
 //!
-//! It keeps two promises. First, what [`Store::commit`] confirmed survives SIGKILL at any time, because it is
-//! in the write-ahead log, and the kernel has it. Second, no disk delays a verdict: the store is on a thread of its own,
-//! for which the daemon waits a quarter of a second at most ([`StoreWriter`]), and what takes long (copying the log,
-//! deleting) is done on a second thread, which holds the write lock only for short times. After a power failure the
-//! last seconds may be missing, but the file is consistent.
+//! It keeps two promises. First, what [`Store::write`] confirmed survives SIGKILL at any time, because it is
+//! in the write-ahead log, and the kernel has it. Second, no disk delays a verdict: one thread owns the one connection,
+//! and the daemon waits for it a quarter of a second at most ([`StoreWriter`]). When nothing was to be written for some
+//! seconds, the thread deletes what is too much, step by step ([`Store::tidy`]). After a power failure the last seconds
+//! may be missing, but the file is consistent.
 //!
 //! A damaged file is renamed and a new one is begun. While the disk is full, facts wait in memory as far as
 //! there is room.
 
-mod column;
 mod error;
-mod fact_writer;
+mod facts;
 mod files;
 pub mod history;
-mod key_limits;
 mod knowledge;
-mod maintenance;
 mod opening;
 mod prune;
-mod salvage;
+mod rows;
 mod schema;
 pub mod standing;
 pub mod timeline;
 mod writer;
 
-use std::{collections::VecDeque, path::PathBuf, time::Duration};
+use std::{collections::VecDeque, path::PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use error::StoreError;
-pub use files::usable;
-pub use opening::DamagedFile;
+pub use files::{create_directory, usable};
+pub use opening::{Opened, SetAside};
 pub use prune::Limits;
 pub use writer::StoreWriter;
 
 use crate::os::clock;
-use fact_writer::{FactWriter, Keys};
-use maintenance::{Maintenance, Unusable};
-use orphand_core::model::{BootTime, Fact, Knowledge};
+use orphand_core::model::{BootTime, Fact};
 
-/// The time between a failed write and the next attempt.
-const RETRY: Duration = Duration::from_secs(1);
-
-/// The most facts that wait in memory to be written.
-const PENDING: usize = 4096;
-
-/// Facts that wait to be written, oldest first.
-type Backlog = VecDeque<(BootTime, Fact)>;
-
-/// Adds a fact that became known at `at`. Where there is no room the oldest is dropped; facts about runs are dropped last,
-/// because run numbers depend on them.
-fn push(backlog: &mut Backlog, at: BootTime, fact: Fact) {
-    if backlog.len() >= PENDING {
-        let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });
-        let least = backlog.iter().position(|(_, fact)| !of_runs(fact));
-        backlog.remove(least.unwrap_or(0));
-    }
-    backlog.push_back((at, fact));
-}
+/// Facts that wait to be written, with the times at which they became known, oldest first.
+pub type Facts = VecDeque<(BootTime, Fact)>;
 
 /// The store, open for writing. The daemon's lock file makes sure that there is one per state directory.
 #[derive(Debug)]
 pub struct Store {
     file: PathBuf,
-    /// Declared before the maintenance thread: the connection that is closed last calls fsync(2).
     db: Connection,
-    maintenance: Maintenance,
-    unusable: Unusable,
+    /// The file that was opened.
+    identity: Option<(u64, u64)>,
+    limits: Limits,
     /// The row id of this boot.
     boot: i64,
     /// The row id of this daemon.
     daemon: i64,
     offset_ns: i64,
-    keys: Keys,
-    knowledge: Knowledge,
-    /// Facts that are not in the file yet.
-    pending: Backlog,
-    /// When the next write may be tried.
-    retry: Option<BootTime>,
+    /// Whether all of the file was checked for damage.
+    is_checked: bool,
+    /// Whether the last attempt to tidy failed, which the log has then.
+    tidying_failed: bool,
+    /// Why writing is pointless until the next start: the file is damaged, or it was removed or replaced.
+    unusable: Option<StoreError>,
 }
 
 impl Store {
-    /// What earlier daemons stored, as read when the store was opened. Later calls return nothing.
-    pub fn take_knowledge(&mut self) -> Knowledge {
-        std::mem::take(&mut self.knowledge)
-    }
-
-    /// Queues a fact that became known at `at`. Cheap; the fact is durable after the next [`Store::commit`].
-    pub fn remember(&mut self, at: BootTime, fact: &Fact) {
-        push(&mut self.pending, at, fact.clone());
-    }
-
-    /// Writes the queued facts. After `Ok` they survive any end of the daemon. After an error they stay in
-    /// memory, as far as there is room, and a call at least a second later tries again.
-    pub fn commit(&mut self) -> Result<(), StoreError> {
-        if self.pending.is_empty() {
-            return Ok(());
-        }
-        let now = clock::now();
-        if self.retry.is_some_and(|retry| now < retry) {
-            // So that a broken disk costs the daemon little.
-            return Err(StoreError::Other(format!(
-                "the last write to the store {} failed: {} facts wait in memory until the next attempt",
-                self.file.display(),
-                self.pending.len()
-            )));
-        }
-        if let Some(error) = self.unusable.get() {
+    /// Writes facts, all or none. After `Ok` they survive any end of the daemon.
+    pub fn write(&mut self, facts: &Facts) -> Result<(), StoreError> {
+        if let Some(error) = &self.unusable {
             return Err(error.clone());
         }
-        let written = self.write_pending();
-        match written {
-            Ok(()) => {
-                self.retry = None;
-                self.maintenance.notify_written();
-                self.pending.clear();
-                Ok(())
+        let write = |change: &Connection| {
+            facts.iter().try_for_each(|(at, fact)| {
+                facts::write(change, self.boot, rows::wall_us(*at, self.offset_ns), fact)
+            })
+        };
+        let written = self.db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|change| {
+            write(&change)?;
+            change.commit()
+        });
+        written.map_err(|source| {
+            let error = StoreError::of("write", &self.file, &source);
+            if let StoreError::Damaged { what, .. } = &error {
+                files::mark_suspect(&self.file, what);
             }
-            Err(source) => {
-                // Row ids may belong to inserts that were rolled back.
-                self.keys.clear();
-                self.retry = Some(now + RETRY);
-                let error = StoreError::of("write", &self.file, &source);
-                if let StoreError::Damaged { what, .. } = &error {
-                    files::mark_suspect(&self.file, what);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// How many facts are queued and not durable yet.
-    pub fn pending(&self) -> usize {
-        self.pending.len()
+            error
+        })
     }
 
     /// Records that the daemon stops in good order, so that `orphand history` can tell this from SIGKILL.
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
-        self.retry = None;
-        self.commit()?;
-        self.db
-            .execute(
-                "UPDATE daemons SET stopped = ?2 WHERE id = ?1",
-                [self.daemon, column::wall_us(at, self.offset_ns)],
-            )
-            .map(drop)
-            .map_err(|source| StoreError::of("write", &self.file, &source))
+        let stopped = [self.daemon, rows::wall_us(at, self.offset_ns)];
+        let written = self.db.execute("UPDATE daemons SET stopped = ?2 WHERE id = ?1", stopped);
+        written.map(drop).map_err(|source| StoreError::of("write", &self.file, &source))
     }
 
-    fn write_pending(&mut self) -> rusqlite::Result<()> {
-        let change = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut writer =
-            FactWriter { db: &change, boot: self.boot, offset_ns: self.offset_ns, keys: &mut self.keys };
-        for (at, fact) in &self.pending {
-            writer.write(*at, fact)?;
+    /// Does a part of what nobody waits for, which takes some milliseconds: checks a large file for damage, deletes what
+    /// exceeds the limits, copies the log. Returns whether there may be more to do.
+    pub fn tidy(&mut self) -> bool {
+        if self.unusable.is_some() {
+            return false;
         }
-        change.commit()
+        if self.identity.is_some() && files::identity(&self.file) != self.identity {
+            let what = format!("the store {} was removed or replaced while orphand ran", self.file.display());
+            self.unusable = Some(StoreError::Other(format!("{what}: restart orphand to begin a new one")));
+            return false;
+        }
+        if !std::mem::replace(&mut self.is_checked, true) {
+            // Once. The next start handles damage. A file of the greatest size takes a sixth of a second.
+            let checked = opening::verify(&self.db, &self.file, "PRAGMA quick_check(1)");
+            if let Err(StoreError::Damaged { path, what }) = checked {
+                files::mark_suspect(&path, &what);
+                let error = StoreError::Damaged { path, what };
+                tracing::warn!("{error}; until then facts are kept in memory");
+                self.unusable = Some(error);
+            }
+            return true;
+        }
+        let now = rows::wall_us(clock::now(), clock::realtime_offset());
+        let tidied = prune::step(&self.db, self.limits, now).and_then(|more| {
+            if !more {
+                // What a reader of the history still needs is copied another time.
+                self.db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+            }
+            Ok(more)
+        });
+        match tidied {
+            Ok(_) => self.tidying_failed = false,
+            Err(ref source) if !std::mem::replace(&mut self.tidying_failed, true) => {
+                tracing::warn!("{}", StoreError::of("tidy", &self.file, source));
+            }
+            Err(_) => {}
+        }
+        tidied.unwrap_or(false)
     }
 }
 

@@ -1,40 +1,55 @@
-//! Opening a store: it is created, upgraded, or renamed if it is damaged.
+//! Opening a store. A file of an earlier version is set aside and copied into a new one. So is one that is damaged: of that
+//! the runs and followed servers that can still be read, so that no run number is used twice.
 
 use std::{
-    fmt,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OpenFlags, params, types::Value};
 
 use super::{
     Limits, Store,
-    column::{int, wall_us},
     error::StoreError,
-    fact_writer::Keys,
-    files, key_limits, knowledge,
-    maintenance::{Maintenance, Unusable},
-    salvage,
-    schema::{self, STEPS},
+    files, knowledge,
+    rows::wall_us,
+    schema::{self, READABLE, VERSION},
 };
 use crate::os::clock;
 use orphand_core::model::{BootTime, Knowledge};
 
-/// A damaged store that was renamed. Its `Display` is a log line.
+/// Up to this size in bytes the whole file is checked at the start. Of a larger file, only the tables that
+/// run numbers depend on are; the rest is checked when the daemon has time.
+pub(super) const CHECKED_AT_START: u64 = 4 << 20;
+
+/// The tables with their order. A table comes after those that it refers to. Of a damaged file the first four are copied,
+/// and of the servers those that have not ended.
+const TABLES: [(&str, &str); 7] = [
+    ("boots", "id"),
+    ("keys", "id"),
+    ("runs", "key, generation"),
+    ("servers", "id"),
+    ("signals", "server, at"),
+    ("daemons", "id"),
+    ("losses", "at"),
+];
+
+/// A store that was renamed. Its `Display` is a log line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DamagedFile {
+pub struct SetAside {
     pub file: PathBuf,
     pub aside: PathBuf,
-    pub what: String,
+    /// What was wrong with it.
+    pub why: String,
     /// How many runs could be copied to the new store.
     pub runs: u64,
 }
 
-impl fmt::Display for DamagedFile {
+impl fmt::Display for SetAside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, aside, what, runs } = self;
+        let Self { file, aside, why, runs } = self;
         let (file, aside) = (file.display(), aside.display());
-        write!(f, "the store {file} was damaged ({what}): it was renamed to {aside}, and a new one begins")?;
+        write!(f, "the store {file} {why}: it was renamed to {aside}, and a new one begins")?;
         match runs {
             0 => f.write_str("; run numbers begin at 1 again"),
             1 => f.write_str("; 1 run was recovered"),
@@ -43,105 +58,125 @@ impl fmt::Display for DamagedFile {
     }
 }
 
-struct OpenedFile {
-    db: Connection,
-    boot: i64,
-    daemon: i64,
-    knowledge: Knowledge,
+#[derive(Debug)]
+pub struct Opened {
+    pub store: Store,
+    /// What earlier daemons stored.
+    pub knowledge: Knowledge,
+    pub set_aside: Option<SetAside>,
 }
 
 impl Store {
-    pub fn prepare(dir: &Path) -> Result<(), StoreError> {
-        files::create_directory(dir)
-    }
-
     /// Opens the store in `dir`, and creates it if it does not exist. `boot_id` is the kernel's boot id;
     /// `offset_ns` is the offset from `CLOCK_BOOTTIME` to the wall clock in nanoseconds.
-    pub fn open(
-        dir: &Path,
-        boot_id: &str,
-        offset_ns: i64,
-    ) -> Result<(Self, Option<DamagedFile>), StoreError> {
-        Self::open_within(dir, boot_id, offset_ns, Limits::default())
+    pub fn open(dir: &Path, boot_id: &str, offset_ns: i64, limits: Limits) -> Result<Opened, StoreError> {
+        files::create_directory(dir)?;
+        let file = dir.join(files::FILE);
+        let new = files::beside(&file, files::NEW);
+        if !file.exists() && new.exists() {
+            // A daemon was killed when it had set the old file aside.
+            fs::rename(&new, &file).map_err(|error| StoreError::file("rename", &new, &error))?;
+        }
+        let now = clock::now();
+        let open = |after_damage| Self::open_file(&file, boot_id, offset_ns, limits, now, after_damage);
+        let (why, is_damaged) = match open(false) {
+            Err(StoreError::Damaged { what, .. }) => (format!("was damaged ({what})"), true),
+            Err(StoreError::Older { version, .. }) => (format!("has version {version}"), false),
+            opened => return opened,
+        };
+        let began = wall_us(now, offset_ns);
+        let runs = copy(&file, &new, is_damaged, boot_id, began).unwrap_or(0);
+        let aside = files::set_aside(&file, jiff::Timestamp::from_microsecond(began).unwrap_or_default())?;
+        let mut opened = open(is_damaged)?;
+        // Whoever wrote it may have been of this boot.
+        opened.knowledge.restarted = true;
+        opened.set_aside = Some(SetAside { file: file.clone(), aside, why, runs });
+        Ok(opened)
     }
 
-    /// [`Store::open`] with these limits instead of the default ones.
-    pub fn open_within(
-        dir: &Path,
+    fn open_file(
+        file: &Path,
         boot_id: &str,
         offset_ns: i64,
         limits: Limits,
-    ) -> Result<(Self, Option<DamagedFile>), StoreError> {
-        files::create_directory(dir)?;
-        let file = dir.join(files::FILE);
-        files::create_if_missing(&file)?;
-        let mut damaged = None;
-        let now = clock::now();
-        let opened_file = match open_file(&file, boot_id, offset_ns, now) {
-            Err(StoreError::Damaged { what, .. }) => {
-                let at = jiff::Timestamp::from_microsecond(wall_us(now, offset_ns)).unwrap_or_default();
-                let aside = files::rename_damaged(&file, at)?;
-                files::create_if_missing(&file)?;
-                let mut new = open_file(&file, boot_id, offset_ns, now)?;
-                let runs = salvage::salvage(&mut new.db, &aside).unwrap_or(0);
-                // Among the boots of the old file this one may have another row.
-                new.boot =
-                    boot_row(&new.db, boot_id).map_err(|error| StoreError::of("read", &file, &error))?;
-                // Salvaged rows must be as readable as written ones; otherwise they are dropped.
-                if let Ok(salvaged) = knowledge::read(&new.db, new.boot) {
-                    new.knowledge = salvaged;
-                }
-                // Whoever wrote it may have been of this boot.
-                new.knowledge.restarted = true;
-                damaged = Some(DamagedFile { file: file.clone(), aside, what, runs });
-                new
-            }
-            opened => opened?,
-        };
-        let unusable = Unusable::default();
-        let maintenance = Maintenance::start(&file, limits, Unusable::clone(&unusable))?;
-        let OpenedFile { db, boot, daemon, knowledge } = opened_file;
+        now: BootTime,
+        after_damage: bool,
+    ) -> Result<Opened, StoreError> {
+        let failed = |operation| move |source| StoreError::of(operation, file, &source);
+        let mut db = files::connect(file)?;
+        check(&db, file)?;
+        schema::create(&mut db).map_err(failed("write"))?;
+        let (boot, daemon) =
+            insert_daemon(&mut db, boot_id, offset_ns, now, after_damage).map_err(failed("write"))?;
+        let knowledge = knowledge::read(&db, boot).map_err(failed("read"))?;
+        let identity = files::identity(file);
+        let is_checked = fs::metadata(file).is_ok_and(|found| found.len() <= CHECKED_AT_START);
         let store = Self {
-            file,
+            file: file.to_owned(),
             db,
-            maintenance,
-            unusable,
+            identity,
+            limits,
             boot,
             daemon,
             offset_ns,
-            keys: Keys::default(),
-            knowledge,
-            pending: super::Backlog::default(),
-            retry: None,
+            is_checked,
+            tidying_failed: false,
+            unusable: None,
         };
-        Ok((store, damaged))
+        Ok(Opened { store, knowledge, set_aside: None })
     }
 }
 
-fn open_file(file: &Path, boot_id: &str, offset_ns: i64, now: BootTime) -> Result<OpenedFile, StoreError> {
-    let failed = |operation| move |source| StoreError::of(operation, file, &source);
-    let mut db = files::connect(file).map_err(failed("open"))?;
-    files::check_quickly(&db, file)?;
-    schema::migrate(&mut db, STEPS).map_err(failed("upgrade"))?;
-    let (boot, daemon) = insert_daemon(&mut db, boot_id, offset_ns, now).map_err(failed("write"))?;
-    let knowledge = knowledge::read(&db, boot).map_err(failed("read"))?;
-    Ok(OpenedFile { db, boot, daemon, knowledge })
+/// Checks what can be checked quickly.
+fn check(db: &Connection, file: &Path) -> Result<(), StoreError> {
+    let damaged = |what| Err(StoreError::Damaged { path: file.to_owned(), what });
+    if let Some(what) = files::suspected(file) {
+        return damaged(what);
+    }
+    let bytes = fs::metadata(file).map_or(0, |found| found.len());
+    match schema::version(db).map_err(|source| StoreError::of("read", file, &source))? {
+        0 => Ok(()),
+        version if version > VERSION => {
+            Err(StoreError::Newer { path: file.to_owned(), version, known: VERSION })
+        }
+        version if version < VERSION => {
+            Err(StoreError::Older { path: file.to_owned(), version, known: VERSION })
+        }
+        _ if bytes <= CHECKED_AT_START => verify(db, file, "PRAGMA quick_check(1)"),
+        _ => ["runs", "keys", "daemons"]
+            .iter()
+            .try_for_each(|table| verify(db, file, &format!("PRAGMA quick_check({table})"))),
+    }
+}
+
+/// Has SQLite check the file.
+pub(super) fn verify(db: &Connection, file: &Path, check: &str) -> Result<(), StoreError> {
+    let result: String =
+        db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, &error))?;
+    match result.as_str() {
+        "ok" => Ok(()),
+        _ => Err(StoreError::Damaged { path: file.to_owned(), what: result.replace('\n', " ") }),
+    }
 }
 
 /// Inserts this boot and this daemon, and ends what an earlier boot left open, because its processes ended
-/// with it. Returns the row ids of boot and daemon.
+/// with it. Returns the row ids of boot and daemon. The first start of all was now if no other is known, or if damage
+/// leaves it open: then a person decides about more.
 fn insert_daemon(
     db: &mut Connection,
     boot_id: &str,
     offset_ns: i64,
     now: BootTime,
+    after_damage: bool,
 ) -> rusqlite::Result<(i64, i64)> {
-    let booted = wall_us(BootTime(0), offset_ns);
+    let (booted, began) = (wall_us(BootTime(0), offset_ns), wall_us(now, offset_ns));
     let change = db.transaction()?;
-    let first_ever = "INSERT OR IGNORE INTO boots (boot, first_start)
-                      SELECT ?1, iif(EXISTS (SELECT 1 FROM boots), NULL, ?2)";
-    change.execute(first_ever, params![boot_id, int(now.0)])?;
-    let boot = boot_row(&change, boot_id)?;
+    change.execute(
+        "INSERT OR IGNORE INTO boots (boot, first_start)
+         SELECT ?1, iif(?3 OR NOT EXISTS (SELECT 1 FROM boots), ?2, NULL)",
+        params![boot_id, now.0.cast_signed(), after_damage],
+    )?;
+    let boot = knowledge::boot_row(&change, boot_id)?;
     change.execute(
         "UPDATE servers SET ended = max(since, ?2), how = 'unseen', processes = NULL
          WHERE ended IS NULL AND boot <> ?1",
@@ -154,14 +189,59 @@ fn insert_daemon(
     )?;
     change.execute(
         "INSERT INTO daemons (boot, version, offset_ns, started) VALUES (?1, ?2, ?3, ?4)",
-        params![boot, env!("CARGO_PKG_VERSION"), offset_ns, wall_us(now, offset_ns)],
+        params![boot, env!("CARGO_PKG_VERSION"), offset_ns, began],
     )?;
     let daemon = change.last_insert_rowid();
-    key_limits::enforce(&change, wall_us(now, offset_ns))?;
+    knowledge::forget_excess(&change, began)?;
     change.commit()?;
     Ok((boot, daemon))
 }
 
-fn boot_row(db: &Connection, boot_id: &str) -> rusqlite::Result<i64> {
-    db.query_row("SELECT id FROM boots WHERE boot = ?1", [boot_id], |row| row.get(0))
+/// Makes `new` of what can be read in the file `from`. Returns the number of runs. If what was copied cannot be
+/// understood, nothing is.
+fn copy(from: &Path, new: &Path, is_damaged: bool, boot_id: &str, now: i64) -> anyhow::Result<u64> {
+    for suffix in ["", "-wal", "-shm"] {
+        // One that is left of an attempt that was killed. If this fails, so does what follows.
+        let _ = fs::remove_file(files::beside(new, suffix));
+    }
+    let mut db = files::connect(new)?;
+    let old = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    anyhow::ensure!((READABLE..=VERSION).contains(&schema::version(&old)?), "of another version");
+    schema::create(&mut db)?;
+    let change = db.transaction()?;
+    let mut runs = 0;
+    for (table, order) in TABLES.into_iter().take(if is_damaged { 4 } else { TABLES.len() }) {
+        let which = if is_damaged && table == "servers" { " WHERE ended IS NULL" } else { "" };
+        let select = format!("SELECT * FROM {table}{which}");
+        // From the latest back until a row cannot be read, then from the oldest on.
+        let latest = format!("{select} ORDER BY {} DESC", order.replace(',', " DESC,"));
+        let copied = copy_rows(&old, &change, table, &latest)
+            + copy_rows(&old, &change, table, &format!("{select} ORDER BY {order}"));
+        runs = if table == "runs" { copied } else { runs };
+    }
+    change.execute("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)", [])?;
+    knowledge::forget_excess(&change, now)?;
+    knowledge::read(&change, knowledge::boot_row(&change, boot_id)?)?;
+    change.commit()?;
+    Ok(runs)
+}
+
+fn copy_rows(old: &Connection, new: &Connection, table: &str, select: &str) -> u64 {
+    let Ok(mut read) = old.prepare(select) else { return 0 };
+    let columns = read.column_count();
+    let marks = vec!["?"; columns].join(", ");
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let names: Vec<String> = read.column_names().into_iter().map(quoted).collect();
+    let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({marks})", names.join(", "));
+    // Skips a table with foreign columns.
+    let Ok(mut write) = new.prepare(&insert) else { return 0 };
+    let mut copied = 0;
+    let Ok(mut rows) = read.query([]) else { return 0 };
+    // Stops at the first row that cannot be read.
+    while let Ok(Some(row)) = rows.next() {
+        let values: rusqlite::Result<Vec<Value>> = (0..columns).map(|column| row.get(column)).collect();
+        let Ok(values) = values else { break };
+        copied += u64::from(write.execute(rusqlite::params_from_iter(values)).is_ok_and(|n| n > 0));
+    }
+    copied
 }

@@ -5,8 +5,12 @@ use std::{collections::HashMap, path::Path};
 
 use rusqlite::{Connection, Row};
 
-use super::{column::natural, error::StoreError, history};
-use orphand_core::model::{SERIES, Series, Timeline, TimelineQuery};
+use super::{
+    error::StoreError,
+    history::{latest_boot, read_only},
+    rows::{self, run_view},
+};
+use orphand_core::model::{RunView, SERIES, Series, Timeline, TimelineQuery};
 
 /// What was judged and was there since ?2: without an end it has one if another boot has begun.
 const WANTED: &str = "FROM servers s WHERE (judged IS NOT NULL OR unproven IS NOT NULL)
@@ -17,7 +21,7 @@ type Whose = (Option<i64>, Option<i64>, Option<String>);
 
 /// Reads the timeline from the state directory `dir`.
 pub fn timeline(dir: &Path, query: &TimelineQuery) -> Result<Timeline, StoreError> {
-    match history::read_only(dir, |db| read(db, query)) {
+    match read_only(dir, |db| read(db, query)) {
         Err(StoreError::Absent(_)) | Ok(None) => Ok(empty(query)),
         Ok(Some(line)) => Ok(line),
         Err(error) => Err(error),
@@ -34,22 +38,21 @@ fn series(query: &TimelineQuery) -> Series {
 
 fn read(db: &mut Connection, query: &TimelineQuery) -> rusqlite::Result<Timeline> {
     let moment = db.transaction()?;
-    let boot: i64 = moment.query_row("SELECT coalesce(max(boot), -1) FROM daemons", [], |row| row.get(0))?;
-    let wanted = [boot, query.from.as_microsecond()];
+    let wanted = [latest_boot(&moment)?, query.from.as_microsecond()];
     let mut line = empty(query);
     let mut places: HashMap<Whose, usize> = HashMap::new();
     let mut statement = moment.prepare(&format!(
-        "SELECT k.key, g.generation, r.agent, r.invocation, g.key, g.owner FROM
+        "SELECT g.key, g.generation, g.owner, {} FROM
             (SELECT key, generation, iif(key IS NULL, owner_name, NULL) AS owner, total(rss) AS bytes, count(judged) AS n
-             {WANTED} GROUP BY 1, 2, 3 ORDER BY min(n, 1) DESC, bytes DESC, key, generation LIMIT ?3) g
+             {WANTED} GROUP BY 1, 2, 3 ORDER BY min(n, 1) DESC, bytes DESC, key, generation LIMIT {SERIES}) g
          LEFT JOIN keys k ON k.id = g.key LEFT JOIN runs r ON r.key = g.key AND r.generation = g.generation
-         ORDER BY min(g.n, 1) DESC, g.bytes DESC, g.key, g.generation"
+         ORDER BY min(g.n, 1) DESC, g.bytes DESC, g.key, g.generation",
+        run_view("g.generation")
     ))?;
-    let most = i64::try_from(SERIES).unwrap_or(i64::MAX);
-    let mut rows = statement.query([wanted[0], wanted[1], most])?;
-    while let Some(row) = rows.next()? {
-        let whose: Whose = (row.get(4)?, row.get(1)?, row.get(5)?);
-        let run = whose.0.map(|_| history::view(row, 0)).transpose()?;
+    let mut found = statement.query(wanted)?;
+    while let Some(row) = found.next()? {
+        let whose: Whose = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let run: Option<RunView> = rows::from_json(row, 3)?;
         places.insert(whose.clone(), line.series.len());
         line.series.push(Series { run, owner: whose.2, ..series(query) });
     }
@@ -85,7 +88,7 @@ fn count(
         sums.unproven_left += u64::from(is_there);
         return Ok(());
     };
-    let bytes = natural(row, 5)?;
+    let bytes = row.get::<_, Option<i64>>(5)?.unwrap_or_default().unsigned_abs();
     sums.orphans += 1;
     sums.left += u64::from(is_there);
     let first = step(query, judged);
@@ -96,10 +99,10 @@ fn count(
         None => first,
     };
     if row.get::<_, Option<bool>>(6)?.unwrap_or_default() {
-        let (resident, proportional) = (natural(row, 7)?, row.get::<_, Option<i64>>(8)?);
+        let bytes = |column| row.get::<_, Option<i64>>(column).map(|bytes| bytes.map(i64::unsigned_abs));
+        let (resident, proportional) = (bytes(7)?.unwrap_or_default(), bytes(8)?);
         sums.reaped += 1;
         sums.freed_bytes += resident;
-        let proportional = proportional.and_then(|bytes| u64::try_from(bytes).ok());
         sums.freed_pss_bytes += proportional.unwrap_or_default();
         if let Some(freed) = freed.get_mut(last) {
             *freed += proportional.unwrap_or(resident);

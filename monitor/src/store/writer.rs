@@ -1,5 +1,5 @@
-//! The thread that writes the store. The daemon waits for it only for a short time, so no disk can block the
-//! daemon.
+//! The thread that owns the store, and the daemon's side of it. The daemon waits for it only for a short time, so no disk
+//! can block the daemon.
 //!
 //! A write(2) to a file system that hangs (network, frozen, failing disk) does not return and cannot be
 //! interrupted. Therefore the store has a thread of its own. Normally it answers within microseconds, and
@@ -8,49 +8,49 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::mpsc::{self, Receiver, Sender},
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use super::{Backlog, DamagedFile, Store, StoreError, push};
+use super::{Facts, Limits, Opened, SetAside, Store, StoreError};
 use crate::os::clock;
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
+/// The most facts that wait in memory to be written.
+pub(super) const PENDING: usize = 4096;
 /// How long the daemon may wait for the store in each second.
 const PATIENCE: Duration = Duration::from_millis(250);
 const SECOND: Duration = Duration::from_secs(1);
+/// The time between a failed write and the next attempt, so that a broken disk costs little.
+const RETRY: Duration = Duration::from_secs(1);
+/// From the first write after a pause to the tidying.
+const DELAY: Duration = Duration::from_secs(5);
 /// The timeout for opening, which reads up to some megabytes.
 const OPENING: Duration = Duration::from_secs(10);
-/// The timeout for closing, which makes a checkpoint and calls fsync(2).
+/// The timeout for closing, which copies the log and calls fsync(2).
 const CLOSING: Duration = Duration::from_secs(5);
 
-enum Order {
-    Write(Backlog),
-    /// The daemon stops in good order.
-    Stop(BootTime, Backlog),
-}
+/// Facts to write; and when the daemon stops in good order, if it does.
+type Order = (Facts, Option<BootTime>);
+/// How that went, and the facts that are not written.
+type Answer = (Result<(), StoreError>, Facts);
 
-struct Done {
-    result: Result<(), StoreError>,
-    /// Facts that the store could not write yet.
-    backlog: usize,
-}
-
-/// The handle of the thread. At most one order is in progress.
+/// The daemon's side. At most one order is in progress.
 #[derive(Debug)]
 pub struct StoreWriter {
     file: PathBuf,
     /// `None`: the thread was told to end.
-    orders: Option<Sender<Order>>,
+    orders: Option<SyncSender<Order>>,
     /// Disconnected when the store is closed.
-    done: Receiver<Done>,
-    /// Facts that were not sent to the thread yet.
-    queued: Backlog,
+    answers: Receiver<Answer>,
+    /// Facts that wait for the next order.
+    queued: Facts,
+    is_silent: bool,
     /// Facts of the order in progress.
     in_flight: usize,
-    /// Facts that wait in the store.
-    backlog: usize,
+    /// When the next write may be tried.
+    retry: Option<BootTime>,
     /// The start of the present second, and the time waited in it.
     second: BootTime,
     waited: Duration,
@@ -63,75 +63,78 @@ impl StoreWriter {
         dir: &Path,
         boot_id: &str,
         offset_ns: i64,
-    ) -> Result<(Self, Option<DamagedFile>, Knowledge), StoreError> {
-        let (sender, opened) = mpsc::channel();
+    ) -> Result<(Self, Option<SetAside>, Knowledge), StoreError> {
         let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
-        // If the call hangs, its thread is abandoned.
-        spawn_thread(dir, move || drop(sender.send(Store::open(&folder, &boot_id, offset_ns))))?;
-        let (mut store, damaged) =
-            opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
-        let knowledge = store.take_knowledge();
-        Ok((Self::of(store)?, damaged, knowledge))
+        Self::start(dir, move || Store::open(&folder, &boot_id, offset_ns, Limits::default()))
     }
 
-    pub(super) fn of(mut store: Store) -> Result<Self, StoreError> {
-        let file = store.file.clone();
-        let (orders, inbox) = mpsc::channel();
-        let (results, done) = mpsc::channel();
-        spawn_thread(&file, move || {
-            for order in inbox {
-                let (facts, stop) = match order {
-                    Order::Write(facts) => (facts, None),
-                    Order::Stop(at, facts) => (facts, Some(at)),
-                };
-                for (at, fact) in facts {
-                    push(&mut store.pending, at, fact);
+    pub(super) fn start(
+        path: &Path,
+        open: impl FnOnce() -> Result<Opened, StoreError> + Send + 'static,
+    ) -> Result<(Self, Option<SetAside>, Knowledge), StoreError> {
+        let (orders, inbox) = mpsc::sync_channel(1);
+        let (results, answers) = mpsc::channel();
+        let (sender, opened) = mpsc::channel();
+        // If a call hangs, the thread is abandoned, and ends with the process.
+        let thread = thread::Builder::new().name("orphand-store".to_owned()).spawn(move || match open() {
+            Ok(Opened { store, knowledge, set_aside }) => {
+                if sender.send(Ok((store.file.clone(), set_aside, knowledge))).is_ok() {
+                    serve(store, &inbox, &results);
                 }
-                let result = match stop {
-                    None => store.commit(),
-                    Some(at) => store.record_stop(at),
-                };
-                // The receiver may be gone.
-                let _ = results.send(Done { result, backlog: store.pending() });
             }
-            // Dropped before `results`, whose end reports that the store is closed.
-            drop(store);
-            drop(results);
-        })?;
-        Ok(Self {
+            Err(error) => drop(sender.send(Err(error))),
+        });
+        thread.map_err(|error| StoreError::file("start the thread of the store in", path, &error))?;
+        let (file, set_aside, knowledge) =
+            opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(path, OPENING))??;
+        let writer = Self {
             file,
             orders: Some(orders),
-            done,
-            queued: Backlog::default(),
+            answers,
+            queued: Facts::default(),
+            is_silent: false,
             in_flight: 0,
-            backlog: 0,
+            retry: None,
             second: clock::now(),
             waited: Duration::ZERO,
-        })
+        };
+        Ok((writer, set_aside, knowledge))
     }
 
     /// Queues a fact that became known at `at`. Cheap; the fact is durable after the next [`StoreWriter::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
-        push(&mut self.queued, at, fact.clone());
+        self.queued.push_back((at, fact.clone()));
+        self.drop_excess();
+    }
+
+    /// Where there is no room the oldest is dropped; facts about runs are dropped last, because run numbers depend on them.
+    fn drop_excess(&mut self) {
+        while self.queued.len() > PENDING {
+            let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });
+            let least = self.queued.iter().position(|(_, fact)| !of_runs(fact));
+            self.queued.remove(least.unwrap_or(0));
+        }
     }
 
     /// Writes the queued facts. After `Ok` they survive any end of the daemon. After an error they stay in
     /// memory, as far as there is room, and a later call tries again. At most a quarter of each second is
     /// spent here.
     pub fn commit(&mut self) -> Result<(), StoreError> {
-        if self.pending() == 0 {
+        if self.is_silent {
+            self.wait(Duration::ZERO)?;
+        }
+        if self.queued.is_empty() {
             return Ok(());
         }
-        if self.in_flight > 0 {
-            self.wait(Duration::ZERO)?;
-            if self.pending() == 0 {
-                return Ok(());
-            }
-        }
-        let facts = std::mem::take(&mut self.queued);
-        self.in_flight = facts.len().saturating_add(self.backlog);
-        self.send(Order::Write(facts))?;
         let now = clock::now();
+        if self.retry.is_some_and(|retry| now < retry) {
+            return Err(StoreError::Other(format!(
+                "the last write to the store {} failed: {} facts wait in memory until the next attempt",
+                self.file.display(),
+                self.queued.len()
+            )));
+        }
+        self.send(None)?;
         if now.since(self.second) >= SECOND {
             (self.second, self.waited) = (now, Duration::ZERO);
         }
@@ -142,40 +145,41 @@ impl StoreWriter {
 
     /// How many facts are remembered and not durable yet.
     pub fn pending(&self) -> usize {
-        // Facts that wait in the store are part of every order.
-        self.queued.len() + self.in_flight.max(self.backlog)
+        self.queued.len() + self.in_flight
     }
 
     /// Whether the store has not answered yet.
     pub const fn is_silent(&self) -> bool {
-        self.in_flight > 0
+        self.is_silent
     }
 
-    /// Records that the daemon stops in good order ([`Store::record_stop`]).
+    /// Writes what is queued, and that the daemon stops in good order ([`Store::record_stop`]).
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
-        if self.in_flight > 0 {
+        if self.is_silent {
             self.wait(PATIENCE)?;
         }
-        let facts = std::mem::take(&mut self.queued);
-        self.in_flight = facts.len().saturating_add(self.backlog).max(1);
-        self.send(Order::Stop(at, facts))?;
+        self.send(Some(at))?;
         self.wait(SECOND)
     }
 
-    fn send(&self, order: Order) -> Result<(), StoreError> {
-        let sent = self.orders.as_ref().map(|orders| orders.send(order));
-        sent.and_then(Result::ok).ok_or_else(|| self.silent())
+    fn send(&mut self, stop: Option<BootTime>) -> Result<(), StoreError> {
+        let facts = std::mem::take(&mut self.queued);
+        (self.in_flight, self.is_silent) = (facts.len(), true);
+        // The thread lives until it is told to end, and has no other order.
+        let sent = self.orders.as_ref().and_then(|orders| orders.try_send((facts, stop)).ok());
+        sent.ok_or_else(|| StoreError::silent(&self.file, PATIENCE))
     }
 
     fn wait(&mut self, limit: Duration) -> Result<(), StoreError> {
         // A thread that has ended does not answer either.
-        let done = self.done.recv_timeout(limit).map_err(|_| self.silent())?;
-        (self.in_flight, self.backlog) = (0, done.backlog);
-        done.result
-    }
-
-    fn silent(&self) -> StoreError {
-        StoreError::silent(&self.file, PATIENCE)
+        let (result, mut rest) =
+            self.answers.recv_timeout(limit).map_err(|_| StoreError::silent(&self.file, PATIENCE))?;
+        (self.in_flight, self.is_silent) = (0, false);
+        self.retry = result.is_err().then(|| clock::now() + RETRY);
+        rest.append(&mut self.queued);
+        self.queued = rest;
+        self.drop_excess();
+        result
     }
 }
 
@@ -183,12 +187,33 @@ impl Drop for StoreWriter {
     fn drop(&mut self) {
         drop(self.orders.take());
         let end = clock::now() + CLOSING;
-        // If the thread hangs it is abandoned, and ends with the process.
-        while self.done.recv_timeout(end.since(clock::now())).is_ok() {}
+        while self.answers.recv_timeout(end.since(clock::now())).is_ok() {}
     }
 }
 
-fn spawn_thread(path: &Path, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
-    let thread = thread::Builder::new().name("orphand-writer".to_owned()).spawn(work);
-    thread.map(drop).map_err(|error| StoreError::file("start the writer thread of", path, &error))
+/// The main function of the thread. It sleeps until there is an order; when something was written, it tidies some seconds
+/// later, between orders.
+fn serve(mut store: Store, orders: &Receiver<Order>, answers: &Sender<Answer>) {
+    let mut due = Some(Instant::now() + DELAY);
+    loop {
+        let order = match due {
+            Some(due) => orders.recv_timeout(due.saturating_duration_since(Instant::now())),
+            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match order {
+            Ok((mut facts, stop)) => {
+                let mut result = store.write(&facts);
+                if result.is_ok() {
+                    facts.clear();
+                    result = stop.map_or(Ok(()), |at| store.record_stop(at));
+                    due = due.or_else(|| Some(Instant::now() + DELAY));
+                }
+                // The receiver may be gone.
+                let _ = answers.send((result, facts));
+            }
+            Err(RecvTimeoutError::Timeout) => due = store.tidy().then(Instant::now),
+            // The store is closed before `answers`, whose end reports that.
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
 }

@@ -28,9 +28,9 @@ fn harm(dir: &Path, name: &str, harm: impl FnOnce(&fs::File, u64)) {
 }
 
 /// Opens the store, checks the report about the old file, and checks that the second opening reports nothing.
-fn renamed(dir: &Path) -> DamagedFile {
-    let (mut store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
-    let aside = opening.expect("the damage was not found");
+fn renamed(dir: &Path) -> SetAside {
+    let Opened { mut store, set_aside, knowledge } = open_in(dir, BOOT, OFFSET).unwrap();
+    let aside = set_aside.expect("the damage was not found");
     let line = aside.to_string();
     assert!(
         line.starts_with(&format!("the store {} was damaged (", dir.join("orphand.db").display())),
@@ -38,10 +38,10 @@ fn renamed(dir: &Path) -> DamagedFile {
     );
     assert!(!line.contains('\n'), "{line}");
     assert!(aside.aside.exists() && aside.aside != dir.join("orphand.db"));
-    let next = store.take_knowledge().runs.iter().map(|run| run.run.generation).max().unwrap_or(0) + 1;
+    let next = knowledge.runs.iter().map(|run| run.run.generation).max().unwrap_or(0) + 1;
     record(&mut store, [(500, run(claude(), next, true))]);
     drop(store);
-    let known = open(dir).take_knowledge();
+    let known = known(dir);
     assert_eq!(known.runs.iter().map(|run| run.run.generation).max(), Some(next));
     aside
 }
@@ -119,13 +119,13 @@ fn a_damaged_log() {
     }
 }
 
-/// Damage that is found by the maintenance thread or by a write: the next start renames the file.
+/// Damage that is found while a daemon runs: the next start renames the file.
 #[test]
 fn found_while_it_ran() {
     let dir = written();
     files::mark_suspect(&dir.path().join("orphand.db"), "row 7 missing");
     let aside = renamed(dir.path());
-    assert_eq!((aside.what.as_str(), aside.runs), ("row 7 missing", 300));
+    assert_eq!((aside.why.as_str(), aside.runs), ("was damaged (row 7 missing)", 300));
 }
 
 /// A file that is too large to be checked at the start: the daemon continues and keeps facts in memory, and
@@ -145,13 +145,12 @@ fn in_a_large_file_it_is_found_in_the_background() {
         assert!(bytes > 5 << 20, "{bytes}");
         file.write_all_at(&garbage(), bytes / 2 / 4096 * 4096).unwrap();
     });
-    let mut store = open(dir.path());
-    assert_eq!(store.take_knowledge().runs.iter().map(|run| run.run.generation).max(), Some(300));
-    tidy(&store, EVER);
-    store.remember(at(500), &run(claude(), 301, true));
-    let error = store.commit().unwrap_err();
+    let Opened { mut store, set_aside, knowledge } = open_in(dir.path(), BOOT, OFFSET).unwrap();
+    assert_eq!(set_aside, None);
+    assert_eq!(knowledge.runs.iter().map(|run| run.run.generation).max(), Some(300));
+    tidy(&mut store);
+    let error = store.write(&[(at(500), run(claude(), 301, true))].into()).unwrap_err();
     assert!(error.is_damage(), "{error}");
-    assert_eq!(store.pending(), 1);
     drop(store);
     assert_eq!(renamed(dir.path()).runs, 300);
 }
@@ -174,15 +173,25 @@ fn few_damaged_ones_are_kept() {
 fn a_file_that_was_removed_is_said() {
     let dir = written();
     let mut store = open(dir.path());
-    let mut worker = worker(&store, EVER);
     fs::remove_file(dir.path().join("orphand.db")).unwrap();
     record(&mut store, [(500, run(claude(), 301, true))]);
-    worker.work();
-    store.remember(at(501), &run(claude(), 302, true));
-    let error = store.commit().unwrap_err().to_string();
+    tidy(&mut store);
+    let error = store.write(&[(at(501), run(claude(), 302, true))].into()).unwrap_err().to_string();
     assert!(
         error.ends_with("was removed or replaced while orphand ran: restart orphand to begin a new one"),
         "{error}"
     );
-    assert_eq!(store.pending(), 1);
+}
+
+/// A daemon was killed between the two renames: the old file is set aside, its successor is not in its place yet.
+#[test]
+fn a_kill_while_it_is_replaced_loses_nothing() {
+    let dir = written();
+    let file = dir.path().join("orphand.db");
+    fs::rename(&file, dir.path().join("orphand.db.new")).unwrap();
+    assert_eq!(known(dir.path()).runs.iter().map(|run| run.run.generation).max(), Some(300));
+    // What is left of an earlier attempt is no successor.
+    fs::write(dir.path().join("orphand.db.new"), "half").unwrap();
+    files::mark_suspect(&file, "row 7 missing");
+    assert_eq!(renamed(dir.path()).runs, 300);
 }

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use super::*;
+use super::{super::writer::PENDING, *};
 
 /// A file system of one megabyte.
 struct Small(PathBuf);
@@ -37,11 +37,11 @@ impl Drop for Small {
 fn what_does_not_fit_waits_in_memory() {
     let small = Small::new();
     let dir = small.0.as_path();
-    let mut store = open(dir);
-    record(&mut store, [(1, run(claude(), 1, true))]);
+    let mut store = writer(dir);
+    store.remember(at(1), &run(claude(), 1, true));
+    commit_all(&mut store);
     let ballast = small.fill();
-    let told = (2..400).map(|n| run(claude(), n, true));
-    told.for_each(|fact| store.remember(at(2), &fact));
+    (2..400).for_each(|n| store.remember(at(2), &run(claude(), n, true)));
     let error = store.commit().unwrap_err();
     let line = error.to_string();
     assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
@@ -55,11 +55,9 @@ fn what_does_not_fit_waits_in_memory() {
     assert_eq!(past.runs.len(), 1);
 
     fs::remove_file(&ballast).unwrap();
-    store.retry = None;
-    store.commit().unwrap();
-    assert_eq!(store.pending(), 0);
+    commit_all(&mut store);
     drop(store);
-    assert_eq!(open(dir).take_knowledge().runs.len(), 399);
+    assert_eq!(known(dir).runs.len(), 399);
 }
 
 #[test]
@@ -75,13 +73,13 @@ fn a_full_disk_at_the_start_is_one_line() {
 #[test]
 fn the_oldest_go_first_and_numbers_last() {
     let dir = tempfile::tempdir().unwrap();
-    let mut store = open(dir.path());
+    let mut store = writer(dir.path());
     store.remember(at(1), &run(claude(), 1, true));
     for pid in 10..10 + u32::try_from(PENDING).unwrap() {
         store.remember(at(2), &server(pid, claude(), 1));
     }
     assert_eq!(store.pending(), PENDING);
-    store.commit().unwrap();
+    commit_all(&mut store);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
     assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 11);
 }

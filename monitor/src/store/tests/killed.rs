@@ -4,7 +4,6 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     os::unix::process::ExitStatusExt as _,
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use super::*;
@@ -20,30 +19,26 @@ const SERVERS: u32 = 3;
 #[test]
 fn writes_until_it_is_killed() {
     let Some(dir) = std::env::var_os(DIRECTORY) else { return };
-    let mut store = open(Path::new(&dir));
+    let Opened { mut store, knowledge: known, .. } = open_in(Path::new(&dir), BOOT, OFFSET).unwrap();
     let mut out = std::io::stdout();
-    let known = store.take_knowledge();
     // What was judged and did not end while the previous daemon ran.
-    for server in known.servers {
-        store.remember(at(1), &Fact::Ended { server: server.server.id, end: End::Unseen });
-    }
+    let unseen = |id| Fact::Ended { server: id, end: End::Unseen };
+    record(&mut store, known.servers.iter().map(|one| (1, unseen(one.server.id))));
     let last = known.runs.iter().map(|run| run.run.generation).max().unwrap_or(0);
     for generation in last + 1.. {
-        store.remember(at(generation), &run(claude(), generation, true));
-        store.commit().unwrap();
+        record(&mut store, [(generation, run(claude(), generation, true))]);
         writeln!(out, "\nbegan {generation}").unwrap();
         for n in 0..SERVERS {
             let pid = u32::try_from(generation).unwrap() * 10 + n;
             for fact in life(pid, &claude(), generation) {
-                store.remember(at(generation), &fact);
-                store.commit().unwrap();
+                record(&mut store, [(generation, fact)]);
             }
             writeln!(out, "reaped {pid}").unwrap();
         }
-        store.remember(at(generation), &run(claude(), generation, false));
+        record(&mut store, [(generation, run(claude(), generation, false))]);
         // Often, so that kills occur during it.
         if generation.is_multiple_of(20) {
-            tidy(&store, EVER);
+            tidy(&mut store);
         }
     }
 }
@@ -87,8 +82,7 @@ fn no_number_is_lost_or_given_twice_and_nothing_counts_twice() {
     }
     assert!(began > u64::from(KILLS), "{began} runs in {KILLS} lives");
 
-    let mut store = open(dir.path());
-    let last = store.take_knowledge().runs.iter().map(|run| run.run.generation).max().unwrap();
+    let last = known(dir.path()).runs.iter().map(|run| run.run.generation).max().unwrap();
     assert!(last >= began, "{last} after {began}");
     let runs = |what: &str| number(dir.path(), &format!("SELECT {what} FROM runs"));
     let last = i64::try_from(last).unwrap();

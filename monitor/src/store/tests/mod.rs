@@ -10,11 +10,16 @@ mod silent;
 mod timeline;
 mod versions;
 
-use std::path::Path;
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::*;
 use orphand_core::model::{
-    Doubt, End, Evidence, Guard, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner, TrackedStart, Unit,
+    Doubt, End, Evidence, Guard, Knowledge, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner,
+    TrackedStart, Unit,
 };
 
 pub(super) const BOOT: &str = "0c8a1b9e-0000-4000-8000-000000000001";
@@ -24,25 +29,39 @@ pub(super) const OFFSET: i64 = 1_785_153_600_000_000_000;
 /// Limits that keep everything, however old it is.
 const EVER: Limits = Limits { age: Duration::from_secs(u32::MAX as u64), bytes: u64::MAX, rows: u64::MAX };
 
-pub(super) fn open_in(
-    dir: &Path,
-    boot: &str,
-    offset_ns: i64,
-) -> Result<(Store, Option<DamagedFile>), StoreError> {
-    Store::open_within(dir, boot, offset_ns, EVER)
+pub(super) fn open_in(dir: &Path, boot: &str, offset_ns: i64) -> Result<Opened, StoreError> {
+    Store::open(dir, boot, offset_ns, EVER)
 }
 
 pub(super) fn open(dir: &Path) -> Store {
-    let (store, opening) = open_in(dir, BOOT, OFFSET).unwrap();
-    assert_eq!(opening, None);
-    store
+    let opened = open_in(dir, BOOT, OFFSET).unwrap();
+    assert_eq!(opened.set_aside, None);
+    opened.store
+}
+
+/// What the next daemon learns.
+pub(super) fn known(dir: &Path) -> Knowledge {
+    open_in(dir, BOOT, OFFSET).unwrap().knowledge
+}
+
+/// The thread of a store, and the daemon's side.
+pub(super) fn writer(dir: &Path) -> StoreWriter {
+    let folder = dir.to_owned();
+    StoreWriter::start(dir, move || open_in(&folder, BOOT, OFFSET)).unwrap().0
+}
+
+/// Commits until everything is written.
+pub(super) fn commit_all(writer: &mut StoreWriter) {
+    let begun = Instant::now();
+    while writer.commit().is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "still not written");
+        thread::yield_now();
+    }
+    assert_eq!((writer.pending(), writer.is_silent()), (0, false));
 }
 
 pub(super) fn record(store: &mut Store, facts: impl IntoIterator<Item = (u64, Fact)>) {
-    for (seconds, fact) in facts {
-        store.remember(at(seconds), &fact);
-    }
-    store.commit().unwrap();
+    store.write(&facts.into_iter().map(|(seconds, fact)| (at(seconds), fact)).collect()).unwrap();
 }
 
 pub(super) const fn at(seconds: u64) -> BootTime {
@@ -120,16 +139,9 @@ pub(super) fn life(pid: u32, key: &RunKey, generation: u64) -> [Fact; 4] {
     [server(pid, key.clone(), generation), orphan(pid, &[]), Fact::Reaping { server: id(pid) }, reaped(pid)]
 }
 
-/// What does maintenance beside the thread of the store.
-pub(super) fn worker(store: &Store, limits: Limits) -> maintenance::Worker {
-    maintenance::Worker::open(&store.file, limits, Unusable::clone(&store.unusable)).unwrap()
-}
-
-/// Does all maintenance now.
-pub(super) fn tidy(store: &Store, limits: Limits) {
-    let mut worker = worker(store, limits);
-    worker.check_file();
-    worker.work();
+/// Does all that the thread of the store does when it has time.
+pub(super) fn tidy(store: &mut Store) {
+    while store.tidy() {}
 }
 
 /// Holds SQLite's write lock, as a disk that does not answer does.

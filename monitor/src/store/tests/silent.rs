@@ -1,27 +1,11 @@
 //! A disk that does not answer. The test holds the write lock to simulate it.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
-
-use super::*;
-
-/// Commits until everything is written.
-fn commit_all(writer: &mut StoreWriter) {
-    let begun = Instant::now();
-    while writer.commit().is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "still not written");
-        thread::yield_now();
-    }
-    assert_eq!((writer.pending(), writer.is_silent()), (0, false));
-}
+use super::{super::writer::PENDING, *};
 
 #[test]
 fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let mut writer = StoreWriter::of(store).unwrap();
+    let mut writer = writer(dir.path());
     writer.remember(at(1), &run(claude(), 1, true));
     commit_all(&mut writer);
     let hung = hang(dir.path());
@@ -47,8 +31,7 @@ fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
 #[test]
 fn what_waits_is_written_when_the_daemon_stops() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let mut writer = StoreWriter::of(store).unwrap();
+    let mut writer = writer(dir.path());
     let hung = hang(dir.path());
     writer.remember(at(1), &run(claude(), 1, true));
     assert!(writer.commit().is_err());
@@ -69,8 +52,7 @@ fn what_waits_is_written_when_the_daemon_stops() {
 #[test]
 fn memory_is_bounded_while_it_hangs() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let mut writer = StoreWriter::of(store).unwrap();
+    let mut writer = writer(dir.path());
     let hung = hang(dir.path());
     writer.remember(at(1), &run(claude(), 1, true));
     assert!(writer.commit().is_err());

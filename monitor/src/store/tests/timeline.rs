@@ -53,7 +53,7 @@ fn an_orphan_counts_from_its_verdict_to_its_end() {
     assert_eq!((line.series[0].sums.orphans, line.series[0].bytes[0]), (1, mb));
     // Another boot has begun: it is gone, nobody knows when.
     drop(store);
-    let mut store = open_in(dir.path(), "0c8a1b9e-0000-4000-8000-000000000002", OFFSET).unwrap().0;
+    let mut store = open_in(dir.path(), "0c8a1b9e-0000-4000-8000-000000000002", OFFSET).unwrap().store;
     record(&mut store, [(1, run(claude(), 2, true))]);
     let line = timeline(dir.path(), &minutes()).unwrap();
     assert_eq!((line.series[0].sums.left, line.series[0].bytes[9]), (0, 0));
