@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
-use super::{Engine, Purpose, births::has_wires};
+use super::{Engine, births::has_wires};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Node, ObservedUnit, ServerKey},
     model::{
-        About, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice, ProcessId, Tracking,
+        About, Answer, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice, ProcessId,
+        Tracking,
     },
     recognise::Role,
     world::{Account, Agent, NewAgent, Server, TopMost, agent_view},
@@ -22,13 +23,21 @@ impl Engine {
             ObservedUnit::Known(unit) => (unit.clone(), false),
             ObservedUnit::Gone => (None, true),
             ObservedUnit::Unasked => {
-                self.ask(About::Process(id), Purpose::Unit { process: id, at, name, implied });
+                self.ask(About::Process(id), move |engine, _, answer| {
+                    engine.unit_answered(id, answer);
+                    // An inspection that was answered meanwhile may have found out what it is.
+                    let known = engine.world.agent_of(id).and_then(|key| engine.world.agent(key));
+                    if known.is_none_or(|agent| agent.withheld.is_some()) {
+                        engine.agent_recognised(at, id, name, implied);
+                    }
+                });
                 return;
             }
         };
         let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
         let above = known.map_or(node.agent, |agent| agent.above);
         let (origin, uid, sid, place) = (node.origin(), node.uid, node.sid, node.place.clone());
+        let hints = node.hints.as_deref().cloned().unwrap_or_default();
         let daemon = self.is_daemon(node);
         // A daemon does not belong to the run of whoever started it. Its launcher is a part of the same daemon.
         let alien = |above: &&Agent| daemon && !(above.daemon && above.name == name && above.is_alive());
@@ -67,7 +76,7 @@ impl Engine {
         if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled && agent.above.is_none();
             agent.daemon = daemon;
-            agent.place = place;
+            (agent.place, agent.hints) = (place, hints);
             if on_its_own {
                 agent.above = None;
             }
@@ -97,10 +106,9 @@ impl Engine {
 
     pub(super) fn report_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
         if let Some(agent) = self.world.agent(key) {
-            let (main, found) = (agent.main(), self.is_found(agent.main()));
-            let notice = Notice::AgentStarted { agent: agent_view(agent), continues, found };
-            self.emit(at, notice);
-            self.remember_agent_hints(at, main);
+            let found = self.is_found(agent.main());
+            self.emit(at, Notice::AgentStarted { agent: agent_view(agent), continues, found });
+            self.remember_agent_hints(at, key);
         }
     }
 
@@ -160,7 +168,10 @@ impl Engine {
             return;
         }
         // Records what the copies have done so far. A copy that does more from now on continues the agent's work.
-        self.ask(About::Copies(copies), Purpose::Copies { agent: key, at, status });
+        self.ask_about_exit(key, About::Copies(copies), move |engine, now, answer| {
+            let copies = if let Answer::Copies { copies } = answer { copies } else { Vec::new() };
+            engine.copies_answered(now, at, key, status, copies);
+        });
     }
 
     /// The answer to the question what the copies of an agent do after its main process has exited.
@@ -222,8 +233,10 @@ impl Engine {
         } else if servers.is_empty() {
             self.report_agent_exit(key, at, status, &servers);
         } else {
-            let purpose = Purpose::AgentExit { agent: key, at, status, servers };
-            self.ask(About::Memory(processes), purpose);
+            self.ask_about_exit(key, About::Memory(processes), move |engine, _, answer| {
+                engine.remember_memory(&servers, answer);
+                engine.report_agent_exit(key, at, status, &servers);
+            });
         }
         self.other_ended(now);
     }

@@ -13,10 +13,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose};
+use super::Engine;
 use crate::{
-    lineage::{AgentKey, ObservedUnit},
-    model::{About, BootTime, Effect, Notice, ProcessId, Share, Tracking},
+    lineage::AgentKey,
+    model::{BootTime, Effect, Notice, ProcessId, Share, Tracking},
     world::{Account, NewAgent},
 };
 
@@ -209,15 +209,7 @@ impl Engine {
                 break;
             }
             self.bursts.forget(user, key);
-            let unasked = self.world.node(main).is_some_and(|node| node.unit == ObservedUnit::Unasked);
-            if unasked {
-                self.ask(
-                    About::Process(main),
-                    Purpose::Unit { process: main, at: born, name, implied: false },
-                );
-            } else {
-                self.agent_recognised(born, main, name, false);
-            }
+            self.agent_recognised(born, main, name, false);
         }
         if let Some(burst) = self.bursts.by_user.get_mut(&user)
             && !burst.withheld.is_empty()

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Engine, Purpose};
+use super::Engine;
 use crate::{
     case::Event,
     lineage::{Provenance, ServerKey},
@@ -139,10 +139,12 @@ impl Engine {
             let query = self.world.server(key).and_then(|server| self.container_query(server));
             if let Some(query) = query.filter(|query| self.asks(&query.engine)) {
                 *number += 1;
-                self.ask(
-                    About::Container { query: Box::new(query), turn },
-                    Purpose::Container { server: key },
-                );
+                let about = About::Container { query: Box::new(query), turn };
+                self.ask(about, move |engine, _, answer| {
+                    if let Answer::Container { found } = answer {
+                        engine.container_told(key, found);
+                    }
+                });
             }
         }
     }
@@ -168,7 +170,7 @@ impl Engine {
         let Some(seen) = seen.filter(|_| may && !server.stopping) else { return };
         server.stopping = true;
         let about = About::Stop { seen, seconds: term_timeout.as_secs(), turn: server.user() };
-        self.ask(about, Purpose::Stop { server: key });
+        self.ask(about, move |engine, now, answer| engine.container_stopped(now, key, answer));
     }
 
     /// The engine has answered. Only now the server may be over: its client may have ended before.

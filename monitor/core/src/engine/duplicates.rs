@@ -10,10 +10,10 @@
 
 mod groups;
 
-use super::{Engine, Purpose};
+use super::Engine;
 use crate::{
     lineage::{Provenance, ServerKey},
-    model::{About, BootTime, Notice, ProcessId, Whereabouts, redact},
+    model::{About, Answer, BootTime, Notice, ProcessId, Whereabouts, redact},
     world::{Agent, agent_view},
 };
 
@@ -65,7 +65,11 @@ impl Engine {
         }
         for _ in 0..ASKED_AT_ONCE {
             let Some((server, process)) = self.duplicates.due(now) else { break };
-            self.ask(About::Whereabouts(process), Purpose::Whereabouts { server, process });
+            self.ask(About::Whereabouts(process), move |engine, now, answer| {
+                if let Answer::Whereabouts { place } = answer {
+                    engine.place_answered(now, server, process, place);
+                }
+            });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, Purpose, announcements::Reported};
+use super::{Engine, announcements::Reported};
 use crate::{
     case::{Event, Outcome},
     lineage::{Node, ServerKey, Strike},
@@ -16,33 +16,6 @@ use crate::{
 const AFTER_ITS_END: Duration = Duration::from_millis(300);
 
 impl Engine {
-    /// Reports exits whose question about memory is still open. An exit is reported before anything that follows it,
-    /// with or without an answer about memory.
-    pub(super) fn report_unanswered_exits(&mut self, now: BootTime) {
-        if self.questions.is_empty() {
-            return;
-        }
-        for purpose in self.take_questions(|purpose| matches!(purpose, Purpose::Copies { .. })) {
-            if let Purpose::Copies { agent, at, status } = purpose {
-                self.agent_is_over(now, at, agent, status, Vec::new());
-            }
-        }
-        // The end of an agent that was over just now asks about memory, too.
-        for purpose in self.take_questions(|purpose| matches!(purpose, Purpose::AgentExit { .. })) {
-            if let Purpose::AgentExit { agent, at, status, servers } = purpose {
-                self.report_agent_exit(agent, at, status, &servers);
-            }
-        }
-    }
-
-    /// Takes the open questions of a kind, in the order in which they were asked. Answers to them count no more.
-    fn take_questions(&mut self, kind: impl Fn(&Purpose) -> bool) -> Vec<Purpose> {
-        let mut tokens: Vec<u64> =
-            self.questions.iter().filter(|(_, purpose)| kind(purpose)).map(|(token, _)| *token).collect();
-        tokens.sort_unstable();
-        tokens.into_iter().filter_map(|token| self.questions.remove(&token)).collect()
-    }
-
     /// A signal was sent to a process that ends by it. Its exit follows.
     pub(super) fn struck(&mut self, id: ProcessId, signal: u8, mut killer: Killer) {
         // The first one is the daemon, the others are its ancestors.

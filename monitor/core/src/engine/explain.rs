@@ -22,14 +22,7 @@ impl Engine {
             Asked::Id(id) => vec![*id],
             Asked::Name(name) => self.of_name(name),
         };
-        let mut told: Vec<Explained> =
-            nodes.into_iter().filter_map(|id| self.explain_process(id)).take(MOST).collect();
-        for one in &mut told {
-            self.hints
-                .add_to((one.agent.as_mut(), one.report.as_deref_mut().map(|report| &mut report.server)));
-            self.hints.add_to((one.owner.as_mut(), None));
-        }
-        told
+        nodes.into_iter().filter_map(|id| self.explain_process(id)).take(MOST).collect()
     }
 
     /// The main processes of the servers and agents of this name.

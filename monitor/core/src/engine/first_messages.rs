@@ -13,14 +13,14 @@
 use std::time::Duration;
 
 use super::{
-    Engine, Purpose,
+    Engine,
     awaited::{Awaited, Said},
     births::has_wires,
     servers::Recognised,
 };
 use crate::{
     lineage::{Node, Origin, ServerKey},
-    model::{About, BootTime, FirstMessage, OwnEnd, ProcessId, Stdio},
+    model::{About, Answer, BootTime, FirstMessage, OwnEnd, ProcessId, Stdio},
     recognise::{Role, container_client},
     world::Server,
 };
@@ -216,13 +216,21 @@ impl Engine {
         let Some(node) = self.world.node(process) else { return };
         let (stdin, origin, turn) = (node.stdin(), node.origin(), node.uid);
         let about = About::FirstMessage { end: OwnEnd { process, stdin }, turn };
-        self.ask(about, Purpose::FirstMessage { process, origin });
+        self.ask(about, move |engine, now, answer| {
+            if let Answer::FirstMessage { message } = answer {
+                engine.first_message_answered(now, process, origin, message);
+            }
+        });
     }
 
     fn ask_settings(&mut self, process: ProcessId) {
         let Some(awaited) = self.first_messages.get(process) else { return };
         let (origin, turn, lines) = (awaited.origin, awaited.uid, awaited.lines.clone());
-        self.ask(About::Declared { process, turn, lines }, Purpose::Declared { process, origin });
+        self.ask(About::Declared { process, turn, lines }, move |engine, now, answer| match answer {
+            Answer::FirstMessage { message: FirstMessage::Nothing } => engine.not_declared(process, origin),
+            Answer::FirstMessage { message } => engine.first_message_answered(now, process, origin, message),
+            _ => {}
+        });
     }
 
     /// No settings declare this process.

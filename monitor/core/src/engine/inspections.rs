@@ -13,12 +13,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose, released::is_idle_duplicate};
+use super::{Engine, released::is_idle_duplicate};
 use crate::{
     case::{Event, INSPECT_AGAIN, Stage},
     lineage::{AgentKey, Origin, ServerKey},
     model::{
-        About, BootTime, Container, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
+        About, Answer, BootTime, Container, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{container_client, started_container, works_through_client},
@@ -82,13 +82,18 @@ impl Engine {
                 self.world.set_timer(key, Some(now + INSPECT_AGAIN));
                 return;
             }
-            self.questions.remove(&token);
+            self.questions.give_up(token);
         }
         let turn = (!at_once).then_some(server.user());
         let subject = self.subject(key, server, turn);
-        let observed = if at_once { None } else { self.observe(key).map(Box::new) };
+        let observed = if at_once { None } else { self.observe(key) };
         self.world.set_timer(key, Some(now + INSPECT_AGAIN));
-        let token = self.ask(About::Server(subject), Purpose::Inspect { server: key, observed });
+        let token = self.ask(About::Server(subject), move |engine, now, answer| {
+            engine.world.end_inspection(key);
+            if let Answer::Server { facts } = answer {
+                engine.inspection_answered(now, key, observed.as_ref(), &facts);
+            }
+        });
         self.world.begin_inspection(key, token, now);
     }
 
@@ -159,7 +164,6 @@ impl Engine {
         asked: Option<&Observed>,
         facts: &ServerFacts,
     ) {
-        self.world.end_inspection(key);
         let Some(asked) = asked else {
             self.inspected(now, key, facts);
             return;

@@ -8,12 +8,13 @@
 
 use std::time::Duration;
 
-use super::{Engine, Purpose, cases::CaseOf, inspections::Observed, units::tracked_owner};
+use super::{Engine, cases::CaseOf, inspections::Observed, units::tracked_owner};
 use crate::{
     case::{Event, Finding, INSPECT_AGAIN, Outcome, Reason},
     lineage::AgentKey,
     model::{
-        About, BootTime, Ending, Evidence, Fact, Guard, Mode, ProcessId, ServerFacts, Subject, Tracked,
+        About, Answer, BootTime, Ending, Evidence, Fact, Guard, Mode, ProcessId, ServerFacts, Subject,
+        Tracked,
         scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
     verdict::is_used,
@@ -88,8 +89,12 @@ impl Engine {
         let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
         let question = SceneQuestion { servers, ..SceneQuestion::default() };
         let about = About::Server(Subject { processes, question, turn, ..Subject::default() });
-        let observed = self.observe_agent(key).map(Box::new);
-        self.ask(about, Purpose::InspectAgent { agent: key, observed });
+        let observed = self.observe_agent(key);
+        self.ask(about, move |engine, now, answer| {
+            if let Answer::Server { facts } = answer {
+                engine.agent_inspection_answered(now, key, observed.as_ref(), &facts);
+            }
+        });
     }
 
     /// The inspection of an agent was answered. The agent may have changed since it was asked for.

@@ -19,12 +19,12 @@ use std::{
 };
 
 use self::ending::Ending;
-use super::{Engine, Purpose, ends::millis};
+use super::{Engine, ends::millis};
 use crate::{
     lineage::{AgentKey, Node},
     model::{
-        About, BootTime, Branch, Fact, Leftover, LeftoverClass, LeftoverReport, Notice, ProcessId, SHOWN,
-        ServerReport, ServerView, State, text,
+        About, Answer, BootTime, Branch, Fact, Leftover, LeftoverClass, LeftoverReport, Notice, ProcessId,
+        SHOWN, ServerReport, ServerView, State, text,
     },
     recognise::{Role, is_browser},
     world::{Account, Agent, agent_view, process_view},
@@ -61,6 +61,8 @@ struct Left {
     heads: BTreeMap<ProcessId, Option<Branch>>,
     /// How many further heads there were at the last look.
     beyond: u64,
+    /// How many questions are open.
+    asked: u32,
 }
 
 impl Leftovers {
@@ -143,7 +145,17 @@ impl Engine {
             room = room.saturating_sub(branch.len());
             branches.push(branch);
         }
-        self.ask(About::Leftovers { branches, turn }, Purpose::Leftovers { agent: key });
+        if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
+            left.asked += 1;
+        }
+        self.ask(About::Leftovers { branches, turn }, move |engine, now, answer| {
+            if let Some(left) = engine.leftovers.of_agent.get_mut(&key) {
+                left.asked = left.asked.saturating_sub(1);
+            }
+            if let Answer::Leftovers { branches } = answer {
+                engine.leftovers_answered(now, key, branches);
+            }
+        });
     }
 
     /// The host has answered about new heads: tells of them, unless all of them were detached.
@@ -324,9 +336,9 @@ impl Engine {
     }
 
     fn forget_if_nothing_is_left(&mut self, key: AgentKey) {
-        let is_over = |left: &Left| left.due.is_none() && left.heads.is_empty() && left.beyond == 0;
-        let asked = || self.questions.values().any(|purpose| purpose.is_about_leftovers_of(key));
-        if self.leftovers.of_agent.get(&key).is_some_and(is_over) && !asked() {
+        let is_over =
+            |left: &Left| left.due.is_none() && left.heads.is_empty() && left.beyond == 0 && left.asked == 0;
+        if self.leftovers.of_agent.get(&key).is_some_and(is_over) {
             self.leftovers.of_agent.remove(&key);
         }
     }

@@ -26,7 +26,7 @@ mod inspections;
 mod left_agents;
 mod leftovers;
 mod processor;
-mod purpose;
+mod questions;
 mod recall;
 mod reconfigure;
 mod released;
@@ -45,17 +45,10 @@ mod units;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use rustc_hash::FxHashMap;
-
-use self::purpose::Purpose;
 pub use self::settings::Settings;
 use crate::{
     case::Event,
-    lineage::AgentKey,
-    model::{
-        About, Answer, BootTime, Effect, Fact, FirstMessage, Input, Notice, ProcessEvent, ProcessId,
-        SnapshotProcess, Tracking,
-    },
+    model::{BootTime, Effect, Fact, Input, Notice, ProcessEvent, ProcessId, SnapshotProcess, Tracking},
     recognise::Rules,
     world::World,
 };
@@ -85,16 +78,13 @@ pub struct Engine {
     first_messages: awaited::FirstMessages,
     /// The processor time of what was left behind.
     processor: processor::Processor,
-    /// By what persons recognise agents and servers.
-    hints: hints::Hints,
     /// What ended agents left behind that is no server.
     leftovers: leftovers::Leftovers,
     /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
     managers: BTreeSet<ProcessId>,
-    questions: FxHashMap<u64, Purpose>,
-    next_token: u64,
+    questions: questions::Questions,
     effects: VecDeque<Effect>,
     /// Records were lost and the graph is not repaired yet. The engine judges nothing in this state.
     doubtful: bool,
@@ -146,14 +136,8 @@ impl Engine {
     }
 
     fn dispatch(&mut self, now: BootTime, input: Input) {
-        match input {
-            Input::Answered { token, answer } => {
-                if let Some(purpose) = self.questions.remove(&token) {
-                    self.answered(now, token, purpose, answer);
-                }
-                return;
-            }
-            _ => self.report_unanswered_exits(now),
+        if !matches!(input, Input::Answered { .. }) {
+            self.report_unanswered_exits(now);
         }
         match input {
             Input::Process { event } => self.process(now, event),
@@ -163,7 +147,7 @@ impl Engine {
             Input::Signalled { process, signal, error } => self.signalled(now, process, signal, error),
             // Its exit record has usually come before. In that case there is nothing left to do.
             Input::Gone { process } => self.exit(now, now, process, None),
-            Input::Answered { .. } => {}
+            Input::Answered { token, answer } => self.answered(now, token, answer),
             Input::Ready { kernel, hooks } => self.ready(now, kernel, hooks),
             Input::Timeout => self.handle_timeout(now),
             Input::Woke => self.woke(now),
@@ -233,12 +217,7 @@ impl Engine {
 
     /// The invariants that are broken, each as a sentence. For tests.
     pub fn check(&self) -> Vec<String> {
-        let leaving = |purpose: &Purpose| match purpose {
-            Purpose::Copies { agent, .. } => Some(*agent),
-            _ => None,
-        };
-        let leaving: Vec<AgentKey> = self.questions.values().filter_map(leaving).collect();
-        let mut broken = self.world.check(&leaving);
+        let mut broken = self.world.check(&self.questions.exiting());
         broken.extend(self.check_duplicates());
         broken
     }
@@ -261,100 +240,7 @@ impl Engine {
         }
     }
 
-    fn answered(&mut self, now: BootTime, token: u64, purpose: Purpose, answer: Answer) {
-        match (purpose, answer) {
-            (Purpose::Wires { servers }, Answer::HungUp { processes }) => {
-                self.wires_answered(now, token, &servers, &processes);
-            }
-            (Purpose::AgentExit { agent, at, status, servers }, Answer::Memory { processes }) => {
-                self.remember_memory(&servers, &processes);
-                self.report_agent_exit(agent, at, status, &servers);
-            }
-            (Purpose::Copies { agent, at, status }, Answer::Copies { copies }) => {
-                self.copies_answered(now, at, agent, status, copies);
-            }
-            (Purpose::Work { server, look }, Answer::Work { processes }) => {
-                self.work_answered(now, server, look, &processes);
-            }
-            (Purpose::Duplicate { server, user }, Answer::Work { processes }) => {
-                self.duplicate_answered(now, server, user, &processes);
-            }
-            (Purpose::Measure { servers }, Answer::Memory { processes }) => {
-                self.remember_memory(&servers, &processes);
-                self.processor_read(now, &servers);
-            }
-            (
-                Purpose::Declared { process, origin },
-                Answer::FirstMessage { message: FirstMessage::Nothing },
-            ) => self.not_declared(process, origin),
-            (
-                Purpose::FirstMessage { process, origin } | Purpose::Declared { process, origin },
-                Answer::FirstMessage { message },
-            ) => {
-                self.first_message_answered(now, process, origin, message);
-            }
-            (Purpose::Leftovers { agent }, Answer::Leftovers { branches }) => {
-                self.leftovers_answered(now, agent, branches);
-            }
-            (Purpose::Session { server, told_only }, Answer::Session { id }) => {
-                self.session_answered(server, id, told_only);
-            }
-            (Purpose::Creator { creator, recognised }, Answer::Process { process }) => {
-                self.creator_answered(now, creator, recognised, process);
-            }
-            (Purpose::Unit { process, at, name, implied }, answer) => {
-                self.unit_answered(process, answer);
-                // An inspection that was answered meanwhile may have found out what it is.
-                let known = self.world.agent_of(process).and_then(|key| self.world.agent(key));
-                if known.is_none_or(|agent| agent.withheld.is_some()) {
-                    self.agent_recognised(at, process, name, implied);
-                }
-            }
-            (Purpose::UnitRule { process, at }, answer) => {
-                self.unit_answered(process, answer);
-                self.classify_by_role(now, at, process, None);
-            }
-            (Purpose::Account { recognised, at }, answer) => {
-                self.unit_answered(recognised.process, answer);
-                self.server_recognised(now, at, recognised);
-            }
-            (Purpose::InspectAgent { agent, observed }, Answer::Server { facts }) => {
-                self.agent_inspection_answered(now, agent, observed.as_deref(), &facts);
-            }
-            (Purpose::Inspect { server, observed }, Answer::Server { facts }) => {
-                self.inspection_answered(now, server, observed.as_deref(), &facts);
-            }
-            (Purpose::Whereabouts { server, process }, Answer::Whereabouts { place }) => {
-                self.place_answered(now, server, process, place);
-            }
-            (Purpose::Hints { server }, Answer::Hints { found: Some(found) }) => {
-                self.hints_answered(now, server, *found);
-            }
-            (Purpose::Container { server }, Answer::Container { found }) => {
-                self.container_told(server, found);
-            }
-            (Purpose::Stop { server }, answer) => self.container_stopped(now, server, answer),
-            (Purpose::Inspect { server, .. }, _) => self.world.end_inspection(server),
-            // An answer that does not fit the question is ignored.
-            (Purpose::AgentExit { agent, at, status, servers }, _) => {
-                self.report_agent_exit(agent, at, status, &servers);
-            }
-            (Purpose::Copies { agent, at, status }, _) => {
-                self.agent_is_over(now, at, agent, status, Vec::new());
-            }
-            _ => {}
-        }
-    }
-
-    fn ask(&mut self, about: About, purpose: Purpose) -> u64 {
-        self.next_token += 1;
-        self.questions.insert(self.next_token, purpose);
-        self.effects.push_back(Effect::Ask { token: self.next_token, about });
-        self.next_token
-    }
-
-    fn emit(&mut self, at: BootTime, mut notice: Notice) {
-        self.hints.add_to(notice.views_mut());
+    fn emit(&mut self, at: BootTime, notice: Notice) {
         self.alarms.observe(at, &notice);
         self.effects.push_back(Effect::Emit { at, notice: Box::new(notice) });
     }

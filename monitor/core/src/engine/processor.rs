@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, Purpose};
+use super::Engine;
 use crate::{
     lineage::ServerKey,
-    model::{About, BootTime, ProcessId, Watched},
+    model::{About, Answer, BootTime, ProcessId, Watched},
     world::Server,
 };
 
@@ -78,12 +78,18 @@ impl Engine {
         if wanted {
             let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
             let processes: Vec<ProcessId> = of_all.take(PROCESSES).copied().collect();
-            self.ask(About::Memory(processes), Purpose::Measure { servers });
+            self.ask(About::Memory(processes), move |engine, now, answer| {
+                engine.measured(now, &servers, answer)
+            });
         }
     }
 
-    /// Keeps the readings of this moment.
-    pub(super) fn processor_read(&mut self, now: BootTime, servers: &[ServerKey]) {
+    /// Memory and processor time of these servers were measured: keeps the readings of this moment.
+    pub(super) fn measured(&mut self, now: BootTime, servers: &[ServerKey], answer: Answer) {
+        if !matches!(answer, Answer::Memory { .. }) {
+            return;
+        }
+        self.remember_memory(servers, answer);
         for key in servers {
             let Some(cpu_ms) = self.world.server(*key).and_then(|server| server.cpu_ms) else { continue };
             let readings = self.processor.of_server.entry(*key).or_default();

@@ -2,12 +2,12 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Engine, Purpose, first_messages::PROTOCOL, servers::Recognised};
+use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
     lineage::{Node, ObservedUnit, Origin, Provenance},
     model::{
-        About, BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey,
-        ServerView, Snapshot, Tracked, TrackedOwner,
+        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
+        Snapshot, Tracked, TrackedOwner,
     },
     world::{Account, NewAgent, NewServer, trace},
 };
@@ -150,8 +150,7 @@ impl Engine {
         }
         let Some(node) = self.world.node(main).filter(|node| !node.protected) else { return true };
         if node.unit == ObservedUnit::Unasked {
-            let recognised = recognised.clone();
-            self.ask(About::Process(main), Purpose::Creator { creator: main, recognised });
+            self.ask_creator(main, recognised.clone());
             return false;
         }
         self.agent_recognised(now, main, name, implied);

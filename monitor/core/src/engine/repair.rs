@@ -229,7 +229,7 @@ impl Engine {
         node.creator = seen.parent;
         node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
         node.place = seen.place.as_deref().map(Into::into);
-        self.hints.of_agent(seen.id, seen.hints.clone());
+        node.hints.clone_from(&seen.hints);
         let confirmed = !node.pending;
         self.world.enter(node, up);
         self.world.run(&self.settings.rules, seen, provenance);

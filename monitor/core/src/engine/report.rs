@@ -2,11 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, Purpose, container_halves::add_inner};
+use super::{Engine, container_halves::add_inner};
 use crate::{
     case::Phase,
     lineage::ServerKey,
-    model::{About, AgentReport, Memory, ProcessId, Report, SHOWN, ServerReport, State},
+    model::{About, AgentReport, Answer, Memory, ProcessId, Report, SHOWN, ServerReport, State},
     world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
@@ -20,12 +20,14 @@ impl Engine {
         let servers = self.world.servers().keys();
         let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
         let about = About::Memory(members.copied().collect());
-        self.ask(about, Purpose::Measure { servers });
+        self.ask(about, move |engine, now, answer| engine.measured(now, &servers, answer));
     }
 
     /// Keeps resident memory and CPU time of these servers, as measured.
-    pub(super) fn remember_memory(&mut self, servers: &[ServerKey], memory: &[Memory]) {
-        let by_process: FxHashMap<ProcessId, &Memory> = memory.iter().map(|m| (m.process, m)).collect();
+    pub(super) fn remember_memory(&mut self, servers: &[ServerKey], answer: Answer) {
+        let Answer::Memory { processes } = answer else { return };
+        let by_process: FxHashMap<ProcessId, Memory> =
+            processes.into_iter().map(|m| (m.process, m)).collect();
         for key in servers {
             if let Some(server) = self.world.server_mut(*key) {
                 let own = || server.processes().iter().filter_map(|p| by_process.get(p));
@@ -71,15 +73,13 @@ impl Engine {
             .into_iter()
             .filter(|key| self.world.server(*key).is_some_and(|s| s.owner().is_none()))
             .filter(|key| !halves.contains_key(key));
-        let mut report = Report {
+        Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),
             leftovers: self.leftover_reports(SHOWN),
             runs: self.world.runs().report(&self.held()),
             blind: Vec::new(),
-        };
-        self.hints.add_to_report(&mut report);
-        report
+        }
     }
 
     /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.

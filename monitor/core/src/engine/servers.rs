@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Engine, Purpose};
+use super::Engine;
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
-    model::{About, BootTime, Notice, ProcessId, SnapshotProcess},
+    model::{About, Answer, BootTime, Notice, ProcessId, SnapshotProcess},
     recognise::Role,
     world::{Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, trace},
 };
@@ -62,7 +62,7 @@ impl Engine {
         }
         if let Some(maker) = node.server.and_then(|key| self.agent_inside(key, id)) {
             if self.world.node(maker).is_some_and(|maker| maker.unit == ObservedUnit::Unasked) {
-                self.ask(About::Process(maker), Purpose::Creator { creator: maker, recognised });
+                self.ask_creator(maker, recognised);
                 return;
             }
             self.imply_agent(at, maker);
@@ -101,9 +101,7 @@ impl Engine {
             seeks_owner: false,
         };
         match self.next_of(at, id, provenance, claim) {
-            Next::Ask(creator) => {
-                self.ask(About::Process(creator), Purpose::Creator { creator, recognised });
-            }
+            Next::Ask(creator) => self.ask_creator(creator, recognised),
             Next::Join(key) => self.join(at, key, id),
             // Whoever made it may have been a supervisor that lived for long: the engine was late, and its ignorance
             // is no proof.
@@ -242,29 +240,31 @@ impl Engine {
         }
     }
 
-    /// The answer to the question what program a creator runs. A creator that has exited stays without a program.
-    pub(super) fn creator_answered(
-        &mut self,
-        now: BootTime,
-        creator: ProcessId,
-        recognised: Recognised,
-        answer: Option<SnapshotProcess>,
-    ) {
+    /// Asks what program the creator of a new server runs, and comes back to the server then.
+    pub(super) fn ask_creator(&mut self, creator: ProcessId, recognised: Recognised) {
+        self.ask(About::Process(creator), move |engine, now, answer| {
+            if let Answer::Process { process } = answer {
+                engine.creator_answered(creator, process);
+                engine.server_recognised(now, now, recognised);
+            }
+        });
+    }
+
+    /// A creator that has exited stays without a program.
+    fn creator_answered(&mut self, creator: ProcessId, answer: Option<SnapshotProcess>) {
         let answer = answer.filter(|p| p.id == creator);
         let gone = answer.is_none();
         let seen = answer.unwrap_or_default();
-        self.hints.of_agent(creator, seen.hints);
         let unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(seen.unit.map(Box::new)) };
         let is_new = self.world.identify(&self.settings.rules, creator, &seen.image, Some(seen.stdio));
         self.world.change(creator, |node| {
             if node.unit == ObservedUnit::Unasked {
-                node.unit = unit;
+                (node.unit, node.hints) = (unit, seen.hints);
             }
             if is_new {
                 (node.uid, node.sid) = (seen.uid, seen.sid);
             }
         });
-        self.server_recognised(now, now, recognised);
     }
 
     pub(super) fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Engine, Purpose, servers::Recognised};
+use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{AgentKey, ObservedUnit, ServerKey},
     model::{
@@ -16,11 +16,11 @@ use crate::{
 impl Engine {
     /// Stores the answer to the question which unit a process runs in. It is asked once per process.
     pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
-        self.forget_hints();
         let unit = match answer {
             Answer::Process { process: Some(seen) } if seen.id == process => {
-                self.hints.of_agent(process, seen.hints);
-                self.world.change(process, |node| node.place = seen.place.map(Into::into));
+                self.world.change(process, |node| {
+                    (node.place, node.hints) = (seen.place.map(Into::into), seen.hints);
+                });
                 ObservedUnit::Known(seen.unit.map(Box::new))
             }
             _ => ObservedUnit::Gone,
@@ -47,8 +47,11 @@ impl Engine {
         let Some(node) = self.world.node(server.process) else { return true };
         let ObservedUnit::Known(unit) = node.unit.clone() else {
             if node.unit == ObservedUnit::Unasked {
-                let about = About::Process(server.process);
-                self.ask(about, Purpose::Account { recognised: server.clone(), at });
+                let recognised = server.clone();
+                self.ask(About::Process(server.process), move |engine, now, answer| {
+                    engine.unit_answered(recognised.process, answer);
+                    engine.server_recognised(now, at, recognised);
+                });
                 return false;
             }
             return true;
@@ -90,7 +93,10 @@ impl Engine {
             return false;
         }
         let ObservedUnit::Known(facts) = &node.unit else {
-            self.ask(About::Process(id), Purpose::UnitRule { process: id, at });
+            self.ask(About::Process(id), move |engine, now, answer| {
+                engine.unit_answered(id, answer);
+                engine.classify_by_role(now, at, id, None);
+            });
             return true;
         };
         let Some(facts) = facts.as_deref().filter(|facts| !facts.left_behind()) else { return false };

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    model::{Image, Killer, ProcessId, Stdio, UnitFacts},
+    model::{AgentHints, Image, Killer, ProcessId, Stdio, UnitFacts},
     recognise::Role,
 };
 
@@ -161,6 +161,8 @@ pub struct Node {
     pub unit: ObservedUnit,
     /// Its place among the units when the unit was read: [`crate::model::SnapshotProcess::place`].
     pub place: Option<Box<str>>,
+    /// By what a person recognises it, if it is an agent. Read with the unit.
+    pub hints: Option<Box<AgentHints>>,
     /// The nearest agent among the process and its creators, copied at birth.
     pub agent: Option<AgentKey>,
     /// The server it belongs to, copied at birth.
@@ -208,6 +210,7 @@ impl Node {
             stale_binary: false,
             unit: ObservedUnit::Unasked,
             place: None,
+            hints: None,
             agent: None,
             server: None,
             wraps: None,

@@ -2,47 +2,36 @@
 
 use super::{AgentView, Container, Notice, ProcessView, RunView, ServerView, Watched};
 
-/// The agent and the server in a notice, both as `Option`; `$as` makes a reference of an owner.
-macro_rules! views {
-    ($notice:expr, $as:ident) => {
-        match $notice {
-            Notice::AgentStarted { agent, .. }
-            | Notice::AgentExited { agent, .. }
-            | Notice::LeftoversFound { agent, .. } => (Some(agent), None),
-            Notice::ServerStarted { server, owner, .. }
-            | Notice::ServerExited { server, owner, .. }
-            | Notice::ServerDuplicated { server, owner, .. }
-            | Notice::OrphanSuspected { server, owner, .. }
-            | Notice::OrphanCleared { server, owner, .. }
-            | Notice::OrphanDetected { server, owner, .. }
-            | Notice::OrphanUnproven { server, owner, .. }
-            | Notice::OrphanSpared { server, owner, .. }
-            | Notice::OrphanReaped { server, owner, .. }
-            | Notice::OrphanExited { server, owner, .. } => (owner.$as(), Some(server)),
-            Notice::ServerDetached { server, .. } | Notice::ReapFailed { server, .. } => (None, Some(server)),
-            Notice::Ready { .. }
-            | Notice::AgentsFolded { .. }
-            | Notice::Alert { .. }
-            | Notice::AlertResolved { .. }
-            | Notice::Reconfigured { .. }
-            | Notice::Lost { .. }
-            | Notice::Resynced { .. }
-            | Notice::Stopping { .. } => (None, None),
-        }
-    };
-}
-
 /// The fixed part of a queued notice in bytes, which covers short texts.
 const LEAST: usize = 256;
 
 impl Notice {
     /// The agent, or the owner of the server, and the server that it is about.
     pub const fn views(&self) -> (Option<&AgentView>, Option<&ServerView>) {
-        views!(self, as_ref)
-    }
-
-    pub const fn views_mut(&mut self) -> (Option<&mut AgentView>, Option<&mut ServerView>) {
-        views!(self, as_mut)
+        match self {
+            Self::AgentStarted { agent, .. }
+            | Self::AgentExited { agent, .. }
+            | Self::LeftoversFound { agent, .. } => (Some(agent), None),
+            Self::ServerStarted { server, owner, .. }
+            | Self::ServerExited { server, owner, .. }
+            | Self::ServerDuplicated { server, owner, .. }
+            | Self::OrphanSuspected { server, owner, .. }
+            | Self::OrphanCleared { server, owner, .. }
+            | Self::OrphanDetected { server, owner, .. }
+            | Self::OrphanUnproven { server, owner, .. }
+            | Self::OrphanSpared { server, owner, .. }
+            | Self::OrphanReaped { server, owner, .. }
+            | Self::OrphanExited { server, owner, .. } => (owner.as_ref(), Some(server)),
+            Self::ServerDetached { server, .. } | Self::ReapFailed { server, .. } => (None, Some(server)),
+            Self::Ready { .. }
+            | Self::AgentsFolded { .. }
+            | Self::Alert { .. }
+            | Self::AlertResolved { .. }
+            | Self::Reconfigured { .. }
+            | Self::Lost { .. }
+            | Self::Resynced { .. }
+            | Self::Stopping { .. } => (None, None),
+        }
     }
 
     /// The approximate number of bytes in a queue that is bounded in bytes. Only texts whose length others choose are

@@ -14,7 +14,7 @@ use super::Account;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Origin, ServerKey},
-    model::{BootTime, CopyFacts, Killer, ProcessId, RunKey, UnitFacts},
+    model::{AgentHints, BootTime, CopyFacts, Killer, ProcessId, RunKey, UnitFacts},
 };
 
 /// Dead agents are forgotten only if there are more of them than this.
@@ -46,6 +46,8 @@ pub struct Agent {
     pub unit: Option<Box<UnitFacts>>,
     /// Its place among the units; absent if it could not be read.
     pub place: Option<Box<str>>,
+    /// By what a person recognises it.
+    pub hints: AgentHints,
     /// The run it belongs to: its own run, or that of its top-most agent.
     pub account: Account,
     /// Whether it exited before its unit could be asked for. Its first server will show the unit.

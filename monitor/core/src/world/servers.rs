@@ -7,7 +7,8 @@ use crate::{
     case::{By, Phase},
     lineage::{AgentKey, Node, Provenance},
     model::{
-        BootTime, Container, ContainerFacts, Ending, ProcessId, ProcessView, ReachedBy, ServerView, Stdio,
+        BootTime, Container, ContainerFacts, Ending, ProcessId, ProcessView, ReachedBy, ServerHints,
+        ServerView, Stdio,
     },
 };
 
@@ -106,6 +107,8 @@ pub struct Server {
     pub tools: Tools,
     /// The thread that started it, unless that was the leading thread of a process.
     pub spawner: Option<Spawner>,
+    /// By what a person recognises it.
+    pub hints: ServerHints,
     /// How it was reached at the last inspection.
     pub reached_by: Vec<ReachedBy>,
     /// The state of its case.

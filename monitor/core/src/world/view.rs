@@ -3,10 +3,7 @@
 use super::{Account, Agent, Server};
 use crate::{
     lineage::{Graph, Node},
-    model::{
-        AgentHints, AgentView, Container, Image, ProcessId, ProcessView, SHOWN, ServerHints, ServerView,
-        redact, shown_session,
-    },
+    model::{AgentView, Container, Image, ProcessId, ProcessView, SHOWN, ServerView, redact, shown_session},
     recognise::container_client,
 };
 
@@ -29,7 +26,7 @@ pub fn agent_view(agent: &Agent) -> AgentView {
         invocation_id: agent.unit.as_ref().and_then(|facts| facts.invocation_id.clone()),
         alive: agent.is_alive(),
         implied: agent.implied,
-        hints: AgentHints::default(),
+        hints: agent.hints.clone(),
     }
 }
 
@@ -60,7 +57,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         run: server.account.as_ref().map(Account::view),
         session_leader: leads_session(server.main_process, graph),
         session: server.session_id.as_deref().map(shown_session),
-        hints: ServerHints::default(),
+        hints: server.hints.clone(),
         container,
     }
 }

@@ -12,9 +12,9 @@ use std::{collections::BTreeSet, time::Duration};
 use super::holds;
 use crate::{
     case::By,
-    engine::{Engine, Purpose, turns::Turns},
+    engine::{Engine, turns::Turns},
     lineage::ServerKey,
-    model::{About, BootTime, ExitStatus, OwnEnd, ProcessId},
+    model::{About, Answer, BootTime, ExitStatus, OwnEnd, ProcessId},
     world::{Agent, Server},
 };
 
@@ -59,12 +59,12 @@ impl Engine {
             if now.since(since) < LOST {
                 return;
             }
-            self.questions.remove(&token);
+            self.questions.give_up(token);
         }
         let watched = |key: &ServerKey| self.world.server(*key).is_some_and(|server| self.is_watched(server));
         let keys = self.world.servers().keys().into_iter().filter(watched).collect();
         let keys = self.wire_watch.turns.next(keys, AT_ONCE);
-        self.wire_watch.open = self.ask_about_wires(&keys).map(|token| (token, now));
+        self.wire_watch.open = self.ask_about_wires(&keys, true).map(|token| (token, now));
     }
 
     /// Whether a hung-up standard input would open a case for this server.
@@ -75,26 +75,31 @@ impl Engine {
             && server.owner().and_then(|owner| self.world.agent(owner)).is_some_and(Agent::is_alive)
     }
 
-    fn ask_about_wires(&mut self, keys: &[ServerKey]) -> Option<u64> {
+    /// `in_turn`: no other question of this kind is asked until it is answered.
+    fn ask_about_wires(&mut self, keys: &[ServerKey], in_turn: bool) -> Option<u64> {
         let (mut servers, mut ends) = (Vec::new(), Vec::new());
         for (key, server) in keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?))) {
             servers.push((key, server.main_process()));
             ends.push(OwnEnd { process: server.main_process(), stdin: server.stdin });
         }
-        (!ends.is_empty()).then(|| self.ask(About::HungUp(ends), Purpose::Wires { servers }))
+        let then = move |engine: &mut Self, now, answer| {
+            if in_turn {
+                engine.wire_watch.open = None;
+            }
+            if let Answer::HungUp { processes } = answer {
+                engine.wires_answered(now, &servers, &processes);
+            }
+        };
+        (!ends.is_empty()).then(|| self.ask(About::HungUp(ends), then))
     }
 
     /// The answer to the question which servers have a hung-up standard input.
     pub(in crate::engine) fn wires_answered(
         &mut self,
         now: BootTime,
-        token: u64,
         servers: &[(ServerKey, ProcessId)],
         hung_up: &[ProcessId],
     ) {
-        if self.wire_watch.open.is_some_and(|(open, _)| open == token) {
-            self.wire_watch.open = None;
-        }
         let hung_up: BTreeSet<&ProcessId> = hung_up.iter().collect();
         for (key, process) in servers {
             let Some(server) = self.world.server(*key) else { continue };
@@ -125,7 +130,7 @@ impl Engine {
     /// The head of the launch chain of this server has exited.
     pub(in crate::engine) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
-            self.ask_about_wires(&[key]);
+            self.ask_about_wires(&[key], false);
         }
         self.watch_since_its_head_was_killed(now, key);
     }

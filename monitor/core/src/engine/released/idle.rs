@@ -13,9 +13,9 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{can_be_looked_at, is_released};
 use crate::{
     case::{By, Event},
-    engine::{Engine, Purpose, turns::Turns},
+    engine::{Engine, turns::Turns},
     lineage::ServerKey,
-    model::{About, BootTime, ProcessId, Work},
+    model::{About, Answer, BootTime, ProcessId, Work},
     verdict::rule_of,
     world::{Agent, Server, served},
 };
@@ -113,7 +113,11 @@ impl Engine {
         for key in self.next_duplicates() {
             let Some((server, user)) = self.world.server(key).zip(self.user_of(key)) else { continue };
             let processes = all_processes(server).chain([user]).collect();
-            self.ask(About::Work(processes), Purpose::Duplicate { server: key, user });
+            self.ask(About::Work(processes), move |engine, now, answer| {
+                if let Answer::Work { processes } = answer {
+                    engine.duplicate_answered(now, key, user, &processes);
+                }
+            });
         }
     }
 

@@ -18,11 +18,11 @@ mod threads;
 use std::{collections::BTreeSet, time::Duration};
 
 pub(super) use self::{abandoned::WireWatch, idle::IdleDuplicates, sessions::Sessions};
-use super::{Engine, Purpose, tools::may_have_tools};
+use super::{Engine, tools::may_have_tools};
 use crate::{
     case::{By, Event, Phase, Reason},
     lineage::ServerKey,
-    model::{About, BootTime, Notice, Work},
+    model::{About, Answer, BootTime, Notice, Work},
     verdict::Finding,
     world::{Agent, Look, Server, Spawner, Watch, agent_view},
 };
@@ -102,7 +102,11 @@ impl Engine {
         if let Some(server) = self.world.server(key).filter(|server| can_be_looked_at(server)) {
             let all = server.processes().iter().chain(server.wrappers()).chain(&server.container_processes);
             let processes = all.copied().collect();
-            self.ask(About::Work(processes), Purpose::Work { server: key, look });
+            self.ask(About::Work(processes), move |engine, now, answer| {
+                if let Answer::Work { processes } = answer {
+                    engine.work_answered(now, key, look, &processes);
+                }
+            });
         }
     }
 

@@ -17,11 +17,11 @@ use std::{
 use super::is_released;
 use crate::{
     case::{By, Event, Reason},
-    engine::{Engine, Purpose},
+    engine::Engine,
     lineage::{AgentKey, Provenance, ServerKey},
     model::{
-        About, BootTime, KeyState, ProcessId, RegistryLife, SessionPolicy, SessionState, SessionSubject,
-        SessionsSeen,
+        About, Answer, BootTime, KeyState, ProcessId, RegistryLife, SessionPolicy, SessionState,
+        SessionSubject, SessionsSeen,
     },
     world::{Agent, Server},
 };
@@ -207,8 +207,11 @@ impl Engine {
             owner,
             mark: policy.mark.clone(),
         };
-        let purpose = Purpose::Session { server: key, told_only: owner.is_none() };
-        self.ask(About::Session(Box::new(subject)), purpose);
+        self.ask(About::Session(Box::new(subject)), move |engine, _, answer| {
+            if let Answer::Session { id } = answer {
+                engine.session_answered(key, id, owner.is_none());
+            }
+        });
     }
 
     /// The session that a server was started for is known, or it has none.

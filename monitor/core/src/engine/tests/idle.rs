@@ -144,11 +144,11 @@ fn one_that_works_on_its_end_is_ended_all_the_same() {
 #[test]
 fn without_a_rule_nothing_is_asked_and_nothing_follows() {
     let mut story = two("");
-    let asked = story.engine.next_token;
+    let asked = story.engine.questions.last;
     call(&mut story, 31, 3 * HOUR);
     assert_eq!(outcome(&mut story), nothing());
     // Four questions a minute about wires are all there is.
-    assert_eq!(story.engine.next_token - asked, 4 * 3 * HOUR);
+    assert_eq!(story.engine.questions.last - asked, 4 * 3 * HOUR);
     let other = RULE.replace("claude", "codex");
     stays(two(&other), &[]);
 }
