@@ -79,7 +79,7 @@ impl Engine {
             let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
             let processes: Vec<ProcessId> = of_all.take(PROCESSES).copied().collect();
             self.ask(About::Memory(processes), move |engine, now, answer| {
-                engine.measured(now, &servers, answer)
+                engine.measured(now, &servers, answer);
             });
         }
     }
