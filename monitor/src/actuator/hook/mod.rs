@@ -18,7 +18,7 @@ use std::{
 };
 
 pub use self::queue::{Hooks, WriteLine};
-use crate::os::trust::{self, Distrust};
+use crate::os::trust;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
@@ -28,9 +28,6 @@ pub enum HookError {
          already: restart it so (the service: systemctl restart orphand)"
     )]
     Rights(String),
-    /// Other users could replace or change the file.
-    #[error("the hook is refused: {0}")]
-    Distrust(#[from] Distrust),
     /// Anything else, in a sentence that says what to do.
     #[error("{0}")]
     Other(String),
@@ -71,7 +68,8 @@ impl Settings {
 
     /// Whether the file may be run now. Other users may have changed it since the last check.
     fn check(&self) -> Result<(), HookError> {
-        trust::check(&self.path, rustix::process::geteuid().as_raw())?;
+        trust::check(&self.path, rustix::process::geteuid().as_raw())
+            .map_err(|distrust| HookError::Other(format!("the hook is refused: {distrust}")))?;
         self.user.may_execute(&self.path)
     }
 }

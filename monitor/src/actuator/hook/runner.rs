@@ -17,13 +17,13 @@ use std::{
     ffi::{CString, OsStr, OsString},
     fmt::Write as _,
     fs::File,
-    io::{self, PipeWriter, Write as _},
+    io::{self, PipeReader, PipeWriter, Read as _, Write as _},
     os::{
         fd::{AsFd as _, AsRawFd as _},
-        unix::ffi::OsStrExt as _,
+        unix::{ffi::OsStrExt as _, net::UnixStream},
     },
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::mpsc::{self, Receiver, Sender},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -42,12 +42,6 @@ use rustix::{
         CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
         remove_capability_from_bounding_set, set_capabilities,
     },
-};
-use tokio::{
-    io::AsyncReadExt as _,
-    net::{UnixStream, unix::pipe},
-    signal::unix::{self, SignalKind},
-    time::{sleep, timeout},
 };
 
 use super::run::{Outcome, Report};
@@ -86,9 +80,7 @@ fn prepared() -> Result<Report, String> {
     let number = |text: OsString| text.to_str()?.parse().ok();
     let time = Duration::from_millis(number(millis).ok_or("no time is given")?);
     confine(number(limit)).map_err(|error| format!("cannot give up rights: {error}"))?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start an event loop: {error}"))?;
-    runtime.block_on(run(time, path.into(), &event)).map_err(|error| error.to_string())
+    run(time, path, event).map_err(|error| error.to_string())
 }
 
 /// Gives up for good what neither the runner needs nor the hook may have. It must be called before there is a
@@ -126,58 +118,101 @@ fn drop_rights() -> io::Result<()> {
     Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
-/// Why the wait for the hook's processes is over.
-enum Over {
-    Ended,
-    Late,
-    Stopped,
+/// What the threads of the runner tell.
+enum News {
+    NotStarted(io::Error),
+    /// The hook itself has ended.
+    Ended(WaitStatus),
+    /// Nothing is left of it.
+    AllEnded,
+    /// The daemon has ended, or tells the runner to stop.
+    Stop,
 }
 
-async fn run(time: Duration, path: PathBuf, event: &OsStr) -> io::Result<Report> {
-    // Readable: the daemon has ended, or tells the runner to stop.
-    let daemon = std::os::unix::net::UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
-    daemon.set_nonblocking(true)?;
-    let daemon = UnixStream::from_std(daemon)?;
-    let mut ends = unix::signal(SignalKind::child())?;
+fn run(time: Duration, path: OsString, event: OsString) -> io::Result<Report> {
     let (said, says) = io::pipe()?;
-    let kept = Arc::new(Mutex::new(Vec::new()));
-    let listening = tokio::spawn(listen(pipe::Receiver::from_owned_fd(said.into())?, Arc::clone(&kept)));
-    let hook = start(path.as_os_str(), event, &says)?;
-    // The reader sees the end when nobody else has it.
-    drop(says);
+    let (to_us, news) = mpsc::channel();
+    let mut daemon = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let stop = to_us.clone();
+    in_background(move || {
+        let _ = daemon.read(&mut [0]);
+        let _ = stop.send(News::Stop);
+    })?;
+    let (to_log, told) = mpsc::channel();
+    in_background(move || listen(said, &to_log))?;
+    // The last one, so that nothing is left of a hook if a thread cannot be started.
+    in_background(move || start_and_wait(&path, &event, says, &to_us))?;
+    let until = Instant::now() + time;
     let mut status = None;
-    let over = tokio::select! {
-        () = all_end(&mut ends, hook, &mut status) => Over::Ended,
-        () = sleep(time) => Over::Late,
-        _ = daemon.readable() => Over::Stopped,
+    let over = loop {
+        match news.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(News::NotStarted(error)) => return Err(error),
+            Ok(News::Ended(how)) => status = Some(how),
+            over => break over,
+        }
     };
-    let (killed, left) = end_all(&mut ends).await;
-    // The report is written to it.
-    daemon.into_std()?.set_nonblocking(false)?;
-    // Who cannot be killed may hold the pipe open.
-    let _ = timeout(LOOK_AGAIN, listening).await;
+    let (killed, left) = if matches!(over, Ok(News::AllEnded)) { (0, 0) } else { end_all(&news) };
     let killed = format!("killed ({})", text::count(killed, "process", "processes"));
     let (outcome, mut why) = match over {
-        Over::Ended => ended(status),
-        Over::Late if status.is_none() => (Outcome::TimedOut, format!("it took too long, {killed}")),
-        Over::Late => (
+        Ok(News::AllEnded) => ended(status),
+        Ok(_) => (Outcome::Stopped, format!("the daemon stops, {killed}")),
+        Err(_) if status.is_none() => (Outcome::TimedOut, format!("it took too long, {killed}")),
+        Err(_) => (
             Outcome::TimedOut,
             format!("it ended, but what it had left in the background took too long, {killed}"),
         ),
-        Over::Stopped => (Outcome::Stopped, format!("the daemon stops, {killed}")),
     };
     if left > 0 {
         let left = text::count(left, "process", "processes");
         // Writing to a string cannot fail.
         let _ = write!(why, "; {left} could not be killed");
     }
-    match String::from_utf8_lossy(&lock(&kept)).trim() {
+    let mut said = Vec::new();
+    // Who cannot be killed may hold the pipe open.
+    while let Ok(more) = told.recv_timeout(LOOK_AGAIN) {
+        said.extend::<Vec<u8>>(more);
+    }
+    said.truncate(KEPT);
+    match String::from_utf8_lossy(&said).trim() {
         "" => {}
         said => {
             let _ = write!(why, "; it said: {said}");
         }
     }
     Ok(Report { outcome, why })
+}
+
+fn in_background(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().spawn(work).map(drop)
+}
+
+/// Reads the hook's standard error, so that the hook never blocks on it. The beginning is kept.
+fn listen(mut said: PipeReader, kept: &Sender<Vec<u8>>) {
+    let (mut buffer, mut bytes) = ([0; 16 * 1024], 0);
+    while let Ok(got @ 1..) = said.read(&mut buffer) {
+        if bytes < KEPT {
+            bytes += got;
+            let _ = kept.send(buffer.get(..got).unwrap_or_default().to_vec());
+        }
+    }
+}
+
+/// Starts the hook, and waits until no child is left: neither the hook nor what it left, which becomes our child.
+fn start_and_wait(path: &OsStr, event: &OsStr, says: PipeWriter, tell: &Sender<News>) {
+    // The receiver lives as long as the runner.
+    let hook = match start(path, event, &says) {
+        Ok(hook) => hook,
+        Err(error) => return drop(tell.send(News::NotStarted(error))),
+    };
+    // The reader sees the end when nobody else has it.
+    drop(says);
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, how))) if pid == hook => drop(tell.send(News::Ended(how))),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return drop(tell.send(News::AllEnded)),
+        }
+    }
 }
 
 /// The outcome of a hook of which nothing is left, and its reason.
@@ -215,56 +250,20 @@ fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
     Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound.into())
 }
 
-/// Reads the hook's standard error, so that the hook never blocks on it. The beginning is kept.
-async fn listen(mut said: pipe::Receiver, kept: Arc<Mutex<Vec<u8>>>) {
-    let mut buffer = vec![0; 16 * 1024];
-    while let Ok(got @ 1..) = said.read(&mut buffer).await {
-        let mut kept = lock(&kept);
-        let room = KEPT.saturating_sub(kept.len()).min(got);
-        kept.extend_from_slice(buffer.get(..room).unwrap_or_default());
-    }
-}
-
-fn lock(kept: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Waits until no child is left. `status` is how the hook itself ended.
-async fn all_end(ends: &mut unix::Signal, hook: Pid, status: &mut Option<WaitStatus>) {
-    while some_are_left(|pid, how| {
-        if pid == hook {
-            *status = Some(how);
-        }
-    }) {
-        ends.recv().await;
-    }
-}
-
 /// Kills all processes that are left, parents first. A process that loses its parent becomes our child.
 /// Returns how many were sent SIGKILL, and how many still exist.
-async fn end_all(ends: &mut unix::Signal) -> (u64, u64) {
+fn end_all(news: &Receiver<News>) -> (u64, u64) {
     let mut sent = BTreeSet::new();
     let until = Instant::now() + GIVE_UP;
-    while some_are_left(|_, _| ()) {
+    loop {
         let children = own_children().unwrap_or_default();
         if Instant::now() > until {
             return (sent.len() as u64, children.len() as u64);
         }
         sent.extend(children.into_iter().filter(|pid| end(*pid)));
-        let _ = timeout(LOOK_AGAIN, ends.recv()).await;
-    }
-    (sent.len() as u64, 0)
-}
-
-/// Waits for all children that have ended. Returns whether any is left.
-fn some_are_left(mut note: impl FnMut(Pid, WaitStatus)) -> bool {
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, how))) => note(pid, how),
-            Ok(None) => return true,
-            Err(Errno::INTR) => {}
-            // No child is left.
-            Err(_) => return false,
+        match news.recv_timeout(LOOK_AGAIN) {
+            Ok(News::AllEnded | News::NotStarted(_)) => return (sent.len() as u64, 0),
+            Ok(News::Ended(_) | News::Stop) | Err(_) => {}
         }
     }
 }
