@@ -8,7 +8,7 @@ use super::run::hook_of;
 use crate::{
     actuator::hook::HookError,
     cli::{self, ExitCode},
-    config::{Config, ConfigError, ConfigErrors, Content, DEFAULT_PATH, Loaded, Origins, shown, written},
+    config::{Config, ConfigErrors, DEFAULT_PATH, Loaded, Mistake, Origins, shown, written},
 };
 
 /// Runs a command of `orphand config`.
@@ -40,25 +40,24 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
 }
 
 /// What is well written, and keeps a daemon from starting on this host: the hook.
-fn refused_here(config: &Config, origins: &Origins) -> Vec<Content> {
+fn refused_here(config: &Config, origins: &Origins) -> Vec<Mistake> {
     let hooks =
         config.hook.iter().enumerate().filter_map(|(index, hook)| match hook_of(hook, Duration::ZERO) {
             // Who checks may have fewer rights than the daemon.
             Ok(_) | Err(HookError::Rights(_)) => None,
-            Err(error) => Some(("hook", index, error.to_string())),
+            Err(why) => {
+                let location = origins.location("hook", index)?;
+                Some(Mistake::new(location, Some("hook"), format!("orphand would not start here: {why}")))
+            }
         });
-    let note = |(key, index, why): (&str, usize, String)| {
-        let (message, key) = (format!("orphand would not start here: {why}"), Some(key.to_owned()));
-        let location = origins.location(key.as_deref()?, index)?;
-        Some(Content { location, key, message, near: None, example: None })
-    };
-    hooks.filter_map(note).collect()
+    hooks.collect()
 }
 
 /// The files without a mistake, and notes about them.
 fn text(loaded: &Loaded) -> String {
     let errors = loaded.config.as_ref().err();
-    let wrong = |path: &Path| errors.is_some_and(|errors| errors.iter().any(|error| error.path() == path));
+    let wrong =
+        |path: &Path| errors.is_some_and(|errors| errors.iter().any(|error| error.location.file == path));
     let valid =
         loaded.files.iter().filter(|path| !wrong(path)).map(|path| format!("{}: valid\n", shown(path)));
     let notes = loaded.notes.iter().map(|note| {
@@ -86,11 +85,8 @@ fn report_of(file: Option<&Path>, loaded: &Loaded) -> Value {
 }
 
 /// A mistake as JSON: `message` says what is wrong, `text` is the whole line. A mistake that is not in the content has no line number.
-fn mistake(error: &ConfigError) -> Value {
-    let mut said = error.content().map_or_else(
-        || json!({ "file": error.path().to_string_lossy(), "line": null, "column": null, "key": null, "message": error.to_string(), "near": null, "example": null }),
-        |content| json!(content),
-    );
+fn mistake(error: &Mistake) -> Value {
+    let mut said = json!(error);
     if let Some(said) = said.as_object_mut() {
         said.insert("text".to_owned(), error.to_string().into());
     }
@@ -109,7 +105,7 @@ mod tests {
         let loaded = Loaded::read(Some(&file));
         let config = loaded.config.as_ref().unwrap();
         let notes = refused_here(config, &loaded.origins);
-        let lines = notes.iter().map(|note| format!("{}: {}", note.location.line, note.message));
+        let lines = notes.iter().map(|note| format!("{}: {}", note.location.line.unwrap(), note.message));
         lines.collect::<Vec<_>>().join("\n")
     }
 

@@ -12,8 +12,8 @@ use toml::{
 };
 
 use super::{
-    error::{Content, Location},
-    files::Text,
+    error::{Location, Mistake},
+    files::Input,
     nearest::advice,
     options::{self, Kind, Section},
 };
@@ -36,16 +36,17 @@ impl Origins {
 }
 
 /// Returns the configuration and the positions of its values, or the mistakes in the order of the files.
-pub(super) fn read<T: DeserializeOwned>(files: &[Text]) -> Result<(T, Origins), Vec<Content>> {
+pub(super) fn read<T: DeserializeOwned>(files: &[Input]) -> Result<(T, Origins), Vec<Mistake>> {
     let (mut merged, mut origins, mut mistakes) = (DeTable::new(), Origins::default(), Vec::new());
-    for Text { path, text } in files {
+    for Input { path, text, .. } in files {
+        let Some(text) = text else { continue };
         let mut file = File { path, text, mistakes: Vec::new() };
         match DeTable::parse(text) {
             Ok(table) => {
                 file.check::<T>(table.get_ref());
                 file.merge(table.into_inner(), &mut merged, &mut origins);
             }
-            Err(error) => file.mistake(error.span().unwrap_or_default().start, None, error.message()),
+            Err(error) => file.wrong(error.span().unwrap_or_default().start, None, error.message(), None),
         }
         mistakes.extend(file.mistakes.into_iter().take(ENOUGH));
     }
@@ -57,8 +58,7 @@ pub(super) fn read<T: DeserializeOwned>(files: &[Text]) -> Result<(T, Origins), 
         if let (Err(error), Some(location)) =
             (attempt::<T>(key, value.clone()), origins.location(key.get_ref(), 0))
         {
-            let (key, message) = (Some(key.get_ref().to_string()), one_line(error.message()));
-            mistakes.push(Content { location, key, message, near: None, example: None });
+            mistakes.push(Mistake::new(location, Some(key.get_ref()), one_line(error.message())));
         }
     }
     match T::deserialize(Deserializer::from(Spanned::new(0..0, merged))) {
@@ -70,7 +70,7 @@ pub(super) fn read<T: DeserializeOwned>(files: &[Text]) -> Result<(T, Origins), 
 struct File<'t> {
     path: &'t Path,
     text: &'t str,
-    mistakes: Vec<Content>,
+    mistakes: Vec<Mistake>,
 }
 
 impl<'t> File<'t> {
@@ -81,7 +81,7 @@ impl<'t> File<'t> {
             if let Some(option) = options::top().key(name) {
                 if let Err(error) = attempt::<T>(key, value.clone()) {
                     let at = error.span().unwrap_or_else(|| value.span()).start;
-                    self.wrong(at, name.to_owned(), error.message(), Some(option));
+                    self.wrong(at, Some(name), error.message(), Some(option));
                 }
                 continue;
             }
@@ -107,7 +107,7 @@ impl<'t> File<'t> {
     fn shape(&mut self, section: &'static Section, at: usize) {
         let kind = if section.kind == Kind::List { "a list of tables" } else { "a table" };
         let message = format!("expected {kind}: write {} and its keys below it", section.header());
-        self.mistake(at, Some(section.name.to_owned()), &message);
+        self.wrong(at, Some(section.name), &message, None);
     }
 
     /// Reports the unknown keys of a table; if there are none, the first wrong value.
@@ -139,9 +139,10 @@ impl<'t> File<'t> {
         match table.iter().find(is_there) {
             Some((key, _)) => {
                 let name = key.get_ref();
-                self.wrong(at.start, format!("{}.{name}", section.name), error.message(), section.key(name));
+                let full = format!("{}.{name}", section.name);
+                self.wrong(at.start, Some(&full), error.message(), section.key(name));
             }
-            None => self.mistake(whole.span().start, Some(section.name.to_owned()), error.message()),
+            None => self.wrong(whole.span().start, Some(section.name), error.message(), None),
         }
     }
 
@@ -162,25 +163,20 @@ impl<'t> File<'t> {
             (format!("unknown key \"{name}\"{place}: {advice}"), near)
         };
         let example = near.and_then(|near| within.key(near)).map(options::Key::example);
-        self.mistakes.push(Content { location, key: None, message, near, example });
+        self.mistakes.push(Mistake { near, example, ..Mistake::new(location, None, message) });
     }
 
-    fn wrong(&mut self, at: usize, key: String, message: &str, option: Option<&options::Key>) {
-        let (location, message) = (self.location(at), one_line(message));
-        let example = option.map(options::Key::example);
-        self.mistakes.push(Content { location, key: Some(key), message, near: None, example });
-    }
-
-    fn mistake(&mut self, at: usize, key: Option<String>, message: &str) {
-        let (location, message) = (self.location(at), one_line(message));
-        self.mistakes.push(Content { location, key, message, near: None, example: None });
+    fn wrong(&mut self, at: usize, key: Option<&str>, message: &str, option: Option<&options::Key>) {
+        let mistake = Mistake::new(self.location(at), key, one_line(message));
+        self.mistakes.push(Mistake { example: option.map(options::Key::example), ..mistake });
     }
 
     /// The line and column of a byte.
     fn location(&self, at: usize) -> Location {
         let before = self.text.get(..at).unwrap_or(self.text);
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Location { file: self.path.to_owned(), line: before.matches('\n').count() + 1, column }
+        let line = before.matches('\n').count() + 1;
+        Location { file: self.path.to_owned(), line: Some(line), column: Some(column) }
     }
 
     /// Merges this file: its values override, its tables are merged, its lists of tables are appended.

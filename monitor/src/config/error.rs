@@ -3,37 +3,17 @@
 //! Invariant: a message contains no line feed and no terminal control character, whatever is in the file.
 
 use std::{
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use serde::{Serialize, Serializer};
 
-use crate::os::trust::Distrust;
 use orphand_core::model::text::sanitise;
 
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A file or directory cannot be read.
-    #[error("cannot read the configuration {}: {error}", shown(path))]
-    Read {
-        path: PathBuf,
-        #[source]
-        error: io::Error,
-    },
-    /// Other users could change the file, and orphand has rights that they do not have.
-    #[error("cannot trust the configuration {}: {}", shown(path), sanitise(&source.to_string()))]
-    Distrust {
-        /// The file, or the directory of further files.
-        path: PathBuf,
-        source: Distrust,
-    },
-    #[error("{0}")]
-    Content(Box<Content>),
-}
-
+/// A mistake, or a note about what is probably one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Content {
+pub struct Mistake {
     #[serde(flatten)]
     pub location: Location,
     /// The key, for example `grace` or `agent.program`; absent for a syntax error and an unknown key.
@@ -48,10 +28,10 @@ pub struct Content {
 pub struct Location {
     #[serde(serialize_with = "lossy")]
     pub file: PathBuf,
-    /// The line, from 1.
-    pub line: usize,
+    /// The line, from 1; absent where the file, or directory, as a whole is meant.
+    pub line: Option<usize>,
     /// The column in characters, from 1.
-    pub column: usize,
+    pub column: Option<usize>,
 }
 
 /// A path need not be UTF-8.
@@ -59,15 +39,29 @@ fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(&path.to_string_lossy())
 }
 
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", shown(&self.file), self.line, self.column)
+impl Mistake {
+    pub fn new(location: Location, key: Option<&str>, message: String) -> Self {
+        Self { location, key: key.map(str::to_owned), message, near: None, example: None }
+    }
+
+    /// Why a file cannot be used; the message names it.
+    pub(super) fn of_file(file: &Path, message: String) -> Self {
+        Self::new(Location { file: file.to_owned(), line: None, column: None }, None, message)
     }
 }
 
-impl fmt::Display for Content {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.location)?;
+        f.write_str(&shown(&self.file))?;
+        [self.line, self.column].into_iter().flatten().try_for_each(|number| write!(f, ":{number}"))
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.location.line.is_some() {
+            write!(f, "{}: ", self.location)?;
+        }
         if let Some(key) = &self.key {
             write!(f, "{}: ", sanitise(key))?;
         }
@@ -80,46 +74,23 @@ impl fmt::Display for Content {
     }
 }
 
-impl ConfigError {
-    /// The file or directory with the mistake.
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Read { path, .. } | Self::Distrust { path, .. } => path,
-            Self::Content(content) => &content.location.file,
-        }
-    }
-
-    pub fn content(&self) -> Option<&Content> {
-        match self {
-            Self::Content(content) => Some(content),
-            _ => None,
-        }
-    }
-}
-
-impl From<Content> for ConfigError {
-    fn from(content: Content) -> Self {
-        Self::Content(Box::new(content))
-    }
-}
-
 /// All mistakes of a configuration, at least one, in the order of the files and lines.
 ///
 /// Its `Display` is one line with the first mistake; `orphand config check` lists all.
 #[derive(Debug)]
 pub struct ConfigErrors {
-    all: Vec<ConfigError>,
+    all: Vec<Mistake>,
     /// The path that was given, if it is not the default.
     asked: Option<PathBuf>,
 }
 
 impl ConfigErrors {
     /// `None` if there are no mistakes. `asked` is the path that was given.
-    pub(super) fn new(all: Vec<ConfigError>, asked: Option<&Path>) -> Option<Self> {
+    pub(super) fn new(all: Vec<Mistake>, asked: Option<&Path>) -> Option<Self> {
         (!all.is_empty()).then(|| Self { all, asked: asked.map(Path::to_owned) })
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
+    pub fn iter(&self) -> impl Iterator<Item = &Mistake> {
         self.all.iter()
     }
 }

@@ -13,7 +13,10 @@ use std::{
 
 use rustix::{fs::OFlags, io::Errno, process::geteuid, thread::capabilities};
 
-use super::{ConfigError, DEFAULT_PATH};
+use super::{
+    DEFAULT_PATH,
+    error::{Mistake, shown},
+};
 use crate::os::trust::{self, Distrust};
 
 /// The largest file in bytes; far more than any configuration needs.
@@ -21,12 +24,6 @@ const LIMIT: u64 = 1 << 20;
 
 /// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
-
-#[derive(Debug)]
-pub(super) struct Text {
-    pub path: PathBuf,
-    pub text: String,
-}
 
 /// A file and the result of reading it.
 #[derive(Debug)]
@@ -36,7 +33,7 @@ pub(super) struct Input {
     /// Its content; absent if it cannot be read.
     pub text: Option<String>,
     /// What is wrong with the file itself.
-    pub errors: Vec<ConfigError>,
+    pub errors: Vec<Mistake>,
 }
 
 /// The user who, besides root, may own the files: the own user, if the process has rights that others do not
@@ -85,43 +82,43 @@ impl Reader {
             self.inputs.push(Input { path: path.into(), text: Some(String::new()), errors: Vec::new() });
             return;
         }
-        let mut errors = self.distrust(path, trust::check);
-        let text = read(path).map_err(|error| errors.push(error)).ok();
+        let distrust = self.distrust(path, trust::check);
+        let (text, unread) = match read(path) {
+            Ok(text) => (Some(text), None),
+            Err(error) => (None, Some(unreadable(path, &error))),
+        };
         // A file that cannot be examined cannot be read either; one message is enough.
-        if text.is_none() && errors.len() > 1 {
-            errors.retain(|error| {
-                !matches!(
-                    error,
-                    ConfigError::Distrust { source: Distrust::Unseen { .. } | Distrust::NoFile { .. }, .. }
-                )
-            });
-        }
+        let is_same = |why: &Distrust| matches!(why, Distrust::Unseen { .. } | Distrust::NoFile { .. });
+        let distrust = distrust.filter(|why| unread.is_none() || !is_same(why));
+        let errors = distrust.map(|why| untrusted(path, &why)).into_iter().chain(unread).collect();
         self.inputs.push(Input { path: path.into(), text, errors });
     }
 
     fn directory(&mut self, path: &Path) {
-        let mut errors = self.distrust(path, trust::check_directory);
-        let names = match names(path) {
-            Ok(names) => names,
-            Err(error) => {
-                errors.clear();
-                errors.push(ConfigError::Read { path: path.into(), error });
-                Vec::new()
-            }
+        let distrust = self.distrust(path, trust::check_directory);
+        let (names, error) = match names(path) {
+            Ok(names) => (names, distrust.map(|why| untrusted(path, &why))),
+            Err(error) => (Vec::new(), Some(unreadable(path, &error))),
         };
-        if !errors.is_empty() {
-            self.inputs.push(Input { path: path.into(), text: None, errors });
-        }
+        self.inputs.extend(error.map(|error| Input { path: path.into(), text: None, errors: vec![error] }));
         for name in names {
             self.file(&path.join(name));
         }
     }
 
-    fn distrust(&mut self, path: &Path, check: fn(&Path, u32) -> Result<(), Distrust>) -> Vec<ConfigError> {
+    fn distrust(&mut self, path: &Path, check: fn(&Path, u32) -> Result<(), Distrust>) -> Option<Distrust> {
         let found = self.guard.and_then(|own| check(path, own).err());
-        let new = found.filter(|source| self.reported.insert(source.to_string()));
-        new.map(|source| ConfigError::Distrust { path: path.into(), source }).into_iter().collect()
+        found.filter(|source| self.reported.insert(source.to_string()))
     }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Mistake {
+    Mistake::of_file(path, format!("cannot read the configuration {}: {error}", shown(path)))
+}
+
+/// Other users could change the file, and orphand has rights that they do not have.
+fn untrusted(path: &Path, why: &Distrust) -> Mistake {
+    Mistake::of_file(path, format!("cannot trust the configuration {}: {why}", shown(path)))
 }
 
 /// The names of the configuration files in byte order. Backups of editors and packagers are skipped.
@@ -137,29 +134,24 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(PathBuf::from).collect())
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
-    let failed = |error| ConfigError::Read { path: path.into(), error };
+fn read(path: &Path) -> io::Result<String> {
     // A pipe without a writer would block.
-    let mut options = OpenOptions::new();
-    let file = options.read(true).custom_flags(flags()).open(path).map_err(failed)?;
-    let kind = file.metadata().map_err(failed)?.file_type();
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
     if kind.is_dir() {
-        return Err(failed(Errno::ISDIR.into()));
+        return Err(Errno::ISDIR.into());
     }
     if !kind.is_file() {
-        return Err(failed(io::Error::other("it is not a regular file")));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::take(file, LIMIT + 1).read_to_end(&mut bytes).map_err(failed)?;
+    File::take(file, LIMIT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LIMIT {
         let why = format!("it is larger than {LIMIT} bytes, more than any configuration needs");
-        return Err(failed(io::Error::other(why)));
+        return Err(io::Error::other(why));
     }
-    let text = String::from_utf8(bytes).map_err(|_| failed(io::Error::other("it is not UTF-8 text")))?;
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
     // Some editors write a byte order mark. It is skipped, and columns are counted without it.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
-}
-
-fn flags() -> i32 {
-    i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default()
 }

@@ -9,11 +9,6 @@ use serde::{Deserialize, Serialize};
 #[serde(into = "String", try_from = "String")]
 pub struct Listen(pub Option<SocketAddr>);
 
-/// The text is neither an address nor `none`.
-#[derive(Debug, thiserror::Error)]
-#[error("\"{0}\" is not an address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off")]
-pub struct ListenError(String);
-
 impl Default for Listen {
     fn default() -> Self {
         Self(Some(SocketAddr::from(([127, 0, 0, 1], 9477))))
@@ -21,20 +16,22 @@ impl Default for Listen {
 }
 
 impl FromStr for Listen {
-    type Err = ListenError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ListenError> {
-        match text {
-            "none" => Ok(Self(None)),
-            _ => text.parse().map(|address| Self(Some(address))).map_err(|_| ListenError(text.to_owned())),
-        }
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |_| {
+            format!(
+                "\"{text}\" is not an address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off"
+            )
+        };
+        if text == "none" { Ok(Self(None)) } else { text.parse().map(|it| Self(Some(it))).map_err(wrong) }
     }
 }
 
 impl TryFrom<String> for Listen {
-    type Error = ListenError;
+    type Error = String;
 
-    fn try_from(text: String) -> Result<Self, ListenError> {
+    fn try_from(text: String) -> Result<Self, String> {
         text.parse()
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::os::users;
 
 use super::{
-    Config, ConfigError, ConfigErrors, Content,
+    Config, ConfigErrors, Mistake,
     check::{self, Origins},
-    files::{self, Input, Text},
+    files::{self, Input},
     notes,
 };
 
@@ -19,7 +19,7 @@ pub struct Loaded {
     /// The merged configuration, or all mistakes.
     pub config: Result<Config, ConfigErrors>,
     /// Values that are allowed but probably not intended. Empty if there are mistakes.
-    pub notes: Vec<Content>,
+    pub notes: Vec<Mistake>,
     /// Where each value comes from. Empty if there are mistakes.
     pub origins: Origins,
 }
@@ -38,10 +38,9 @@ impl Loaded {
             let name = rule.resolve_user(&number).err()?;
             let message = format!("there is no user \"{name}\" on this host");
             let location = self.origins.location("exempt", index)?;
-            let key = Some("exempt.user".to_owned());
-            Some(Content { location, key, message, near: None, example: None })
+            Some(Mistake::new(location, Some("exempt.user"), message))
         });
-        if let Some(errors) = found.and_then(|found| ConfigErrors::new(vec![found.into()], asked)) {
+        if let Some(errors) = found.and_then(|found| ConfigErrors::new(vec![found], asked)) {
             self.config = Err(errors);
         }
         self
@@ -53,32 +52,28 @@ impl Loaded {
         Self::of_inputs(vec![input], Some(path))
     }
 
-    pub(super) fn of_inputs(inputs: Vec<Input>, asked: Option<&Path>) -> Self {
-        let (mut texts, mut order, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-        for Input { path, text, errors: wrong } in inputs {
-            order.push(path.clone());
-            errors.extend(wrong);
-            texts.extend(text.map(|text| Text { path, text }));
-        }
-        let read = check::read::<Config>(&texts).map_err(|wrong| {
-            errors.extend(wrong.into_iter().map(ConfigError::from));
-        });
-        let files = texts.into_iter().map(|file| file.path).collect();
-        // The sort is stable: mistakes of a file itself stay before those of its lines.
-        errors.sort_by_key(|error| order.iter().position(|path| path == error.path()));
-        match (ConfigErrors::new(errors, asked), read) {
-            (Some(errors), _) => {
-                Self { files, config: Err(errors), notes: Vec::new(), origins: Origins::default() }
+    pub(super) fn of_inputs(mut inputs: Vec<Input>, asked: Option<&Path>) -> Self {
+        let mut errors: Vec<_> =
+            inputs.iter_mut().flat_map(|input| std::mem::take(&mut input.errors)).collect();
+        let (config, origins) = match check::read::<Config>(&inputs) {
+            Ok(read) => read,
+            Err(mistakes) => {
+                errors.extend(mistakes);
+                <(Config, Origins)>::default()
             }
-            (None, read) => {
-                // Without mistakes there is a configuration.
-                let (config, origins) = read.unwrap_or_default();
-                let mut notes = notes::notes(&config, &origins);
-                notes.sort_by_key(|note| {
-                    (order.iter().position(|path| *path == note.location.file), note.location.line)
-                });
-                Self { files, notes, config: Ok(config), origins }
-            }
+        };
+        let place = |mistake: &Mistake| {
+            (inputs.iter().position(|input| input.path == mistake.location.file), mistake.location.line)
+        };
+        // Mistakes of a file itself come before those of its lines; the rest has its order.
+        errors.sort_by_key(|error| (place(error).0, error.location.line.is_some()));
+        let files =
+            inputs.iter().filter(|input| input.text.is_some()).map(|input| input.path.clone()).collect();
+        if let Some(errors) = ConfigErrors::new(errors, asked) {
+            return Self { files, config: Err(errors), notes: Vec::new(), origins: Origins::default() };
         }
+        let mut notes = notes::notes(&config, &origins);
+        notes.sort_by_key(place);
+        Self { files, notes, config: Ok(config), origins }
     }
 }

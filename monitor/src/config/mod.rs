@@ -50,7 +50,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     check::{ENOUGH, Origins},
     containers::Containers,
-    error::{ConfigError, ConfigErrors, Content, Location, shown},
+    error::{ConfigErrors, Location, Mistake, shown},
     hook::{ALL as EVERY_EVENT, Hook},
     listen::Listen,
     loaded::Loaded,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Config, Content, EVERY_EVENT, Origins, error::Location};
+use super::{Config, EVERY_EVENT, Mistake, Origins, error::Location};
 use orphand_core::recognise::{ProgramKind, Rule};
 
 /// The notes, in no particular order.
-pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
+pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Mistake> {
     let mut notes = Vec::new();
     let mut before = Patterns::new();
     for (kind, rules) in config.rule_book().tables() {
@@ -21,7 +21,7 @@ pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Content> {
 }
 
 /// Finds hooks that can never run.
-fn hooks(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
+fn hooks(config: &Config, origins: &Origins, notes: &mut Vec<Mistake>) {
     for (index, hook) in config.hook.iter().enumerate() {
         let only = |some: &[&str]| hook.events.iter().all(|event| some.contains(&event.as_str()));
         let said = if hook.events.is_empty() {
@@ -31,7 +31,7 @@ fn hooks(config: &Config, origins: &Origins, notes: &mut Vec<Content>) {
         } else {
             continue;
         };
-        notes.extend(origins.location("hook", index).map(|here| note(here, "hook", said)));
+        notes.extend(origins.location("hook", index).map(|here| Mistake::new(here, Some("hook"), said)));
     }
 }
 
@@ -45,7 +45,7 @@ fn duplicates<'k>(
     rules: &[Rule],
     before: &mut Patterns<'k>,
     origins: &Origins,
-    notes: &mut Vec<Content>,
+    notes: &mut Vec<Mistake>,
 ) {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, rule) in rules.iter().enumerate() {
@@ -70,7 +70,7 @@ fn duplicates<'k>(
                 (origins.location(first, number), origins.location(kind, index))
         {
             let message = format!("{message} ({})", other(&first, &here));
-            notes.push(note(here, kind, message));
+            notes.push(Mistake::new(here, Some(kind), message));
         }
         before.entry(pattern).or_insert((kind, index));
         names.entry(name).or_insert(index);
@@ -93,9 +93,8 @@ fn patterns(rule: &Rule) -> String {
 
 /// The position of the other rule; without the file if it is the same.
 fn other(first: &Location, here: &Location) -> String {
-    if first.file == here.file { format!("line {}", first.line) } else { first.to_string() }
-}
-
-fn note(location: Location, key: &str, message: String) -> Content {
-    Content { location, key: Some(key.to_owned()), message, near: None, example: None }
+    match first.line {
+        Some(line) if first.file == here.file => format!("line {line}"),
+        _ => first.to_string(),
+    }
 }

@@ -101,7 +101,7 @@ pub fn with_origins(config: &Config, origins: &Origins) -> String {
     // Cannot fail, as in `Config::render`.
     let table = toml::Table::try_from(config).unwrap_or_default();
     let from = |key: &str, index: usize| match origins.location(key, index) {
-        Some(location) => format!("# {}:{}", super::shown(&location.file), location.line),
+        Some(location) => format!("# {}", super::Location { column: None, ..location }),
         None => "# default".to_owned(),
     };
     // Values come first, because everything below a header belongs to its table.

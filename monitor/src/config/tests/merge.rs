@@ -59,7 +59,7 @@ fn of_too_many_mistakes_the_first_are_told_and_no_line_is_endless() {
     let below = ["[[agent]]\n", &all].concat();
     for text in [&all, &below] {
         let errors = load(&[text]).config.unwrap_err();
-        let lines: Vec<_> = errors.iter().map(|error| error.content().unwrap().location.line).collect();
+        let lines: Vec<_> = errors.iter().map(|error| error.location.line.unwrap()).collect();
         let first = lines[0];
         assert_eq!(lines, (first..first + ENOUGH).collect::<Vec<_>>());
     }
