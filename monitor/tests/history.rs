@@ -61,7 +61,7 @@ fn it_tells_what_the_daemon_remembered() {
     for fact in story() {
         store.remember(clock::now(), &fact);
     }
-    store.commit().unwrap();
+    store.try_commit().unwrap();
 
     let told = history(dir.path(), &["--since", "24h"]);
     let tables = text(&told.stdout);

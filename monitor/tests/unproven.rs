@@ -143,7 +143,7 @@ impl EffectHandler for Outside {
     }
 
     fn finish(&mut self) {
-        self.store.commit().unwrap();
+        self.store.try_commit().unwrap();
     }
 }
 
@@ -260,7 +260,7 @@ fn the_next_daemon_judges_it_anew() {
     let doubts = vec![orphand_core::model::Doubt::WireHeld];
     let fact = Fact::Unproven { server, evidence: Vec::new(), doubts, rss_bytes: 1 };
     world.outside.store.remember(world.outside.now, &fact);
-    world.outside.store.commit().unwrap();
+    world.outside.store.try_commit().unwrap();
     drop(world);
     let known = StoreWriter::open(dir.path(), BOOT, 0).unwrap().2;
     let told: Vec<_> = known.servers.iter().map(|one| (one.server.id, one.orphan)).collect();

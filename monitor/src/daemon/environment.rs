@@ -6,7 +6,6 @@ use super::{
     inspections::{Haste, Inspections, NO_USER, Request},
     last_check::PendingRecords,
     member_shares::MemberShares,
-    persistence::Persistence,
     stuck_reads::StuckReads,
 };
 use crate::{
@@ -16,6 +15,7 @@ use crate::{
     probe::{Probe, registry::Registry},
     sink::{event_writers::EventWriters, metrics::Metrics, page::Page},
     source::{kernel::KernelSource, threads::Followed},
+    store::StoreWriter,
 };
 use orphand_core::{
     model::{
@@ -35,7 +35,7 @@ pub struct Environment {
     pub hooks: Hooks,
     pub metrics: Metrics,
     pub page: Page,
-    pub persistence: Persistence,
+    pub store: StoreWriter,
     /// What `status` answers, but for what is asked of the engine then.
     pub status: Status,
     /// Records that were taken from the ring and have not been handed in.
@@ -63,7 +63,7 @@ impl EffectHandler for Environment {
     type Error = anyhow::Error;
 
     fn emit(&mut self, at: BootTime, notice: Box<Notice>) -> anyhow::Result<()> {
-        self.persistence.commit();
+        self.store.commit();
         self.metrics.observe(&notice);
         self.page.observe(at, &notice);
         self.hooks.push(at, &notice);
@@ -72,7 +72,7 @@ impl EffectHandler for Environment {
     }
 
     fn persist(&mut self, at: BootTime, fact: &Fact) -> anyhow::Result<()> {
-        self.persistence.remember(at, fact);
+        self.store.remember(at, fact);
         Ok(())
     }
 
@@ -107,7 +107,7 @@ impl EffectHandler for Environment {
 
     /// Unless the last check before it shows that the process should not be signalled.
     fn signal(&mut self, driver: &mut Driver, request: SignalRequest) -> anyhow::Result<()> {
-        self.persistence.commit();
+        self.store.commit();
         let SignalRequest { process, signal, .. } = request;
         let (kernel, reaper) = (&mut self.kernel, &mut self.reaper);
         let doubtful = self.doubtful || request.uid.is_some_and(|uid| self.shares.is_short(uid));
@@ -152,7 +152,7 @@ impl EffectHandler for Environment {
     }
 
     fn finish(&mut self) {
-        self.persistence.commit();
+        self.store.commit();
     }
 }
 

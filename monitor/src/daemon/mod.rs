@@ -146,7 +146,7 @@ impl Daemon {
         self.end_pause()?;
         self.pass_time()?;
         self.outside.retry_stuck(&mut self.driver, clock::now())?;
-        self.outside.status.blind = self.outside.persistence.blind().into_iter().collect();
+        self.outside.status.blind = self.outside.store.blind().into_iter().collect();
         if self.notify.is_due(clock::now()) {
             self.notify.alive(clock::now(), &self.summary());
         }
@@ -175,7 +175,7 @@ impl Daemon {
             outside.stuck.due(now),
             outside.shares.due(),
             outside.descriptors.due(),
-            outside.persistence.due(),
+            outside.store.due(),
         ];
         dues.into_iter().flatten().min()
     }
@@ -201,7 +201,9 @@ impl Daemon {
         self.notify.stopping();
         self.drain()?;
         self.handle(Input::Stop)?;
-        self.outside.persistence.close();
+        if let Err(error) = self.outside.store.record_stop(clock::now()) {
+            tracing::warn!("{error}");
+        }
         self.driver.flush_trace();
         self.outside.stream.finish(Duration::from_secs(1));
         self.outside.hooks.finish(LAST_RUNS);

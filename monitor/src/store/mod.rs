@@ -16,6 +16,7 @@ mod files;
 pub mod history;
 mod knowledge;
 mod opening;
+mod outage;
 mod prune;
 mod rows;
 mod schema;

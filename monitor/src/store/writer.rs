@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Facts, Limits, Opened, SetAside, Store, StoreError};
+use super::{Facts, Limits, Opened, SetAside, Store, StoreError, outage::Outage};
 use crate::os::clock;
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
@@ -40,7 +40,7 @@ type Answer = (Result<(), StoreError>, Facts);
 #[derive(Debug)]
 pub struct StoreWriter {
     file: PathBuf,
-    /// `None`: the thread was told to end.
+    /// `None`: there is no store, and nothing is kept; or the thread was told to end.
     orders: Option<SyncSender<Order>>,
     /// Disconnected when the store is closed.
     answers: Receiver<Answer>,
@@ -49,8 +49,9 @@ pub struct StoreWriter {
     is_silent: bool,
     /// Facts of the order in progress.
     in_flight: usize,
-    /// When the next write may be tried.
+    /// When to try again after a failure, if nothing happens before. After a failed write not before.
     retry: Option<BootTime>,
+    outage: Outage,
     /// The start of the present second, and the time waited in it.
     second: BootTime,
     waited: Duration,
@@ -87,24 +88,33 @@ impl StoreWriter {
         thread.map_err(|error| StoreError::file("start the thread of the store in", path, &error))?;
         let (file, set_aside, knowledge) =
             opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(path, OPENING))??;
-        let writer = Self {
-            file,
-            orders: Some(orders),
-            answers,
+        let mut writer = Self::absent();
+        (writer.file, writer.orders, writer.answers) = (file, Some(orders), answers);
+        Ok((writer, set_aside, knowledge))
+    }
+
+    /// One that keeps nothing.
+    pub fn absent() -> Self {
+        Self {
+            file: PathBuf::new(),
+            orders: None,
+            answers: mpsc::channel().1,
             queued: Facts::default(),
             is_silent: false,
             in_flight: 0,
             retry: None,
+            outage: Outage::default(),
             second: clock::now(),
             waited: Duration::ZERO,
-        };
-        Ok((writer, set_aside, knowledge))
+        }
     }
 
     /// Queues a fact that became known at `at`. Cheap; the fact is durable after the next [`StoreWriter::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
-        self.queued.push_back((at, fact.clone()));
-        self.drop_excess();
+        if self.orders.is_some() {
+            self.queued.push_back((at, fact.clone()));
+            self.drop_excess();
+        }
     }
 
     /// Where there is no room the oldest is dropped; facts about runs are dropped last, because run numbers depend on them.
@@ -116,10 +126,28 @@ impl StoreWriter {
         }
     }
 
+    /// Writes the queued facts ([`StoreWriter::try_commit`]). A store that cannot be written does not stop the daemon:
+    /// the log has a line, and facts wait.
+    pub fn commit(&mut self) {
+        match self.try_commit() {
+            Ok(()) if self.outage.ended() => {
+                tracing::info!(
+                    "the store is written again, nothing is missing in it that there was room for"
+                );
+            }
+            Ok(()) => {}
+            Err(error) => {
+                if self.outage.goes_on(clock::now()) {
+                    tracing::warn!("{error}; orphand goes on and tries again");
+                }
+            }
+        }
+    }
+
     /// Writes the queued facts. After `Ok` they survive any end of the daemon. After an error they stay in
     /// memory, as far as there is room, and a later call tries again. At most a quarter of each second is
     /// spent here.
-    pub fn commit(&mut self) -> Result<(), StoreError> {
+    pub fn try_commit(&mut self) -> Result<(), StoreError> {
         if self.is_silent {
             self.wait(Duration::ZERO)?;
         }
@@ -148,13 +176,23 @@ impl StoreWriter {
         self.queued.len() + self.in_flight
     }
 
-    /// Whether the store has not answered yet.
-    pub const fn is_silent(&self) -> bool {
-        self.is_silent
+    /// When to commit again though nothing happens.
+    pub const fn due(&self) -> Option<BootTime> {
+        self.retry
+    }
+
+    /// Why what the daemon announces may be lost, if it may: numbers are not safe.
+    pub fn blind(&self) -> Option<String> {
+        self.is_silent.then(|| {
+            "the store does not answer: numbers and judgements are lost if orphand ends now".to_owned()
+        })
     }
 
     /// Writes what is queued, and that the daemon stops in good order ([`Store::record_stop`]).
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
+        if self.orders.is_none() {
+            return Ok(());
+        }
         if self.is_silent {
             self.wait(PATIENCE)?;
         }
@@ -172,10 +210,14 @@ impl StoreWriter {
 
     fn wait(&mut self, limit: Duration) -> Result<(), StoreError> {
         // A thread that has ended does not answer either.
-        let (result, mut rest) =
-            self.answers.recv_timeout(limit).map_err(|_| StoreError::silent(&self.file, PATIENCE))?;
+        let answer = self.answers.recv_timeout(limit);
+        let now = clock::now();
+        let Ok((result, mut rest)) = answer else {
+            self.retry = self.retry.filter(|retry| now < *retry).or(Some(now + RETRY));
+            return Err(StoreError::silent(&self.file, PATIENCE));
+        };
         (self.in_flight, self.is_silent) = (0, false);
-        self.retry = result.is_err().then(|| clock::now() + RETRY);
+        self.retry = result.is_err().then(|| now + RETRY);
         rest.append(&mut self.queued);
         self.queued = rest;
         self.drop_excess();

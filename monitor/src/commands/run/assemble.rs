@@ -16,8 +16,8 @@ use crate::{
     control::ControlServer,
     daemon::{
         Daemon, command_lines::Completer, descriptor_shortage::DescriptorShortage, environment::Environment,
-        inspections::Inspections, last_check::PendingRecords, member_shares::MemberShares,
-        persistence::Persistence, reload, standing::Decisions, stuck_reads::StuckReads,
+        inspections::Inspections, last_check::PendingRecords, member_shares::MemberShares, persistence,
+        reload, standing::Decisions, stuck_reads::StuckReads,
     },
     driver::Driver,
     host::{Alone, KernelSide, Proc},
@@ -30,7 +30,7 @@ use crate::{
         members, selftest,
         trace::TraceWriter,
     },
-    store::standing,
+    store::{self, standing},
 };
 use orphand_core::{
     engine::{Engine, Settings},
@@ -80,7 +80,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     let told = KernelSide::new(passes.holders, passes.tasks, passes.calls);
     let probe = Probe::new()?.with_engines(Engines { docker, podman }).with_kernel(told);
     let metrics = Metrics::new(wall);
-    let (persistence, knowledge) = Persistence::open(&config.state_dir, wall.offset_ns)?;
+    let (store, knowledge) = persistence::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);
     let page = Page::new(wall);
     let (stream, events) = event_stream::open(flags.format, wall, &config.state_dir)?;
@@ -95,7 +95,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
         hooks: Hooks::start(hooks, hook_line(wall))?,
         metrics,
         page,
-        persistence,
+        store,
         status,
         pending: PendingRecords::default(),
         seen_until: clock::now(),
@@ -124,8 +124,9 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
 /// Gives up the capabilities that only the start needs. No other thread may have been started before: it would keep them
 /// ([`Alone`]).
 fn give_up(kernel: &mut KernelSource, config: &Config, hooks: &[hook::Settings]) -> anyhow::Result<()> {
-    // The directory above it may belong to another user: afterwards it could not be made.
-    Persistence::prepare(&config.state_dir);
+    // The directory above it may belong to another user: afterwards it could not be made. A failure is reported when the
+    // store is opened.
+    let _ = store::create_directory(&config.state_dir);
     let become_others = hooks.iter().any(hook::Settings::is_for_another_user);
     let besides = if become_others { capabilities::OTHER_USERS } else { CapabilitySet::empty() };
     let kept = capabilities::drop_to(besides, || kernel.works())?;

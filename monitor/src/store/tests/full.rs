@@ -42,12 +42,12 @@ fn what_does_not_fit_waits_in_memory() {
     commit_all(&mut store);
     let ballast = small.fill();
     (2..400).for_each(|n| store.remember(at(2), &run(claude(), n, true)));
-    let error = store.commit().unwrap_err();
+    let error = store.try_commit().unwrap_err();
     let line = error.to_string();
     assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
     assert_eq!(store.pending(), 398);
     // At once again: not tried.
-    let line = store.commit().unwrap_err().to_string();
+    let line = store.try_commit().unwrap_err().to_string();
     assert!(line.contains("398 facts wait in memory"), "{line}");
 
     // Meanwhile the stored rows are intact.

@@ -12,12 +12,12 @@ fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
     let begun = Instant::now();
     for generation in 2..1000 {
         writer.remember(at(2), &run(claude(), generation, true));
-        let error = writer.commit().unwrap_err();
+        let error = writer.try_commit().unwrap_err();
         assert!(error.to_string().contains("has not answered"), "{error}");
     }
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(20), "1,000 facts held the daemon {took:?}");
-    assert_eq!((writer.pending(), writer.is_silent()), (998, true));
+    assert_eq!((writer.pending(), writer.blind().is_some()), (998, true));
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
     drop(hung);
     commit_all(&mut writer);
@@ -34,7 +34,7 @@ fn what_waits_is_written_when_the_daemon_stops() {
     let mut writer = writer(dir.path());
     let hung = hang(dir.path());
     writer.remember(at(1), &run(claude(), 1, true));
-    assert!(writer.commit().is_err());
+    assert!(writer.try_commit().is_err());
     writer.remember(at(2), &run(claude(), 2, true));
     let error = writer.record_stop(at(3)).unwrap_err();
     assert!(error.to_string().contains("has not answered"), "{error}");
@@ -55,7 +55,7 @@ fn memory_is_bounded_while_it_hangs() {
     let mut writer = writer(dir.path());
     let hung = hang(dir.path());
     writer.remember(at(1), &run(claude(), 1, true));
-    assert!(writer.commit().is_err());
+    assert!(writer.try_commit().is_err());
     for pid in 10..=11 + u32::try_from(PENDING).unwrap() {
         writer.remember(at(2), &server(pid, claude(), 1));
     }
