@@ -19,7 +19,6 @@ mod privilege;
 mod run;
 mod setup;
 mod test;
-mod trace;
 mod vm;
 mod workspace;
 
@@ -56,8 +55,6 @@ enum Verb {
     Bench(bench::Args),
     /// Make what is handed out, in target/dist: the static binary, a .deb, an archive, SHA256SUMS.
     Dist(dist::Args),
-    /// Record what the kernel reports to a file, for `orphand replay`.
-    Trace(trace::Args),
 }
 
 fn main() -> ExitCode {
@@ -72,7 +69,6 @@ fn main() -> ExitCode {
         Verb::Pictures => pictures::main(),
         Verb::Bench(args) => bench::main(&args),
         Verb::Dist(args) => dist::main(&args),
-        Verb::Trace(args) => trace::main(&args),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     eprintln!("xtask: {error:#}");

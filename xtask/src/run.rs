@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 /// What it needs root for.
-pub const WHY: &str = "watching every process of the host";
+const WHY: &str = "watching every process of the host";
 
 /// The verb. Does not come back: the daemon takes our place, so that signals and its exit code are its own.
 pub fn main(args: &Args) -> Result<()> {
