@@ -4,7 +4,7 @@
 //! the last alert has passed. When the value is back, the end of the alert is reported once, if the alert was
 //! reported. Everything in between is counted and not reported.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem};
 
 use super::{Engine, ends::millis};
 use crate::{
@@ -24,9 +24,10 @@ pub(super) struct Alarms {
     /// Past detections of orphans and processes that could not be ended, oldest first, for rules that look back in
     /// time.
     past: VecDeque<Happened>,
-    /// Something happened since the values were last computed.
-    dirty: bool,
-    next: Option<BootTime>,
+    /// Something happened since the values were last computed: an event, or a measurement.
+    pub(super) dirty: bool,
+    /// When a value must be computed again even if nothing happens.
+    pub(super) next: Option<BootTime>,
 }
 
 #[derive(Debug)]
@@ -36,7 +37,7 @@ struct Alarm {
     above: Option<BootTime>,
     /// When the alert was reported. Absent once its end was reported.
     firing: Option<BootTime>,
-    /// When the start or the end of the alert was last reported.
+    /// When the start of the alert was last reported.
     told: Option<BootTime>,
 }
 
@@ -44,30 +45,10 @@ struct Alarm {
 struct Happened {
     at: BootTime,
     what: Watched,
-    agent: Option<String>,
-    unit: Option<String>,
+    run: Option<RunView>,
 }
 
 impl Alarms {
-    /// Replaces the rules. A rule that did not change keeps its state. Returns the removed rules whose alerts are
-    /// firing, and when these were reported.
-    pub(super) fn replace(&mut self, rules: &[AlertRule]) -> Vec<(AlertRule, BootTime)> {
-        let mut before = std::mem::take(&mut self.all);
-        let take = |rule: &AlertRule| {
-            let same = before.iter().position(|alarm| alarm.rule == *rule);
-            let new = || Alarm { rule: rule.clone(), above: None, firing: None, told: None };
-            same.map_or_else(new, |at| before.swap_remove(at))
-        };
-        self.all = rules.iter().map(take).collect();
-        self.dirty = true;
-        before.into_iter().filter_map(|alarm| Some((alarm.rule, alarm.firing?))).collect()
-    }
-
-    /// When a value must be computed again even if nothing happens.
-    pub(super) const fn next(&self) -> Option<BootTime> {
-        self.next
-    }
-
     /// Whether a rule watches this.
     pub(super) fn watch(&self, what: Watched) -> bool {
         self.all.iter().any(|alarm| alarm.rule.on == what)
@@ -80,120 +61,98 @@ impl Alarms {
         }
         self.dirty = true;
         let (what, run) = match notice {
-            Notice::OrphanDetected { server, again: false, .. } => (Watched::Rate, server.run.as_ref()),
-            Notice::ReapFailed { server, .. } => (Watched::ReapFailures, server.run.as_ref()),
+            Notice::OrphanDetected { server, again: false, .. } => (Watched::Rate, server.run.clone()),
+            Notice::ReapFailed { server, .. } => (Watched::ReapFailures, server.run.clone()),
             _ => return,
         };
-        let agent = run.map(|run| run.agent.clone());
-        let unit = run.and_then(|run: &RunView| run.unit.clone());
-        self.past.push_back(Happened { at, what, agent, unit });
+        self.past.push_back(Happened { at, what, run });
         if self.past.len() > PAST {
             self.past.pop_front();
         }
     }
 
-    /// Marks the values as outdated: a measured value may change without an event.
-    pub(super) fn mark_dirty(&mut self) {
-        self.dirty = !self.all.is_empty();
-    }
-
-    fn counted(&self, rule: &AlertRule, now: BootTime) -> u64 {
-        let recent = |h: &&Happened| h.what == rule.on && now.since(h.at) < rule.within;
-        let meant = |h: &&Happened| names(rule, h.agent.as_deref(), h.unit.as_deref());
-        self.past.iter().filter(recent).filter(meant).count() as u64
-    }
-
-    /// When the first of the events counted now will be too old to be counted.
-    fn fades(&self, rule: &AlertRule, now: BootTime) -> Option<BootTime> {
-        let recent = |h: &&Happened| h.what == rule.on && now.since(h.at) < rule.within;
-        self.past.iter().filter(recent).map(|h| h.at + rule.within).min()
-    }
-
-    fn forget(&mut self, now: BootTime) {
-        let longest = self.all.iter().map(|alarm| alarm.rule.within).max().unwrap_or_default();
-        while self.past.front().is_some_and(|h| now.since(h.at) >= longest) {
-            self.past.pop_front();
-        }
+    /// The past events that a rule counts now.
+    fn recent<'a>(&'a self, rule: &'a AlertRule, now: BootTime) -> impl Iterator<Item = &'a Happened> {
+        let recent = self.past.iter().filter(move |h| h.what == rule.on && now.since(h.at) < rule.within);
+        recent.filter(|h| is_meant(rule, h.run.as_ref()))
     }
 }
 
 impl Alarm {
     /// What to report for this value, and when to compute it again.
     fn judge(&mut self, now: BootTime, value: u64) -> (Option<Notice>, Option<BootTime>) {
-        let AlertRule { name, on, above: limit, agent, hold, cooldown, .. } = self.rule.clone();
-        if value <= limit {
+        if value <= self.rule.above {
             self.above = None;
-            let over = self.firing.take().map(|told| Notice::AlertResolved {
-                rule: name,
-                on,
-                agent,
-                value,
-                limit,
-                after_ms: millis(now, told),
-            });
-            return (over, None);
+            return (self.resolve(now, value), None);
         }
         let since = *self.above.get_or_insert(now);
         if self.firing.is_some() {
             return (None, None);
         }
-        let cooled = self.told.map_or(BootTime::default(), |told| told + cooldown);
-        let due = (since + hold).max(cooled);
+        let AlertRule { name: rule, on, above: limit, agent, hold, cooldown, .. } = self.rule.clone();
+        let due = self.told.map_or(since + hold, |told| (since + hold).max(told + cooldown));
         if due > now {
             return (None, Some(due));
         }
         (self.firing, self.told) = (Some(now), Some(now));
-        (Some(Notice::Alert { rule: name, on, agent, value, limit }), None)
+        (Some(Notice::Alert { rule, on, agent, value, limit }), None)
+    }
+
+    /// The end of an alert that was reported.
+    fn resolve(&mut self, now: BootTime, value: u64) -> Option<Notice> {
+        let after_ms = millis(now, self.firing.take()?);
+        let AlertRule { name: rule, on, above: limit, agent, .. } = self.rule.clone();
+        Some(Notice::AlertResolved { rule, on, agent, value, limit, after_ms })
     }
 }
 
-/// Whether a rule applies to what is accounted to this agent and this unit.
-fn names(rule: &AlertRule, agent: Option<&str>, unit: Option<&str>) -> bool {
-    rule.agent.as_deref().is_none_or(|name| agent == Some(name) || unit == Some(name))
-}
-
 /// Whether a rule applies to what is accounted to this run.
-fn is_meant(rule: &AlertRule, account: Option<&Account>) -> bool {
-    let run = account.map(Account::view);
-    let (agent, unit) = run.map(|run| (run.agent, run.unit)).unzip();
-    names(rule, agent.as_deref(), unit.flatten().as_deref())
+fn is_meant(rule: &AlertRule, run: Option<&RunView>) -> bool {
+    rule.agent.as_deref().is_none_or(|name| run.is_some_and(|run| run.is_called(name)))
 }
 
 impl Engine {
     /// Reports the thresholds that were crossed, if anything happened that may have changed a value.
     pub(super) fn evaluate_alerts(&mut self, now: BootTime) {
         let due = self.alarms.next.is_some_and(|at| at <= now);
-        if !due && !self.alarms.dirty {
+        if !mem::take(&mut self.alarms.dirty) && !due {
             return;
         }
-        self.alarms.forget(now);
-        let mut all = std::mem::take(&mut self.alarms.all);
-        let mut told = Vec::new();
-        let mut next = Vec::new();
+        let longest = self.alarms.all.iter().map(|alarm| alarm.rule.within).max().unwrap_or_default();
+        self.alarms.past.retain(|h| now.since(h.at) < longest);
+        let mut all = mem::take(&mut self.alarms.all);
+        let (mut told, mut next) = (Vec::new(), Vec::new());
         for alarm in &mut all {
-            let value = self.value(&alarm.rule, now);
-            let (notice, again) = alarm.judge(now, value);
+            let (notice, again) = alarm.judge(now, self.value(&alarm.rule, now));
+            let fades = self.alarms.recent(&alarm.rule, now).map(|h| h.at + alarm.rule.within).min();
             told.extend(notice);
-            next.extend(again);
-            next.extend(self.alarms.fades(&alarm.rule, now));
+            next.extend([again, fades].into_iter().flatten());
         }
-        self.alarms.all = all;
         self.alarms.next = next.into_iter().min();
+        // Not before all are emitted: an alert changes no value.
         for notice in told {
             self.emit(now, notice);
         }
-        self.alarms.dirty = false;
+        self.alarms.all = all;
     }
 
-    /// Changes the alert rules. The end of a firing alert is reported here if its rule was removed, because nothing
-    /// else would report it.
+    /// Changes the alert rules. A rule that did not change keeps its state. The end of a firing alert is reported here
+    /// if its rule was removed, because nothing else would report it.
     pub(super) fn change_alerts(&mut self, now: BootTime, rules: &[AlertRule]) {
-        for (rule, told) in self.alarms.replace(rules) {
-            let value = self.value(&rule, now);
-            let AlertRule { name, on, above, agent, .. } = rule;
-            let after_ms = millis(now, told);
-            self.emit(now, Notice::AlertResolved { rule: name, on, agent, value, limit: above, after_ms });
+        let mut before = mem::take(&mut self.alarms.all);
+        let take = |rule: &AlertRule| {
+            let same = before.iter().position(|alarm| alarm.rule == *rule);
+            let new = || Alarm { rule: rule.clone(), above: None, firing: None, told: None };
+            same.map_or_else(new, |at| before.swap_remove(at))
+        };
+        self.alarms.all = rules.iter().map(take).collect();
+        for mut alarm in before {
+            let value = self.value(&alarm.rule, now);
+            if let Some(notice) = alarm.resolve(now, value) {
+                self.emit(now, notice);
+            }
         }
+        self.alarms.dirty = true;
     }
 
     fn value(&self, rule: &AlertRule, now: BootTime) -> u64 {
@@ -201,30 +160,30 @@ impl Engine {
             Watched::Orphans => self.orphans_of(rule).count() as u64,
             Watched::Rss => self.orphans_of(rule).sum(),
             Watched::Cpu => self.processor_of(rule),
-            Watched::Rate | Watched::ReapFailures => self.alarms.counted(rule, now),
+            Watched::Rate | Watched::ReapFailures => self.alarms.recent(rule, now).count() as u64,
             Watched::Blind => u64::from(self.doubtful || !self.crowded.is_empty()),
         }
     }
 
     /// How much of one CPU the orphans and unproven servers use that a rule applies to, in percent.
     fn processor_of(&self, rule: &AlertRule) -> u64 {
-        let meant =
-            |key: &ServerKey| self.world.server(*key).is_some_and(|s| is_meant(rule, s.account.as_ref()));
+        let meant = |key: &ServerKey| {
+            let server = self.world.server(*key);
+            server.is_some_and(|s| is_meant(rule, s.account.as_ref().map(Account::view).as_ref()))
+        };
         let servers = self.world.servers().keys().into_iter().filter(meant);
         servers.map(|key| self.processor.percent(key)).fold(0, u64::saturating_add)
     }
 
     /// The memory of each orphan that a rule applies to, in bytes, agents that were left behind included.
     fn orphans_of<'a>(&'a self, rule: &'a AlertRule) -> impl Iterator<Item = u64> + 'a {
-        let meant = |account: Option<&Account>| is_meant(rule, account);
-        let servers = self.world.servers().keys().into_iter().filter_map(move |key: ServerKey| {
-            let server = self.world.server(key).filter(|s| s.phase.orphan().is_some())?;
-            meant(server.account.as_ref()).then(|| server.rss_bytes.unwrap_or_default())
-        });
-        let left = self.world.agents().all().into_iter().filter_map(move |(_, agent)| {
+        let servers = self.world.servers().all().filter(|server| server.phase.orphan().is_some());
+        let servers = servers.map(|server| (server.account.as_ref(), server.rss_bytes.unwrap_or_default()));
+        let left = self.world.agents().all().into_iter().filter_map(|(_, agent)| {
             let verdict = agent.phase.orphan().filter(|_| agent.is_alive())?;
-            meant(Some(&agent.account)).then_some(verdict.rss_bytes)
+            Some((Some(&agent.account), verdict.rss_bytes))
         });
-        servers.chain(left)
+        let all = servers.chain(left);
+        all.filter(|(account, _)| is_meant(rule, account.map(Account::view).as_ref())).map(|(_, bytes)| bytes)
     }
 }

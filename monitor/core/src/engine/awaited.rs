@@ -2,10 +2,7 @@
 //!
 //! Invariant: their number is bounded, for each user and in total. Used only by [`super::first_messages`].
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     lineage::{Node, Origin},
@@ -24,10 +21,33 @@ const LINES: usize = 4;
 const TRIAL: Duration = Duration::from_millis(250);
 
 /// The processes that are asked about.
-#[derive(Debug, Default)]
-pub(super) struct FirstMessages {
-    awaited: BTreeMap<ProcessId, Awaited>,
-    due: BTreeSet<(BootTime, ProcessId)>,
+pub(super) type FirstMessages = BTreeMap<ProcessId, Awaited>;
+
+/// When the next process is due.
+pub(super) fn next(all: &FirstMessages) -> Option<BootTime> {
+    all.values().filter_map(|awaited| awaited.due).min()
+}
+
+/// Those that are due. They are not any more then.
+pub(super) fn take_due(all: &mut FirstMessages, now: BootTime) -> Vec<ProcessId> {
+    let due = all.iter().filter_map(|(id, awaited)| Some((awaited.due?, *id)));
+    let mut due: Vec<_> = due.filter(|(at, _)| *at <= now).collect();
+    due.sort_unstable();
+    due.truncate(AT_ONCE);
+    for (_, id) in &due {
+        set_due(all, *id, None);
+    }
+    due.into_iter().map(|(_, id)| id).collect()
+}
+
+pub(super) fn set_due(all: &mut FirstMessages, id: ProcessId, due: Option<BootTime>) {
+    if let Some(awaited) = all.get_mut(&id) {
+        awaited.due = due;
+    }
+}
+
+pub(super) fn has_room_for(all: &FirstMessages, uid: u32) -> bool {
+    all.len() < MOST && all.values().filter(|awaited| awaited.uid == uid).count() < MOST_OF_USER
 }
 
 /// A process whose first message is awaited.
@@ -79,73 +99,4 @@ pub(super) enum Said {
     Message(Option<String>),
     /// Settings declare the launcher under this name. Nobody saw a message.
     Declared(String),
-}
-
-impl FirstMessages {
-    /// When the next process is due.
-    pub(super) fn due(&self) -> Option<BootTime> {
-        self.due.first().map(|(at, _)| *at)
-    }
-
-    /// The process has ended, or runs another program, or is no server.
-    pub(super) fn forget(&mut self, id: ProcessId) -> Option<Awaited> {
-        let awaited = self.awaited.remove(&id)?;
-        if let Some(due) = awaited.due {
-            self.due.remove(&(due, id));
-        }
-        Some(awaited)
-    }
-
-    pub(super) fn get(&self, id: ProcessId) -> Option<&Awaited> {
-        self.awaited.get(&id)
-    }
-
-    pub(super) fn get_mut(&mut self, id: ProcessId) -> Option<&mut Awaited> {
-        self.awaited.get_mut(&id)
-    }
-
-    /// Adds a process; nothing is due for it yet.
-    pub(super) fn insert(&mut self, id: ProcessId, awaited: Awaited) {
-        self.forget(id);
-        self.awaited.insert(id, awaited);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.awaited.is_empty()
-    }
-
-    pub(super) fn ids(&self) -> Vec<ProcessId> {
-        self.awaited.keys().copied().collect()
-    }
-
-    pub(super) fn has_room_for(&self, uid: u32) -> bool {
-        self.awaited.len() < MOST
-            && self.awaited.values().filter(|awaited| awaited.uid == uid).count() < MOST_OF_USER
-    }
-
-    pub(super) fn set_due(&mut self, id: ProcessId, due: Option<BootTime>) {
-        let Some(awaited) = self.awaited.get_mut(&id) else { return };
-        if let Some(before) = std::mem::replace(&mut awaited.due, due) {
-            self.due.remove(&(before, id));
-        }
-        if let Some(due) = due {
-            self.due.insert((due, id));
-        }
-    }
-
-    /// Takes out those that are due.
-    pub(super) fn take_due(&mut self, now: BootTime) -> Vec<ProcessId> {
-        let due: Vec<ProcessId> =
-            self.due.iter().take_while(|(at, _)| *at <= now).take(AT_ONCE).map(|(_, id)| *id).collect();
-        for id in &due {
-            self.set_due(*id, None);
-        }
-        due
-    }
-
-    /// The number of processes that are asked about.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.awaited.len()
-    }
 }

@@ -99,7 +99,7 @@ impl Engine {
 
     /// Classifies a process that runs a new program: as an agent, as a server, or as neither.
     pub(super) fn classify(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
-        let earlier = self.first_messages.forget(id);
+        let earlier = self.first_messages.remove(&id);
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
         let (role, rules) = (&program.role, &self.settings.rules);

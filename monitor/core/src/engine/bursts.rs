@@ -32,84 +32,74 @@ const LOOK_REFILL: Duration = Duration::from_secs(1);
 /// A withheld agent that has lived this long is reported if there is room. It is also the time between two events of
 /// one user.
 const LIVED: Duration = Duration::from_secs(1);
-/// How many users are kept although none of their agents is withheld.
+/// How many users are kept although they have done nothing lately.
 const IDLE_USERS: usize = 256;
 
-/// The bursts of all users, and when the next event is due.
+/// The bursts of all users.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
+    /// The users who have withheld agents, or had some that are not reported yet.
     by_user: BTreeMap<u32, Burst>,
+    /// Agents reported lately.
+    told: Allowances<u32>,
     /// Servers inspected on the loop lately.
-    looks: BTreeMap<Share, Allowance>,
+    looks: Allowances<Share>,
 }
 
-/// What one user has done lately.
-#[derive(Debug, Default)]
-struct Allowance {
-    used: u32,
-    refilled: BootTime,
+/// What each has done lately: how much, and until when that was counted.
+#[derive(Debug)]
+struct Allowances<K>(BTreeMap<K, (u32, BootTime)>);
+
+impl<K> Default for Allowances<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
 }
 
-impl Allowance {
+impl<K: Ord> Allowances<K> {
     /// Whether there is room for one more, if `most` are allowed at once and one more every `refill`. If so, it is counted.
-    fn admits(&mut self, now: BootTime, most: u32, refill: Duration) -> bool {
-        let passed = now.since(self.refilled).as_millis() / refill.as_millis().max(1);
-        let passed = u32::try_from(passed).unwrap_or(u32::MAX);
-        if passed >= self.used {
-            (self.used, self.refilled) = (0, now);
-        } else if passed > 0 {
-            self.used -= passed;
-            self.refilled = self.refilled + refill * passed;
+    fn admits(&mut self, key: K, now: BootTime, most: u32, refill: Duration) -> bool {
+        if self.0.len() > IDLE_USERS {
+            self.0.retain(|_, (_, refilled)| now.since(*refilled) < refill * most);
         }
-        let room = self.used < most;
-        self.used += u32::from(room);
+        let (used, refilled) = self.0.entry(key).or_default();
+        let passed = now.since(*refilled).as_millis() / refill.as_millis().max(1);
+        let passed = u32::try_from(passed).unwrap_or(u32::MAX);
+        if passed >= *used {
+            (*used, *refilled) = (0, now);
+        } else if passed > 0 {
+            *used -= passed;
+            *refilled = *refilled + refill * passed;
+        }
+        let room = *used < most;
+        *used += u32::from(room);
         room
     }
 }
 
-/// The agents of one user: how many were reported lately, and which are withheld.
+/// The agents of one user that are not reported.
 #[derive(Debug, Default)]
 struct Burst {
-    /// Agents reported lately.
-    told: Allowance,
-    /// Alive and not reported, oldest first.
+    /// Those that are alive, oldest first.
     withheld: BTreeSet<AgentKey>,
     /// How many have exited without having been reported, by name.
     ended: BTreeMap<String, u64>,
-    due: Option<BootTime>,
+    due: BootTime,
 }
 
 impl Bursts {
-    /// When the next event is due.
-    pub fn next(&self) -> Option<BootTime> {
-        self.by_user.values().filter_map(|burst| burst.due).min()
-    }
-
-    /// A user whose event is due.
-    pub fn due(&self, now: BootTime) -> Option<u32> {
-        self.by_user.iter().find(|(_, burst)| burst.due.is_some_and(|at| at <= now)).map(|(user, _)| *user)
-    }
-
-    fn admits(&mut self, user: u32, now: BootTime) -> bool {
-        if self.by_user.len() > IDLE_USERS {
-            self.by_user
-                .retain(|_, burst| burst.due.is_some() || now.since(burst.told.refilled) < REFILL * BURST);
-        }
-        self.by_user.entry(user).or_default().told.admits(now, BURST, REFILL)
+    /// The user whose event is due next, and when.
+    pub fn next(&self) -> Option<(BootTime, u32)> {
+        self.by_user.iter().map(|(user, burst)| (burst.due, *user)).min()
     }
 
     /// Whether one more server of this user may be inspected before any other input is handled. If so, it is counted.
     pub fn may_look_at_once(&mut self, user: u32, now: BootTime) -> bool {
-        if self.looks.len() > IDLE_USERS {
-            self.looks.retain(|_, look| now.since(look.refilled) < LOOK_REFILL * LOOKS);
-        }
-        self.looks.entry(Share::of(user)).or_default().admits(now, LOOKS, LOOK_REFILL)
+        self.looks.admits(Share::of(user), now, LOOKS, LOOK_REFILL)
     }
 
-    fn withhold(&mut self, user: u32, key: AgentKey, now: BootTime) {
-        let burst = self.by_user.entry(user).or_default();
-        burst.withheld.insert(key);
-        burst.due.get_or_insert(now + LIVED);
+    fn of(&mut self, user: u32, now: BootTime) -> &mut Burst {
+        self.by_user.entry(user).or_insert_with(|| Burst { due: now + LIVED, ..Burst::default() })
     }
 
     fn forget(&mut self, user: u32, key: AgentKey) {
@@ -127,7 +117,7 @@ impl Engine {
         let below_withheld = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
         // An agent found in /proc is not part of a burst. An agent that has started processes may own a server.
         let plain = !node.provenance.is_found() && self.world.graph().children(id).next().is_none();
-        if !plain || (!below_withheld && self.bursts.admits(user, at)) {
+        if !plain || (!below_withheld && self.bursts.told.admits(user, at, BURST, REFILL)) {
             self.agent_recognised(at, id, name, false);
             return;
         }
@@ -139,7 +129,7 @@ impl Engine {
         if let Some(agent) = self.world.agent_mut(key) {
             (agent.withheld, agent.unsettled, agent.daemon) = (Some(at), above.is_none(), daemon);
         }
-        self.bursts.withhold(user, key, at);
+        self.bursts.of(user, at).withheld.insert(key);
         self.leave_server(at, id);
         self.confirm(id);
     }
@@ -180,41 +170,42 @@ impl Engine {
         let Some(agent) = self.world.agent_mut(key) else { return };
         agent.withheld = None;
         let (name, user) = (agent.name.clone(), agent.uid);
-        self.bursts.forget(user, key);
-        let burst = self.bursts.by_user.entry(user).or_default();
+        let burst = self.bursts.of(user, now);
+        burst.withheld.remove(&key);
         *burst.ended.entry(name).or_default() += 1;
-        burst.due.get_or_insert(now + LIVED);
     }
 
     /// Reports the coalesced agents of a user and, as far as there is room, the withheld ones that have lived for a
     /// while.
     pub(super) fn report_coalesced(&mut self, now: BootTime, user: u32) {
-        let Some(burst) = self.bursts.by_user.get_mut(&user) else { return };
-        burst.due = None;
-        let names = std::mem::take(&mut burst.ended);
+        self.report_folded(now, user);
+        let Some(burst) = self.bursts.by_user.get(&user) else { return };
         let withheld: Vec<AgentKey> = burst.withheld.iter().take(BURST as usize).copied().collect();
-        if !names.is_empty() {
-            self.emit(now, Notice::AgentsFolded { uid: user, count: names.values().sum(), names });
-        }
         for key in withheld {
             let Some(agent) = self.world.agent(key) else { continue };
             let Some(born) = agent.withheld.filter(|born| *born + LIVED <= now) else { break };
-            let below_withheld =
-                agent.above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
-            if below_withheld {
+            let above = agent.above.and_then(|above| self.world.agent(above));
+            if above.is_some_and(|above| above.withheld.is_some()) {
                 continue;
             }
             let (main, name) = (agent.main(), agent.name.clone());
-            if !self.bursts.admits(user, now) {
+            if !self.bursts.told.admits(user, now, BURST, REFILL) {
                 break;
             }
             self.bursts.forget(user, key);
             self.agent_recognised(born, main, name, false);
         }
-        if let Some(burst) = self.bursts.by_user.get_mut(&user)
-            && !burst.withheld.is_empty()
-        {
-            burst.due = Some(now + LIVED);
+        if self.bursts.by_user.get(&user).is_some_and(|burst| burst.withheld.is_empty()) {
+            self.bursts.by_user.remove(&user);
+        } else if let Some(burst) = self.bursts.by_user.get_mut(&user) {
+            burst.due = now + LIVED;
+        }
+    }
+
+    fn report_folded(&mut self, now: BootTime, uid: u32) {
+        let names = self.bursts.by_user.get_mut(&uid).map(|burst| std::mem::take(&mut burst.ended));
+        if let Some(names) = names.filter(|names| !names.is_empty()) {
+            self.emit(now, Notice::AgentsFolded { uid, count: names.values().sum(), names });
         }
     }
 
@@ -222,11 +213,7 @@ impl Engine {
     pub(super) fn report_all_coalesced(&mut self, now: BootTime) {
         let users: Vec<u32> = self.bursts.by_user.keys().copied().collect();
         for user in users {
-            let Some(burst) = self.bursts.by_user.get_mut(&user) else { continue };
-            let names = std::mem::take(&mut burst.ended);
-            if !names.is_empty() {
-                self.emit(now, Notice::AgentsFolded { uid: user, count: names.values().sum(), names });
-            }
+            self.report_folded(now, user);
         }
     }
 }

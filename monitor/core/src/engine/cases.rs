@@ -138,7 +138,7 @@ impl Engine {
             (Action::UpdateMemory, CaseOf::Server(key)) => {
                 if let Some((server, seen)) = self.world.server_mut(key).zip(seen) {
                     server.rss_bytes = Some(seen.case.rss_bytes);
-                    self.alarms.mark_dirty();
+                    self.alarms.dirty = true;
                 }
             }
             (Action::KeepView, CaseOf::Server(key)) => {

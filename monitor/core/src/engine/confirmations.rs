@@ -4,7 +4,7 @@
 
 use super::{
     Engine,
-    awaited::{Awaited, Said},
+    awaited::{self, Awaited, Said},
     first_messages::PROTOCOL,
 };
 use crate::{
@@ -28,8 +28,8 @@ impl Engine {
         if !self.settings.recognise_protocol
             || by_known_agent
             || self.is_job(key)
-            || self.first_messages.get(id).is_some()
-            || !self.first_messages.has_room_for(node.uid)
+            || self.first_messages.get(&id).is_some()
+            || !awaited::has_room_for(&self.first_messages, node.uid)
         {
             return;
         }
@@ -39,7 +39,7 @@ impl Engine {
 
     /// What was said to a server shows that it is not only called like one.
     pub(super) fn confirmed(&mut self, now: BootTime, key: ServerKey, id: ProcessId, said: Said) {
-        self.first_messages.forget(id);
+        self.first_messages.remove(&id);
         let Some(server) = self.world.server_mut(key) else { return };
         server.only_named = false;
         server.name_by(id, server.name.clone(), PROTOCOL.to_owned());

@@ -32,7 +32,7 @@ impl Engine {
         if self.world.node(id).is_none() {
             return;
         }
-        self.first_messages.forget(id);
+        self.first_messages.remove(&id);
         let ending = self.ending(id, status);
         if let Some(key) = self.world.agent_of(id) {
             if let Some(agent) = self.world.agent_mut(key) {

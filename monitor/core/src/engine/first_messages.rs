@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::{
     Engine,
-    awaited::{Awaited, Said},
+    awaited::{self, Awaited, Said},
     births::has_wires,
     servers::Recognised,
 };
@@ -58,10 +58,10 @@ impl Engine {
         }
         let (uid, found) = (node.uid, node.provenance.is_found());
         if let Some(name) = self.recall.known_by_protocol(id).filter(|_| found) {
-            self.recognised_by_protocol(now, at, id, name, None);
+            self.recognised_by_what_was_said(now, at, id, Said::Declared(name));
             return true;
         }
-        if !made_by_a_host(node) || !self.first_messages.has_room_for(uid) {
+        if !made_by_a_host(node) || !awaited::has_room_for(&self.first_messages, uid) {
             return false;
         }
         let mut awaited = Awaited::of(node, earlier);
@@ -92,21 +92,21 @@ impl Engine {
 
     /// The configuration turned it off: nothing more is asked.
     pub(super) fn forget_all_first_messages(&mut self) {
-        for id in self.first_messages.ids() {
+        for id in self.first_messages.keys().copied().collect::<Vec<_>>() {
             self.is_no_server(id);
         }
     }
 
     /// Asks about the processes that are due.
     pub(super) fn look_for_first_messages(&mut self, now: BootTime) {
-        for id in self.first_messages.take_due(now) {
-            let Some(awaited) = self.first_messages.get(id) else { continue };
+        for id in awaited::take_due(&mut self.first_messages, now) {
+            let Some(awaited) = self.first_messages.get(&id) else { continue };
             let (trial, said) = (awaited.trial, awaited.said.clone());
             if self.world.node(id).is_none_or(|node| node.origin() != awaited.origin) {
-                self.first_messages.forget(id);
+                self.first_messages.remove(&id);
             } else if let Some(said) = said.filter(|_| trial.is_none_or(|until| until <= now)) {
                 // The shell has started nothing on both of its streams, or the program on trial still lives.
-                self.recognised_by_what_was_said(now, id, said);
+                self.recognised_by_what_was_said(now, now, id, said);
             } else {
                 self.ask_first_message(id);
             }
@@ -121,7 +121,7 @@ impl Engine {
         origin: Origin,
         message: FirstMessage,
     ) {
-        let Some(awaited) = self.first_messages.get_mut(id).filter(|a| a.origin == origin) else { return };
+        let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.origin == origin) else { return };
         let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
         let is_old = awaited.looks >= LOOKS;
         awaited.looks += 1;
@@ -134,15 +134,15 @@ impl Engine {
                 _ => None,
             };
             if again.is_some() && now < until {
-                self.first_messages.set_due(id, again);
+                awaited::set_due(&mut self.first_messages, id, again);
             } else if let Some(said) = awaited.said.clone() {
-                self.recognised_by_what_was_said(now, id, said);
+                self.recognised_by_what_was_said(now, now, id, said);
             }
             return;
         }
         let said = match message {
             FirstMessage::Nothing if looks < LOOKS => {
-                self.first_messages.set_due(id, Some(now + pause));
+                awaited::set_due(&mut self.first_messages, id, Some(now + pause));
                 if looks == SILENT {
                     self.ask_settings(id);
                 }
@@ -156,7 +156,7 @@ impl Engine {
             FirstMessage::Declared { name } => Said::Declared(name),
         };
         let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else {
-            self.first_messages.forget(id);
+            self.first_messages.remove(&id);
             return;
         };
         if let Some(key) = node.server.filter(|key| self.world.server(*key).is_some_and(|s| s.only_named)) {
@@ -164,7 +164,7 @@ impl Engine {
         } else if let Some(started) = self.started_on_the_same_streams(node) {
             self.hand_on(now, id, said.clone());
             if is_old {
-                self.recognised_by_what_was_said(now, started, said);
+                self.recognised_by_what_was_said(now, now, started, said);
             } else {
                 self.try_out(now, started, said);
             }
@@ -174,42 +174,34 @@ impl Engine {
             self.hand_on(now, launcher, said.clone());
             self.try_out(now, id, said);
         } else {
-            self.recognised_by_what_was_said(now, id, said);
+            self.recognised_by_what_was_said(now, now, id, said);
         }
     }
 
     /// This was said to a launcher or shell. It is for the server that it starts.
     fn hand_on(&mut self, now: BootTime, launcher: ProcessId, said: Said) {
         let is_shell = self.world.node(launcher).is_some_and(|node| node.role() == Some(&Role::Shell));
-        let Some(awaited) = self.first_messages.get_mut(launcher).filter(|awaited| awaited.said.is_none())
+        let Some(awaited) = self.first_messages.get_mut(&launcher).filter(|awaited| awaited.said.is_none())
         else {
             return;
         };
         awaited.said = Some(said);
-        self.first_messages.set_due(launcher, is_shell.then(|| now + SHELL_STARTS));
+        awaited::set_due(&mut self.first_messages, launcher, is_shell.then(|| now + SHELL_STARTS));
     }
 
     /// Puts a program on trial that was started on streams on which this was said.
     fn try_out(&mut self, now: BootTime, id: ProcessId, said: Said) {
         let Some(node) = self.world.node(id) else { return };
-        if self.first_messages.get(id).is_none() && self.first_messages.has_room_for(node.uid) {
+        if self.first_messages.get(&id).is_none() && awaited::has_room_for(&self.first_messages, node.uid) {
             self.first_messages.insert(id, Awaited::of(node, None));
         }
         let seen = matches!(said, Said::Message(_));
-        let Some(awaited) = self.first_messages.get_mut(id).filter(|a| a.trial.is_none()) else { return };
+        let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.trial.is_none()) else { return };
         let until = awaited.try_out(now, said);
-        self.first_messages.set_due(id, (!seen).then_some(until));
+        awaited::set_due(&mut self.first_messages, id, (!seen).then_some(until));
         if seen {
             self.ask_first_message(id);
         }
-    }
-
-    fn recognised_by_what_was_said(&mut self, now: BootTime, id: ProcessId, said: Said) {
-        let (name, client) = match said {
-            Said::Message(client) => (self.title(id), client),
-            Said::Declared(name) => (name, None),
-        };
-        self.recognised_by_protocol(now, now, id, name, client);
     }
 
     fn ask_first_message(&mut self, process: ProcessId) {
@@ -224,7 +216,7 @@ impl Engine {
     }
 
     fn ask_settings(&mut self, process: ProcessId) {
-        let Some(awaited) = self.first_messages.get(process) else { return };
+        let Some(awaited) = self.first_messages.get(&process) else { return };
         let (origin, turn, lines) = (awaited.origin, awaited.uid, awaited.lines.clone());
         self.ask(About::Declared { process, turn, lines }, move |engine, now, answer| match answer {
             Answer::FirstMessage { message: FirstMessage::Nothing } => engine.not_declared(process, origin),
@@ -235,7 +227,7 @@ impl Engine {
 
     /// No settings declare this process.
     pub(super) fn not_declared(&mut self, id: ProcessId, origin: Origin) {
-        let awaited = self.first_messages.get(id).filter(|awaited| awaited.origin == origin);
+        let awaited = self.first_messages.get(&id).filter(|awaited| awaited.origin == origin);
         if awaited.is_some_and(|awaited| awaited.looks >= LOOKS) {
             self.is_no_server(id);
         }
@@ -253,7 +245,7 @@ impl Engine {
 
     /// No message of the protocol came, or another one.
     fn is_no_server(&mut self, id: ProcessId) {
-        self.first_messages.forget(id);
+        self.first_messages.remove(&id);
         let launches = |node: &Node| matches!(node.role(), Some(Role::Launcher | Role::Shell));
         // A launcher or a shell may still start a server that a rule knows.
         if !self.world.node(id).is_some_and(launches) {
@@ -261,14 +253,11 @@ impl Engine {
         }
     }
 
-    fn recognised_by_protocol(
-        &mut self,
-        now: BootTime,
-        at: BootTime,
-        id: ProcessId,
-        name: String,
-        client: Option<String>,
-    ) {
+    fn recognised_by_what_was_said(&mut self, now: BootTime, at: BootTime, id: ProcessId, said: Said) {
+        let (name, client) = match said {
+            Said::Message(client) => (self.title(id), client),
+            Said::Declared(name) => (name, None),
+        };
         self.forget_first_messages(id);
         // It has started a server itself meanwhile.
         if self.world.agent_of(id).is_some() {
@@ -293,7 +282,7 @@ impl Engine {
 
     /// The launcher or shell above this process that runs on the same streams and that is asked about.
     fn launcher_above(&self, node: &Node) -> Option<ProcessId> {
-        let is_asked = |above: &&Node| hands_on(above) && self.first_messages.get(above.id).is_some();
+        let is_asked = |above: &&Node| hands_on(above) && self.first_messages.get(&above.id).is_some();
         self.above_on_the_same_streams(node).find(is_asked).map(|above| above.id)
     }
 
@@ -325,7 +314,7 @@ impl Engine {
     /// What was said to a launcher or shell above this process, on the same streams.
     fn said_above(&self, node: &Node) -> Option<Said> {
         let mut above = self.above_on_the_same_streams(node);
-        above.find_map(|above| self.first_messages.get(above.id)?.said.clone())
+        above.find_map(|above| self.first_messages.get(&above.id)?.said.clone())
     }
 
     /// A server was recognised: nothing more is asked about it, nor about what launched it.
@@ -337,7 +326,7 @@ impl Engine {
         let above = self.world.graph().ancestors(id).take_while(|above| Some(above.stdin()) == stdin);
         let above: Vec<ProcessId> = above.map(|above| above.id).collect();
         for process in above.into_iter().chain([id]) {
-            self.first_messages.forget(process);
+            self.first_messages.remove(&process);
         }
     }
 

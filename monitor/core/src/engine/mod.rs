@@ -117,8 +117,9 @@ const DUE_AT_ONCE: usize = 4;
 impl Engine {
     /// An engine that knows no process yet.
     pub fn new(settings: Settings) -> Self {
+        let alerts = settings.alerts.clone();
         let mut engine = Self { settings, ..Self::default() };
-        engine.alarms.replace(&engine.settings.alerts);
+        engine.change_alerts(BootTime::default(), &alerts);
         engine
     }
 
@@ -165,7 +166,7 @@ impl Engine {
         if self.repair_at.is_some_and(|at| at <= now) {
             self.ask_for_repair(now);
         }
-        while let Some(user) = self.bursts.due(now) {
+        while let Some((_, user)) = self.bursts.next().filter(|(at, _)| *at <= now) {
             self.report_coalesced(now, user);
         }
         if self.reinspect_at.is_some_and(|at| at <= now) {
@@ -198,10 +199,16 @@ impl Engine {
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let watches =
-            [self.wire_watch.turns.due(), self.looks.due(), self.first_messages.due(), self.next_place()];
+        let watches = [
+            self.wire_watch.turns.due(),
+            self.looks.due(),
+            awaited::next(&self.first_messages),
+            self.next_place(),
+        ];
         let rare = [self.leftovers.due(), self.processor.due(), self.idle.turns.due()];
-        let others = [self.repair_at, self.alarms.next(), self.bursts.next()].into_iter().chain(watches);
+        let others = [self.repair_at, self.alarms.next, self.bursts.next().map(|(at, _)| at)]
+            .into_iter()
+            .chain(watches);
         cases.into_iter().chain(others).chain(rare).flatten().min()
     }
 

@@ -99,7 +99,7 @@ impl Engine {
                 readings.pop_front();
             }
         }
-        self.alarms.mark_dirty();
+        self.alarms.dirty = true;
     }
 }
 

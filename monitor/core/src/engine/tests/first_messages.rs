@@ -339,7 +339,7 @@ fn a_user_with_many_takes_no_room_from_another() {
 #[test]
 fn at_rest_nothing_is_due() {
     let story = agent();
-    let due = |engine: &Engine| engine.first_messages.due();
+    let due = |engine: &Engine| crate::engine::awaited::next(&engine.first_messages);
     assert_eq!(due(&story.engine), None);
 }
 
