@@ -8,12 +8,26 @@ use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Node, ObservedUnit, ServerKey},
     model::{
-        About, Answer, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice, ProcessId,
-        Tracking,
+        About, AgentView, Answer, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice,
+        ProcessId, Tracking,
     },
     recognise::Role,
     world::{Account, Agent, NewAgent, Server, TopMost, agent_view},
 };
+
+/// The exit of an agent's main process; without a status if it was not witnessed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AgentExit {
+    pub(super) agent: AgentKey,
+    pub(super) at: BootTime,
+    pub(super) status: Option<ExitStatus>,
+}
+
+impl AgentExit {
+    const fn by_signal(self) -> bool {
+        matches!(self.status, Some(ExitStatus::Signal(_)))
+    }
+}
 
 impl Engine {
     /// A process turned out to be an agent: a rule recognised it, or it started a server.
@@ -23,8 +37,7 @@ impl Engine {
             ObservedUnit::Known(unit) => (unit.clone(), false),
             ObservedUnit::Gone => (None, true),
             ObservedUnit::Unasked => {
-                self.ask(About::Process(id), move |engine, _, answer| {
-                    engine.unit_answered(id, answer);
+                self.ask_process(id, move |engine, _| {
                     // An inspection that was answered meanwhile may have found out what it is.
                     let known = engine.world.agent_of(id).and_then(|key| engine.world.agent(key));
                     if known.is_none_or(|agent| agent.withheld.is_some()) {
@@ -36,7 +49,9 @@ impl Engine {
         };
         let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
         let above = known.map_or(node.agent, |agent| agent.above);
-        let (origin, uid, sid, place) = (node.origin(), node.uid, node.sid, node.place.clone());
+        let (origin, uid, sid) = (node.origin(), node.uid, node.sid);
+        // What a host that no rule knows leaves behind is its own affair.
+        let place = node.place.clone().filter(|_| !implied);
         let hints = node.hints.as_deref().cloned().unwrap_or_default();
         let daemon = self.is_daemon(node);
         // A daemon does not belong to the run of whoever started it. Its launcher is a part of the same daemon.
@@ -89,6 +104,12 @@ impl Engine {
         self.report_agent_started(at, key, None);
     }
 
+    /// The agents, oldest first, of which this holds.
+    pub(super) fn agents_where(&self, holds: impl Fn(AgentKey, &Agent) -> bool) -> Vec<AgentKey> {
+        let all = self.world.agents().all().into_iter();
+        all.filter(|(key, agent)| holds(*key, agent)).map(|(key, _)| key).collect()
+    }
+
     /// Takes a process, and what it started, out of the server that started it.
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
         let Some(key) = self.world.node(id).and_then(|node| node.server) else { return };
@@ -134,7 +155,7 @@ impl Engine {
         // A process that was found in /proc between its fork and its exec never took over either.
         let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers().is_empty();
         if a_server || (agent.took_over && !itself && !matches!(role, Role::Agent { .. })) {
-            self.agent_ended(now, at, key, None);
+            self.agent_ended(now, AgentExit { agent: key, at, status: None });
             return;
         }
         if let Some(origin) = origin {
@@ -150,39 +171,26 @@ impl Engine {
     }
 
     /// The main process of an agent exited, or is no longer its main process.
-    pub(super) fn agent_ended(
-        &mut self,
-        now: BootTime,
-        at: BootTime,
-        key: AgentKey,
-        status: Option<ExitStatus>,
-    ) {
-        let copies = self.copies(key);
-        if let Some(successor) = self.successor(key, &copies, status) {
-            self.transfer(at, key, successor, status);
+    pub(super) fn agent_ended(&mut self, now: BootTime, exit: AgentExit) {
+        let copies = self.copies(exit.agent);
+        if let Some(successor) = self.successor(exit, &copies) {
+            self.transfer(exit, successor);
             return;
         }
-        let Some(agent) = self.world.agent(key) else { return };
+        let Some(agent) = self.world.agent(exit.agent) else { return };
         if copies.is_empty() || agent.servers().is_empty() {
-            self.agent_is_over(now, at, key, status, Vec::new());
+            self.agent_is_over(now, exit, Vec::new());
             return;
         }
         // Records what the copies have done so far. A copy that does more from now on continues the agent's work.
-        self.ask_about_exit(key, About::Copies(copies), move |engine, now, answer| {
+        self.ask_about_exit(exit.agent, About::Copies(copies), move |engine, now, answer| {
             let copies = if let Answer::Copies { copies } = answer { copies } else { Vec::new() };
-            engine.copies_answered(now, at, key, status, copies);
+            engine.copies_answered(now, exit, copies);
         });
     }
 
     /// The answer to the question what the copies of an agent do after its main process has exited.
-    pub(super) fn copies_answered(
-        &mut self,
-        now: BootTime,
-        at: BootTime,
-        key: AgentKey,
-        status: Option<ExitStatus>,
-        copies: Vec<CopyFacts>,
-    ) {
+    fn copies_answered(&mut self, now: BootTime, exit: AgentExit, copies: Vec<CopyFacts>) {
         // A setsid(2) of the copy may not have been reported.
         for copy in &copies {
             self.world.change(copy.process, |node| node.sid = copy.sid);
@@ -190,31 +198,24 @@ impl Engine {
         let lives =
             |copy: &ProcessId| self.world.node(*copy).is_some() && self.world.agent_of(*copy).is_none();
         let alive: Vec<ProcessId> = copies.iter().map(|copy| copy.process).filter(lives).collect();
-        match self.successor(key, &alive, status) {
-            Some(successor) => self.transfer(at, key, successor, status),
-            None => self.agent_is_over(now, at, key, status, copies),
+        match self.successor(exit, &alive) {
+            Some(successor) => self.transfer(exit, successor),
+            None => self.agent_is_over(now, exit, copies),
         }
     }
 
     /// The agent has exited, and no copy continues its work. `copies`: its forked copies that are still alive.
-    pub(super) fn agent_is_over(
-        &mut self,
-        now: BootTime,
-        at: BootTime,
-        key: AgentKey,
-        status: Option<ExitStatus>,
-        copies: Vec<CopyFacts>,
-    ) {
-        if let Some(agent) = self.world.agent_mut(key) {
-            agent.copies = copies;
-        }
-        let withheld = self.world.agent(key).is_some_and(|a| a.withheld.is_some() && a.servers().is_empty());
+    fn agent_is_over(&mut self, now: BootTime, exit: AgentExit, copies: Vec<CopyFacts>) {
+        let AgentExit { agent: key, at, .. } = exit;
+        let Some(agent) = self.world.agent_mut(key) else { return };
+        agent.copies = copies;
+        let withheld = agent.withheld.is_some() && agent.servers().is_empty();
         if withheld {
             self.withheld_ended(at, key);
         } else {
             self.left_ended(at, key);
         }
-        let servers = self.world.end_agent(key, at, matches!(status, Some(ExitStatus::Signal(_))));
+        let servers = self.world.end_agent(key, at, exit.by_signal());
         self.run_may_have_ended(at, key);
         if !withheld {
             self.await_leftovers(at, key);
@@ -231,11 +232,11 @@ impl Engine {
         if withheld {
             self.world.forget_dead_agents();
         } else if servers.is_empty() {
-            self.report_agent_exit(key, at, status, &servers);
+            self.report_agent_exit(exit, &servers);
         } else {
             self.ask_about_exit(key, About::Memory(processes), move |engine, _, answer| {
                 engine.remember_memory(&servers, answer);
-                engine.report_agent_exit(key, at, status, &servers);
+                engine.report_agent_exit(exit, &servers);
             });
         }
         self.other_ended(now);
@@ -296,35 +297,25 @@ impl Engine {
     /// The copy that continues the agent's work, if there is one. That is a copy in a session of its own (it went
     /// into the background) or a copy that started servers of its own. If the agent exited by itself, now or before,
     /// it may be any copy. A pool worker whose host was killed does not continue the work.
-    fn successor(
-        &self,
-        key: AgentKey,
-        copies: &[ProcessId],
-        status: Option<ExitStatus>,
-    ) -> Option<ProcessId> {
-        let agent = self.world.agent(key)?;
-        let killed = matches!(status, Some(ExitStatus::Signal(_)));
+    fn successor(&self, exit: AgentExit, copies: &[ProcessId]) -> Option<ProcessId> {
+        let agent = self.world.agent(exit.agent)?;
         let left_session = |copy: &&ProcessId| {
             self.world.node(**copy).is_some_and(|n| n.sid == n.id.pid || n.sid != agent.sid)
         };
         let background = copies.iter().find(left_session);
         let host = || copies.iter().find(|copy| self.world.made_a_server(**copy));
-        let goes_on = |copy: &&ProcessId| !killed || agent.peers.contains(*copy);
+        let goes_on = |copy: &&ProcessId| !exit.by_signal() || agent.peers.contains(*copy);
         background.or_else(host).or_else(|| copies.iter().find(goes_on)).copied()
     }
 
-    fn transfer(&mut self, at: BootTime, key: AgentKey, successor: ProcessId, status: Option<ExitStatus>) {
-        let Some(agent) = self.world.agent(key) else { return };
-        let (before, ending) = (agent.main(), ending(agent, status));
-        let mut view = agent_view(agent);
-        view.alive = false;
-        let servers_left = agent.servers().len() as u64;
-        let (rss_bytes, cpu_ms) = self.sums(key);
-        if !matches!(status, Some(ExitStatus::Signal(_))) {
-            let peers = self.copies(key).into_iter().filter(|copy| *copy != successor);
-            let peers: Vec<ProcessId> = peers.collect();
+    fn transfer(&mut self, exit: AgentExit, successor: ProcessId) {
+        let AgentExit { agent: key, at, .. } = exit;
+        let Some((agent, exited)) = self.world.agent(key).zip(self.exit_notice(exit)) else { return };
+        let (before, withheld) = (agent.main(), agent.withheld.is_some());
+        if !exit.by_signal() {
+            let peers = self.copies(key);
             if let Some(agent) = self.world.agent_mut(key) {
-                agent.peers.extend(peers);
+                agent.peers.extend(peers.into_iter().filter(|copy| *copy != successor));
             }
         }
         self.world.transfer(key, successor);
@@ -334,61 +325,43 @@ impl Engine {
             self.remember_server(at, server);
         }
         self.forget_spawners(at, Some(key));
-        if self.world.agent(key).is_some_and(|a| a.withheld.is_some()) {
+        if withheld {
             return;
         }
         self.effects.push_back(Effect::Track { process: successor, tracking: Tracking::Agent });
-        self.emit(at, Notice::AgentExited { agent: view, ending, servers_left, rss_bytes, cpu_ms });
+        self.emit(at, exited);
         self.report_agent_started(at, key, Some(before));
     }
 
-    /// Resident memory and CPU time of the servers of an agent.
-    fn sums(&self, key: AgentKey) -> (u64, u64) {
-        let servers = self.world.agent(key).into_iter().flat_map(Agent::servers);
-        let servers = servers.filter_map(|server| self.world.server(*server));
-        let used =
-            servers.map(|server| (server.rss_bytes.unwrap_or_default(), server.cpu_ms.unwrap_or_default()));
-        used.fold((0, 0), |(rss, cpu): (u64, u64), (bytes, ms)| {
-            (rss.saturating_add(bytes), cpu.saturating_add(ms))
+    /// The exit of an agent, with what its servers use.
+    fn exit_notice(&self, exit: AgentExit) -> Option<Notice> {
+        let agent = self.world.agent(exit.agent)?;
+        let servers = || agent.servers().iter().filter_map(|server| self.world.server(*server));
+        let ending = match exit.status {
+            Some(ExitStatus::Code(code)) => Ending::code(code),
+            Some(ExitStatus::Signal(signal)) => Ending::signal(signal, agent.killed_by.clone()),
+            None => Ending::default(),
+        };
+        Some(Notice::AgentExited {
+            agent: AgentView { alive: false, ..agent_view(agent) },
+            ending,
+            servers_left: agent.servers().len() as u64,
+            rss_bytes: servers().filter_map(|server| server.rss_bytes).fold(0, u64::saturating_add),
+            cpu_ms: servers().filter_map(|server| server.cpu_ms).fold(0, u64::saturating_add),
         })
     }
 
-    pub(super) fn report_agent_exit(
-        &mut self,
-        key: AgentKey,
-        at: BootTime,
-        status: Option<ExitStatus>,
-        servers: &[ServerKey],
-    ) {
-        let (rss_bytes, cpu_ms) = self.sums(key);
-        let Some(agent) = self.world.agent(key) else { return };
-        let view = agent_view(agent);
-        let (ending, servers_left) = (ending(agent, status), servers.len() as u64);
-        self.emit(at, Notice::AgentExited { agent: view.clone(), ending, servers_left, rss_bytes, cpu_ms });
+    fn report_agent_exit(&mut self, exit: AgentExit, servers: &[ServerKey]) {
+        let Some((agent, exited)) = self.world.agent(exit.agent).zip(self.exit_notice(exit)) else { return };
+        let owner = agent_view(agent);
+        self.emit(exit.at, exited);
         for key in servers {
-            let Some(deadline) = self.world.server(*key).and_then(|server| server.phase.grace()) else {
-                continue;
-            };
-            let Some(shown) = self.world.show(*key) else { continue };
-            self.emit(
-                at,
-                Notice::OrphanSuspected {
-                    recovered: false,
-                    server: shown,
-                    owner: Some(view.clone()),
-                    deadline,
-                },
-            );
+            let deadline = self.world.server(*key).and_then(|server| server.phase.grace());
+            if let Some((deadline, server)) = deadline.zip(self.world.show(*key)) {
+                let owner = Some(owner.clone());
+                self.emit(exit.at, Notice::OrphanSuspected { recovered: false, server, owner, deadline });
+            }
         }
         self.world.forget_dead_agents();
-    }
-}
-
-/// How an agent ended.
-fn ending(agent: &Agent, status: Option<ExitStatus>) -> Ending {
-    match status {
-        Some(ExitStatus::Code(code)) => Ending::code(code),
-        Some(ExitStatus::Signal(signal)) => Ending::signal(signal, agent.killed_by.clone()),
-        None => Ending::default(),
     }
 }

@@ -36,6 +36,17 @@ impl Engine {
         self.kill_new_child(at, child);
     }
 
+    /// Enters a process of which only this is known: a server is its own.
+    pub(super) fn enter_host(&mut self, now: BootTime, id: ProcessId, known: impl FnOnce(&mut Node)) {
+        if self.world.node(id).is_none() {
+            self.make_room(now, id);
+            let mut node = Node::bare(id);
+            node.pending = false;
+            known(&mut node);
+            self.world.enter(node, None);
+        }
+    }
+
     /// Removes an older process with the same process number. It has exited, even if no record reported it.
     pub(super) fn make_room(&mut self, at: BootTime, newcomer: ProcessId) {
         if let Some(old) = self.world.graph().holder(newcomer.pid).filter(|old| *old != newcomer) {

@@ -110,7 +110,7 @@ impl Engine {
 
     fn carry_out(&mut self, now: BootTime, of: CaseOf, action: Action, seen: Option<&Finding>) {
         match (action, of) {
-            (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key),
+            (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key, false),
             (Action::Inspect, CaseOf::Agent(key)) => self.inspect_agent(key),
             (Action::SetDeadline(at), CaseOf::Server(key)) => self.world.set_timer(key, at),
             (Action::SetDeadline(at), CaseOf::Agent(key)) => self.world.set_agent_timer(key, at),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, announcements::Reported};
+use super::{Engine, agents::AgentExit, announcements::Reported};
 use crate::{
     case::{Event, Outcome},
     lineage::{Node, ServerKey, Strike},
@@ -38,7 +38,7 @@ impl Engine {
             if let Some(agent) = self.world.agent_mut(key) {
                 agent.killed_by.clone_from(&ending.killed_by);
             }
-            self.agent_ended(now, at, key, status);
+            self.agent_ended(now, AgentExit { agent: key, at, status });
         }
         let closed = self.head_is_exiting(id, status);
         let was_main = self.remember_ending(id, ending);

@@ -308,7 +308,7 @@ impl Engine {
                 server.name_by(id, name, if only_named { PROTOCOL.to_owned() } else { rule });
             }
         }
-        self.recognised_again(at, key, id);
+        self.recognised_again(at, key, id, false);
     }
 
     /// What was said to a launcher or shell above this process, on the same streams.

@@ -61,21 +61,9 @@ struct Frame {
 }
 
 impl Engine {
-    /// Asks for an inspection of a server, unless one is under way.
-    pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey) {
-        self.ask_for_inspection(now, key, false);
-    }
-
-    /// Asks for the first inspection of a server that has just been recognised. The server is reported when its
-    /// owner is known.
-    pub(super) fn first_inspection(&mut self, now: BootTime, key: ServerKey) {
-        let Some(server) = self.world.server(key) else { return };
-        let (user, size) = (server.user(), server.processes().len() + server.wrappers().len());
-        let at_once = !self.ready || (size <= SMALL && self.bursts.may_look_at_once(user, now));
-        self.ask_for_inspection(now, key, at_once);
-    }
-
-    fn ask_for_inspection(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
+    /// Asks for an inspection of a server, unless one is under way. `at_once`: before any other input is handled, for one
+    /// that has just been recognised. It is reported when its owner is known.
+    pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
         let Some(server) = self.world.server(key) else { return };
         if let Some(Asked { token, since, .. }) = server.inspection() {
             if now.since(since) < LOST {
@@ -84,8 +72,13 @@ impl Engine {
             }
             self.questions.give_up(token);
         }
-        let turn = (!at_once).then_some(server.user());
-        let subject = self.subject(key, server, turn);
+        let subject = Subject {
+            processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
+            question: self.scene_question(key, server),
+            container: self.container_query(server).map(Box::new),
+            turn: (!at_once).then_some(server.user()),
+            work: self.needs_work(server),
+        };
         let observed = if at_once { None } else { self.observe(key) };
         self.world.set_timer(key, Some(now + INSPECT_AGAIN));
         let token = self.ask(About::Server(subject), move |engine, now, answer| {
@@ -97,14 +90,11 @@ impl Engine {
         self.world.begin_inspection(key, token, now);
     }
 
-    fn subject(&self, key: ServerKey, server: &Server, turn: Option<u32>) -> Subject {
-        Subject {
-            processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
-            question: self.scene_question(key, server),
-            container: self.container_query(server).map(Box::new),
-            turn,
-            work: self.needs_work(server),
-        }
+    /// Whether a new server is inspected before any other input is handled.
+    pub(super) fn may_inspect_at_once(&mut self, now: BootTime, key: ServerKey) -> bool {
+        let Some(server) = self.world.server(key) else { return false };
+        let size = server.processes().len() + server.wrappers().len();
+        !self.ready || (size <= SMALL && self.bursts.may_look_at_once(server.user(), now))
     }
 
     /// Who is judged together with a server: the other servers of its dead owner, and the copies of that. For a server

@@ -29,36 +29,21 @@ impl Engine {
     /// agent itself may have been, too.
     pub(super) fn unit_started_anew(&mut self, at: BootTime, key: AgentKey) {
         let Some(facts) = self.world.agent(key).and_then(|a| a.unit.clone()) else { return };
-        let earlier: Vec<AgentKey> = self
-            .world
-            .agents()
-            .all()
-            .into_iter()
-            .filter(|(other, a)| {
-                let unit = a.unit.as_ref().filter(|u| u.unit == facts.unit);
-                let left = *other == key && facts.left_behind();
-                a.is_alive() && unit.is_some_and(|u| left || u.invocation_id != facts.invocation_id)
-            })
-            .map(|(other, _)| other)
-            .collect();
+        let earlier = self.agents_where(|other, agent| {
+            let unit = agent.unit.as_ref().filter(|unit| unit.unit == facts.unit);
+            let left = other == key && facts.left_behind();
+            agent.is_alive() && unit.is_some_and(|unit| left || unit.invocation_id != facts.invocation_id)
+        });
         self.suspect(at, Reason::UnitRestarted, &earlier);
     }
 
     /// An agent is about to end: handles what it leaves behind, and closes its own case.
     pub(super) fn left_ended(&mut self, at: BootTime, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
-        let below = |a: &Agent| a.is_alive() && a.above.is_some() && a.account.run() == agent.account.run();
-        let left: Vec<AgentKey> = match agent.above {
-            None => self
-                .world
-                .agents()
-                .all()
-                .iter()
-                .filter(|(k, a)| *k != key && below(a))
-                .map(|(k, _)| *k)
-                .collect(),
-            Some(_) => Vec::new(),
-        };
+        let run = agent.account.run();
+        let below =
+            |other, a: &Agent| other != key && a.is_alive() && a.above.is_some() && a.account.run() == run;
+        let left = if agent.above.is_none() { self.agents_where(below) } else { Vec::new() };
         self.suspect(at, Reason::OwnerExited, &left);
         self.agent_event(at, key, Event::Ended);
     }

@@ -4,12 +4,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
-    lineage::{Node, ObservedUnit, Origin, Provenance},
+    lineage::{ObservedUnit, Origin, Provenance},
     model::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
         Snapshot, Tracked, TrackedOwner,
     },
-    world::{Account, NewAgent, NewServer, trace},
+    world::{Account, NewAgent, NewServer},
 };
 
 /// The servers of earlier daemons that are still to be found again.
@@ -91,13 +91,19 @@ impl Engine {
     /// Enters a server that was found in /proc and that an earlier daemon followed, with what that daemon knew: its
     /// owner, which is alive or has exited meanwhile, or that it has none. Returns false if the owner was still sought;
     /// then the wire has to show it.
-    pub(super) fn server_recalled(&mut self, now: BootTime, recognised: &Recognised) -> bool {
-        let Recognised { process: id, name, rule, client, .. } = recognised.clone();
-        let Some(node) = self.world.node(id) else { return false };
-        let wrappers = trace(self.world.graph(), self.world.agents(), node).wrappers;
-        let chain: Vec<ProcessId> = [id].iter().chain(&wrappers).copied().collect();
-        let known = chain.iter().find_map(|process| self.recall.get(*process));
-        let Some(Tracked { owner, start, .. }) = known.map(|known| &known.server) else { return false };
+    pub(super) fn server_recalled(
+        &mut self,
+        now: BootTime,
+        new: &NewServer,
+        recognised: &Recognised,
+    ) -> bool {
+        let mut chain = [new.main].into_iter().chain(new.wrappers.iter().copied());
+        let Some(head) = chain.find(|process| self.recall.get(*process).is_some()) else { return false };
+        let Some(Tracked { owner, run, start, rule, .. }) =
+            self.recall.get(head).map(|known| known.server.clone())
+        else {
+            return false;
+        };
         if owner.is_none() && start.is_none_or(|start| start.seeks_owner) {
             return false;
         }
@@ -106,23 +112,18 @@ impl Engine {
         {
             return true;
         }
-        let known = chain.iter().find_map(|process| self.recall.take(*process));
-        let Some(Tracked { owner, run, start, rule: known_by, .. }) = known.map(|known| known.server) else {
-            return false;
-        };
+        self.recall.take(head);
         // Its first message was seen by the daemon of that time.
-        let rule = if known_by == PROTOCOL { known_by } else { rule };
-        let only_named = self.is_only_named(id, &rule);
+        let rule = if rule == PROTOCOL { rule } else { new.rule.clone() };
+        let only_named = self.is_only_named(new.main, &rule);
         let living = owner.as_ref().and_then(|owner| self.world.agent_of(owner.main));
         let dead = owner.filter(|owner| living.is_none() && !self.recall.may_live(owner.main));
         let dead = dead.map(|owner| self.dead_owner(now, owner, run));
         let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };
         let owner = living.or(dead);
         // Without an owner the chain has no upper end: it would contain a person's own shell.
-        let wrappers = if owner.is_some() { wrappers } else { Vec::new() };
-        let seeks_owner = false;
-        let new =
-            NewServer { main: id, name, rule, only_named, client, owner, wrappers, provenance, seeks_owner };
+        let wrappers = if owner.is_some() { new.wrappers.clone() } else { Vec::new() };
+        let new = NewServer { rule, only_named, owner, wrappers, provenance, ..new.clone() };
         let Some(key) = self.world.start_server(new) else { return true };
         if let Some(server) = self.world.server_mut(key) {
             server.made_apart |= start.is_none_or(|start| start.made_apart);
@@ -142,12 +143,7 @@ impl Engine {
         if self.world.agent_of(main).is_some() || !self.recall.alive.contains(&main) {
             return true;
         }
-        if self.world.node(main).is_none() {
-            self.make_room(now, main);
-            let mut node = Node::bare(main);
-            node.pending = false;
-            self.world.enter(node, None);
-        }
+        self.enter_host(now, main, |_| {});
         let Some(node) = self.world.node(main).filter(|node| !node.protected) else { return true };
         if node.unit == ObservedUnit::Unasked {
             self.ask_creator(main, recognised.clone());
@@ -164,17 +160,12 @@ impl Engine {
         owner: TrackedOwner,
         run: Option<(RunKey, u64)>,
     ) -> crate::lineage::AgentKey {
-        let same =
-            self.world.agents().all().into_iter().find(|(_, a)| a.main() == owner.main && !a.is_alive());
-        if let Some((key, _)) = same {
-            return key;
-        }
         let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
         let account = account.unwrap_or_else(|| Account::unknown(&owner.name, owner.uid));
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
         let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
-        self.world.start_dead_agent(new, now)
+        self.dead_agent(now, new, false)
     }
 
     /// Reports the remaining servers as ended: every server that still exists has been found by now.

@@ -7,7 +7,7 @@
 use super::{Engine, Settings, first_messages::PROTOCOL};
 use crate::{
     case::Event,
-    lineage::{AgentKey, Node, Provenance},
+    lineage::{Node, Provenance},
     model::{BootTime, Image, Notice, Policy, ProcessId},
     recognise::{Role, Rules},
 };
@@ -69,18 +69,11 @@ impl Engine {
                 server.disowned = !is;
             }
         }
-        let agents: Vec<(AgentKey, ProcessId)> = self
-            .world
-            .agents()
-            .all()
-            .into_iter()
-            .filter(|(_, a)| a.is_alive())
-            .map(|(k, a)| (k, a.main()))
-            .collect();
-        for (key, main) in agents {
-            let Some(role) = self.world.node(main).and_then(Node::role) else { continue };
+        for key in self.agents_where(|_, agent| agent.is_alive()) {
+            let node = self.world.agent(key).and_then(|agent| self.world.node(agent.main()));
+            let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { continue };
             let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer);
-            let daemon = self.world.node(main).is_some_and(|node| self.is_daemon(node));
+            let daemon = self.is_daemon(node);
             if let Some(agent) = self.world.agent_mut(key) {
                 (agent.exempt, agent.daemon) = (exempt, daemon);
             }
@@ -119,8 +112,7 @@ impl Engine {
         for key in self.world.servers().keys() {
             self.server_event(now, key, Event::RulesChanged);
         }
-        let agents: Vec<AgentKey> = self.world.agents().all().into_iter().map(|(key, _)| key).collect();
-        for key in agents {
+        for key in self.agents_where(|_, _| true) {
             self.agent_event(now, key, Event::RulesChanged);
         }
     }

@@ -50,8 +50,7 @@ impl Engine {
         let before = std::mem::replace(&mut self.crowded, users.into_iter().collect());
         let is_new = |uid: &u32| self.crowded.contains(uid) && !before.contains(uid);
         // An exec may be among what is missing: it ends all threads.
-        let agents = self.world.agents().all().into_iter().filter(|(_, agent)| is_new(&agent.uid));
-        let agents: Vec<_> = agents.map(|(key, _)| key).collect();
+        let agents = self.agents_where(|_, agent| is_new(&agent.uid));
         for agent in agents {
             self.forget_spawners(now, Some(agent));
         }
@@ -277,12 +276,7 @@ impl Engine {
     /// Makes `host`, which holds the other end of the server's wire, the owner of the server.
     pub(super) fn adopt_host(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
         let id = host.process;
-        if self.world.node(id).is_none() {
-            self.make_room(now, id);
-            let mut node = Node::bare(id);
-            (node.uid, node.sid, node.pending) = (host.uid, host.sid, false);
-            self.world.enter(node, None);
-        }
+        self.enter_host(now, id, |node| (node.uid, node.sid) = (host.uid, host.sid));
         self.world.change(id, |node| {
             if node.unit == ObservedUnit::Unasked {
                 node.unit = ObservedUnit::Known(host.unit.clone().map(Box::new));
@@ -318,10 +312,8 @@ impl Engine {
         if let Some(server) = self.world.server_mut(key) {
             server.seeks_owner = false;
         }
-        self.compare(now, key);
+        self.server_changed(now, key);
         self.follow_spawner(key);
-        self.remember_server(now, key);
-        self.ask_session(key);
         self.world.forget_dead_agents();
     }
 }

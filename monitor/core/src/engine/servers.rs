@@ -6,7 +6,7 @@ use super::Engine;
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
-    model::{About, Answer, BootTime, Notice, ProcessId, SnapshotProcess},
+    model::{BootTime, Notice, ProcessId},
     recognise::Role,
     world::{Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, trace},
 };
@@ -40,12 +40,9 @@ enum Next {
     Ask(ProcessId),
     /// It is part of this server.
     Join(ServerKey),
-    /// Whoever holds the other end of its wire owns it.
-    SeekOwner,
-    /// The same; the processes between it and that owner are part of it.
-    SeekOwnerOfChain,
-    /// The same; its parent has adopted it.
-    SeekOwnerOfAdopted,
+    /// Whoever holds the other end of its wire owns it. `chain`: the processes between it and that owner are part of it.
+    /// `adopted`: its parent has adopted it.
+    SeekOwner { chain: bool, adopted: bool },
     /// It begins, with this owner.
     Start(Option<AgentKey>),
 }
@@ -79,14 +76,11 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         if let Some(key) = node.wraps {
             // The exec record that made this wrapper a part of the server was lost.
-            self.join(at, key, id);
+            self.recognised_again(at, key, id, true);
             return;
         }
         let provenance = node.provenance;
         self.forget_first_messages(id);
-        if provenance.is_found() && self.server_recalled(now, &recognised) {
-            return;
-        }
         let Some(node) = self.world.node(id) else { return };
         let Ownership { claim, wrappers } = trace(self.world.graph(), self.world.agents(), node);
         let new = NewServer {
@@ -100,19 +94,19 @@ impl Engine {
             provenance,
             seeks_owner: false,
         };
+        if provenance.is_found() && self.server_recalled(now, &new, &recognised) {
+            return;
+        }
         match self.next_of(at, id, provenance, claim) {
             Next::Ask(creator) => self.ask_creator(creator, recognised),
-            Next::Join(key) => self.join(at, key, id),
-            // Whoever made it may have been a supervisor that lived for long: the engine was late, and its ignorance
-            // is no proof.
-            Next::SeekOwnerOfAdopted if late => {
-                self.await_owner(now, NewServer { wrappers: Vec::new(), ..new });
-            }
-            Next::SeekOwner => self.await_owner(now, NewServer { wrappers: Vec::new(), ..new }),
-            Next::SeekOwnerOfChain => self.await_owner(now, new),
-            Next::SeekOwnerOfAdopted => {
-                let provenance = Provenance::Found { adopted: true };
-                self.await_owner(now, NewServer { wrappers: Vec::new(), provenance, ..new });
+            Next::Join(key) => self.recognised_again(at, key, id, true),
+            Next::SeekOwner { chain, adopted } => {
+                // Whoever made it may have been a supervisor that lived for long: if the engine was late, its ignorance is
+                // no proof.
+                let adopted = adopted && !late;
+                let provenance = if adopted { Provenance::Found { adopted } } else { provenance };
+                let wrappers = if chain { new.wrappers } else { Vec::new() };
+                self.await_owner(now, NewServer { wrappers, provenance, ..new });
             }
             // Without an owner the chain has no upper end: it would contain a person's own shell.
             Next::Start(None) => self.start_server(now, at, NewServer { wrappers: Vec::new(), ..new }),
@@ -138,15 +132,18 @@ impl Engine {
             Claim::Gone(maker) => Next::Start(self.agent_gone(at, id, &maker)),
             // A parent found in /proc may have adopted the process; the holder of the wire's other end has not. Nor
             // does an agent further up own what a host below it started.
-            Claim::Implied(_) if provenance.is_found() => Next::SeekOwnerOfChain,
+            Claim::Implied(_) if provenance.is_found() => Next::SeekOwner { chain: true, adopted: false },
             Claim::Nobody | Claim::Adopted if provenance.is_found() => {
                 let above = self.world.node(id).and_then(|node| node.agent);
                 let above = above.filter(|agent| self.world.agent(*agent).is_some_and(Agent::is_alive));
-                above.map_or(Next::SeekOwnerOfChain, |agent| Next::Start(Some(agent)))
+                above
+                    .map_or(Next::SeekOwner { chain: true, adopted: false }, |agent| Next::Start(Some(agent)))
             }
             Claim::Implied(maker) => self.next_of_implied(at, maker),
             // The parent may have adopted the process. The process that holds the other end of its wire made the wire.
-            Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => Next::SeekOwner,
+            Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => {
+                Next::SeekOwner { chain: false, adopted: false }
+            }
             Claim::Nobody | Claim::Adopted => Next::Start(None),
         }
     }
@@ -176,7 +173,7 @@ impl Engine {
         // The maker exited before the engine could ask what it was: a helper that forked the server and exited, or the
         // host itself. If nobody holds the other end of the wire, the server has no owner.
         if node.is_none_or(ran_unseen) {
-            return Next::SeekOwnerOfAdopted;
+            return Next::SeekOwner { chain: false, adopted: true };
         }
         self.imply_agent(at, maker);
         Next::Start(self.world.agent_of(maker))
@@ -205,11 +202,6 @@ impl Engine {
 
     /// The process that made the wire exited before it was known as an agent. Enters it as an agent that has exited.
     fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
-        let same =
-            self.world.agents().all().into_iter().find(|(_, a)| !a.is_alive() && a.main() == maker.process);
-        if let Some((key, _)) = same {
-            return Some(key);
-        }
         let node = self.world.node(id)?;
         let (uid, sid, above) = (node.uid, node.sid, node.agent);
         let (name, implied) = (maker.program.name(), !maker.program.is_agent());
@@ -218,11 +210,21 @@ impl Engine {
         let account = account.unwrap_or_else(|| Account::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
         let new = NewAgent { name, implied, main, origin, uid, sid, above, unit: None, account };
+        Some(self.dead_agent(at, new, unsettled))
+    }
+
+    /// An agent that has exited, and was not seen to.
+    pub(super) fn dead_agent(&mut self, at: BootTime, new: NewAgent, unsettled: bool) -> AgentKey {
+        let all = self.world.agents().all();
+        let same = all.into_iter().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main);
+        if let Some((key, _)) = same {
+            return key;
+        }
         let key = self.world.start_dead_agent(new, at);
         if let Some(agent) = self.world.agent_mut(key) {
             agent.unsettled = unsettled;
         }
-        Some(key)
+        key
     }
 
     /// Enters a server whose owner is unknown, because it existed before the daemon or its creator had exited. The
@@ -230,7 +232,8 @@ impl Engine {
     fn await_owner(&mut self, now: BootTime, new: NewServer) {
         let Some(key) = self.world.start_server(NewServer { seeks_owner: true, ..new }) else { return };
         self.confirm_server(key);
-        self.first_inspection(now, key);
+        let at_once = self.may_inspect_at_once(now, key);
+        self.inspect(now, key, at_once);
         self.seek_confirmation(key);
     }
 
@@ -240,52 +243,31 @@ impl Engine {
         }
     }
 
-    /// Asks what program the creator of a new server runs, and comes back to the server then.
+    /// Asks what the creator of a new server runs, and comes back to the server then.
     pub(super) fn ask_creator(&mut self, creator: ProcessId, recognised: Recognised) {
-        self.ask(About::Process(creator), move |engine, now, answer| {
-            if let Answer::Process { process } = answer {
-                engine.creator_answered(creator, process);
-                engine.server_recognised(now, now, recognised);
-            }
-        });
+        self.ask_process(creator, move |engine, now| engine.server_recognised(now, now, recognised));
     }
 
-    /// A creator that has exited stays without a program.
-    fn creator_answered(&mut self, creator: ProcessId, answer: Option<SnapshotProcess>) {
-        let answer = answer.filter(|p| p.id == creator);
-        let gone = answer.is_none();
-        let seen = answer.unwrap_or_default();
-        let unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(seen.unit.map(Box::new)) };
-        let is_new = self.world.identify(&self.settings.rules, creator, &seen.image, Some(seen.stdio));
-        self.world.change(creator, |node| {
-            if node.unit == ObservedUnit::Unasked {
-                (node.unit, node.hints) = (unit, seen.hints);
-            }
-            if is_new {
-                (node.uid, node.sid) = (seen.uid, seen.sid);
-            }
-        });
+    /// A further process of a server was recognised; `joins`: it was none of its processes before.
+    pub(super) fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId, joins: bool) {
+        if joins {
+            self.world.join(key, id);
+            self.confirm(id);
+        } else {
+            self.world.recognise(key, id);
+        }
+        self.server_changed(at, key);
     }
 
-    pub(super) fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        self.world.recognise(key, id);
+    /// Who a server is, or whose, has changed.
+    pub(super) fn server_changed(&mut self, at: BootTime, key: ServerKey) {
         self.compare(at, key);
-        self.remember_server(at, key);
-        self.ask_session(key);
-    }
-
-    fn join(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        self.world.join(key, id);
-        self.compare(at, key);
-        self.confirm(id);
         self.remember_server(at, key);
         self.ask_session(key);
     }
 
     pub(super) fn report_server_started(&mut self, at: BootTime, key: ServerKey) {
-        self.compare(at, key);
-        self.remember_server(at, key);
-        self.ask_session(key);
+        self.server_changed(at, key);
         self.ask_hints(key);
         let Some(view) = self.world.show(key) else { return };
         let Some(main) = self.world.server(key).map(Server::main_process) else { return };

@@ -14,18 +14,31 @@ use crate::{
 };
 
 impl Engine {
-    /// Stores the answer to the question which unit a process runs in. It is asked once per process.
-    pub(super) fn unit_answered(&mut self, process: ProcessId, answer: Answer) {
-        let unit = match answer {
-            Answer::Process { process: Some(seen) } if seen.id == process => {
-                self.world.change(process, |node| {
+    /// Asks what a process runs and which unit it runs in, which is asked once, and goes on then. One that has exited stays
+    /// without a program and a unit.
+    pub(super) fn ask_process(
+        &mut self,
+        id: ProcessId,
+        then: impl FnOnce(&mut Self, BootTime) + Send + 'static,
+    ) {
+        self.ask(About::Process(id), move |engine, now, answer| {
+            let seen = if let Answer::Process { process } = answer { process } else { None };
+            let seen = seen.filter(|seen| seen.id == id);
+            let gone = seen.is_none();
+            let seen = seen.unwrap_or_default();
+            let is_new = engine.world.identify(&engine.settings.rules, id, &seen.image, Some(seen.stdio));
+            engine.world.change(id, |node| {
+                if node.unit == ObservedUnit::Unasked {
+                    let unit = seen.unit.map(Box::new);
+                    node.unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(unit) };
                     (node.place, node.hints) = (seen.place.map(Into::into), seen.hints);
-                });
-                ObservedUnit::Known(seen.unit.map(Box::new))
-            }
-            _ => ObservedUnit::Gone,
-        };
-        self.world.change(process, |node| node.unit = unit);
+                }
+                if is_new {
+                    (node.uid, node.sid) = (seen.uid, seen.sid);
+                }
+            });
+            then(engine, now);
+        });
     }
 
     /// Finds the run of an agent that exited before its unit could be asked for. A server that it left runs in the
@@ -48,8 +61,7 @@ impl Engine {
         let ObservedUnit::Known(unit) = node.unit.clone() else {
             if node.unit == ObservedUnit::Unasked {
                 let recognised = server.clone();
-                self.ask(About::Process(server.process), move |engine, now, answer| {
-                    engine.unit_answered(recognised.process, answer);
+                self.ask_process(server.process, move |engine, now| {
                     engine.server_recognised(now, at, recognised);
                 });
                 return false;
@@ -93,10 +105,7 @@ impl Engine {
             return false;
         }
         let ObservedUnit::Known(facts) = &node.unit else {
-            self.ask(About::Process(id), move |engine, now, answer| {
-                engine.unit_answered(id, answer);
-                engine.classify_by_role(now, at, id, None);
-            });
+            self.ask_process(id, move |engine, now| engine.classify_by_role(now, at, id, None));
             return true;
         };
         let Some(facts) = facts.as_deref().filter(|facts| !facts.left_behind()) else { return false };
