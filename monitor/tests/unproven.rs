@@ -6,7 +6,7 @@
 use std::{convert::Infallible, path::Path, time::Duration};
 
 use orphand::{
-    driver::{Driver, EffectHandler, SignalRequest},
+    driver::{Driver, EffectHandler},
     sink::{
         metrics::{Exposition, Metrics},
         wall_clock::WallClock,
@@ -16,7 +16,7 @@ use orphand::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, AlertRule, Answer, BootTime, ExitStatus, Fact, FirstMessage, History, HistoryQuery, Image,
+        About, AlertRule, Answer, BootTime, Effect, ExitStatus, FirstMessage, History, HistoryQuery, Image,
         Input, Mode, Notice, ProcessEvent, ProcessId, ServerFacts, Status, Stdio, Watched,
         scene::{self, End, Endpoint, ProcessRow, Scene, Side},
     },
@@ -120,25 +120,20 @@ impl World {
 impl EffectHandler for Outside {
     type Error = Infallible;
 
-    fn emit(&mut self, _: BootTime, notice: Box<Notice>) -> Result<(), Infallible> {
-        self.metrics.observe(&notice);
-        self.told.push(*notice);
-        Ok(())
-    }
-
-    fn persist(&mut self, at: BootTime, fact: &Fact) -> Result<(), Infallible> {
-        self.store.remember(at, fact);
-        Ok(())
-    }
-
-    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> Result<(), Infallible> {
-        let answer = self.answer(about);
-        driver.feed_at(self.now, Input::Answered { token, answer });
-        Ok(())
-    }
-
-    fn signal(&mut self, _: &mut Driver, request: SignalRequest) -> Result<(), Infallible> {
-        self.signalled.push(request.process);
+    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> Result<(), Infallible> {
+        match effect {
+            Effect::Emit { notice, .. } => {
+                self.metrics.observe(&notice);
+                self.told.push(*notice);
+            }
+            Effect::Persist { at, fact } => self.store.remember(at, &fact),
+            Effect::Ask { token, about } => {
+                let answer = self.answer(about);
+                driver.feed_at(self.now, Input::Answered { token, answer });
+            }
+            Effect::Signal { process, .. } => self.signalled.push(process),
+            _ => {}
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::{
     actuator::reaper::Reaper,
     config::Config,
     daemon::stuck_reads,
-    driver::{Driver, EffectHandler, SignalRequest, read_proc},
+    driver::{Driver, EffectHandler, read_proc},
     host::{Proc, Scope, boot_id},
     os::clock,
     probe::Probe,
@@ -14,7 +14,7 @@ use crate::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, Asked, BootTime, Explained, Input, Knowledge, Mode, Planned, ProcessId, ReapRequest,
+        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, Planned, ProcessId, ReapRequest,
         Report, SignalError, text,
     },
     recognise::Rules,
@@ -176,39 +176,46 @@ impl Offline {
 impl EffectHandler for Host {
     type Error = anyhow::Error;
 
-    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
+    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
+        match effect {
+            Effect::Ask { token, about } => {
+                let answer = self.answer(&about);
+                driver.feed(Input::Answered { token, answer });
+            }
+            Effect::Signal { process, signal, uid } => {
+                let Some(reaper) = &mut self.reaper else { return Ok(()) };
+                let error = reaper.signal(process, uid, signal).err();
+                let gone = error == Some(SignalError::Gone);
+                driver.feed(Input::Signalled { process, signal, error });
+                if gone {
+                    driver.feed(Input::Gone { process });
+                }
+            }
+            Effect::Resync => {
+                let snapshot = read_proc(&self.procfs, &self.probe, &self.rules)?;
+                driver.feed(Input::Snapshot { snapshot });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Host {
+    fn answer(&mut self, about: &About) -> Answer {
         if matches!(about, About::Hints { .. }) {
             self.hinted += 1;
         }
         let answer = match about {
             About::Hints { .. } if self.hinted > HINTED => Answer::Hints { found: None },
-            _ => self.probe.answer(&about),
+            _ => self.probe.answer(about),
         };
-        if let (Answer::Server { facts }, About::Server(subject)) = (&answer, &about)
+        if let (Answer::Server { facts }, About::Server(subject)) = (&answer, about)
             && let Some(why) = facts.scene.blind(&subject.processes)
             && self.blind.last().map(String::as_str) != Some(why)
         {
             self.blind.push(why.to_owned());
         }
-        driver.feed(Input::Answered { token, answer });
-        Ok(())
-    }
-
-    fn signal(&mut self, driver: &mut Driver, request: SignalRequest) -> anyhow::Result<()> {
-        let Some(reaper) = &mut self.reaper else { return Ok(()) };
-        let SignalRequest { process, uid, signal } = request;
-        let error = reaper.signal(process, uid, signal).err();
-        let gone = error == Some(SignalError::Gone);
-        driver.feed(Input::Signalled { process, signal, error });
-        if gone {
-            driver.feed(Input::Gone { process });
-        }
-        Ok(())
-    }
-
-    fn resync(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
-        let snapshot = read_proc(&self.procfs, &self.probe, &self.rules)?;
-        driver.feed(Input::Snapshot { snapshot });
-        Ok(())
+        answer
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     actuator::{hook::Hooks, reaper::Reaper},
-    driver::{Driver, EffectHandler, SignalRequest, SpawnerThread},
+    driver::{Driver, EffectHandler, SignalRequest},
     host::Proc,
     probe::{Probe, registry::Registry},
     sink::{event_writers::EventWriters, metrics::Metrics, page::Page},
@@ -19,7 +19,7 @@ use crate::{
 };
 use orphand_core::{
     model::{
-        About, Answer, BootTime, Fact, Input, Notice, ProcessEvent, ProcessId, SignalError, Status, Tracking,
+        About, Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, SignalError, Status,
     },
     recognise::Rules,
 };
@@ -62,23 +62,46 @@ pub struct Environment {
 impl EffectHandler for Environment {
     type Error = anyhow::Error;
 
-    fn emit(&mut self, at: BootTime, notice: Box<Notice>) -> anyhow::Result<()> {
+    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
+        match effect {
+            Effect::Emit { at, notice } => self.emit(at, notice),
+            Effect::Persist { at, fact } => self.store.remember(at, &fact),
+            Effect::Ask { token, about } => self.ask(driver, token, about),
+            Effect::Signal { process, signal, uid } => {
+                self.signal(driver, SignalRequest { process, uid, signal })?;
+            }
+            Effect::Track { process, tracking } => self.track_member(driver, process, tracking)?,
+            Effect::Untrack { process } => {
+                self.shares.forget(process);
+                self.kernel.untrack(process.pid)?;
+            }
+            Effect::FollowThread { process, thread, until } => {
+                if let Followed::Ended { at } = self.kernel.threads().follow(process, thread, until)? {
+                    driver.feed(Input::Process { event: ProcessEvent::ThreadExit { at, process, thread } });
+                }
+            }
+            Effect::Resync => self.repair(driver)?,
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        self.store.commit();
+    }
+}
+
+impl Environment {
+    fn emit(&mut self, at: BootTime, notice: Box<Notice>) {
         self.store.commit();
         self.metrics.observe(&notice);
         self.page.observe(at, &notice);
         self.hooks.push(at, &notice);
         self.stream.push(at, notice);
-        Ok(())
-    }
-
-    fn persist(&mut self, at: BootTime, fact: &Fact) -> anyhow::Result<()> {
-        self.store.remember(at, fact);
-        Ok(())
     }
 
     /// At once, but for what a user can delay, such as inspections of servers, which may take seconds: that is answered
     /// beside the loop.
-    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> anyhow::Result<()> {
+    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) {
         let (user, haste) = match &about {
             About::FirstMessage { turn, .. } => (Some(*turn), Haste::AtOnce),
             About::Declared { turn, .. } => (Some(*turn), Haste::AtLeisure),
@@ -96,13 +119,12 @@ impl EffectHandler for Environment {
             Some(user) => {
                 let request = Request { token, about: Box::new(about) };
                 match self.inspections.ask(&self.probe, haste, user, request) {
-                    Ok(()) => return Ok(()),
+                    Ok(()) => return,
                     Err(request) => self.probe.answer(&request.about),
                 }
             }
         };
         self.answered(driver, token, answer);
-        Ok(())
     }
 
     /// Unless the last check before it shows that the process should not be signalled.
@@ -130,33 +152,6 @@ impl EffectHandler for Environment {
         Ok(())
     }
 
-    fn track(&mut self, driver: &mut Driver, process: ProcessId, tracking: Tracking) -> anyhow::Result<()> {
-        self.track_member(driver, process, tracking)
-    }
-
-    fn untrack(&mut self, process: ProcessId) -> anyhow::Result<()> {
-        self.shares.forget(process);
-        Ok(self.kernel.untrack(process.pid)?)
-    }
-
-    fn follow_thread(&mut self, driver: &mut Driver, wanted: SpawnerThread) -> anyhow::Result<()> {
-        let SpawnerThread { process, thread, until } = wanted;
-        if let Followed::Ended { at } = self.kernel.threads().follow(process, thread, until)? {
-            driver.feed(Input::Process { event: ProcessEvent::ThreadExit { at, process, thread } });
-        }
-        Ok(())
-    }
-
-    fn resync(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
-        self.repair(driver)
-    }
-
-    fn finish(&mut self) {
-        self.store.commit();
-    }
-}
-
-impl Environment {
     /// Feeds an answer. One that could not be found may be for want of descriptors.
     pub(super) fn answered(&mut self, driver: &mut Driver, token: u64, answer: Answer) {
         let unseen = match &answer {

@@ -13,63 +13,21 @@ mod tests;
 
 pub use self::proc_read::read_proc;
 
-use std::{num::NonZeroU32, time::Duration};
+use std::time::Duration;
 
 use crate::{host::Scope, os::clock, source::trace::TraceWriter};
 use orphand_core::{
     engine::Engine,
-    model::{About, BootTime, Effect, Fact, Input, Notice, ProcessId, Signal, Tracking},
+    model::{BootTime, Effect, Input, ProcessId, Signal},
 };
 
-/// Carries out the effects of an engine: one method for each kind of effect, called in their order.
-///
-/// The outcome of an effect is fed to the driver that the method gets. The effects of that outcome follow those that wait already.
-/// A handler without a kernel side, or without a store, keeps the default of those methods: then nothing happens.
+/// Carries out the effects of an engine, in their order.
 pub trait EffectHandler {
     type Error;
 
-    fn emit(&mut self, _at: BootTime, _notice: Box<Notice>) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    /// Keeps a fact for the next daemon. It must be safe before any later effect is carried out that rests on it.
-    fn persist(&mut self, _at: BootTime, _fact: &Fact) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    /// Answers a question about the host, now or later, with [`Input::Answered`].
-    fn ask(&mut self, _driver: &mut Driver, _token: u64, _about: About) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    /// Signals a process, and feeds the outcome as [`Input::Signalled`].
-    fn signal(&mut self, _driver: &mut Driver, _request: SignalRequest) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    fn track(
-        &mut self,
-        _driver: &mut Driver,
-        _process: ProcessId,
-        _tracking: Tracking,
-    ) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    /// The kernel side need not report this process any more.
-    fn untrack(&mut self, _process: ProcessId) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    /// Has the kernel side report the end of a thread, and feeds it if the thread has ended already.
-    fn follow_thread(&mut self, _driver: &mut Driver, _thread: SpawnerThread) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    /// Reads /proc, and feeds it as [`Input::Snapshot`].
-    fn resync(&mut self, _driver: &mut Driver) -> Result<(), Self::Error> {
-        Ok(())
-    }
+    /// The outcome is fed to the driver, now or later; its effects follow those that wait already. A handler without a kernel
+    /// side, or without a store, lets effects on those be.
+    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> Result<(), Self::Error>;
 
     /// All effects are carried out.
     fn finish(&mut self) {}
@@ -81,16 +39,6 @@ pub struct SignalRequest {
     /// Its real user, if known.
     pub uid: Option<u32>,
     pub signal: Signal,
-}
-
-/// The thread that had this number when it started a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpawnerThread {
-    /// The process that it belongs to.
-    pub process: ProcessId,
-    pub thread: NonZeroU32,
-    /// When the started process began, in clock ticks since boot: the thread began no later.
-    pub until: u64,
 }
 
 /// The shortest sleep of the host that counts.
@@ -167,22 +115,13 @@ impl Driver {
     /// Carries out effects until none is left.
     pub fn perform<H: EffectHandler>(&mut self, handler: &mut H) -> Result<(), H::Error> {
         while let Some(effect) = self.engine.poll_effect() {
-            match effect {
-                Effect::Emit { at, notice } => handler.emit(at, notice)?,
-                Effect::Persist { at, fact } => handler.persist(at, &fact)?,
-                Effect::Ask { token, about } => match self.answer_outside(&about) {
-                    Some(answer) => self.feed(Input::Answered { token, answer }),
-                    None => handler.ask(self, token, about)?,
-                },
-                Effect::Signal { process, signal, uid } => {
-                    handler.signal(self, SignalRequest { process, uid, signal })?;
-                }
-                Effect::Track { process, tracking } => handler.track(self, process, tracking)?,
-                Effect::Untrack { process } => handler.untrack(process)?,
-                Effect::FollowThread { process, thread, until } => {
-                    handler.follow_thread(self, SpawnerThread { process, thread, until })?;
-                }
-                Effect::Resync => handler.resync(self)?,
+            let outside = match &effect {
+                Effect::Ask { token, about } => self.answer_outside(about).map(|answer| (*token, answer)),
+                _ => None,
+            };
+            match outside {
+                Some((token, answer)) => self.feed(Input::Answered { token, answer }),
+                None => handler.carry_out(self, effect)?,
             }
         }
         handler.finish();

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use super::{Driver, EffectHandler};
 use orphand_core::{
     engine::Engine,
-    model::{BootTime, Notice, TraceEntry},
+    model::{BootTime, Effect, Notice, TraceEntry},
 };
 
 /// Hands the inputs of `trace` to `engine` and its notices to `listen`, until the trace ends or is broken, or `listen`
@@ -36,7 +36,10 @@ struct Stopped;
 impl<T: FnMut(BootTime, Notice) -> ControlFlow<()>> EffectHandler for Listener<T> {
     type Error = Stopped;
 
-    fn emit(&mut self, at: BootTime, notice: Box<Notice>) -> Result<(), Stopped> {
-        if (self.0)(at, *notice).is_break() { Err(Stopped) } else { Ok(()) }
+    fn carry_out(&mut self, _: &mut Driver, effect: Effect) -> Result<(), Stopped> {
+        match effect {
+            Effect::Emit { at, notice } if (self.0)(at, *notice).is_break() => Err(Stopped),
+            _ => Ok(()),
+        }
     }
 }

@@ -13,8 +13,8 @@ use crate::source::trace::{TraceReader, TraceWriter};
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, ExitStatus, FirstMessage, Image, Input, Notice, Policy, ProcessEvent,
-        ProcessId, Stdio, TRACE_FORMAT, TraceEntry, TraceHeader, Tracking,
+        About, Answer, BootTime, Effect, ExitStatus, FirstMessage, Image, Input, Notice, Policy, ProcessEvent,
+        ProcessId, Stdio, TRACE_FORMAT, TraceEntry, TraceHeader,
     },
 };
 
@@ -56,37 +56,41 @@ impl Host {
 impl EffectHandler for Host {
     type Error = String;
 
-    fn emit(&mut self, _: BootTime, notice: Box<Notice>) -> Result<(), String> {
-        let json = serde_json::to_value(&*notice).unwrap();
-        self.call(json["event"].as_str().unwrap())
-    }
-
-    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) -> Result<(), String> {
-        let answer = match about {
-            About::Memory(_) => Answer::Memory { processes: Vec::new() },
-            About::Leftovers { .. } => Answer::Leftovers { branches: Vec::new() },
-            About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
-            About::FirstMessage { .. } | About::Declared { .. } => {
-                Answer::FirstMessage { message: FirstMessage::Nothing }
+    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> Result<(), String> {
+        match effect {
+            Effect::Emit { notice, .. } => {
+                let json = serde_json::to_value(&*notice).unwrap();
+                self.call(json["event"].as_str().unwrap())
             }
-            About::Work(_) => Answer::Work { processes: Vec::new() },
-            About::Copies { .. } => Answer::Copies { copies: Vec::new() },
-            About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
-            About::Whereabouts(_) => Answer::Whereabouts { place: None },
-            About::Container { .. } => Answer::Container { found: None },
-            About::Hints { .. } => Answer::Hints { found: None },
-            About::Stop { .. } => Answer::Stopped { error: None, changed: false },
-        };
-        driver.feed(Input::Answered { token, answer });
-        self.call("ask")
-    }
-
-    fn track(&mut self, _: &mut Driver, _: ProcessId, _: Tracking) -> Result<(), String> {
-        self.call("track")
+            Effect::Ask { token, about } => {
+                driver.feed(Input::Answered { token, answer: nothing(&about) });
+                self.call("ask")
+            }
+            Effect::Track { .. } => self.call("track"),
+            _ => Ok(()),
+        }
     }
 
     fn finish(&mut self) {
         self.calls.push("finish".to_owned());
+    }
+}
+
+fn nothing(about: &About) -> Answer {
+    match about {
+        About::Memory(_) => Answer::Memory { processes: Vec::new() },
+        About::Leftovers { .. } => Answer::Leftovers { branches: Vec::new() },
+        About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
+        About::FirstMessage { .. } | About::Declared { .. } => {
+            Answer::FirstMessage { message: FirstMessage::Nothing }
+        }
+        About::Work(_) => Answer::Work { processes: Vec::new() },
+        About::Copies { .. } => Answer::Copies { copies: Vec::new() },
+        About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
+        About::Whereabouts(_) => Answer::Whereabouts { place: None },
+        About::Container { .. } => Answer::Container { found: None },
+        About::Hints { .. } => Answer::Hints { found: None },
+        About::Stop { .. } => Answer::Stopped { error: None, changed: false },
     }
 }
 

@@ -79,17 +79,9 @@ impl Probe {
     /// microseconds, or some tens of milliseconds where all open files of the host are read. The code does not wait for a
     /// process that does not answer; the inspection continues without it.
     pub fn answer(&self, about: &About) -> Answer {
-        // This has an effect, and so it runs once.
-        if let About::Stop { seen, seconds, .. } = about {
-            return self.stop(seen, *seconds);
-        }
-        if let About::Declared { process, lines, .. } = about {
-            let candidate = Candidate { process: *process, earlier: lines.clone() };
-            let message = self.declared(&[candidate]).pop().unwrap_or(FirstMessage::Nothing);
-            return Answer::FirstMessage { message };
-        }
-        if let About::Hints { server, owner, lines, .. } = about {
-            return Answer::Hints { found: self.server_hints(*server, *owner, lines).map(Box::new) };
+        // The first has an effect, and a helper answers the others: they run once.
+        if matches!(about, About::Stop { .. } | About::Declared { .. } | About::Hints { .. }) {
+            return self.answer_now(about);
         }
         let (this, about) = (self.clone(), about.clone());
         metered(move || this.answer_now(&about))
@@ -103,7 +95,7 @@ impl Probe {
     }
 
     /// The same for the daemon's loop, for which everybody waits: what does not answer at once counts as unread. Not for
-    /// [`About::Stop`], nor for an inspection.
+    /// what an engine of containers or a helper answers, nor for an inspection.
     pub fn answer_hastily(&self, about: &About) -> Answer {
         let (this, about) = (self.clone(), about.clone());
         hastily(move || this.answer_now(&about))
@@ -131,9 +123,14 @@ impl Probe {
             }
             About::Copies(copies) => Answer::Copies { copies: self.copies(copies) },
             About::FirstMessage { end, .. } => Answer::FirstMessage { message: self.first_message(*end) },
-            // Not asked in haste: a helper takes milliseconds.
-            About::Declared { .. } => Answer::FirstMessage { message: FirstMessage::Nothing },
-            About::Hints { .. } => Answer::Hints { found: None },
+            About::Declared { process, lines, .. } => {
+                let candidate = Candidate { process: *process, earlier: lines.clone() };
+                let message = self.declared(&[candidate]).pop().unwrap_or(FirstMessage::Nothing);
+                Answer::FirstMessage { message }
+            }
+            About::Hints { server, owner, lines, .. } => {
+                Answer::Hints { found: self.server_hints(*server, *owner, lines).map(Box::new) }
+            }
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },
         }
     }

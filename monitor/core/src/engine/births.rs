@@ -58,8 +58,13 @@ impl Engine {
         if self.world.node(seen.id).is_none() {
             self.enter(at, seen);
         }
+        self.ran(now, at, seen, Provenance::Witnessed);
+    }
+
+    /// A process ran another program.
+    pub(super) fn ran(&mut self, now: BootTime, at: BootTime, seen: &SnapshotProcess, how: Provenance) {
         let before = self.world.node(seen.id).and_then(|node| node.exec.program.clone());
-        self.world.run(&self.settings.rules, seen, Provenance::Witnessed);
+        self.world.run(&self.settings.rules, seen, how);
         if let Some(before) = before {
             self.server_ran(at, seen.id, &before.image);
         }
@@ -69,7 +74,7 @@ impl Engine {
     /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes the
     /// program it was to launch is the same launch chain. A server that becomes another program is no longer that
     /// server.
-    pub(super) fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
+    fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
         let Some(node) = self.world.node(id) else { return };
         let Some((key, image)) = node.server.zip(node.image()) else { return };
         let Some(server) = self.world.server(key).filter(|s| s.recognised().contains(&id)) else { return };
@@ -118,7 +123,7 @@ impl Engine {
             && has_wires(node)
             && let Role::Server { name, rule } = rules.role_but_for_exemption(&program.image)
         {
-            let recognised = Recognised::new(node, name, rule);
+            let recognised = Recognised::new(node, name, rule, None);
             self.server_recognised(now, at, recognised);
             return;
         }
@@ -163,7 +168,7 @@ impl Engine {
             Role::Multiplexer | Role::Exempt { .. } => self.protect(at, id),
             Role::Agent { name, .. } => self.agent_started(at, id, name.clone()),
             Role::Server { name, rule } if has_wires => {
-                let recognised = Recognised::new(node, name.clone(), rule.clone());
+                let recognised = Recognised::new(node, name.clone(), rule.clone(), None);
                 self.server_recognised(now, at, recognised);
             }
             Role::Launcher | Role::Shell if has_wire => {

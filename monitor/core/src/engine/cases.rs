@@ -155,15 +155,7 @@ impl Engine {
             (Action::EndIfGone, CaseOf::Server(key)) => self.end_if_done(now, key),
             (Action::StopContainer(container), CaseOf::Server(key)) => self.stop_container(key, &container),
             // An agent is one process, and no process adopts it.
-            (
-                Action::AdoptOwner
-                | Action::UpdateMemory
-                | Action::KeepView
-                | Action::Release
-                | Action::EndIfGone
-                | Action::StopContainer(_),
-                CaseOf::Agent(_),
-            ) => {}
+            (_, CaseOf::Agent(_)) => {}
         }
     }
 

@@ -41,7 +41,10 @@ impl Engine {
             self.agent_ended(now, AgentExit { agent: key, at, status });
         }
         let closed = self.head_is_exiting(id, status);
-        let was_main = self.remember_ending(id, ending);
+        // The end of a server is reported with that of its main process.
+        let key = self.world.node(id).and_then(|node| node.server);
+        let server = key.and_then(|key| self.world.server_mut(key)).filter(|one| one.main_process() == id);
+        let was_main = server.map(|server| server.ending = ending).is_some();
         // A copy of a client is none.
         let ran = self.world.node(id).filter(|node| node.origin().process == id);
         let was_client = ran.and_then(Node::image).and_then(container_client).is_some();
@@ -72,18 +75,6 @@ impl Engine {
         if exited.protected {
             self.other_ended(now);
         }
-    }
-
-    /// Keeps how the main process of a server ended: its end is reported with it. Returns whether it is one.
-    fn remember_ending(&mut self, id: ProcessId, ending: Ending) -> bool {
-        let key = self.world.node(id).and_then(|node| node.server);
-        let server =
-            key.and_then(|key| self.world.server_mut(key)).filter(|server| server.main_process() == id);
-        let is_main = server.is_some();
-        if let Some(server) = server {
-            server.ending = ending;
-        }
-        is_main
     }
 
     /// How a process ends. A signal is told of only if it is the one that ended it.

@@ -41,40 +41,27 @@ impl Engine {
 
     fn explain_process(&self, id: ProcessId) -> Option<Explained> {
         let node = self.world.node(id)?;
-        let key = node.server.or(node.wraps);
-        let of = self.world.agent_of(id);
-        let agent = of.and_then(|key| self.world.agent(key));
-        let timer = of.and_then(|key| self.world.agents().timer(key));
         let mut told = Explained::nothing(process_view(node), self.nothing(node));
         told.creators = self.creators(node);
         told.observes = self.settings.mode == Mode::Observe;
-        if let Some(agent) = agent {
+        if let Some((of, agent)) = self.world.agent_of(id).and_then(|of| Some((of, self.world.agent(of)?))) {
             if let Some(Role::Agent { rule, .. }) = node.role() {
                 told.rule = Some(rule.clone());
             }
-            self.explain_agent(agent, timer, &mut told);
-        } else if let Some(key) = key {
+            (told.taken_for, told.nothing) = (TakenFor::Agent, None);
+            told.agent = Some(agent_view(agent));
+            told.servers = agent.servers().len() as u64;
+            told.report = self.left_report(agent).map(Box::new);
+            explain_case(&agent.phase, self.world.agents().timer(of), &mut told);
+            told.next = told.next.filter(|_| !agent.phase.is_clear());
+        } else if let Some(key) = node.server.or(node.wraps) {
             self.explain_server(key, node, &mut told);
         } else if let Some((report, agent)) = self.leftover_of(id) {
-            told.taken_for = TakenFor::Leftover;
-            told.nothing = None;
+            (told.taken_for, told.nothing) = (TakenFor::Leftover, None);
             told.report = Some(Box::new(report));
-            told.owner = Some(agent_view(agent));
-            told.owner_exited = agent.exited();
+            (told.owner, told.owner_exited) = (Some(agent_view(agent)), agent.exited());
         }
         Some(told)
-    }
-
-    fn explain_agent(&self, agent: &Agent, timer: Option<BootTime>, told: &mut Explained) {
-        told.taken_for = TakenFor::Agent;
-        told.nothing = None;
-        told.agent = Some(agent_view(agent));
-        told.servers = agent.servers().len() as u64;
-        told.report = self.left_report(agent).map(Box::new);
-        explain_case(&agent.phase, timer, told);
-        if agent.phase.is_clear() {
-            told.next = None;
-        }
     }
 
     fn explain_server(&self, key: ServerKey, node: &Node, told: &mut Explained) {

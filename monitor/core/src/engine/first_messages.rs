@@ -263,9 +263,8 @@ impl Engine {
         if self.world.agent_of(id).is_some() {
             return;
         }
-        let Some(origin) = self.world.node(id).map(Node::origin) else { return };
-        let rule = PROTOCOL.to_owned();
-        self.server_recognised(now, at, Recognised { process: id, origin, name, rule, client, late: false });
+        let Some(node) = self.world.node(id) else { return };
+        self.server_recognised(now, at, Recognised::new(node, name, PROTOCOL.to_owned(), client));
     }
 
     /// A process of a server that was recognised by the protocol runs a program on both of the server's streams: it is

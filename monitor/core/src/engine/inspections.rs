@@ -229,13 +229,9 @@ impl Engine {
     /// The present state of an agent that may have been left behind.
     pub(super) fn observe_agent(&self, key: AgentKey) -> Option<Observed> {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
-        let frame = Frame {
-            chain: vec![self.seen(agent.main())],
-            phase: (agent.phase.is_clear(), agent.phase.stage()),
-            repaired: self.last_repair,
-            policies: self.policies,
-            ..Frame::default()
-        };
+        let (chain, phase) = (vec![self.seen(agent.main())], (agent.phase.is_clear(), agent.phase.stage()));
+        let (repaired, policies) = (self.last_repair, self.policies);
+        let frame = Frame { chain, phase, repaired, policies, ..Frame::default() };
         Some(Observed { frame, members: BTreeMap::new() })
     }
 }

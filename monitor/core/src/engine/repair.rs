@@ -129,12 +129,7 @@ impl Engine {
         });
         // A title written over argv is no exec. A different program is one, and so is a program that matters now.
         if !same || (matters(&is) && another) {
-            let (id, before) = (seen.id, node.exec.program.clone());
-            self.world.run(&self.settings.rules, seen, Provenance::FOUND);
-            if let Some(before) = before {
-                self.server_ran(now, id, &before.image);
-            }
-            self.classify(now, now, id);
+            self.ran(now, now, seen, Provenance::FOUND);
         }
     }
 

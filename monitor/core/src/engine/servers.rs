@@ -14,20 +14,18 @@ use crate::{
 /// A process that a rule recognises as a server. It becomes one when its owner is known.
 #[derive(Clone, Debug)]
 pub(super) struct Recognised {
-    pub(super) process: ProcessId,
+    /// What is known of the server so far.
+    pub(super) new: NewServer,
     /// The exec that was recognised. If the process has run another program meanwhile, the recognition is void.
-    pub(super) origin: Origin,
-    pub(super) name: String,
-    pub(super) rule: String,
-    /// The name of the client, if that was said.
-    pub(super) client: Option<String>,
+    origin: Origin,
     /// Whether the engine learned of it late.
-    pub(super) late: bool,
+    late: bool,
 }
 
 impl Recognised {
-    pub(super) fn new(node: &Node, name: String, rule: String) -> Self {
-        Self { process: node.id, origin: node.origin(), name, rule, client: None, late: false }
+    pub(super) fn new(node: &Node, name: String, rule: String, client: Option<String>) -> Self {
+        let new = NewServer { main: node.id, name, rule, client, ..NewServer::default() };
+        Self { new, origin: node.origin(), late: false }
     }
 }
 
@@ -52,11 +50,9 @@ impl Engine {
     /// answer if it had to ask a question first.
     pub(super) fn server_recognised(&mut self, now: BootTime, at: BootTime, mut recognised: Recognised) {
         recognised.late |= now.since(at) > LATE;
-        let Recognised { process: id, origin, ref name, ref rule, ref client, late } = recognised;
-        let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else { return };
-        if node.protected {
-            return;
-        }
+        let (id, origin, late) = (recognised.new.main, recognised.origin, recognised.late);
+        let is_it = |node: &&Node| node.origin() == origin && !node.protected;
+        let Some(node) = self.world.node(id).filter(is_it) else { return };
         if let Some(maker) = node.server.and_then(|key| self.agent_inside(key, id)) {
             if self.world.node(maker).is_some_and(|maker| maker.unit == ObservedUnit::Unasked) {
                 self.ask_creator(maker, recognised);
@@ -68,32 +64,22 @@ impl Engine {
         if let Some(key) = node.server {
             let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin());
             if same_wire || !self.is_job(key) {
-                self.named_deeper(at, key, id, name.clone(), rule.clone());
+                let NewServer { name, rule, .. } = recognised.new;
+                self.named_deeper(at, key, id, name, rule);
                 return;
             }
             self.leave_server(at, id);
         }
-        let Some(node) = self.world.node(id) else { return };
-        if let Some(key) = node.wraps {
+        if let Some(key) = self.world.node(id).and_then(|node| node.wraps) {
             // The exec record that made this wrapper a part of the server was lost.
             self.recognised_again(at, key, id, true);
             return;
         }
-        let provenance = node.provenance;
         self.forget_first_messages(id);
         let Some(node) = self.world.node(id) else { return };
         let Ownership { claim, wrappers } = trace(self.world.graph(), self.world.agents(), node);
-        let new = NewServer {
-            main: id,
-            name: name.clone(),
-            rule: rule.clone(),
-            only_named: self.is_only_named(id, rule),
-            client: client.clone(),
-            owner: None,
-            wrappers,
-            provenance,
-            seeks_owner: false,
-        };
+        let (provenance, only_named) = (node.provenance, self.is_only_named(id, &recognised.new.rule));
+        let new = NewServer { only_named, wrappers, provenance, ..recognised.new.clone() };
         if provenance.is_found() && self.server_recalled(now, &new, &recognised) {
             return;
         }

@@ -57,11 +57,11 @@ impl Engine {
 
     fn resolve_account_of(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
         let Some(agent) = self.world.agent(owner).filter(|a| a.unsettled) else { return true };
-        let Some(node) = self.world.node(server.process) else { return true };
+        let Some(node) = self.world.node(server.new.main) else { return true };
         let ObservedUnit::Known(unit) = node.unit.clone() else {
             if node.unit == ObservedUnit::Unasked {
                 let recognised = server.clone();
-                self.ask_process(server.process, move |engine, now| {
+                self.ask_process(server.new.main, move |engine, now| {
                     engine.server_recognised(now, at, recognised);
                 });
                 return false;

@@ -118,7 +118,7 @@ pub struct Server {
 }
 
 /// What is known of a server when it is recognised. The fields are those of [`Server`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NewServer {
     /// The process that was recognised.
     pub main: ProcessId,
