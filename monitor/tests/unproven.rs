@@ -16,8 +16,8 @@ use orphand::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, AlertRule, Answer, BootTime, Effect, ExitStatus, FirstMessage, History, HistoryQuery, Image,
-        Input, Mode, Notice, ProcessEvent, ProcessId, ServerFacts, Status, Stdio, Watched,
+        About, AlertRule, Answer, BootTime, Effect, ExitStatus, Fact, FirstMessage, History, HistoryQuery,
+        Image, Input, Mode, Notice, ProcessEvent, ProcessId, ServerFacts, Status, Stdio, Watched,
         scene::{self, End, Endpoint, ProcessRow, Scene, Side},
     },
 };

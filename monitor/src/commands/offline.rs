@@ -14,8 +14,8 @@ use crate::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, Planned, ProcessId, ReapRequest,
-        Report, SignalError, text,
+        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, Planned, ProcessId,
+        ReapRequest, Report, SignalError, text,
     },
     recognise::Rules,
 };

@@ -18,9 +18,7 @@ use crate::{
     store::StoreWriter,
 };
 use orphand_core::{
-    model::{
-        About, Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, SignalError, Status,
-    },
+    model::{About, Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, SignalError, Status},
     recognise::Rules,
 };
 

@@ -37,9 +37,7 @@ impl<T: FnMut(BootTime, Notice) -> ControlFlow<()>> EffectHandler for Listener<T
     type Error = Stopped;
 
     fn carry_out(&mut self, _: &mut Driver, effect: Effect) -> Result<(), Stopped> {
-        match effect {
-            Effect::Emit { at, notice } if (self.0)(at, *notice).is_break() => Err(Stopped),
-            _ => Ok(()),
-        }
+        let Effect::Emit { at, notice } = effect else { return Ok(()) };
+        if (self.0)(at, *notice).is_break() { Err(Stopped) } else { Ok(()) }
     }
 }

@@ -13,7 +13,7 @@ use crate::source::trace::{TraceReader, TraceWriter};
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, FirstMessage, Image, Input, Notice, Policy, ProcessEvent,
+        About, Answer, BootTime, Effect, ExitStatus, FirstMessage, Image, Input, Policy, ProcessEvent,
         ProcessId, Stdio, TRACE_FORMAT, TraceEntry, TraceHeader,
     },
 };

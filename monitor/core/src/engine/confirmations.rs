@@ -28,7 +28,7 @@ impl Engine {
         if !self.settings.recognise_protocol
             || by_known_agent
             || self.is_job(key)
-            || self.first_messages.get(&id).is_some()
+            || self.first_messages.contains_key(&id)
             || !awaited::has_room_for(&self.first_messages, node.uid)
         {
             return;

@@ -192,7 +192,7 @@ impl Engine {
     /// Puts a program on trial that was started on streams on which this was said.
     fn try_out(&mut self, now: BootTime, id: ProcessId, said: Said) {
         let Some(node) = self.world.node(id) else { return };
-        if self.first_messages.get(&id).is_none() && awaited::has_room_for(&self.first_messages, node.uid) {
+        if !self.first_messages.contains_key(&id) && awaited::has_room_for(&self.first_messages, node.uid) {
             self.first_messages.insert(id, Awaited::of(node, None));
         }
         let seen = matches!(said, Said::Message(_));
@@ -281,7 +281,7 @@ impl Engine {
 
     /// The launcher or shell above this process that runs on the same streams and that is asked about.
     fn launcher_above(&self, node: &Node) -> Option<ProcessId> {
-        let is_asked = |above: &&Node| hands_on(above) && self.first_messages.get(&above.id).is_some();
+        let is_asked = |above: &&Node| hands_on(above) && self.first_messages.contains_key(&above.id);
         self.above_on_the_same_streams(node).find(is_asked).map(|above| above.id)
     }
 
