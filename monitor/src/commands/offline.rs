@@ -14,8 +14,8 @@ use crate::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, Planned, ProcessId,
-        ReapRequest, Report, SignalError, text,
+        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, ProcessId, ReapRequest,
+        Report, ServerReport, SignalError, text,
     },
     recognise::Rules,
 };
@@ -132,7 +132,7 @@ impl Offline {
         found
     }
 
-    pub(super) fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
+    pub(super) fn plan(&self, request: &ReapRequest) -> Vec<ServerReport> {
         self.driver.engine().plan(request)
     }
 

@@ -20,7 +20,7 @@ use crate::{
         plan::{self, PlanItem},
     },
 };
-use orphand_core::model::{BootTime, Planned, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{BootTime, ReapRequest, Report, ServerReport, State};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -72,9 +72,9 @@ fn clean_up(
     flags: &cli::Reap,
     backend: &mut dyn Backend,
     request: &ReapRequest,
-    planned: Vec<Planned>,
+    planned: Vec<ServerReport>,
 ) -> anyhow::Result<ExitCode> {
-    let planned = with_doubts(planned, backend)?;
+    let planned: Vec<PlanItem> = planned.into_iter().map(plan_item).collect();
     let (to_end, guarded): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
     let done = tell_missed(request, &planned, backend, flags.json)?;
     if !flags.json && !planned.is_empty() {
@@ -132,36 +132,21 @@ fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
 }
 
 fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
-    let Planned { server, state, duplicate_of, holdings, .. } = one.planned.clone();
-    let now = find(left, &server.id);
-    let planned = Planned {
-        server,
-        state: now.map_or(state, |now| now.state),
-        guards: now.map(|now| now.guards.clone()).unwrap_or_default(),
-        duplicate_of,
-        holdings,
-    };
-    let doubts = now.map(|now| now.doubts.clone()).unwrap_or_default();
-    PlanItem { planned, doubts, age_ms: one.age_ms }
+    let mut one = one.clone();
+    if let Some(now) = find(left, &one.planned.server.id).cloned() {
+        (one.planned.state, one.planned.guards, one.planned.doubts) = (now.state, now.guards, now.doubts);
+    }
+    one
 }
 
-fn with_doubts(planned: Vec<Planned>, backend: &mut dyn Backend) -> anyhow::Result<Vec<PlanItem>> {
-    let item = |planned: Planned| {
-        let is_old = planned.duplicate_of.is_some() || planned.state == State::Leftover;
-        let age_ms = is_old.then(|| age_ms(&planned)).flatten();
-        PlanItem { planned, doubts: Vec::new(), age_ms }
-    };
-    let meant: Vec<PlanItem> = planned.into_iter().map(item).collect();
-    if !meant.iter().any(PlanItem::is_unproven) {
-        return Ok(meant);
-    }
-    let report = backend.report()?;
-    let doubts = |one: &PlanItem| find(&report, &one.planned.server.id).map(|now| now.doubts.clone());
-    Ok(meant.into_iter().map(|one| PlanItem { doubts: doubts(&one).unwrap_or_default(), ..one }).collect())
+fn plan_item(planned: ServerReport) -> PlanItem {
+    let is_old = planned.duplicate_of.is_some() || planned.state == State::Leftover;
+    let age_ms = is_old.then(|| age_ms(&planned)).flatten();
+    PlanItem { planned, age_ms }
 }
 
 /// For how many milliseconds the first process of a server has been running.
-fn age_ms(planned: &Planned) -> Option<u64> {
+fn age_ms(planned: &ServerReport) -> Option<u64> {
     let first = planned.server.processes.first()?;
     u64::try_from(clock::now().since(BootTime::of_ticks(first.start)).as_millis()).ok()
 }

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use super::protocol::{self, Kind, Request};
 use crate::events::{EventQuery, Position};
 use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Planned, ReapRequest, ReleaseRequest,
-    Released, Reloaded, Status,
+    Asked, Decided, Decision, Explained, History, HistoryQuery, ReapRequest, ReleaseRequest, Released,
+    Reloaded, ServerReport, Status,
 };
 
 /// How long the daemon may take for an answer.
@@ -59,12 +59,12 @@ impl Client {
     }
 
     /// The servers that a request selects.
-    pub fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, ClientError> {
+    pub fn plan(&self, request: ReapRequest) -> Result<Vec<ServerReport>, ClientError> {
         self.ask(&Request::Plan { request }, &protocol::PLAN)
     }
 
     /// Ends the servers that a request selects.
-    pub fn reap(&self, request: ReapRequest) -> Result<Vec<Planned>, ClientError> {
+    pub fn reap(&self, request: ReapRequest) -> Result<Vec<ServerReport>, ClientError> {
         self.ask(&Request::Reap { request }, &protocol::PLAN)
     }
 

@@ -28,8 +28,8 @@ use crate::{
     store::{StoreError, history, standing, timeline},
 };
 use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Holdings, Memory, Planned, ProcessId,
-    ReapRequest, Report, ServerReport, Status, Timeline, TimelineQuery,
+    Asked, Decided, Decision, Explained, History, HistoryQuery, Holdings, Memory, ProcessId, ReapRequest,
+    Report, ServerReport, Status, Timeline, TimelineQuery,
 };
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
@@ -100,9 +100,9 @@ impl LoopHandle {
         measured.await.map_err(|_| QueryError::Stopped)
     }
 
-    pub async fn plan(&self, request: ReapRequest) -> Result<Vec<Planned>, QueryError> {
+    pub async fn plan(&self, request: ReapRequest) -> Result<Vec<ServerReport>, QueryError> {
         let mut planned = self.query(|reply| Query::Plan(request, reply)).await?;
-        let shown = |one: &Planned| {
+        let shown = |one: &ServerReport| {
             one.server.processes.iter().map(|one| ProcessId::new(one.pid, one.start)).collect()
         };
         let held = self.holdings(planned.iter().take(HELD).map(shown).collect()).await?;

@@ -35,7 +35,8 @@ use crate::{
     sink::{metrics::Metrics, page::Page},
 };
 use orphand_core::model::{
-    Asked, Decided, Decision, Explained, Planned, ReapRequest, ReleaseRequest, Released, Reloaded, Status,
+    Asked, Decided, Decision, Explained, ReapRequest, ReleaseRequest, Released, Reloaded, ServerReport,
+    Status,
 };
 
 /// How many queries may wait for the loop: one for each connection to the control socket.
@@ -50,12 +51,12 @@ const BACKLOG: i32 = 4096;
 pub enum Query {
     Status(oneshot::Sender<Status>),
     /// The servers that a request selects.
-    Plan(ReapRequest, oneshot::Sender<Vec<Planned>>),
+    Plan(ReapRequest, oneshot::Sender<Vec<ServerReport>>),
     /// What is known of a process.
     Explain(Asked, oneshot::Sender<Vec<Explained>>),
     /// End the servers that a request selects. The answer lists those selected at the start. Not done if the
     /// client no longer waits.
-    Reap(ReapRequest, oneshot::Sender<Vec<Planned>>),
+    Reap(ReapRequest, oneshot::Sender<Vec<ServerReport>>),
     /// This user is done with the servers that a request selects. The error is one line, and then nothing was done.
     Release(ReleaseRequest, u32, oneshot::Sender<Result<Vec<Released>, String>>),
     /// Read the configuration again. The error is one line, and then the old configuration stays.

@@ -9,7 +9,7 @@ use super::{
     paint::{self, Paint},
     table, text,
 };
-use orphand_core::model::{Doubt, Planned, State};
+use orphand_core::model::{ServerReport, State};
 
 pub use self::nothing::nothing;
 
@@ -17,11 +17,9 @@ const COLUMNS: &str = "SERVER|STATE|AGENT|>PID|>PROCESSES|>MEMORY|";
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanItem {
-    /// The server and the guards that forbid ending it.
+    /// The server, the guards that forbid ending it, and the doubts: an unproven one may be taken away from somebody who uses it.
     #[serde(flatten)]
-    pub planned: Planned,
-    /// Why it is only unproven; empty otherwise. Ending it may take it away from somebody who uses it.
-    pub doubts: Vec<Doubt>,
+    pub planned: ServerReport,
     /// For a duplicate: for how many milliseconds it has been running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_ms: Option<u64>,
@@ -77,7 +75,7 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
     out.push('\n');
     for one in stayed {
         // For servers that were unproven in the plan.
-        let doubts = || one.is_unproven().then(|| human::list_doubts(&one.doubts));
+        let doubts = || one.is_unproven().then(|| human::list_doubts(&one.planned.doubts));
         let why = guard_reasons(one).or_else(doubts).unwrap_or_else(|| "it is still there".to_owned());
         let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one));
         out.push_str(&paint.line(paint::WARNING, line));
@@ -91,7 +89,7 @@ fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
     let agent = run.map_or_else(|| "-".to_owned(), |run| text::numbered(&run.agent, run.generation));
     let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
-        None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.doubts)),
+        None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.planned.doubts)),
         None if one.is_leftover() => (paint::ALARM, leftover(one)),
         None => (paint::ALARM, duplicate(one).unwrap_or_default()),
     };

@@ -3,7 +3,7 @@
 use ratatui::crossterm::event::KeyCode;
 
 use crate::sink::{human, list::command_line};
-use orphand_core::model::{Planned, ReapRequest, ServerView, State, text};
+use orphand_core::model::{ReapRequest, ServerReport, ServerView, State, text};
 
 const HELP: &str = "\
 Up Down j k PgUp PgDn Home End, mouse   move
@@ -41,7 +41,7 @@ pub enum Dialog {
     Asking(ReapRequest),
     Reap {
         /// What would be ended, and what stays because of guards.
-        planned: Vec<Planned>,
+        planned: Vec<ServerReport>,
         lines: Vec<String>,
         /// The first line that is shown.
         top: u16,
@@ -70,7 +70,7 @@ impl Dialog {
     }
 
     /// The question before servers are ended.
-    pub fn reap(planned: Vec<Planned>) -> Self {
+    pub fn reap(planned: Vec<ServerReport>) -> Self {
         let mut lines = Vec::new();
         for one in &planned {
             let (name, state) = (text::sanitise(&one.server.name), one.state);
@@ -126,8 +126,8 @@ impl Dialog {
 
 /// A request for what was shown and nothing else; nothing, if all of it stays because of guards. One that was shown as an orphan
 /// and has become unproven since stays.
-pub fn exactly(planned: &[Planned]) -> Option<ReapRequest> {
-    let to_end: Vec<&Planned> = planned.iter().filter(|one| one.guards.is_empty()).collect();
+pub fn exactly(planned: &[ServerReport]) -> Option<ReapRequest> {
+    let to_end: Vec<&ServerReport> = planned.iter().filter(|one| one.guards.is_empty()).collect();
     (!to_end.is_empty()).then(|| ReapRequest {
         servers: Some(to_end.iter().map(|one| one.server.id.clone()).collect()),
         include_unproven: to_end.iter().any(|one| one.state == State::Unproven),

@@ -15,7 +15,7 @@ use super::{
     worker::Ask,
 };
 use crate::sink::list::{self, Arrangement, Column, Entry, Kind, Row, Sample};
-use orphand_core::model::{Planned, ReapRequest};
+use orphand_core::model::{ReapRequest, ServerReport};
 
 /// How many events are kept to be shown.
 const EVENTS: usize = 50;
@@ -110,7 +110,7 @@ impl State {
     }
 
     /// The daemon has said which processes would be ended. What nobody waits for any more is dropped.
-    pub fn planned(&mut self, request: &ReapRequest, planned: Vec<Planned>) {
+    pub fn planned(&mut self, request: &ReapRequest, planned: Vec<ServerReport>) {
         if !matches!(&self.dialog, Some(Dialog::Asking(asked)) if asked == request) {
             return;
         }
@@ -123,7 +123,7 @@ impl State {
     }
 
     /// The daemon ends these now.
-    pub fn reaping(&mut self, planned: &[Planned]) {
+    pub fn reaping(&mut self, planned: &[ServerReport]) {
         let names: Vec<&str> =
             planned.iter().filter(|one| one.guards.is_empty()).map(|one| one.server.name.as_str()).collect();
         self.say(match names.as_slice() {

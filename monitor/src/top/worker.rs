@@ -30,7 +30,7 @@ use crate::{
     },
 };
 use orphand_core::model::{
-    Asked, HistoryQuery, Holdings, Planned, ProcessId, ReapRequest, Report, ServerReport, State,
+    Asked, HistoryQuery, Holdings, ProcessId, ReapRequest, Report, ServerReport, State,
 };
 
 /// How far back freed memory is counted.
@@ -62,8 +62,8 @@ pub enum Ask {
 #[derive(Debug)]
 pub(super) enum Told {
     Looked(Box<Sample>),
-    Planned(ReapRequest, Vec<Planned>),
-    Reaping(Vec<Planned>),
+    Planned(ReapRequest, Vec<ServerReport>),
+    Reaping(Vec<ServerReport>),
     Failed(String),
     /// It did not work to look.
     Blind(String),

@@ -3,12 +3,12 @@
 use super::Engine;
 use crate::{
     case::Event,
-    model::{AgentView, BootTime, Planned, ReapRequest, ServerReport},
+    model::{AgentView, BootTime, ReapRequest, ServerReport},
 };
 
 impl Engine {
     /// The servers that a request selects, each with the guards that forbid ending it.
-    pub fn plan(&self, request: &ReapRequest) -> Vec<Planned> {
+    pub fn plan(&self, request: &ReapRequest) -> Vec<ServerReport> {
         if request.leftovers {
             return self.plan_leftovers(request);
         }
@@ -16,14 +16,7 @@ impl Engine {
         // A person may overrule what orphand was told not to do by itself, and no other guard.
         report.lift_for_person();
         let planned = report.servers().filter(|(owner, server)| selects(request, *owner, server));
-        let planned = planned.map(|(_, server)| Planned {
-            server: server.server.clone(),
-            state: server.state,
-            guards: server.guards.clone(),
-            duplicate_of: server.duplicate_of.clone(),
-            holdings: server.holdings.clone(),
-        });
-        planned.collect()
+        planned.map(|(_, server)| server.clone()).collect()
     }
 
     /// Begins to end the servers that a request selects and no guard forbids. Each server is inspected first, like

@@ -4,9 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Asked, BootTime, Guard, Holdings, Losses, Mode, Report, ServerView, SessionState, Standing, State,
-};
+use super::{Asked, BootTime, Losses, Mode, Report, ServerView, SessionState, Standing, State};
 
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -127,23 +125,6 @@ pub struct ReapRequest {
     pub duplicates: bool,
     /// No servers, but what agents that have ended left behind besides. An id is that of a head.
     pub leftovers: bool,
-}
-
-/// One server that a [`ReapRequest`] selects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Planned {
-    /// The server.
-    pub server: ServerView,
-    /// The present verdict.
-    pub state: State,
-    /// What forbids ending it, whoever asks. Empty: it will be ended.
-    pub guards: Vec<Guard>,
-    /// The newest server with the same identity, which stays; absent if this is no duplicate.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub duplicate_of: Option<String>,
-    /// What it blocks.
-    #[serde(flatten)]
-    pub holdings: Holdings,
 }
 
 /// Servers that their manager is done with.

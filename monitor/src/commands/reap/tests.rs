@@ -1,7 +1,7 @@
 //! What is asked of the daemon after a person has seen the plan, and what is reported of it.
 
 use super::*;
-use orphand_core::model::{Doubt, Guard, Holdings, ServerView};
+use orphand_core::model::{Doubt, Guard, ServerView};
 
 fn server(id: &str, state: State, doubts: &[Doubt]) -> ServerReport {
     let server = ServerView { id: id.to_owned(), name: "files".to_owned(), ..ServerView::default() };
@@ -20,15 +20,8 @@ impl Fake {
         Self { servers, asked: Vec::new(), reports: 0 }
     }
 
-    fn plan(&self) -> Vec<Planned> {
-        let planned = |one: &ServerReport| Planned {
-            server: one.server.clone(),
-            state: one.state,
-            guards: one.guards.clone(),
-            duplicate_of: one.duplicate_of.clone(),
-            holdings: Holdings::default(),
-        };
-        self.servers.iter().map(planned).collect()
+    fn plan(&self) -> Vec<ServerReport> {
+        self.servers.clone()
     }
 }
 
@@ -107,31 +100,15 @@ fn one_that_became_unproven_since_it_was_shown_stays() {
 }
 
 #[test]
-fn doubts_are_looked_up_where_there_are_some() {
-    let mut backend = Fake::new(vec![server("1@1", State::Orphan, &[])]);
-    let planned = backend.plan();
-    assert_eq!(with_doubts(planned, &mut backend).unwrap()[0].doubts, []);
-    assert_eq!(backend.reports, 0);
-    backend.servers.push(server("2@2", State::Unproven, &[Doubt::WireHeld, Doubt::Traced]));
-    let planned = backend.plan();
-    let meant = with_doubts(planned, &mut backend).unwrap();
-    assert_eq!(meant[1].doubts, [Doubt::WireHeld, Doubt::Traced]);
-    assert!(meant[1].is_to_end() && meant[1].is_unproven() && !meant[0].is_unproven());
-}
-
-#[test]
 fn what_stays_says_what_was_found_at_the_last_moment() {
     let left =
         Report { unowned: vec![server("1@1", State::Unproven, &[Doubt::Clients])], ..Report::default() };
-    let planned = Planned {
-        server: server("1@1", State::Live, &[]).server,
-        state: State::Orphan,
-        guards: Vec::new(),
-        duplicate_of: None,
-        holdings: Holdings::default(),
-    };
-    let now = as_it_is_now(&PlanItem { planned, doubts: Vec::new(), age_ms: None }, &left);
-    assert_eq!((now.planned.state, now.doubts.as_slice()), (State::Unproven, [Doubt::Clients].as_slice()));
+    let planned = server("1@1", State::Orphan, &[]);
+    let now = as_it_is_now(&PlanItem { planned, age_ms: None }, &left);
+    assert_eq!(
+        (now.planned.state, now.planned.doubts.as_slice()),
+        (State::Unproven, [Doubt::Clients].as_slice())
+    );
     let mut guarded = left;
     guarded.unowned[0].guards = vec![Guard::OwnUnit];
     assert_eq!(as_it_is_now(&now, &guarded).planned.guards, [Guard::OwnUnit]);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::sink::report::tests::filesystem;
-use orphand_core::model::{Guard, Holdings, RunView, ServerView};
+use orphand_core::model::{Doubt, Guard, Holdings, RunView, ServerView};
 
 fn planned(name: &str, state: State, generation: Option<u64>, guards: &[Guard]) -> PlanItem {
     let run = RunView {
@@ -12,9 +12,8 @@ fn planned(name: &str, state: State, generation: Option<u64>, guards: &[Guard]) 
         invocation_id: None,
     };
     let server = ServerView { name: name.to_owned(), run: Some(run), ..filesystem() };
-    let planned =
-        Planned { server, state, guards: guards.to_vec(), duplicate_of: None, holdings: Holdings::default() };
-    PlanItem { planned, doubts: Vec::new(), age_ms: None }
+    let planned = ServerReport { server, state, guards: guards.to_vec(), ..ServerReport::default() };
+    PlanItem { planned, age_ms: None }
 }
 
 #[test]
@@ -23,8 +22,10 @@ fn what_is_meant_and_what_became_of_it() {
     let hostile = planned("\u{1b}[2Jevil", State::Live, None, &[]);
     let stays = planned("time", State::Kept, Some(3), &[Guard::Multiplexer, Guard::OptedOut]);
     let doubts = vec![Doubt::WireHeld, Doubt::Clients];
-    let held = PlanItem { doubts: doubts.clone(), ..planned("fetch", State::Unproven, Some(2), &[]) };
-    let kept = PlanItem { doubts, ..planned("git", State::Unproven, Some(2), &[Guard::LiveAgentBelow]) };
+    let mut held = planned("fetch", State::Unproven, Some(2), &[]);
+    held.planned.doubts.clone_from(&doubts);
+    let mut kept = planned("git", State::Unproven, Some(2), &[Guard::LiveAgentBelow]);
+    kept.planned.doubts = doubts;
     let mut double = PlanItem { age_ms: Some(7_200_000), ..planned("files", State::Live, Some(3), &[]) };
     double.planned.duplicate_of = Some("4242@99".to_owned());
     let mut leftover = PlanItem { age_ms: Some(90_000), ..planned("bash", State::Leftover, Some(3), &[]) };
@@ -51,7 +52,8 @@ fn what_is_meant_and_what_became_of_it() {
 /// The doubts are in the same object as the server.
 #[test]
 fn as_json_it_is_one_object() {
-    let held = PlanItem { doubts: vec![Doubt::WireHeld], ..planned("fetch", State::Unproven, Some(2), &[]) };
+    let mut held = planned("fetch", State::Unproven, Some(2), &[]);
+    held.planned.doubts = vec![Doubt::WireHeld];
     let value = serde_json::to_value(&held).unwrap();
     assert_eq!((&value["state"], &value["doubts"]), (&"unproven".into(), &serde_json::json!(["wire_held"])));
     assert_eq!((&value["server"]["name"], &value["guards"]), (&"fetch".into(), &serde_json::json!([])));

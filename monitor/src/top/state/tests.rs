@@ -121,14 +121,8 @@ fn names(state: &State) -> Vec<&str> {
     state.rows.iter().filter_map(server).collect()
 }
 
-fn planned(state: model::State, guards: Vec<Guard>) -> Planned {
-    Planned {
-        server: server(20, "git", state, 97).server,
-        state,
-        guards,
-        duplicate_of: None,
-        holdings: model::Holdings::default(),
-    }
+fn planned(state: model::State, guards: Vec<Guard>) -> ServerReport {
+    ServerReport { server: server(20, "git", state, 97).server, state, guards, ..ServerReport::default() }
 }
 
 #[test]

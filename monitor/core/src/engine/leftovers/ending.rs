@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::super::Engine;
 use crate::{
     lineage::AgentKey,
-    model::{BootTime, Effect, Guard, Planned, ProcessId, ReapRequest, Signal},
+    model::{BootTime, Effect, ProcessId, ReapRequest, ServerReport, Signal},
 };
 
 /// How long a process that was killed may take to end until it is told that it stays.
@@ -28,7 +28,7 @@ impl Ending {
 
 impl Engine {
     /// The leftovers that a request selects. No guard protects one: a person has seen it.
-    pub(in crate::engine) fn plan_leftovers(&self, request: &ReapRequest) -> Vec<Planned> {
+    pub(in crate::engine) fn plan_leftovers(&self, request: &ReapRequest) -> Vec<ServerReport> {
         let is_meant = |id: &str, members: &[ProcessId]| {
             let named = members.iter().any(|one| request.targets.iter().any(|target| target.is(*one)));
             (request.targets.is_empty() || named)
@@ -40,15 +40,7 @@ impl Engine {
                 && request.generation.is_none_or(|number| one.run.generation == Some(number))
         });
         let heads = reports.flat_map(|one| one.heads);
-        let meant = heads.filter(|head| is_meant(&head.server.id, &head.members));
-        let planned = meant.map(|head| Planned {
-            server: head.server,
-            state: head.state,
-            guards: Vec::<Guard>::new(),
-            duplicate_of: None,
-            holdings: head.holdings,
-        });
-        planned.collect()
+        heads.filter(|head| is_meant(&head.server.id, &head.members)).collect()
     }
 
     /// Begins to end the leftovers that a request selects.
