@@ -30,7 +30,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 pub use error::StoreError;
 pub use files::{create_directory, usable};
-pub use opening::{Opened, SetAside};
+pub use opening::Opened;
 pub use prune::Limits;
 pub use writer::StoreWriter;
 

@@ -1,10 +1,7 @@
 //! Opening a store. A file of an earlier version is set aside and copied into a new one. So is one that is damaged: of that
 //! the runs and followed servers that can still be read, so that no run number is used twice.
 
-use std::{
-    fmt, fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use rusqlite::{Connection, OpenFlags, params, types::Value};
 
@@ -34,36 +31,13 @@ const TABLES: [(&str, &str); 7] = [
     ("losses", "at"),
 ];
 
-/// A store that was renamed. Its `Display` is a log line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
-    pub file: PathBuf,
-    pub aside: PathBuf,
-    /// What was wrong with it.
-    pub why: String,
-    /// How many runs could be copied to the new store.
-    pub runs: u64,
-}
-
-impl fmt::Display for SetAside {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, aside, why, runs } = self;
-        let (file, aside) = (file.display(), aside.display());
-        write!(f, "the store {file} {why}: it was renamed to {aside}, and a new one begins")?;
-        match runs {
-            0 => f.write_str("; run numbers begin at 1 again"),
-            1 => f.write_str("; 1 run was recovered"),
-            _ => write!(f, "; {runs} runs were recovered"),
-        }
-    }
-}
-
 #[derive(Debug)]
 pub struct Opened {
     pub store: Store,
     /// What earlier daemons stored.
     pub knowledge: Knowledge,
-    pub set_aside: Option<SetAside>,
+    /// What became of a file that could not be used, as a line for the log.
+    pub set_aside: Option<String>,
 }
 
 impl Store {
@@ -90,7 +64,14 @@ impl Store {
         let mut opened = open(is_damaged)?;
         // Whoever wrote it may have been of this boot.
         opened.knowledge.restarted = true;
-        opened.set_aside = Some(SetAside { file: file.clone(), aside, why, runs });
+        let (file, aside) = (file.display(), aside.display());
+        let rest = match runs {
+            0 => "run numbers begin at 1 again".to_owned(),
+            1 => "1 run was recovered".to_owned(),
+            _ => format!("{runs} runs were recovered"),
+        };
+        opened.set_aside =
+            Some(format!("the store {file} {why}: it was renamed to {aside}, and a new one begins; {rest}"));
         Ok(opened)
     }
 

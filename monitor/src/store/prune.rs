@@ -27,9 +27,9 @@ impl Default for Limits {
     }
 }
 
-/// How many rows are deleted, and how many free pages are released to the file system, in one step: some milliseconds,
+/// How many rows are deleted, and how many free pages are released to the file system, in one step: about ten milliseconds,
 /// for which the daemon may have to wait.
-const STEP: u64 = 256;
+const STEP: u64 = 1024;
 
 /// SQL that deletes the oldest rows: ?1 is the time before which they ended, ?2 the number of rows. Of losses and lives of
 /// the daemon at most 4,096 are kept.
@@ -76,7 +76,8 @@ pub(super) fn step(db: &Connection, limits: Limits, now: i64) -> rusqlite::Resul
         let of_share = |user: &User| of_share.get(&user.share).copied().unwrap_or_default();
         users.sort_by_key(|user| Reverse((of_share(user), user.rows(), user.uid)));
         for user in users.iter().filter(|user| of_share(user).saturating_mul(shares) >= all) {
-            if user.delete(db, STEP)? {
+            // Few, because it is not known how much room they take.
+            if user.delete(db, STEP / 4)? {
                 return Ok(true);
             }
         }

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Facts, Limits, Opened, SetAside, Store, StoreError, outage::Outage};
+use super::{Facts, Limits, Opened, Store, StoreError, outage::Outage};
 use crate::os::clock;
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
@@ -64,7 +64,7 @@ impl StoreWriter {
         dir: &Path,
         boot_id: &str,
         offset_ns: i64,
-    ) -> Result<(Self, Option<SetAside>, Knowledge), StoreError> {
+    ) -> Result<(Self, Option<String>, Knowledge), StoreError> {
         let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
         Self::start(dir, move || Store::open(&folder, &boot_id, offset_ns, Limits::default()))
     }
@@ -72,7 +72,7 @@ impl StoreWriter {
     pub(super) fn start(
         path: &Path,
         open: impl FnOnce() -> Result<Opened, StoreError> + Send + 'static,
-    ) -> Result<(Self, Option<SetAside>, Knowledge), StoreError> {
+    ) -> Result<(Self, Option<String>, Knowledge), StoreError> {
         let (orders, inbox) = mpsc::sync_channel(1);
         let (results, answers) = mpsc::channel();
         let (sender, opened) = mpsc::channel();
