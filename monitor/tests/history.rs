@@ -7,7 +7,10 @@ use std::{
     process::{Command, Output},
 };
 
-use orphand::{os::clock, store::StoreWriter};
+use orphand::{
+    os::clock,
+    store::{Limits, StoreWriter},
+};
 use orphand_core::model::{End, Evidence, Fact, ProcessId, Run, RunKey, Signal, Tracked};
 
 fn history(dir: &Path, args: &[&str]) -> Output {
@@ -57,7 +60,8 @@ fn story() -> [Fact; 4] {
 fn it_tells_what_the_daemon_remembered() {
     let dir = tempfile::tempdir().unwrap();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let (mut store, _, _) = StoreWriter::open(dir.path(), boot.trim(), clock::realtime_offset()).unwrap();
+    let (mut store, _, _) =
+        StoreWriter::open(dir.path(), boot.trim(), clock::realtime_offset(), Limits::default()).unwrap();
     for fact in story() {
         store.remember(clock::now(), &fact);
     }

@@ -11,7 +11,7 @@ use orphand::{
         metrics::{Exposition, Metrics},
         wall_clock::WallClock,
     },
-    store::{StoreWriter, history},
+    store::{Limits, StoreWriter, history},
 };
 use orphand_core::{
     engine::{Engine, Settings},
@@ -74,7 +74,7 @@ impl World {
             now: BootTime::default() + Duration::from_secs(1000),
             holder: None,
             metrics: Metrics::new(WallClock::default()),
-            store: StoreWriter::open(dir, BOOT, 0).unwrap().0,
+            store: StoreWriter::open(dir, BOOT, 0, Limits::default()).unwrap().0,
             told: Vec::new(),
             signalled: Vec::new(),
         };
@@ -257,7 +257,7 @@ fn the_next_daemon_judges_it_anew() {
     world.outside.store.remember(world.outside.now, &fact);
     world.outside.store.try_commit().unwrap();
     drop(world);
-    let known = StoreWriter::open(dir.path(), BOOT, 0).unwrap().2;
+    let known = StoreWriter::open(dir.path(), BOOT, 0, Limits::default()).unwrap().2;
     let told: Vec<_> = known.servers.iter().map(|one| (one.server.id, one.orphan)).collect();
     assert_eq!(told, [(server, None)]);
 }

@@ -10,15 +10,15 @@
 //! The code never uses `kill(pid)`, a process group or a name. For the daemon's shell, which carries out what
 //! a verdict asks for, and for `reap`.
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd, sync::Arc};
+use std::{collections::BTreeMap, os::fd::OwnedFd, sync::Arc};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, epoll, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal},
 };
-use tokio::io::{Interest, unix::AsyncFd};
+use tokio::{io::unix::AsyncFd, task::JoinSet};
 
 use crate::{
     host::{Place, Proc, Scope, UNANSWERED, hastily},
@@ -50,31 +50,28 @@ impl Aim {
 ///
 /// A pidfd that is held from one signal to the next saves the next comparison, and tells of an end that no
 /// record tells. Correctness does not depend on it. For a process without a place, each signal is aimed and
-/// compared like the first, and its end is told by the kernel's record or by [`Reaper::ended`]. So a user
-/// that fills all places cannot prevent the end of any other process.
+/// compared like the first, and its end is told by the kernel's record. So a user that fills all places cannot
+/// prevent the end of any other process.
 #[derive(Debug)]
 pub struct Reaper {
     proc: Arc<Proc>,
-    /// An epoll descriptor, readable when a watched process has ended. It keeps no watched descriptor open.
-    ends: AsyncFd<OwnedFd>,
-    watched: BTreeMap<ProcessId, OwnedFd>,
+    watched: BTreeMap<ProcessId, Arc<AsyncFd<OwnedFd>>>,
+    /// A task for each of them, which is over when the process is.
+    ends: JoinSet<ProcessId>,
     room: usize,
     scope: Option<Scope>,
 }
 
 impl Reaper {
-    /// A reaper that watches no process yet. The caller must be inside a tokio runtime.
+    /// A reaper that watches no process yet.
     pub fn new() -> Result<Self> {
         Self::with_room(descriptors::quarter().min(ROOM))
     }
 
     /// A reaper that watches at most `room` processes.
     pub fn with_room(room: usize) -> Result<Self> {
-        let ends = epoll::create(epoll::CreateFlags::CLOEXEC)
-            .map_err(io::Error::from)
-            .and_then(readable)
-            .context("cannot create an epoll for pidfds")?;
-        Ok(Self { proc: Arc::new(Proc::system()?), ends, watched: BTreeMap::new(), room, scope: None })
+        let (watched, ends) = (BTreeMap::new(), JoinSet::new());
+        Ok(Self { proc: Arc::new(Proc::system()?), watched, ends, room, scope: None })
     }
 
     /// With a scope: nothing is signalled that is not seen to be in it.
@@ -93,8 +90,8 @@ impl Reaper {
     }
 
     /// Signals the aimed process, if it is the intended one and has this real user. If there is a place, the
-    /// process is then watched until it has ended ([`Reaper::ended`], [`Reaper::wait_any`]) or is
-    /// [forgotten](Reaper::forget). A process that cannot be signalled is not watched.
+    /// process is then watched until it has ended ([`Reaper::wait_any`]). A process that cannot be signalled is not
+    /// watched. The caller must be inside a tokio runtime.
     pub fn fire(&mut self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         let Aim { process, pidfd } = aim;
         // The pidfd is open, and the signal fails if it is dead by then: what is read here is about this process.
@@ -104,20 +101,30 @@ impl Reaper {
             Place::Unseen => return Err(unsure(process, "its control groups cannot be read", Errno::NOENT)),
         }
         let Some(pidfd) = pidfd else {
-            // It is the same process as long as the descriptor is open. The next `ended` tells of its end.
-            return self.watched.get(&process).map_or(Err(SignalError::Gone), |pidfd| send(pidfd, signal));
+            // It is the same process as long as the descriptor is open. The next `wait_any` tells of its end.
+            let held = self.watched.get(&process);
+            return held.map_or(Err(SignalError::Gone), |held| send(held.get_ref(), signal));
         };
         let proc = Arc::clone(&self.proc);
         hastily(move || compare(&proc, process, uid))?;
         // The signal fails unless the pidfd is still alive. Then the number belonged to this process all the
         // time.
         send(&pidfd, signal)?;
-        let event = epoll::EventData::new_u64(process.pid.into());
         // The kernel has a limit of its own for the number of watched descriptors.
         if self.watched.len() < self.room
-            && epoll::add(self.ends.get_ref(), &pidfd, event, epoll::EventFlags::IN).is_ok()
+            && let Ok(held) = readable(pidfd).map(Arc::new)
         {
-            self.watched.insert(process, pidfd);
+            self.watched.insert(process, Arc::clone(&held));
+            self.ends.spawn(async move {
+                loop {
+                    match held.readable().await {
+                        Ok(_) if has_ended(held.get_ref()) => return process,
+                        Ok(mut early) => early.clear_ready(),
+                        // The kernel's record tells of its end.
+                        Err(_) => std::future::pending().await,
+                    }
+                }
+            });
         }
         Ok(())
     }
@@ -133,47 +140,18 @@ impl Reaper {
         self.fire(aim, uid, signal)
     }
 
-    /// The watched processes that have ended since the last call. Does not wait.
-    pub fn ended(&mut self) -> Vec<ProcessId> {
-        // Each pidfd is asked. The list is short, and the answer is exact at this moment.
-        let over = self.watched.iter().filter(|(_, pidfd)| has_ended(pidfd));
-        let ended: Vec<_> = over.map(|(&process, _)| process).collect();
-        for &process in &ended {
-            self.forget(process);
-        }
-        ended
-    }
-
-    /// Waits until a watched process has ended. Never returns while no process is watched. Cancel-safe: a
-    /// process is taken off the list in the poll that returns it.
-    pub async fn wait_any(&mut self) -> Result<ProcessId> {
+    /// Waits until a watched process has ended. Never returns while no process is watched. Cancel-safe.
+    pub async fn wait_any(&mut self) -> ProcessId {
         loop {
-            let next = self.ends.async_io(Interest::READABLE, next_event).await;
-            let pid = next.context("cannot wait for pidfds")?;
-            let first = ProcessId::new(u32::try_from(pid).unwrap_or_default(), 0);
-            let of_number = self.watched.range(first..).take_while(|(process, _)| process.pid == first.pid);
-            let ended = of_number.filter(|(_, pidfd)| has_ended(pidfd)).map(|(&process, _)| process).next();
-            let Some(process) = ended else {
-                // This should not happen, because a forgotten process is removed from the epoll. The other
-                // processes must not wait for it.
-                tokio::task::yield_now().await;
-                continue;
-            };
-            self.forget(process);
-            return Ok(process);
+            match self.ends.join_next().await {
+                Some(Ok(process)) => {
+                    self.watched.remove(&process);
+                    return process;
+                }
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
         }
-    }
-
-    pub fn forget(&mut self, process: ProcessId) {
-        if let Some(pidfd) = self.watched.remove(&process) {
-            // close(2) alone would leave the entry if a child of ours has a copy and has not called exec yet.
-            // An error would mean that there is no entry.
-            let _ = epoll::delete(self.ends.get_ref(), &pidfd);
-        }
-    }
-
-    pub fn watched(&self) -> usize {
-        self.watched.len()
     }
 
     fn open(&self, process: ProcessId) -> Result<OwnedFd, SignalError> {
@@ -242,14 +220,6 @@ fn is_ours(proc: &Proc, pid: u32) -> Result<bool, Errno> {
 fn has_ended(pidfd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
-
-/// The number of a watched process that has ended; `WouldBlock` while none has.
-fn next_event(ends: &OwnedFd) -> io::Result<u64> {
-    let mut events = Vec::with_capacity(1);
-    epoll::wait(ends, rustix::buffer::spare_capacity(&mut events), Some(&Timespec::default()))?;
-    let event: Option<&epoll::Event> = events.first();
-    event.map(|event| event.data.u64()).ok_or_else(|| io::ErrorKind::WouldBlock.into())
 }
 
 fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {

@@ -143,9 +143,9 @@ impl Offline {
     }
 
     /// Waits for one of the processes that were signalled to end. Never returns where none was.
-    pub(super) async fn ended(&mut self) -> anyhow::Result<ProcessId> {
+    pub(super) async fn ended(&mut self) -> ProcessId {
         match &mut self.host.reaper {
-            Some(reaper) => Ok(reaper.wait_any().await?),
+            Some(reaper) => reaper.wait_any().await,
             None => std::future::pending().await,
         }
     }

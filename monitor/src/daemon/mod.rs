@@ -90,7 +90,7 @@ impl Daemon {
                 () = received(&mut interrupt) => break,
                 () = received(&mut hangup) => self.reload(None),
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
-                process = self.outside.reaper.wait_any() => self.outside.gone.push(process?),
+                process = self.outside.reaper.wait_any() => self.outside.gone.push(process),
                 expired = timer.expired() => expired?,
                 Some(answered) = self.outside.inspections.answers.recv() => late.push(answered),
                 Some(seen) = self.outside.registry.news.recv() => self.outside.registry.pending.push(seen),

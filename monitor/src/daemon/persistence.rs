@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{
     host::boot_id,
     os::clock,
-    store::{StoreError, StoreWriter},
+    store::{Limits, StoreError, StoreWriter},
 };
 use orphand_core::model::Knowledge;
 
@@ -15,7 +15,7 @@ use orphand_core::model::Knowledge;
 pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledge)> {
     // Without it processes of an earlier boot would pass for those of this one.
     let boot = boot_id()?;
-    match StoreWriter::open(dir, &boot, offset_ns) {
+    match StoreWriter::open(dir, &boot, offset_ns, Limits::default()) {
         Ok((store, set_aside, knowledge)) => {
             if let Some(aside) = set_aside {
                 tracing::warn!("{aside}");

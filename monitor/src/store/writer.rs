@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Facts, Limits, Opened, Store, StoreError, outage::Outage};
+use super::{Facts, Limits, Opened, Store, StoreError, files::FILE, outage::Outage};
 use crate::os::clock;
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
@@ -46,9 +46,8 @@ pub struct StoreWriter {
     answers: Receiver<Answer>,
     /// Facts that wait for the next order.
     queued: Facts,
+    /// Whether an order is in progress that was not answered yet.
     is_silent: bool,
-    /// Facts of the order in progress.
-    in_flight: usize,
     /// When to try again after a failure, if nothing happens before. After a failed write not before.
     retry: Option<BootTime>,
     outage: Outage,
@@ -58,38 +57,35 @@ pub struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Opens the store in `dir` ([`Store::open`]), and returns what earlier daemons stored. Fails if this
-    /// takes longer than ten seconds.
+    /// Opens the store in `dir` ([`Store::open`]), and returns what became of a file that could not be used, and what
+    /// earlier daemons stored. Fails if this takes longer than ten seconds.
     pub fn open(
         dir: &Path,
         boot_id: &str,
         offset_ns: i64,
-    ) -> Result<(Self, Option<String>, Knowledge), StoreError> {
-        let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
-        Self::start(dir, move || Store::open(&folder, &boot_id, offset_ns, Limits::default()))
-    }
-
-    pub(super) fn start(
-        path: &Path,
-        open: impl FnOnce() -> Result<Opened, StoreError> + Send + 'static,
+        limits: Limits,
     ) -> Result<(Self, Option<String>, Knowledge), StoreError> {
         let (orders, inbox) = mpsc::sync_channel(1);
         let (results, answers) = mpsc::channel();
         let (sender, opened) = mpsc::channel();
+        let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
         // If a call hangs, the thread is abandoned, and ends with the process.
-        let thread = thread::Builder::new().name("orphand-store".to_owned()).spawn(move || match open() {
-            Ok(Opened { store, knowledge, set_aside }) => {
-                if sender.send(Ok((store.file.clone(), set_aside, knowledge))).is_ok() {
-                    serve(store, &inbox, &results);
+        let thread =
+            thread::Builder::new().name("orphand-store".to_owned()).spawn(move || {
+                match Store::open(&folder, &boot_id, offset_ns, limits) {
+                    Ok(Opened { store, knowledge, set_aside }) => {
+                        if sender.send(Ok((set_aside, knowledge))).is_ok() {
+                            serve(store, &inbox, &results);
+                        }
+                    }
+                    Err(error) => drop(sender.send(Err(error))),
                 }
-            }
-            Err(error) => drop(sender.send(Err(error))),
-        });
-        thread.map_err(|error| StoreError::file("start the thread of the store in", path, &error))?;
-        let (file, set_aside, knowledge) =
-            opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(path, OPENING))??;
+            });
+        thread.map_err(|error| StoreError::file("start the thread of the store in", dir, &error))?;
+        let (set_aside, knowledge) =
+            opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
         let mut writer = Self::absent();
-        (writer.file, writer.orders, writer.answers) = (file, Some(orders), answers);
+        (writer.file, writer.orders, writer.answers) = (dir.join(FILE), Some(orders), answers);
         Ok((writer, set_aside, knowledge))
     }
 
@@ -101,7 +97,6 @@ impl StoreWriter {
             answers: mpsc::channel().1,
             queued: Facts::default(),
             is_silent: false,
-            in_flight: 0,
             retry: None,
             outage: Outage::default(),
             second: clock::now(),
@@ -171,9 +166,10 @@ impl StoreWriter {
         answer
     }
 
-    /// How many facts are remembered and not durable yet.
-    pub fn pending(&self) -> usize {
-        self.queued.len() + self.in_flight
+    /// How many facts wait for the next order.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.queued.len()
     }
 
     /// When to commit again though nothing happens.
@@ -202,7 +198,7 @@ impl StoreWriter {
 
     fn send(&mut self, stop: Option<BootTime>) -> Result<(), StoreError> {
         let facts = std::mem::take(&mut self.queued);
-        (self.in_flight, self.is_silent) = (facts.len(), true);
+        self.is_silent = true;
         // The thread lives until it is told to end, and has no other order.
         let sent = self.orders.as_ref().and_then(|orders| orders.try_send((facts, stop)).ok());
         sent.ok_or_else(|| StoreError::silent(&self.file, PATIENCE))
@@ -216,7 +212,7 @@ impl StoreWriter {
             self.retry = self.retry.filter(|retry| now < *retry).or(Some(now + RETRY));
             return Err(StoreError::silent(&self.file, PATIENCE));
         };
-        (self.in_flight, self.is_silent) = (0, false);
+        self.is_silent = false;
         self.retry = result.is_err().then(|| now + RETRY);
         rest.append(&mut self.queued);
         self.queued = rest;

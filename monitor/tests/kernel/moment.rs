@@ -159,7 +159,8 @@ impl Trial {
         assert!(kernel.track(followed, Tracking::Member).unwrap().is_followed());
         Self {
             kernel,
-            reaper: Reaper::new().unwrap(),
+            // Each signal is aimed anew.
+            reaper: Reaper::with_room(0).unwrap(),
             pending: PendingRecords::default(),
             first,
             second,
@@ -193,15 +194,13 @@ impl Trial {
 
     fn shoot(&mut self, way: Way, process: ProcessId) -> Result<(), SignalError> {
         let (uid, signal) = (Some(rustix::process::getuid().as_raw()), Signal::Term);
-        let result = match way {
+        match way {
             Way::Drained => {
                 let request = SignalRequest { process, uid, signal };
                 self.pending.signal(&mut self.kernel, &mut self.reaper, false, request).unwrap()
             }
             Way::Undrained => self.reaper.signal(process, uid, signal),
-        };
-        self.reaper.forget(process);
-        result
+        }
     }
 
     /// One hand-on. `head_start`: after so many turns of waiting, whatever has happened by then; without it, when the
@@ -303,6 +302,7 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     let _inside = runtime.enter();
     let dir = tempfile::tempdir().unwrap();
     let mut trial = Trial::new(&dir.path().join("hand-on"));
+    trial.reaper = Reaper::new().unwrap();
     let process = trial.make_the_meant();
     let own = rustix::process::getuid().as_raw();
     let request = SignalRequest { process, uid: Some(own + 1), signal: Signal::Term };

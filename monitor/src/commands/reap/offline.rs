@@ -43,7 +43,7 @@ impl Alone {
             }
             timer.set([Some(now + READ_AGAIN), offline.due()].into_iter().flatten().min())?;
             let ended = tokio::select! {
-                process = offline.ended() => Some(process?),
+                process = offline.ended() => Some(process),
                 expired = timer.expired() => expired.map(|()| None)?,
             };
             if let Some(process) = ended {

@@ -45,7 +45,7 @@ fn what_does_not_fit_waits_in_memory() {
     let error = store.try_commit().unwrap_err();
     let line = error.to_string();
     assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
-    assert_eq!(store.pending(), 398);
+    assert_eq!(store.waiting(), 398);
     // At once again: not tried.
     let line = store.try_commit().unwrap_err().to_string();
     assert!(line.contains("398 facts wait in memory"), "{line}");
@@ -78,7 +78,7 @@ fn the_oldest_go_first_and_numbers_last() {
     for pid in 10..10 + u32::try_from(PENDING).unwrap() {
         store.remember(at(2), &server(pid, claude(), 1));
     }
-    assert_eq!(store.pending(), PENDING);
+    assert_eq!(store.waiting(), PENDING);
     commit_all(&mut store);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
     assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 11);

@@ -46,8 +46,7 @@ pub(super) fn known(dir: &Path) -> Knowledge {
 
 /// The thread of a store, and the daemon's side.
 pub(super) fn writer(dir: &Path) -> StoreWriter {
-    let folder = dir.to_owned();
-    StoreWriter::start(dir, move || open_in(&folder, BOOT, OFFSET)).unwrap().0
+    StoreWriter::open(dir, BOOT, OFFSET, EVER).unwrap().0
 }
 
 /// Commits until everything is written.
@@ -57,7 +56,7 @@ pub(super) fn commit_all(writer: &mut StoreWriter) {
         assert!(begun.elapsed() < Duration::from_secs(20), "still not written");
         thread::yield_now();
     }
-    assert_eq!((writer.pending(), writer.blind()), (0, None));
+    assert_eq!((writer.waiting(), writer.blind()), (0, None));
 }
 
 pub(super) fn record(store: &mut Store, facts: impl IntoIterator<Item = (u64, Fact)>) {
