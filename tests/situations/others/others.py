@@ -102,6 +102,22 @@ def dev_server(stage):
     stage.uses("person", "use('person', lambda: call('tcp', 'vite'))\n")
     return stage.ended(agent, in_use=["vite"])
 
+@scene("in use", twin="orphans/clean_exit")
+def hook_named_like_a_server(stage):
+    """An agent calls a program named mcp-notify as a hook and does not wait for it; the agent is killed, the hook works on."""
+    stage.part("mcp-notify", """
+        here()
+        os.read(0, 4096)
+        use("hook", lambda: open(f"{DIR}/sent", "a").write("one more\\n"))
+    """)
+    agent = stage.rests("claude", """
+        hook = start("mcp-notify", asked=False)
+        os.write(hook.w, json.dumps({"session_id": "s", "cwd": DIR, "hook_event_name": "PostToolUse"}).encode())
+        os.close(hook.w)
+    """)
+    stage.beats("hook")
+    return stage.killed(agent, in_use=["mcp-notify"])
+
 @scene("in use")
 def idle(stage):
     """An agent and its server have been idle for long; nobody died."""

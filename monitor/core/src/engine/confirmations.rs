@@ -1,6 +1,6 @@
-//! Servers of hosts that no rule knows, which only their names show: a job may be called `mcp-backup`, too. What is said
-//! first to such a server confirms it, and so do settings that declare it; until then the doubt `only_named` holds.
-//! From then on its rule is [`PROTOCOL`], also for the next daemon.
+//! Servers that only their names show: a job may be called `mcp-backup`, too. What is said first to such a server confirms
+//! it, and so do settings that declare it; until then the doubt `only_named` holds, unless a rule knows the host.
+//! From then on its rule is [`PROTOCOL`], also for the next daemon. What an agent calls as a hook is no server.
 
 use super::{
     Engine,
@@ -8,7 +8,7 @@ use super::{
     first_messages::PROTOCOL,
 };
 use crate::{
-    lineage::{Node, ServerKey},
+    lineage::{Node, Origin, ServerKey},
     model::{BootTime, ProcessId},
 };
 
@@ -19,14 +19,12 @@ impl Engine {
         rule != PROTOCOL && image.is_some_and(|image| self.settings.rules.is_only_named(image))
     }
 
-    /// A server that only its name shows has begun: asks what is said to it, unless a rule knows its owner.
+    /// A server that only its name shows has begun: asks what is said to it.
     pub(super) fn seek_confirmation(&mut self, key: ServerKey) {
-        let by_known_agent = self.world.owner(key).is_some_and(|owner| !owner.implied);
         let Some(server) = self.world.server(key).filter(|server| server.only_named) else { return };
         let id = server.main_process();
         let Some(node) = self.world.node(id) else { return };
         if !self.settings.recognise_protocol
-            || by_known_agent
             || self.is_job(key)
             || self.first_messages.contains_key(&id)
             || !awaited::has_room_for(&self.first_messages, node.uid)
@@ -35,6 +33,16 @@ impl Engine {
         }
         let (awaited, found) = (Awaited::of(node, None), node.provenance.is_found());
         self.begin_to_look(id, awaited, found);
+    }
+
+    /// What was said to this process is for a hook: it may outlive its agent, and is no server by whatever name.
+    pub(super) fn is_a_hook(&mut self, now: BootTime, id: ProcessId, origin: Origin) {
+        let is_named = |key| self.world.server(key).is_some_and(|server| server.only_named);
+        let node = self.world.node(id).filter(|node| node.origin() == origin);
+        if node.and_then(|node| node.server).is_some_and(is_named) {
+            self.leave_server(now, id);
+        }
+        self.is_no_server(id);
     }
 
     /// What was said to a server shows that it is not only called like one.

@@ -148,6 +148,10 @@ impl Engine {
                 }
                 return;
             }
+            FirstMessage::Hook => {
+                self.is_a_hook(now, id, origin);
+                return;
+            }
             FirstMessage::Nothing | FirstMessage::Framed | FirstMessage::Other | FirstMessage::Unknown => {
                 self.is_no_server(id);
                 return;
@@ -244,7 +248,7 @@ impl Engine {
     }
 
     /// No message of the protocol came, or another one.
-    fn is_no_server(&mut self, id: ProcessId) {
+    pub(super) fn is_no_server(&mut self, id: ProcessId) {
         self.first_messages.remove(&id);
         let launches = |node: &Node| matches!(node.role(), Some(Role::Launcher | Role::Shell));
         // A launcher or a shell may still start a server that a rule knows.

@@ -20,6 +20,8 @@ pub enum FirstMessage {
         /// The name that the settings give it, bounded and without control characters.
         name: String,
     },
+    /// What agents hand to a program that they call at an event of theirs.
+    Hook,
     /// A header `Content-Length:`: a language server or a debug adapter.
     Framed,
     Other,

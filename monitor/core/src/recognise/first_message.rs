@@ -24,6 +24,8 @@ const OWN_NAMES: &str = "io.modelcontextprotocol/";
 /// messages before it.
 const REQUESTS: &[&str] =
     &["server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"];
+/// In what Claude Code, Codex, Cursor and Gemini CLI write to their hooks.
+const EVENT_OF_A_HOOK: &str = "hook_event_name";
 /// The most characters of a client's name.
 const NAME_MAX: usize = 64;
 
@@ -40,7 +42,11 @@ pub fn first_message(bytes: &[u8], all: bool) -> FirstMessage {
     match bytes.first() {
         None => more,
         Some(b'{' | b'[') if line.len() < bytes.len() => whole_line(line),
-        Some(b'{' | b'[') if is_beginning(line) => more,
+        Some(b'{' | b'[') if is_beginning(line) => match whole_line(line) {
+            // Whole without the end of its line: nothing need follow.
+            FirstMessage::Hook if all => FirstMessage::Hook,
+            _ => more,
+        },
         Some(b'{' | b'[') => FirstMessage::Other,
         Some(_) => header(bytes, more),
     }
@@ -101,6 +107,7 @@ fn told(message: &Map<String, Value>) -> FirstMessage {
         (Some("2.0"), Some(method)) if is_mcp(message, method, params) => {
             FirstMessage::Mcp { client: client(params) }
         }
+        (None, None) if text(EVENT_OF_A_HOOK).is_some() => FirstMessage::Hook,
         _ => FirstMessage::Other,
     }
 }

@@ -74,6 +74,18 @@ fn below_a_host_that_no_rule_knows_a_name_alone_proves_nothing() {
     assert!(is_ended(story));
 }
 
+/// It may outlive the agent, as agents need not wait for their hooks.
+#[test]
+fn a_hook_is_no_server_whatever_its_name() {
+    for host in [HOST, CLAUDE] {
+        let mut story = started(Settings::default(), host, BACKUP, FirstMessage::Hook);
+        story.pass_secs(30);
+        story.end(20);
+        story.pass_secs(60);
+        assert_eq!((story.sent(), doubts(&story)), (Vec::new(), Vec::new()));
+    }
+}
+
 #[test]
 fn what_confirmed_a_name_is_known_after_a_restart() {
     for said in [mcp(), FirstMessage::Other] {

@@ -310,3 +310,17 @@ proptest! {
         prop_assert!(client.chars().count() <= 64 && !client.contains(is_hostile));
     }
 }
+
+/// A hook reads one object, which may have no end of line.
+#[test]
+fn what_an_agent_tells_a_hook_is_no_message_of_the_protocol() {
+    let told_to_a_hook = r#"{"session_id":"a","cwd":"/","hook_event_name":"PostToolUse","tool_name":"Bash"}"#;
+    assert_eq!(told(told_to_a_hook), FirstMessage::Hook);
+    assert_eq!(told(&format!("{told_to_a_hook}\n")), FirstMessage::Hook);
+    assert_eq!(first_message(told_to_a_hook.as_bytes(), false), FirstMessage::Other);
+    let (beginning, _) = told_to_a_hook.split_at(60);
+    assert_eq!(told(beginning), FirstMessage::Nothing);
+    let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","hook_event_name":"x"}
+"#;
+    assert_eq!(told(request), mcp(""));
+}
