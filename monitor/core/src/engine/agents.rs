@@ -50,7 +50,7 @@ impl Engine {
         let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
         let above = known.map_or(node.agent, |agent| agent.above);
         let (origin, uid, sid) = (node.origin(), node.uid, node.sid);
-        // What a host that no rule knows leaves behind is its own affair.
+        // Nothing is reported of what a host leaves that no rule knows.
         let place = node.place.clone().filter(|_| !implied);
         let hints = node.hints.as_deref().cloned().unwrap_or_default();
         let daemon = self.is_daemon(node);

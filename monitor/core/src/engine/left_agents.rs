@@ -137,26 +137,24 @@ impl Engine {
     /// The guards that forbid ending an agent.
     fn agent_guards(&self, key: AgentKey, row: &ProcessRow, scene: &Scene) -> Vec<Guard> {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
-        let mut guards = Vec::new();
-        let mut add = |holds: bool, guard| {
-            if holds {
-                guards.push(guard);
-            }
-        };
         let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
         let unit = row.unit.as_ref().map(|unit| &unit.unit);
-        let exempt = self.settings.rules.exempts(unit, &row.slices, row.uid);
-        add(exempt || below.iter().chain([&agent.main()]).any(protected), Guard::ExemptRule);
-        add(row.opted_out, Guard::OptedOut);
-        add(row.uid != agent.uid && !self.settings.other_uids, Guard::OtherUid);
+        let exempt = self.settings.rules.exempts(unit, &row.slices, row.uid)
+            || below.iter().chain([&agent.main()]).any(protected);
         // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. An agent
         // with clients is in use, so it is alive as far as anybody can tell.
-        let lives =
-            is_used(scene, agent.main(), &below) || below.iter().any(|p| self.world.agent_of(*p).is_some());
-        add(lives || !self.settings.rules.reap_agent(&agent.name), Guard::LiveAgentBelow);
-        add(self.settings.mode == Mode::Observe, Guard::Observe);
-        guards
+        let lives = is_used(scene, agent.main(), &below)
+            || below.iter().any(|p| self.world.agent_of(*p).is_some())
+            || !self.settings.rules.reap_agent(&agent.name);
+        let guards = [
+            (exempt, Guard::ExemptRule),
+            (row.opted_out, Guard::OptedOut),
+            (row.uid != agent.uid && !self.settings.other_uids, Guard::OtherUid),
+            (lives, Guard::LiveAgentBelow),
+            (self.settings.mode == Mode::Observe, Guard::Observe),
+        ];
+        guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect()
     }
 
     /// Whether an agent may be signalled. Every signal to an agent goes through this check.
