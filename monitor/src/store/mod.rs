@@ -3,8 +3,8 @@
 //!
 //! It keeps two promises. First, what [`Store::write`] confirmed survives SIGKILL at any time, because it is
 //! in the write-ahead log, and the kernel has it. Second, no disk delays a verdict: one thread owns the one connection,
-//! and the daemon waits for it a quarter of a second at most ([`StoreWriter`]). When nothing was to be written for some
-//! seconds, the thread deletes what is too much, step by step ([`Store::tidy`]). After a power failure the last seconds
+//! and the daemon waits for it a quarter of a second at most ([`StoreWriter`]). Some seconds after
+//! the first write the thread deletes what is too much, step by step ([`Store::tidy`]). After a power failure the last seconds
 //! may be missing, but the file is consistent.
 //!
 //! A damaged file is renamed and a new one is begun. While the disk is full, facts wait in memory as far as
