@@ -133,7 +133,11 @@ impl Offline {
     }
 
     pub(super) fn plan(&self, request: &ReapRequest) -> Vec<ServerReport> {
-        self.driver.engine().plan(request)
+        let mut planned = self.driver.engine().plan(request);
+        for one in &mut planned {
+            (one.next, one.deadline) = (None, None);
+        }
+        planned
     }
 
     /// From now on signals are sent.

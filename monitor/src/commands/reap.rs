@@ -74,7 +74,7 @@ fn clean_up(
     request: &ReapRequest,
     planned: Vec<ServerReport>,
 ) -> anyhow::Result<ExitCode> {
-    let planned: Vec<PlanItem> = planned.into_iter().map(plan_item).collect();
+    let planned: Vec<PlanItem> = planned.into_iter().map(item).collect();
     let (to_end, guarded): (Vec<&PlanItem>, Vec<&PlanItem>) = planned.iter().partition(|one| one.is_to_end());
     let done = tell_missed(request, &planned, backend, flags.json)?;
     if !flags.json && !planned.is_empty() {
@@ -131,24 +131,20 @@ fn find<'a>(report: &'a Report, id: &str) -> Option<&'a ServerReport> {
     servers.chain(leftovers).find(|server| server.server.id == id)
 }
 
+/// What stays, as it was shown, with the verdict of now.
 fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
-    let mut one = one.clone();
-    if let Some(now) = find(left, &one.planned.server.id).cloned() {
-        (one.planned.state, one.planned.guards, one.planned.doubts) = (now.state, now.guards, now.doubts);
-    }
-    one
+    let ServerReport { server, state, duplicate_of, holdings, .. } = one.planned.clone();
+    let gone = || ServerReport { state, ..ServerReport::default() };
+    let now = find(left, &server.id).cloned().unwrap_or_else(gone);
+    PlanItem { planned: ServerReport { server, duplicate_of, holdings, ..now }, age_ms: one.age_ms }
 }
 
-fn plan_item(planned: ServerReport) -> PlanItem {
-    let is_old = planned.duplicate_of.is_some() || planned.state == State::Leftover;
-    let age_ms = is_old.then(|| age_ms(&planned)).flatten();
-    PlanItem { planned, age_ms }
-}
-
-/// For how many milliseconds the first process of a server has been running.
-fn age_ms(planned: &ServerReport) -> Option<u64> {
-    let first = planned.server.processes.first()?;
-    u64::try_from(clock::now().since(BootTime::of_ticks(first.start)).as_millis()).ok()
+/// What is shown of a server; of a duplicate and a leftover also for how long it has been running.
+fn item(planned: ServerReport) -> PlanItem {
+    let is_old = planned.is_duplicate() || planned.state == State::Leftover;
+    let first = planned.server.processes.first().filter(|_| is_old);
+    let age = first.map(|first| clock::now().since(BootTime::of_ticks(first.start)).as_millis());
+    PlanItem { age_ms: age.and_then(|age| u64::try_from(age).ok()), planned }
 }
 
 /// A request for what was shown and nothing else: an orphan that was found since is not in it. One that was shown as an orphan and

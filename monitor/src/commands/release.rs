@@ -4,7 +4,7 @@ use crate::{
     cli::{self, ExitCode},
     os::clock,
 };
-use orphand_core::model::{Asked, BootTime, ProcessId, ReleaseRequest, Released, text};
+use orphand_core::model::{Asked, BootTime, ReleaseRequest, Released, text};
 
 pub fn release(flags: &cli::Release) -> anyhow::Result<ExitCode> {
     let request = ReleaseRequest { targets: flags.targets.clone(), session: flags.session.clone() };
@@ -21,7 +21,7 @@ pub fn release(flags: &cli::Release) -> anyhow::Result<ExitCode> {
 /// Whether a server has this process. Not all processes of a large server are listed.
 fn has(one: &Released, target: &Asked) -> bool {
     let listed = &one.server.processes;
-    one.server.hidden() > 0 || listed.iter().any(|p| target.is(ProcessId::new(p.pid, p.start)))
+    one.server.hidden() > 0 || listed.iter().any(|p| target.is(p.id()))
 }
 
 fn render(released: &[Released], now: BootTime) -> String {

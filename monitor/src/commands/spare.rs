@@ -119,11 +119,11 @@ fn of_programs(
 fn program(proc: &Proc, rules: &Rules, one: &Explained) -> Option<(Image, String)> {
     let image = |process: ProcessId| Some(proc.identified(process).ok()??.image());
     if let Some(agent) = &one.agent {
-        return Some((image(ProcessId::new(agent.pid, agent.start))?, agent.name.clone()));
+        return Some((image(agent.id())?, agent.name.clone()));
     }
     let Some(report) = &one.report else { return Some((image(one.id())?, rules.title(&image(one.id())?))) };
-    let chain = report.server.processes.iter().map(|process| ProcessId::new(process.pid, process.start));
-    let mut images = chain.filter_map(image).filter(|image| !rules.only_launches(image));
+    let mut images =
+        report.server.ids().into_iter().filter_map(image).filter(|image| !rules.only_launches(image));
     Some((images.next()?, report.server.name.clone()))
 }
 

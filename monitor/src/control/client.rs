@@ -9,7 +9,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::protocol::{self, Kind, Request};
+use super::protocol::{self, Request};
 use crate::events::{EventQuery, Position};
 use orphand_core::model::{
     Asked, Decided, Decision, Explained, History, HistoryQuery, ReapRequest, ReleaseRequest, Released,
@@ -55,44 +55,44 @@ impl Client {
     }
 
     pub fn status(&self, pss: bool) -> Result<Status, ClientError> {
-        self.ask(&Request::Status { pss }, &protocol::STATUS)
+        self.ask(&Request::Status { pss })
     }
 
     /// The servers that a request selects.
     pub fn plan(&self, request: ReapRequest) -> Result<Vec<ServerReport>, ClientError> {
-        self.ask(&Request::Plan { request }, &protocol::PLAN)
+        self.ask(&Request::Plan { request })
     }
 
     /// Ends the servers that a request selects.
     pub fn reap(&self, request: ReapRequest) -> Result<Vec<ServerReport>, ClientError> {
-        self.ask(&Request::Reap { request }, &protocol::PLAN)
+        self.ask(&Request::Reap { request })
     }
 
     pub fn history(&self, query: HistoryQuery) -> Result<History, ClientError> {
-        self.ask(&Request::History { query }, &protocol::HISTORY)
+        self.ask(&Request::History { query })
     }
 
     pub fn explain(&self, process: Asked) -> Result<Vec<Explained>, ClientError> {
-        self.ask(&Request::Explain { process }, &protocol::EXPLAINED)
+        self.ask(&Request::Explain { process })
     }
 
     /// Tells the daemon that its caller is done with the servers that a request selects.
     pub fn release(&self, request: ReleaseRequest) -> Result<Vec<Released>, ClientError> {
-        self.ask(&Request::Release { request }, &protocol::RELEASED)
+        self.ask(&Request::Release { request })
     }
 
     pub fn reload(&self) -> Result<Reloaded, ClientError> {
-        self.ask(&Request::Reload, &protocol::RELOADED)
+        self.ask(&Request::Reload)
     }
 
     /// Has a decision about the mode taken into effect. root may say for whom it asks.
     pub fn decide(&self, decision: Decision, on_behalf_of: Option<String>) -> Result<Decided, ClientError> {
-        self.ask(&Request::Decide { decision, on_behalf_of }, &protocol::DECIDED)
+        self.ask(&Request::Decide { decision, on_behalf_of })
     }
 
     /// The events that `query` asks for, line by line as they come.
     pub fn events(&self, query: EventQuery) -> Result<EventLines, ClientError> {
-        let (life, lines) = self.open(&Request::Events { query }, &protocol::EVENTS)?;
+        let (life, lines) = self.open(&Request::Events { query })?;
         // The next event may be far away. Whether the daemon is there the kernel tells.
         let waits = lines.get_ref().set_read_timeout(None);
         waits.map_err(|source| ClientError::Broken {
@@ -103,16 +103,12 @@ impl Client {
         Ok(EventLines { lines, life })
     }
 
-    fn ask<T: DeserializeOwned>(&self, ask: &Request, kind: &Kind) -> Result<T, ClientError> {
-        self.open(ask, kind).map(|(answer, _)| answer)
+    fn ask<T: DeserializeOwned>(&self, ask: &Request) -> Result<T, ClientError> {
+        self.open(ask).map(|(answer, _)| answer)
     }
 
     /// Sends a request and reads the answer. What follows the answer is read from the returned connection.
-    fn open<T: DeserializeOwned>(
-        &self,
-        ask: &Request,
-        kind: &Kind,
-    ) -> Result<(T, BufReader<UnixStream>), ClientError> {
+    fn open<T: DeserializeOwned>(&self, ask: &Request) -> Result<(T, BufReader<UnixStream>), ClientError> {
         let broken = |operation| {
             let path = self.path.clone();
             move |source| ClientError::Broken { operation, path, source }
@@ -137,7 +133,7 @@ impl Client {
             written.map_err(broken("send a request to"))?;
         }
         read.map_err(broken("read the answer of"))?;
-        let answer = protocol::read_answer(kind, &answer);
+        let answer = protocol::read_answer(&answer);
         let answer = answer.map_err(|what| ClientError::Response { path: self.path.clone(), what })?;
         Ok((answer, reader))
     }

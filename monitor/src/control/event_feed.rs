@@ -13,7 +13,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::{io::AsyncWriteExt as _, net::UnixStream, time::timeout};
 
-use super::protocol;
+use super::protocol::{self, Answer};
 use crate::{
     events::{EventQuery, Latest, Reader, Step},
     os::clock,
@@ -79,7 +79,7 @@ impl Admitted {
         let latest = &self.feed.latest;
         let mut news = latest.news();
         let mut reader = Reader::new(latest, query);
-        stream.write_all(&protocol::answer(&protocol::EVENTS, &latest.life())?).await?;
+        stream.write_all(&protocol::write(&Answer::Events { life: latest.life() })?).await?;
         loop {
             let step = if reader.is_fast() {
                 reader.step(clock::now())

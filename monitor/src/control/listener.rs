@@ -14,12 +14,11 @@ use tokio::{
 };
 
 use super::{
-    Query,
     connections::{Connections, Pace, RequestRead},
     event_feed::Feed,
-    loop_handle::{LoopHandle, QueryError},
+    loop_handle::{BUSY, LATE, LoopHandle},
     peer::Peers,
-    protocol::{self, RELEASE_MAX, REQUEST_MAX, Request},
+    protocol::{self, Answer, RELEASE_MAX, REQUEST_MAX, Request},
 };
 use crate::{
     events::Latest,
@@ -63,7 +62,7 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
             if is_ours { ours.make_room(uid) } else { pace.admits(share) && others.make_room(share) };
         if !has_room {
             // The buffer of a new connection is empty, so a short line always fits.
-            let _ = stream.try_write(&error(&QueryError::Busy));
+            let _ = stream.try_write(&error(BUSY));
             continue;
         }
         let (daemon_loop, feed, peers) = (daemon_loop.clone(), feed.clone(), peers.clone());
@@ -80,9 +79,9 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
     }
 }
 
-fn error(error: &impl ToString) -> Vec<u8> {
+fn error(error: impl Into<String>) -> Vec<u8> {
     // A text can always be written.
-    protocol::answer(&protocol::ERROR, &error.to_string()).unwrap_or_default()
+    protocol::write(&Answer::Error { error: error.into() }).unwrap_or_default()
 }
 
 /// Serves one request. Errors of the connection are ignored, because only the client is affected.
@@ -99,16 +98,19 @@ async fn serve_connection(
             match feed.admit(stream.peer_cred().map_or(u32::MAX, |peer| peer.uid())) {
                 // It ends when the client goes; then there is nobody to tell of an error.
                 Some(reader) => return drop(reader.serve(&mut stream, &query).await),
-                None => error(&QueryError::Busy),
+                None => error(BUSY),
             }
         }
         Ok(Ok((ask, user))) => {
             request_read.set();
-            let answered = timeout(ANSWER_TIMEOUT, answer(ask, user, daemon_loop)).await;
-            answered.unwrap_or(Err(QueryError::Late)).unwrap_or_else(|why| error(&why))
+            let answered = timeout(ANSWER_TIMEOUT, daemon_loop.answer(ask, user)).await;
+            let answered = answered.unwrap_or_else(|_| Err(LATE.to_owned()));
+            let line =
+                answered.and_then(|answer| protocol::write(&answer).map_err(|error| error.to_string()));
+            line.unwrap_or_else(error)
         }
-        Ok(Err(why)) => error(&why),
-        Err(_) => error(&"no request within 5 s"),
+        Ok(Err(why)) => error(why),
+        Err(_) => error("no request within 5 s"),
     };
     let _ = timeout(SEND_TIMEOUT, async {
         stream.write_all(&answer).await?;
@@ -154,36 +156,4 @@ fn numbers_are_ours(pid: Option<i32>) -> Result<(), String> {
     Err("refused: process numbers mean other processes to you, as in a container; ask from the host, and stay \
          until the answer comes"
         .to_owned())
-}
-
-async fn answer(ask: Request, user: u32, daemon_loop: &LoopHandle) -> Result<Vec<u8>, QueryError> {
-    let line = match ask {
-        // Not one answer: served by the feed.
-        Request::Events { .. } => return Err(QueryError::Busy),
-        Request::Status { pss } => protocol::answer(&protocol::STATUS, &daemon_loop.status(pss).await?),
-        Request::Plan { request } => protocol::answer(&protocol::PLAN, &daemon_loop.plan(request).await?),
-        Request::Reap { request } => {
-            protocol::answer(&protocol::PLAN, &daemon_loop.query(|reply| Query::Reap(request, reply)).await?)
-        }
-        Request::Release { request } => {
-            let released = daemon_loop.query(|reply| Query::Release(request, user, reply)).await?;
-            protocol::answer(&protocol::RELEASED, &released.map_err(QueryError::Refused)?)
-        }
-        Request::Reload => {
-            let reloaded = daemon_loop.query(Query::Reload).await?;
-            protocol::answer(&protocol::RELOADED, &reloaded.map_err(QueryError::Refused)?)
-        }
-        Request::Decide { decision, on_behalf_of } => {
-            let decided = daemon_loop.decide(decision, user, on_behalf_of).await?;
-            protocol::answer(&protocol::DECIDED, &decided)
-        }
-        // Without the loop. While too many others read, it is an error.
-        Request::History { query } => {
-            protocol::answer(&protocol::HISTORY, &daemon_loop.history(query).await?)
-        }
-        Request::Explain { process } => {
-            protocol::answer(&protocol::EXPLAINED, &daemon_loop.explain(process).await?)
-        }
-    };
-    line.map_err(|error| QueryError::Refused(error.to_string()))
 }

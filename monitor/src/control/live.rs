@@ -11,7 +11,10 @@ use std::{
 use serde::Serialize;
 use tokio::sync::{Notify, mpsc};
 
-use crate::sink::page::{Happening, Heard};
+use crate::{
+    events::{EventLine, Latest},
+    sink::page::Happening,
+};
 
 /// How many pages may be open.
 const READERS: usize = 128;
@@ -19,20 +22,24 @@ const READERS: usize = 128;
 const QUEUE: usize = 32;
 /// How many of the latest events a new page is told.
 const RECENT: usize = 100;
+/// How many events are told at once; of more only the latest.
+const AT_ONCE: usize = 256;
 
 /// The open pages, and what a new one is told.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Live {
-    readers: Mutex<Vec<mpsc::Sender<Arc<str>>>>,
-    recent: Mutex<Recent>,
+    events: Latest,
+    open: Mutex<Open>,
     /// A page was opened.
     pub(super) joined: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Recent {
-    events: VecDeque<Numbered>,
-    count: u64,
+struct Open {
+    readers: Vec<mpsc::Sender<Arc<str>>>,
+    recent: VecDeque<Numbered>,
+    /// The number of the last event that was told.
+    told: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -47,52 +54,82 @@ struct Batch<'a> {
     /// Whether these are the latest events, which replace those that the page has.
     recent: bool,
     events: &'a [Numbered],
-    /// How many are missing after them.
+    /// How many are missing before them.
     missed: u64,
 }
 
 impl Live {
+    pub(super) fn new(events: Latest) -> Self {
+        Self { events, open: Mutex::default(), joined: Notify::new() }
+    }
+
     /// A stream that begins with the latest events and `first`; `None` if too many pages are open.
     pub(super) fn join(&self, first: Arc<str>) -> Option<mpsc::Receiver<Arc<str>>> {
-        let mut readers = lock(&self.readers);
-        readers.retain(|reader| !reader.is_closed());
-        if readers.len() >= READERS {
+        let mut open = self.lock();
+        open.readers.retain(|reader| !reader.is_closed());
+        if open.readers.len() >= READERS {
             return None;
         }
+        open.tell(&self.events);
         let (reader, stream) = mpsc::channel(QUEUE);
-        let mut recent = lock(&self.recent);
-        let events =
-            message("events", &Batch { recent: true, events: recent.events.make_contiguous(), missed: 0 });
+        let events = Batch { recent: true, events: open.recent.make_contiguous(), missed: 0 };
         // There is room for both.
-        for text in [events, first] {
+        for text in [message("events", &events), first] {
             let _ = reader.try_send(text);
         }
-        readers.push(reader);
+        open.readers.push(reader);
         self.joined.notify_one();
         Some(stream)
     }
 
-    pub(super) fn tell(&self, heard: Heard) {
-        let mut recent = lock(&self.recent);
-        let mut numbered = Vec::with_capacity(heard.events.len());
-        for happening in heard.events {
-            recent.count += 1;
-            numbered.push(Numbered { id: recent.count, happening });
+    /// Tells all pages what has happened. While none is open, nothing is read.
+    pub(super) fn tell(&self) {
+        let mut open = self.lock();
+        if !open.readers.is_empty() {
+            open.tell(&self.events);
         }
-        recent.events.extend(numbered.iter().cloned());
-        let excess = recent.events.len().saturating_sub(RECENT);
-        recent.events.drain(..excess);
-        drop(recent);
-        self.send(&message("events", &Batch { recent: false, events: &numbered, missed: heard.missed }));
     }
 
     /// Sends the same to all pages. One with no room left is let go; it connects again.
     pub(super) fn send(&self, text: &Arc<str>) {
-        lock(&self.readers).retain(|reader| reader.try_send(Arc::clone(text)).is_ok());
+        self.lock().send(text);
     }
 
     pub(super) fn has_readers(&self) -> bool {
-        lock(&self.readers).iter().any(|reader| !reader.is_closed())
+        self.lock().readers.iter().any(|reader| !reader.is_closed())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn tell(&mut self, events: &Latest) {
+        let most = if self.readers.is_empty() { RECENT } else { AT_ONCE };
+        let (first, lines) = events.after(self.told, most);
+        let missed = first - self.told - 1;
+        self.told = first + lines.len() as u64 - 1;
+        let happening = |(line, id): (Arc<str>, u64)| {
+            let event = EventLine::read(&line)?;
+            let happening = Happening::of(event.wall.timestamp(event.at), &event.notice)?;
+            Some(Numbered { id, happening })
+        };
+        let new: Vec<Numbered> = lines.into_iter().zip(first..).filter_map(happening).collect();
+        if !new.is_empty() || missed > 0 {
+            self.send(&message("events", &Batch { recent: false, events: &new, missed }));
+        }
+        // No hole in what a new page is told.
+        if missed > 0 {
+            self.recent.clear();
+        }
+        self.recent.extend(new);
+        let excess = self.recent.len().saturating_sub(RECENT);
+        self.recent.drain(..excess);
+    }
+
+    fn send(&mut self, text: &Arc<str>) {
+        self.readers.retain(|reader| reader.try_send(Arc::clone(text)).is_ok());
     }
 }
 
@@ -107,24 +144,49 @@ pub(super) fn message(name: &str, data: &impl Serialize) -> Arc<str> {
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        events,
+        sink::{Format as _, event_writer::Output as _, stream::Json, wall_clock::WallClock},
+    };
+    use orphand_core::model::{BootTime, Notice};
+
+    fn live() -> (Live, events::Keeper, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let (keeper, latest, _) = events::open(dir.path(), WallClock::default());
+        (Live::new(latest), keeper, dir)
+    }
+
+    #[test]
+    fn events_that_come_too_fast_are_counted() {
+        let (live, mut keeper, _dir) = live();
+        let mut stream = live.join("".into()).unwrap();
+        let (mut lines, mut json) = (String::new(), Json::new(WallClock::default()));
+        let stopping = Notice::Stopping { agents: 0, servers: 0, orphans: 0 };
+        (0..1000).for_each(|_| json.write(BootTime(1), &stopping, &mut lines));
+        keeper.write(&lines).unwrap();
+        live.tell();
+        let told: Vec<_> = std::iter::from_fn(|| stream.try_recv().ok()).collect();
+        let last = told.last().unwrap();
+        assert!(last.contains("\"missed\":744") && last.contains("\"id\":1000,"), "{last}");
+        // Who comes later is told the latest.
+        let first = live.join("".into()).unwrap().try_recv().unwrap();
+        assert!(first.contains("\"recent\":true") && first.contains("\"id\":901,"), "{first}");
+        assert!(!first.contains("\"id\":900,"), "{first}");
+    }
 
     #[tokio::test]
     async fn who_takes_nothing_is_let_go() {
-        let live = Live::default();
+        let (live, _keeper, _dir) = live();
         let mut taken = live.join("first".into()).unwrap();
         let mut ignored = live.join("first".into()).unwrap();
         for _ in 0..QUEUE {
             live.send(&"more".into());
             let _ = taken.recv().await.unwrap();
         }
-        assert_eq!(lock(&live.readers).len(), 1);
+        assert_eq!(live.lock().readers.len(), 1);
         let mut count = 0;
         while ignored.recv().await.is_some() {
             count += 1;
@@ -136,7 +198,7 @@ mod tests {
 
     #[test]
     fn pages_are_bounded_and_who_leaves_makes_room() {
-        let live = Live::default();
+        let (live, _keeper, _dir) = live();
         let mut open: Vec<_> = (0..READERS).map(|_| live.join("".into()).unwrap()).collect();
         assert!(live.join("".into()).is_none());
         open.pop();

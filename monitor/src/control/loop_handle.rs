@@ -20,17 +20,17 @@ use tokio::{
     time::timeout,
 };
 
-use super::Query;
+use super::{
+    Query,
+    protocol::{Answer, Request},
+};
 use crate::{
     host::{Proc, with_deadline},
     os::users,
     probe::{Sampler, holdings},
-    store::{StoreError, history, standing, timeline},
+    store::{StoreError, history, standing},
 };
-use orphand_core::model::{
-    Asked, Decided, Decision, Explained, History, HistoryQuery, Holdings, Memory, ProcessId, ReapRequest,
-    Report, ServerReport, Status, Timeline, TimelineQuery,
-};
+use orphand_core::model::{Decided, Explained, Holdings, Memory, ProcessId, Report, ServerReport, Status};
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -42,23 +42,15 @@ const HELD: usize = 64;
 /// that reads do not pile up.
 const HISTORY_READS: usize = 2;
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QueryError {
-    /// The queue of queries is full.
-    #[error("the daemon is busy: too many requests at a time; try again")]
-    Busy,
-    /// The loop did not answer in time.
-    #[error("the daemon did not answer in time: it is still starting, or is stuck; nothing was done")]
-    Late,
-    #[error("the daemon is stopping")]
-    Stopped,
-    /// It was answered, and refused or failed.
-    #[error("{0}")]
-    Refused(String),
-}
+/// The queue of queries is full.
+pub(super) const BUSY: &str = "the daemon is busy: too many requests at a time; try again";
+/// The loop did not answer in time.
+pub(super) const LATE: &str =
+    "the daemon did not answer in time: it is still starting, or is stuck; nothing was done";
+const STOPPED: &str = "the daemon is stopping";
 
 #[derive(Clone, Debug)]
-pub struct LoopHandle {
+pub(super) struct LoopHandle {
     queries: mpsc::Sender<Query>,
     proc: Arc<Proc>,
     sampler: Arc<Mutex<Sampler>>,
@@ -81,69 +73,79 @@ impl LoopHandle {
         }
     }
 
+    /// Answers a request of this user: what only the loop knows from there, the rest from here.
+    pub(super) async fn answer(&self, request: Request, user: u32) -> Result<Answer, String> {
+        match request {
+            // Without the loop. While too many others read, it is an error.
+            Request::History { query } => {
+                let history = self.read_store(move |dir| history::history(dir, &query)).await?;
+                Ok(Answer::History { history: Box::new(history) })
+            }
+            Request::Status { pss } => {
+                let status = Box::new(self.status(pss).await?);
+                Ok(Answer::Status { status })
+            }
+            Request::Decide { decision, on_behalf_of } => {
+                let by = beside(move || person(user, on_behalf_of)).await?;
+                match self.query(Request::Decide { decision, on_behalf_of: Some(by) }, user).await? {
+                    Answer::Decided { decided } => {
+                        Ok(Answer::Decided { decided: self.remembered(decided).await })
+                    }
+                    other => Ok(other),
+                }
+            }
+            Request::Plan { .. } | Request::Explain { .. } => match self.query(request, user).await? {
+                Answer::Plan { mut planned } => {
+                    let groups = planned.iter().take(HELD).map(|one| one.server.ids()).collect();
+                    let held = self.holdings(groups).await?;
+                    planned.iter_mut().zip(held).for_each(|(one, held)| one.holdings = held);
+                    Ok(Answer::Plan { planned })
+                }
+                Answer::Explained { mut explained } => {
+                    let held = self.holdings(explained.iter().map(Explained::processes).collect()).await?;
+                    explained.iter_mut().zip(held).for_each(|(one, held)| one.holdings = held);
+                    Ok(Answer::Explained { explained })
+                }
+                other => Ok(other),
+            },
+            request => self.query(request, user).await,
+        }
+    }
+
     /// The status with memory measured now, and with proportional memory (PSS) if `pss` is set.
-    pub async fn status(&self, pss: bool) -> Result<Status, QueryError> {
-        let status = self.query(Query::Status).await?;
+    pub(super) async fn status(&self, pss: bool) -> Result<Status, String> {
+        let Answer::Status { status } = self.query(Request::Status { pss }, 0).await? else {
+            return Err(STOPPED.to_owned());
+        };
         let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
-        let measured = tokio::task::spawn_blocking(move || {
+        beside(move || {
             with_deadline(move || {
                 // It is moved out of the lock, because a process may block the thread that reads its memory.
                 let locked = || sampler.lock().unwrap_or_else(PoisonError::into_inner);
                 let mut taken = std::mem::take(&mut *locked());
-                let mut status = status.clone();
+                let mut status = (*status).clone();
                 measure(&proc, &mut taken, &mut status.report, pss);
                 mark_stale_binaries(&proc, &mut status.report);
                 *locked() = taken;
                 status
             })
-        });
-        measured.await.map_err(|_| QueryError::Stopped)
+        })
+        .await
     }
 
-    pub async fn plan(&self, request: ReapRequest) -> Result<Vec<ServerReport>, QueryError> {
-        let mut planned = self.query(|reply| Query::Plan(request, reply)).await?;
-        let shown = |one: &ServerReport| {
-            one.server.processes.iter().map(|one| ProcessId::new(one.pid, one.start)).collect()
-        };
-        let held = self.holdings(planned.iter().take(HELD).map(shown).collect()).await?;
-        for (one, holdings) in planned.iter_mut().zip(held) {
-            one.holdings = holdings;
-        }
-        Ok(planned)
-    }
-
-    async fn holdings(&self, groups: Vec<Vec<ProcessId>>) -> Result<Vec<Holdings>, QueryError> {
+    async fn holdings(&self, groups: Vec<Vec<ProcessId>>) -> Result<Vec<Holdings>, String> {
         let proc = Arc::clone(&self.proc);
-        let read = move || with_deadline(move || groups.iter().map(|group| holdings(&proc, group)).collect());
-        tokio::task::spawn_blocking(read).await.map_err(|_| QueryError::Stopped)
+        beside(move || with_deadline(move || groups.iter().map(|group| holdings(&proc, group)).collect()))
+            .await
     }
 
-    pub async fn explain(&self, process: Asked) -> Result<Vec<Explained>, QueryError> {
-        let mut explained = self.query(|reply| Query::Explain(process, reply)).await?;
-        let held = self.holdings(explained.iter().map(Explained::processes).collect()).await?;
-        for (one, holdings) in explained.iter_mut().zip(held) {
-            one.holdings = holdings;
-        }
-        Ok(explained)
-    }
-
-    /// Takes a decision into effect, and has it remembered for the next daemon. `user` asked, for somebody else if it is root and
-    /// says so.
-    pub async fn decide(
-        &self,
-        decision: Decision,
-        user: u32,
-        on_behalf_of: Option<String>,
-    ) -> Result<Decided, QueryError> {
-        let by = tokio::task::spawn_blocking(move || person(user, on_behalf_of)).await;
-        let by = by.map_err(|_| QueryError::Stopped)?;
-        let decided = self.query(|reply| Query::Decide(decision, by, reply)).await?;
-        let mut decided = decided.map_err(QueryError::Refused)?;
+    /// Has a decision remembered for the next daemon.
+    async fn remembered(&self, mut decided: Decided) -> Decided {
         // Answers come in the order of the decisions.
         let number = self.decisions.0.fetch_add(1, Ordering::Relaxed) + 1;
         let (decisions, dir, standing) =
             (Arc::clone(&self.decisions), Arc::clone(&self.state_dir), decided.standing.clone());
-        let write = tokio::task::spawn_blocking(move || {
+        let write = beside(move || {
             let mut last = decisions.1.lock().unwrap_or_else(PoisonError::into_inner);
             if *last < number {
                 standing::write(&dir, &standing)?;
@@ -157,48 +159,38 @@ impl LoopHandle {
             Ok(Ok(Err(error))) => Some(format!("cannot write into {}: {error}", self.state_dir.display())),
             Ok(Err(_)) | Err(_) => Some(format!("{} does not answer", self.state_dir.display())),
         };
-        Ok(decided)
-    }
-
-    pub async fn history(&self, query: HistoryQuery) -> Result<History, QueryError> {
-        self.read_store(move |dir| history::history(dir, &query)).await
-    }
-
-    /// Reads from the store what was left behind over time.
-    pub async fn timeline(&self, query: TimelineQuery) -> Result<Timeline, QueryError> {
-        self.read_store(move |dir| timeline::timeline(dir, &query)).await
+        decided
     }
 
     /// Reads the store through a read-only connection of its own, without the loop.
-    async fn read_store<T: Send + 'static>(
+    pub(super) async fn read_store<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, QueryError> {
-        let permit = Arc::clone(&self.history_reads).try_acquire_owned().map_err(|_| QueryError::Busy)?;
+    ) -> Result<T, String> {
+        let permit = Arc::clone(&self.history_reads).try_acquire_owned().map_err(|_| BUSY)?;
         let dir = Arc::clone(&self.state_dir);
-        let read = tokio::task::spawn_blocking(move || {
+        let read = beside(move || {
             let past = read(&dir);
             drop(permit);
             past
         });
-        read.await.map_err(|_| QueryError::Stopped)?.map_err(|error| QueryError::Refused(error.to_string()))
+        read.await?.map_err(|error| error.to_string())
     }
 
     /// Asks the loop.
-    pub(super) async fn query<T>(
-        &self,
-        query: impl FnOnce(oneshot::Sender<T>) -> Query,
-    ) -> Result<T, QueryError> {
+    async fn query(&self, request: Request, user: u32) -> Result<Answer, String> {
         let (reply, answer) = oneshot::channel();
-        self.queries.try_send(query(reply)).map_err(|error| match error {
-            TrySendError::Full(_) => QueryError::Busy,
-            TrySendError::Closed(_) => QueryError::Stopped,
+        self.queries.try_send(Query { request, user, reply }).map_err(|error| match error {
+            TrySendError::Full(_) => BUSY,
+            TrySendError::Closed(_) => STOPPED,
         })?;
-        match timeout(TIMEOUT, answer).await {
-            Ok(answer) => answer.map_err(|_| QueryError::Stopped),
-            Err(_) => Err(QueryError::Late),
-        }
+        timeout(TIMEOUT, answer).await.map_err(|_| LATE)?.map_err(|_| STOPPED)?
     }
+}
+
+/// Does what may take its time on a thread of its own.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| STOPPED.to_owned())
 }
 
 /// The name of a user who decided.
@@ -229,7 +221,7 @@ pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: boo
 /// old as the last inspection, and a server in use is not inspected.
 fn mark_stale_binaries(proc: &Proc, report: &mut Report) {
     for process in report.servers_mut().flat_map(|one| &mut one.server.processes) {
-        if let Ok(Some(dir)) = proc.identified(ProcessId::new(process.pid, process.start)) {
+        if let Ok(Some(dir)) = proc.identified(process.id()) {
             process.stale_binary = dir.has_stale_binary();
         }
     }

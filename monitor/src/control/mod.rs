@@ -27,17 +27,12 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::loop_handle::{LoopHandle, QueryError, measure};
-use self::{peer::Peers, socket::ControlSocket};
-use crate::{
-    events::Latest,
-    host::Proc,
-    sink::{metrics::Metrics, page::Page},
+use self::{loop_handle::LoopHandle, peer::Peers, socket::ControlSocket};
+pub use self::{
+    loop_handle::measure,
+    protocol::{Answer, Request},
 };
-use orphand_core::model::{
-    Asked, Decided, Decision, Explained, ReapRequest, ReleaseRequest, Released, Reloaded, ServerReport,
-    Status,
-};
+use crate::{events::Latest, host::Proc, sink::metrics::Metrics};
 
 /// How many queries may wait for the loop: one for each connection to the control socket.
 const QUEUE: usize = 64;
@@ -46,24 +41,15 @@ const QUEUE: usize = 64;
 /// connection finds no room tries again after a second.
 const BACKLOG: i32 = 4096;
 
-/// A query to the daemon's loop.
+/// A query to the daemon's loop: what this user asks for. The error is one line, and then nothing was done.
 #[derive(Debug)]
-pub enum Query {
-    Status(oneshot::Sender<Status>),
-    /// The servers that a request selects.
-    Plan(ReapRequest, oneshot::Sender<Vec<ServerReport>>),
-    /// What is known of a process.
-    Explain(Asked, oneshot::Sender<Vec<Explained>>),
-    /// End the servers that a request selects. The answer lists those selected at the start. Not done if the
-    /// client no longer waits.
-    Reap(ReapRequest, oneshot::Sender<Vec<ServerReport>>),
-    /// This user is done with the servers that a request selects. The error is one line, and then nothing was done.
-    Release(ReleaseRequest, u32, oneshot::Sender<Result<Vec<Released>, String>>),
-    /// Read the configuration again. The error is one line, and then the old configuration stays.
-    Reload(oneshot::Sender<Result<Reloaded, String>>),
-    /// Take the decision of this person into effect. Not done if the client no longer waits.
-    Decide(Decision, String, oneshot::Sender<Result<Decided, String>>),
+pub struct Query {
+    pub request: Request,
+    pub user: u32,
+    pub reply: Reply,
 }
+
+pub type Reply = oneshot::Sender<Result<Answer, String>>;
 
 /// The thread or its runtime cannot be created.
 const NO_THREAD: &str = "cannot start the thread that serves metrics and the control socket";
@@ -112,7 +98,6 @@ impl ControlServer {
     pub fn start(
         self,
         metrics: Metrics,
-        page: Page,
         events: Latest,
         state_dir: &Path,
     ) -> Result<(RunningServer, mpsc::Receiver<Query>)> {
@@ -131,20 +116,20 @@ impl ControlServer {
         if let Some(address) = http.as_ref().and_then(|http| http.local_addr().ok()) {
             tracing::info!("metrics are served on http://{address}/metrics, the page on http://{address}/");
         }
+        let news = events.news();
+        let site = Arc::new(page::Site::new(daemon_loop.clone(), metrics, events.clone()));
         let serve = async move {
             let http = async {
                 match http {
                     Some(listener) => {
-                        let site = Arc::new(page::Site::new(daemon_loop.clone(), metrics, page));
-                        let feed = site.hear();
-                        tokio::join!(http::serve(listener, Arc::clone(&site)), site.update(feed));
+                        tokio::join!(http::serve(listener, Arc::clone(&site)), site.update(news));
                     }
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 () = http => {}
-                () = listener::serve(listener, daemon_loop.clone(), peers, events) => {}
+                () = listener::serve(listener, daemon_loop, peers, events) => {}
                 _ = stopped => {}
             }
         };

@@ -9,21 +9,23 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
 use tokio::{
-    sync::Mutex,
+    sync::{Mutex, watch},
     time::{Instant, sleep, sleep_until},
 };
 
 use super::{
     http::{Answer, Body, Request},
     live::{Live, message},
-    loop_handle::{LoopHandle, QueryError},
+    loop_handle::LoopHandle,
 };
 use crate::{
+    events::Latest,
     os::clock,
     sink::{
         metrics::{Exposition, Metrics},
-        page::{Feed, Page, Range, Snapshot, document},
+        page::{Page, Range, Snapshot, document},
     },
+    store::timeline,
 };
 use orphand_core::model::{Status, text::sanitise};
 
@@ -45,7 +47,7 @@ const UNAVAILABLE: &str = "503 Service Unavailable";
 const INTERNAL: &str = "500 Internal Server Error";
 const JSON: &str = "application/json";
 
-type Answered = Result<Arc<Status>, QueryError>;
+type Answered = Result<Arc<Status>, String>;
 
 /// What all requests share.
 #[derive(Debug)]
@@ -63,12 +65,12 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(daemon_loop: LoopHandle, metrics: Metrics, page: Page) -> Self {
+    pub(super) fn new(daemon_loop: LoopHandle, metrics: Metrics, events: Latest) -> Self {
         Self {
             daemon_loop,
             metrics,
-            page,
-            live: Live::default(),
+            page: Page::new(events.wall()),
+            live: Live::new(events),
             status: Mutex::default(),
             state: Mutex::default(),
             past: Mutex::default(),
@@ -122,18 +124,20 @@ impl Site {
         let why = match self.status().await {
             Ok(status) if status.is_watching() => return Answer::text(OK, "ok\n"),
             Ok(status) => status.blind.join("; "),
-            Err(error) => error.to_string(),
+            Err(error) => error,
         };
         Answer::text(UNAVAILABLE, format!("{}\n", sanitise(&why)))
     }
 
     async fn now(&self) -> Answer {
-        let state = self.state().await.map_err(|error| error.to_string());
-        let json = state.and_then(|state| serde_json::to_string(&*state).map_err(|error| error.to_string()));
+        let json = self
+            .state()
+            .await
+            .and_then(|state| serde_json::to_string(&*state).map_err(|error| error.to_string()));
         json.map_or_else(|why| refusal(&why), |json| Answer::of(OK, JSON, json))
     }
 
-    async fn state(&self) -> Result<Arc<Snapshot>, QueryError> {
+    async fn state(&self) -> Result<Arc<Snapshot>, String> {
         let mut last = self.state.lock().await;
         if let Some((at, state)) = &*last
             && at.elapsed() < STATE_AGE
@@ -150,7 +154,7 @@ impl Site {
     async fn state_message(&self) -> Arc<str> {
         match self.state().await {
             Ok(state) => message("now", &*state),
-            Err(error) => message("blind", &json!({ "why": error.to_string() })),
+            Err(error) => message("blind", &json!({ "why": error })),
         }
     }
 
@@ -163,7 +167,7 @@ impl Site {
         }
         let began = Instant::now();
         let question = self.page.question(range, clock::now());
-        let line = self.daemon_loop.timeline(question).await.map_err(|error| error.to_string());
+        let line = self.daemon_loop.read_store(move |dir| timeline::timeline(dir, &question)).await;
         let json = line.and_then(|line| {
             serde_json::to_string(&self.page.past(&question, line)).map_err(|error| error.to_string())
         });
@@ -180,21 +184,18 @@ impl Site {
         }
     }
 
-    pub(super) fn hear(&self) -> Feed {
-        self.page.hear()
-    }
-
     /// Tells open pages of events, and how things stand: soon after an event, else now and then. While no page is open,
     /// the loop is asked nothing.
-    pub(super) async fn update(&self, feed: Feed) {
+    pub(super) async fn update(&self, mut news: watch::Receiver<u64>) {
         let mut told = Instant::now();
         let mut changed = false;
         loop {
             let due = told + if changed { STATE_AGE } else { TICK };
             tokio::select! {
-                () = feed.grown() => {
+                Ok(()) = news.changed() => {
                     sleep(GATHER).await;
-                    self.live.tell(feed.take());
+                    news.mark_unchanged();
+                    self.live.tell();
                     changed = true;
                 }
                 () = sleep_until(due), if self.live.has_readers() => {

@@ -11,7 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{tests::server, *};
+use super::{
+    tests::{server, status},
+    *,
+};
+use orphand_core::model::Status;
 
 /// Asks for a path with further header lines.
 fn get(address: SocketAddr, path: &str, more: &str) -> String {
@@ -97,10 +101,7 @@ fn an_event_reaches_open_pages() {
     server.answer(&[]);
     let mut open = stream(server.address);
     wait_for(&mut open, "event: now");
-    server.page.observe(
-        orphand_core::model::BootTime(1),
-        &orphand_core::model::Notice::Stopping { agents: 0, servers: 0, orphans: 0 },
-    );
+    server.stop(1);
     let line = wait_for(&mut open, "\"recent\":false");
     assert!(line.contains("nobody watches from now on") && line.contains("\"id\":1"), "{line}");
     // A state follows an event, and who opens the page later is told of it, too.
@@ -117,9 +118,9 @@ fn a_hundred_pages_are_one_question() {
     let asked = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&asked);
     thread::spawn(move || {
-        while let Some(Query::Status(reply)) = queries.blocking_recv() {
+        while let Some(Query { reply, .. }) = queries.blocking_recv() {
             count.fetch_add(1, Ordering::Relaxed);
-            let _ = reply.send(Status::default());
+            let _ = reply.send(Ok(status(Status::default())));
         }
     });
     let began = Instant::now();
@@ -127,9 +128,8 @@ fn a_hundred_pages_are_one_question() {
     for one in open.iter_mut().skip(1) {
         wait_for(one, "event: now");
     }
-    for _ in 0..20 {
-        let stop = orphand_core::model::Notice::Stopping { agents: 0, servers: 0, orphans: 0 };
-        server.page.observe(orphand_core::model::BootTime(1), &stop);
+    for number in 1..=20 {
+        server.stop(number);
         thread::sleep(Duration::from_millis(100));
     }
     for one in open.iter_mut().skip(1) {

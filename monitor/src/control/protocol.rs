@@ -18,8 +18,11 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::events::EventQuery;
-use orphand_core::model::{Asked, Decision, HistoryQuery, ReapRequest, ReleaseRequest, text};
+use crate::events::{EventQuery, Position};
+use orphand_core::model::{
+    Asked, Decided, Decision, Explained, History, HistoryQuery, ReapRequest, ReleaseRequest, Released,
+    Reloaded, ServerReport, Status, text,
+};
 
 pub const VERSION: u32 = 1;
 
@@ -36,9 +39,11 @@ pub enum Request {
         #[serde(default)]
         pss: bool,
     },
+    /// The servers that a request selects.
     Plan {
         request: ReapRequest,
     },
+    /// End them. Not done if the client no longer waits.
     Reap {
         request: ReapRequest,
     },
@@ -46,8 +51,9 @@ pub enum Request {
     Release {
         request: ReleaseRequest,
     },
+    /// Read the configuration again. Where it has a mistake, the old one stays.
     Reload,
-    /// Take a person's decision about the mode into effect.
+    /// Take a person's decision about the mode into effect. Not done if the client no longer waits.
     Decide {
         decision: Decision,
         /// The user for whom root asks, as sudo(8) says it; of other users it is not believed.
@@ -67,43 +73,52 @@ pub enum Request {
     },
 }
 
-/// What a response is named, and the field that has what was asked for: `{"version":1,"answer":"plan","planned":[..]}`.
-pub struct Kind(pub &'static str, pub &'static str);
-
-pub const STATUS: Kind = Kind("status", "status");
-/// To [`Request::Plan`] and [`Request::Reap`]: the selected servers.
-pub const PLAN: Kind = Kind("plan", "planned");
-pub const RELEASED: Kind = Kind("released", "released");
-pub const RELOADED: Kind = Kind("reloaded", "reloaded");
-pub const DECIDED: Kind = Kind("decided", "decided");
-pub const HISTORY: Kind = Kind("history", "history");
-/// To [`Request::Explain`]: the processes that are meant; empty if none of them is followed.
-pub const EXPLAINED: Kind = Kind("explained", "explained");
-/// To [`Request::Events`]: where the events of this daemon begin, for [`crate::events::Cursor`]. The lines follow.
-pub const EVENTS: Kind = Kind("events", "life");
-/// The request was not understood, not allowed, or not answered: why, as one line.
-pub const ERROR: Kind = Kind("error", "error");
-
-/// A response as a line.
-pub fn answer(kind: &Kind, found: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    let Kind(answer, field) = *kind;
-    // The name comes before what may be long.
-    let content = serde_json::to_string(found)?;
-    Ok(line(&format!("{{\"version\":{VERSION},\"answer\":\"{answer}\",\"{field}\":{content}}}")))
+/// What was asked for, in a field of the name that the answer has, or nearly so: `{"version":1,"answer":"plan","planned":[..]}`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    Status {
+        status: Box<Status>,
+    },
+    /// To [`Request::Plan`] and [`Request::Reap`]: the servers that are selected, for a reap those at the start.
+    Plan {
+        planned: Vec<ServerReport>,
+    },
+    Released {
+        released: Vec<Released>,
+    },
+    Reloaded {
+        reloaded: Reloaded,
+    },
+    Decided {
+        decided: Decided,
+    },
+    History {
+        history: Box<History>,
+    },
+    /// The processes that are meant; empty if none of them is followed.
+    Explained {
+        explained: Vec<Explained>,
+    },
+    /// Where the events of this daemon begin, for [`crate::events::Cursor`]. The lines follow.
+    Events {
+        life: Position,
+    },
+    /// The request was not understood, not allowed, or not answered: why, as one line.
+    Error {
+        error: String,
+    },
 }
 
-/// Reads a response of this kind. The error is that of the other side, or says that this is none.
-pub fn read_answer<T: DeserializeOwned>(kind: &Kind, line: &[u8]) -> Result<T, String> {
+/// Reads what was asked for. The error is that of the other side, or says that this is no answer to the question.
+pub fn read_answer<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     let mut all: serde_json::Map<String, Value> = read(line)?;
-    let mut field = |Kind(answer, field): &Kind| {
-        let is_this = all.get("answer").and_then(Value::as_str) == Some(answer);
-        is_this.then(|| all.remove(*field)).flatten()
-    };
-    if let Some(Value::String(error)) = field(&ERROR) {
-        return Err(error);
+    let is_error = all.remove("answer").is_some_and(|answer| answer == "error");
+    let found = all.into_iter().next().map(|(_, found)| found);
+    if let Some(Value::String(error)) = found.as_ref().filter(|_| is_error) {
+        return Err(error.clone());
     }
-    let found = field(kind).and_then(|found| serde_json::from_value(found).ok());
-    found.ok_or_else(|| {
+    found.and_then(|found| serde_json::from_value(found).ok()).ok_or_else(|| {
         "the answer does not fit the request; use the same version of orphand for daemon and client"
             .to_owned()
     })
@@ -122,9 +137,9 @@ struct Version {
     version: u32,
 }
 
-/// A request as a line.
-pub fn write(ask: &Request) -> Result<Vec<u8>, serde_json::Error> {
-    Ok(line(&serde_json::to_string(&Line { version: VERSION, content: ask })?))
+/// A request or an answer as a line.
+pub fn write(content: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+    Ok(line(&serde_json::to_string(&Line { version: VERSION, content })?))
 }
 
 /// One line with a line feed. It is safe for a terminal, because the client may be `socat`.
@@ -176,10 +191,12 @@ mod tests {
             assert_eq!(line.iter().position(|b| *b == b'\n'), Some(line.len() - 1));
             assert_eq!(read::<Request>(&line).unwrap(), ask);
         }
-        let line = answer(&EXPLAINED, &[7]).unwrap();
-        assert_eq!(line, b"{\"version\":1,\"answer\":\"explained\",\"explained\":[7]}\n");
-        assert_eq!(read_answer(&EXPLAINED, &line), Ok(vec![7]));
-        assert!(read_answer::<u32>(&STATUS, &line).unwrap_err().contains("does not fit"));
+        let line =
+            write(&Answer::Reloaded { reloaded: Reloaded { later: vec!["grace".to_owned()] } }).unwrap();
+        let told = "{\"version\":1,\"answer\":\"reloaded\",\"reloaded\":{\"later\":[\"grace\"]}}\n";
+        assert_eq!(line, told.as_bytes());
+        assert_eq!(read_answer::<Reloaded>(&line).unwrap().later, ["grace"]);
+        assert!(read_answer::<u32>(&line).unwrap_err().contains("does not fit"));
         assert_eq!(
             read::<Request>(br#"{"version":1,"ask":"status"}"#).unwrap(),
             Request::Status { pss: false }
@@ -189,9 +206,9 @@ mod tests {
     #[test]
     fn a_terminal_obeys_nothing() {
         let error = "a\u{1b}[2J\u{9b}2J\u{7f}\u{202e}\n".to_owned();
-        let line = String::from_utf8(answer(&ERROR, &error).unwrap()).unwrap();
+        let line = String::from_utf8(write(&Answer::Error { error: error.clone() }).unwrap()).unwrap();
         assert!(!line.trim_end().contains(text::is_hostile), "{line:?}");
-        assert_eq!(read_answer::<u32>(&STATUS, line.as_bytes()), Err(error));
+        assert_eq!(read_answer::<u32>(line.as_bytes()), Err(error));
     }
 
     #[test]

@@ -9,13 +9,14 @@ use std::{
 };
 
 use super::{client::Client, *};
-use crate::sink::{page::Page, wall_clock::WallClock};
+use crate::sink::{Format as _, event_writer::Output as _, stream::Json, wall_clock::WallClock};
+use orphand_core::model::{ReapRequest, Status};
 
 /// A running control server.
 pub(super) struct TestServer {
     dir: tempfile::TempDir,
     pub(super) address: SocketAddr,
-    pub(super) page: Page,
+    keeper: crate::events::Keeper,
     _serving: RunningServer,
     pub(super) queries: Option<mpsc::Receiver<Query>>,
 }
@@ -23,10 +24,9 @@ pub(super) struct TestServer {
 fn serve(dir: tempfile::TempDir, control: ControlServer) -> TestServer {
     let address = control.http.as_ref().unwrap().local_addr().unwrap();
     let wall = WallClock::default();
-    let page = Page::new(wall);
-    let (_keeper, latest, _) = crate::events::open(&dir.path().join("state"), wall);
-    let (serving, queries) = control.start(Metrics::new(wall), page.clone(), latest, dir.path()).unwrap();
-    TestServer { dir, address, page, _serving: serving, queries: Some(queries) }
+    let (keeper, latest, _) = crate::events::open(&dir.path().join("state"), wall);
+    let (serving, queries) = control.start(Metrics::new(wall), latest, dir.path()).unwrap();
+    TestServer { dir, address, keeper, _serving: serving, queries: Some(queries) }
 }
 
 pub(super) fn server() -> TestServer {
@@ -34,6 +34,10 @@ pub(super) fn server() -> TestServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let control = ControlServer::bind(Some(any), &dir.path().join("control.sock"), None).unwrap();
     serve(dir, control)
+}
+
+pub(super) fn status(status: Status) -> Answer {
+    Answer::Status { status: Box::new(status) }
 }
 
 impl TestServer {
@@ -45,21 +49,31 @@ impl TestServer {
     pub(super) fn answer(&mut self, blind: &'static [&'static str]) {
         let mut queries = self.queries.take().unwrap();
         thread::spawn(move || {
-            while let Some(query) = queries.blocking_recv() {
+            while let Some(Query { request, user, reply }) = queries.blocking_recv() {
                 let blind = blind.iter().map(ToString::to_string).collect();
-                match query {
-                    Query::Status(reply) => drop(reply.send(Status { blind, pid: 7, ..Status::default() })),
-                    Query::Reload(reply) => drop(reply.send(Err("config.toml:1:1: no".to_owned()))),
-                    Query::Decide(_, by, reply) => drop(reply.send(Err(by))),
-                    Query::Release(request, user, reply) => drop(reply.send(match request.session {
+                let answer = match request {
+                    Request::Reload => Err("config.toml:1:1: no".to_owned()),
+                    Request::Decide { on_behalf_of, .. } => Err(on_behalf_of.unwrap()),
+                    Request::Release { request } => match request.session {
                         Some(_) => Err(format!("refused: not of user {user}")),
-                        None => Ok(Vec::new()),
-                    })),
-                    Query::Explain(_, reply) => drop(reply.send(Vec::new())),
-                    Query::Plan(_, reply) | Query::Reap(_, reply) => drop(reply.send(Vec::new())),
-                }
+                        None => Ok(Answer::Released { released: Vec::new() }),
+                    },
+                    Request::Explain { .. } => Ok(Answer::Explained { explained: Vec::new() }),
+                    Request::Plan { .. } | Request::Reap { .. } => Ok(Answer::Plan { planned: Vec::new() }),
+                    _ => Ok(status(Status { blind, pid: 7, ..Status::default() })),
+                };
+                let _ = reply.send(answer);
             }
         });
+    }
+
+    /// Tells an event of the end of the daemon, with this number.
+    pub(super) fn stop(&mut self, number: u64) {
+        let stopping = orphand_core::model::Notice::Stopping { agents: 0, servers: 0, orphans: 0 };
+        let mut line = String::new();
+        let at = orphand_core::model::BootTime(1);
+        Json::after(WallClock::default(), number - 1).write(at, &stopping, &mut line);
+        self.keeper.write(&line).unwrap();
     }
 
     fn get(&self, path: &str, accept: &str) -> String {
@@ -120,9 +134,9 @@ fn scrapes_at_the_same_time_are_one_question() {
     let mut queries = server.queries.take().unwrap();
     let asked = thread::spawn(move || {
         let mut asked = 0;
-        while let Some(Query::Status(reply)) = queries.blocking_recv() {
+        while let Some(Query { reply, .. }) = queries.blocking_recv() {
             asked += 1;
-            let _ = reply.send(Status::default());
+            let _ = reply.send(Ok(status(Status::default())));
         }
         asked
     });

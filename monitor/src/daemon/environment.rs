@@ -13,7 +13,7 @@ use crate::{
     driver::{Driver, EffectHandler, SignalRequest},
     host::Proc,
     probe::{Probe, registry::Registry},
-    sink::{event_writers::EventWriters, metrics::Metrics, page::Page},
+    sink::{event_writers::EventWriters, metrics::Metrics},
     source::{kernel::KernelSource, threads::Followed},
     store::StoreWriter,
 };
@@ -32,7 +32,6 @@ pub struct Environment {
     pub stream: EventWriters,
     pub hooks: Hooks,
     pub metrics: Metrics,
-    pub page: Page,
     pub store: StoreWriter,
     /// What `status` answers, but for what is asked of the engine then.
     pub status: Status,
@@ -92,7 +91,6 @@ impl Environment {
     fn emit(&mut self, at: BootTime, notice: Box<Notice>) {
         self.store.commit();
         self.metrics.observe(&notice);
-        self.page.observe(at, &notice);
         self.hooks.push(at, &notice);
         self.stream.push(at, notice);
     }

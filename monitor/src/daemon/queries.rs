@@ -1,34 +1,43 @@
 //! Questions and requests from the control socket and the metrics server, answered between two drains of the ring.
 
 use super::{Daemon, stuck_reads};
-use crate::{control::Query, os::clock};
+use crate::{
+    control::{Answer, Query, Request},
+    os::clock,
+};
 use orphand_core::model::{Input, SessionsStatus, Status};
 
 impl Daemon {
     /// Answers one question. The asker may have gone: then the answer is dropped.
-    pub(super) fn answer(&mut self, query: Query) -> anyhow::Result<()> {
-        match query {
-            Query::Status(reply) => drop(reply.send(self.status())),
-            Query::Plan(request, reply) => drop(reply.send(self.driver.engine().plan(&request))),
-            Query::Explain(asked, reply) => drop(reply.send(self.driver.engine().explain(&asked))),
-            Query::Release(request, user, reply) => {
+    pub(super) fn answer(&mut self, Query { request, user, reply }: Query) -> anyhow::Result<()> {
+        let engine = self.driver.engine();
+        let answer = match request {
+            Request::Status { .. } => Ok(Answer::Status { status: Box::new(self.status()) }),
+            Request::Plan { request } => Ok(Answer::Plan { planned: engine.plan(&request) }),
+            Request::Explain { process } => Ok(Answer::Explained { explained: engine.explain(&process) }),
+            Request::Release { request } => {
                 self.handle(Input::Release { request: request.clone(), user })?;
-                drop(reply.send(self.driver.engine().released(&request, user)));
+                let released = self.driver.engine().released(&request, user);
+                released.map(|released| Answer::Released { released })
             }
-            Query::Reload(reply) => self.reload(Some(reply)),
-            Query::Decide(_, _, reply) if reply.is_closed() => {}
-            Query::Decide(decision, by, reply) => {
-                let decided = self.decide(&decision, &by)?;
-                drop(reply.send(decided));
+            Request::Reload => {
+                self.reload(Some(reply));
+                return Ok(());
             }
-            // The client has gone and would not learn what was ended: then nothing is.
-            Query::Reap(_, reply) if reply.is_closed() => {}
-            Query::Reap(request, reply) => {
-                let planned = self.driver.engine().plan(&request);
+            // The client has gone and would not learn what was done: then nothing is.
+            Request::Decide { .. } | Request::Reap { .. } if reply.is_closed() => return Ok(()),
+            Request::Decide { decision, on_behalf_of } => {
+                let decided = self.decide(&decision, &on_behalf_of.unwrap_or_default())?;
+                decided.map(|decided| Answer::Decided { decided })
+            }
+            Request::Reap { request } => {
+                let planned = engine.plan(&request);
                 self.handle(Input::Reap { request })?;
-                drop(reply.send(planned));
+                Ok(Answer::Plan { planned })
             }
-        }
+            Request::History { .. } | Request::Events { .. } => Err("answered beside the loop".to_owned()),
+        };
+        drop(reply.send(answer));
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use super::Daemon;
 use crate::{
     actuator::hook,
     config::{Config, Sessions},
+    control::{Answer, Reply},
     probe::registry::Options,
 };
 use orphand_core::model::{Input, Reloaded, text::with_causes};
@@ -31,9 +32,6 @@ pub struct Configuration {
 }
 
 pub type Loaded = anyhow::Result<(Config, Vec<hook::Settings>)>;
-
-/// The way to the client that asked for the reload. A SIGHUP has none.
-pub type Reply = oneshot::Sender<Result<Reloaded, String>>;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -109,7 +107,7 @@ impl Daemon {
         self.notify.ready(&self.summary());
         for reply in loading.replies {
             // The client may have gone.
-            let _ = reply.send(reloaded.clone());
+            let _ = reply.send(reloaded.clone().map(|reloaded| Answer::Reloaded { reloaded }));
         }
         if let Some(replies) = loading.again {
             self.begin_to_load(replies);

@@ -17,7 +17,8 @@ const COLUMNS: &str = "SERVER|STATE|AGENT|>PID|>PROCESSES|>MEMORY|";
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanItem {
-    /// The server, the guards that forbid ending it, and the doubts: an unproven one may be taken away from somebody who uses it.
+    /// The server, the guards that forbid ending it, and why it may be only unproven: then ending it may take it away from
+    /// somebody who uses it.
     #[serde(flatten)]
     pub planned: ServerReport,
     /// For a duplicate: for how many milliseconds it has been running.
@@ -36,7 +37,7 @@ impl PlanItem {
     }
 
     pub fn is_unproven(&self) -> bool {
-        self.planned.state == State::Unproven
+        self.planned.is_unproven()
     }
 }
 
@@ -151,7 +152,7 @@ pub fn things(items: &[&PlanItem]) -> String {
 }
 
 fn bytes(planned: &[&PlanItem]) -> u64 {
-    planned.iter().map(|one| one.planned.server.rss_bytes.unwrap_or_default()).fold(0, u64::saturating_add)
+    planned.iter().map(|one| one.planned.rss_bytes()).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

@@ -29,9 +29,7 @@ use crate::{
         wall_clock::WallClock,
     },
 };
-use orphand_core::model::{
-    Asked, HistoryQuery, Holdings, ProcessId, ReapRequest, Report, ServerReport, State,
-};
+use orphand_core::model::{Asked, HistoryQuery, Holdings, ReapRequest, Report, ServerReport, State};
 
 /// How far back freed memory is counted.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -125,9 +123,7 @@ fn read_ports(report: &mut Report) {
         |server: &&mut ServerReport| server.state != State::Live && server.holdings == Holdings::default();
     let lost = report.servers_mut().filter(unread);
     for server in lost.take(PORTS) {
-        let shown = server.server.processes.iter();
-        let processes: Vec<ProcessId> = shown.map(|one| ProcessId::new(one.pid, one.start)).collect();
-        let proc = Arc::clone(&proc);
+        let (processes, proc) = (server.server.ids(), Arc::clone(&proc));
         server.holdings = with_deadline(move || holdings(&proc, &processes));
     }
 }

@@ -40,7 +40,7 @@ pub fn control(line: &[u8]) {
         let again = protocol::write(&ask).ok().and_then(|line| protocol::read::<Request>(&line).ok());
         assert_eq!(again.as_ref(), Some(&ask));
     }
-    if let Err(why) = protocol::read_answer::<u32>(&protocol::STATUS, line) {
+    if let Err(why) = protocol::read_answer::<u32>(line) {
         assert!(!why.contains('\n'), "{why:?}");
     }
 }

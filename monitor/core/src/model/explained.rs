@@ -185,13 +185,12 @@ impl Explained {
 
     /// The processes that are shown of its server or branch, or itself.
     pub fn processes(&self) -> Vec<ProcessId> {
-        let shown = self.report.iter().flat_map(|report| &report.server.processes);
-        let shown: Vec<_> = shown.map(|one| ProcessId::new(one.pid, one.start)).collect();
-        if shown.is_empty() { vec![self.id()] } else { shown }
+        let shown = self.report.as_ref().map(|report| report.server.ids());
+        shown.filter(|shown| !shown.is_empty()).unwrap_or_else(|| vec![self.id()])
     }
 
     pub const fn id(&self) -> ProcessId {
-        ProcessId::new(self.process.pid, self.process.start)
+        self.process.id()
     }
 }
 

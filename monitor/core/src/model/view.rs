@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentHints, Container, RunView, ServerHints};
+use super::{AgentHints, Container, ProcessId, RunView, ServerHints};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
@@ -65,7 +65,18 @@ pub struct ServerView {
     pub container: Option<Container>,
 }
 
+impl ProcessView {
+    pub const fn id(&self) -> ProcessId {
+        ProcessId::new(self.pid, self.start)
+    }
+}
+
 impl ServerView {
+    /// Its processes that are listed.
+    pub fn ids(&self) -> Vec<ProcessId> {
+        self.processes.iter().map(ProcessView::id).collect()
+    }
+
     /// How many processes it has, including those not listed.
     pub fn count(&self) -> u64 {
         self.processes_total.max(self.processes.len() as u64)
@@ -101,6 +112,10 @@ pub struct AgentView {
 }
 
 impl AgentView {
+    pub const fn id(&self) -> ProcessId {
+        ProcessId::new(self.pid, self.start)
+    }
+
     /// Whether it, or its unit, has this name.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.unit.as_deref() == Some(name)

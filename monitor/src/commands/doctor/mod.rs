@@ -54,14 +54,14 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
     let probe = Probe::new()?;
     let mut inhabited: BTreeMap<Unit, Inhabitants> = BTreeMap::new();
     for agent in seen.agents.iter().map(|found| &found.agent).filter(|agent| agent.alive) {
-        let one = ProcessId::new(agent.pid, agent.start);
+        let one = agent.id();
         let Some(facts) = probe.unit(one) else { continue };
         let here = inhabited.entry(facts.unit).or_default();
         here.agents.push((agent.name.clone(), agent.pid));
         here.one = one;
     }
     for orphan in seen.orphans() {
-        let mut processes = orphan.server.processes.iter().map(|p| ProcessId::new(p.pid, p.start));
+        let mut processes = orphan.server.ids().into_iter();
         let Some((one, facts)) = processes.find_map(|one| Some((one, probe.unit(one)?))) else { continue };
         let here = inhabited.entry(facts.unit).or_default();
         here.orphans += 1;

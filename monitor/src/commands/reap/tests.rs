@@ -12,22 +12,16 @@ fn server(id: &str, state: State, doubts: &[Doubt]) -> ServerReport {
 struct Fake {
     servers: Vec<ServerReport>,
     asked: Vec<ReapRequest>,
-    reports: u32,
 }
 
 impl Fake {
     fn new(servers: Vec<ServerReport>) -> Self {
-        Self { servers, asked: Vec::new(), reports: 0 }
-    }
-
-    fn plan(&self) -> Vec<ServerReport> {
-        self.servers.clone()
+        Self { servers, asked: Vec::new() }
     }
 }
 
 impl Backend for Fake {
     fn report(&mut self) -> anyhow::Result<Report> {
-        self.reports += 1;
         Ok(Report { unowned: self.servers.clone(), ..Report::default() })
     }
 
@@ -55,7 +49,7 @@ fn flags(words: &str) -> cli::Reap {
 fn an_unproven_one_that_was_asked_for_is_ended() {
     let mut backend = Fake::new(vec![server("1@1", State::Unproven, &[Doubt::WireHeld])]);
     let request = ReapRequest { include_unproven: true, ..ReapRequest::default() };
-    let planned = backend.plan();
+    let planned = backend.servers.clone();
     let code = clean_up(&flags("--include-unproven --yes"), &mut backend, &request, planned).unwrap();
     assert_eq!(code, ExitCode::Done);
     let servers = Some(vec!["1@1".to_owned()]);
@@ -91,7 +85,7 @@ fn what_matches_nothing_is_told() {
 fn one_that_became_unproven_since_it_was_shown_stays() {
     let mut backend = Fake::new(vec![server("1@1", State::Orphan, &[])]);
     let request = ReapRequest::default();
-    let planned = backend.plan();
+    let planned = backend.servers.clone();
     backend.servers = vec![server("1@1", State::Unproven, &[Doubt::Clients])];
     let code = clean_up(&flags("--yes"), &mut backend, &request, planned).unwrap();
     assert_eq!(code, ExitCode::Failed);
@@ -103,8 +97,7 @@ fn one_that_became_unproven_since_it_was_shown_stays() {
 fn what_stays_says_what_was_found_at_the_last_moment() {
     let left =
         Report { unowned: vec![server("1@1", State::Unproven, &[Doubt::Clients])], ..Report::default() };
-    let planned = server("1@1", State::Orphan, &[]);
-    let now = as_it_is_now(&PlanItem { planned, age_ms: None }, &left);
+    let now = as_it_is_now(&item(server("1@1", State::Orphan, &[])), &left);
     assert_eq!(
         (now.planned.state, now.planned.doubts.as_slice()),
         (State::Unproven, [Doubt::Clients].as_slice())

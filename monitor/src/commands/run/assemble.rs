@@ -23,7 +23,7 @@ use crate::{
     host::{Alone, KernelSide, Proc},
     os::{capabilities, clock, lock_file::Instance, systemd_notify::Notify},
     probe::{Engines, Probe, registry::Registry},
-    sink::{self, metrics::Metrics, page::Page, stream::Json, wall_clock::WallClock},
+    sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
@@ -82,9 +82,8 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     let metrics = Metrics::new(wall);
     let (store, knowledge) = persistence::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);
-    let page = Page::new(wall);
     let (stream, events) = event_stream::open(flags.format, wall, &config.state_dir)?;
-    let (_serving, queries) = front.start(metrics.clone(), page.clone(), events, &config.state_dir)?;
+    let (_serving, queries) = front.start(metrics.clone(), events, &config.state_dir)?;
     let outside = Environment {
         rules,
         kernel,
@@ -94,7 +93,6 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
         stream,
         hooks: Hooks::start(hooks, hook_line(wall))?,
         metrics,
-        page,
         store,
         status,
         pending: PendingRecords::default(),

@@ -9,7 +9,7 @@ use crate::sink::{
     human::{agent_name, list_doubts, phrases},
     paint,
 };
-use orphand_core::model::{Ending, Guard, Notice, list, signal_name, text};
+use orphand_core::model::{Ending, Guard, Losses, Notice, list, signal_name, text};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happening {
@@ -24,7 +24,7 @@ pub struct Happening {
 
 impl Happening {
     /// Nothing for events that say little without a process number.
-    pub(super) fn of(at: Timestamp, notice: &Notice) -> Option<Self> {
+    pub fn of(at: Timestamp, notice: &Notice) -> Option<Self> {
         let look = appearance(notice.kind());
         let tone = match look.style {
             paint::ALARM => "alarm",
@@ -61,6 +61,9 @@ fn sentence(notice: &Notice) -> Option<String> {
             phrases::threshold(rule, *on, agent.as_deref(), *value, *limit)
         }
         Notice::Reconfigured { .. } => "another configuration is in effect".to_owned(),
+        Notice::Lost { records, .. } if *records == Losses::default() => {
+            "events came too fast to be kept".to_owned()
+        }
         Notice::Lost { .. } => "events were lost: orphand looks again".to_owned(),
         Notice::Resynced { .. } => "orphand looked again at all processes".to_owned(),
         Notice::Stopping { .. } => "orphand stops: nobody watches from now on".to_owned(),

@@ -4,17 +4,15 @@
 //! address, so it has what the metrics have, and the names of programs that everybody sees in the process list.
 //! Everything is bounded, whatever users start.
 
-mod feed;
 mod happening;
 mod names;
 mod past;
 mod snapshot;
 
-use std::{fmt::Write as _, sync::Arc};
+use std::fmt::Write as _;
 
-use self::{feed::Queue, names::Keys};
+use self::names::Keys;
 pub use self::{
-    feed::{Feed, Heard},
     happening::Happening,
     past::{Past, Range},
     snapshot::Snapshot,
@@ -25,17 +23,16 @@ const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What all parts of the page share. Clones are the same page.
-#[derive(Clone, Debug)]
+/// What all parts of the page share.
+#[derive(Debug)]
 pub struct Page {
     wall: WallClock,
-    keys: Arc<Keys>,
-    queue: Arc<Queue>,
+    keys: Keys,
 }
 
 impl Page {
     pub fn new(wall: WallClock) -> Self {
-        Self { wall, keys: Arc::default(), queue: Arc::default() }
+        Self { wall, keys: Keys::default() }
     }
 }
 

@@ -367,7 +367,7 @@ function drawEvents() {
 
 function heard(message) {
   const fresh = message.events.slice().reverse();
-  if (message.missed) fresh.unshift({ id: `missed ${Date.now()}`, time: Date.now(), kind: "missed", tone: "warning", text: `${many(message.missed, "event")} came too fast to be shown` });
+  if (message.missed) fresh.push({ id: `missed ${Date.now()}`, time: Date.now(), kind: "missed", tone: "warning", text: `${many(message.missed, "event")} came too fast to be shown` });
   if (message.recent) { events = []; waiting = []; }
   if (paused && !message.recent) waiting = [...fresh, ...waiting].slice(0, KEPT_EVENTS);
   else events = [...fresh, ...events].slice(0, KEPT_EVENTS);

@@ -4,15 +4,15 @@ use super::{
     super::{human, text},
     PlanItem,
 };
-use orphand_core::model::{AgentView, Asked, ProcessId, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{AgentView, Asked, ReapRequest, Report, ServerReport, State};
 
 /// A line for each target that selects nothing; without targets, one for the whole request.
 pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> Vec<String> {
     if request.leftovers {
         let is_meant = |target: &&Asked| {
             let shown = planned.iter().flat_map(|one| &one.planned.server.processes);
-            let mut shown = shown.map(|one| ProcessId::new(one.pid, one.start));
-            shown.any(|one| target.is(one)) || planned.iter().any(|one| one.planned.server.hidden() > 0)
+            shown.into_iter().any(|one| target.is(one.id()))
+                || planned.iter().any(|one| one.planned.server.hidden() > 0)
         };
         let missed = request.targets.iter().filter(|target| !is_meant(target));
         let missed: Vec<String> =
@@ -42,7 +42,7 @@ pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> 
 fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String {
     let Some((owner, server)) = find(report, target) else {
         let agent = report.agents.iter().map(|one| &one.agent);
-        let mut agent = agent.filter(|one| target.is(ProcessId::new(one.pid, one.start)));
+        let mut agent = agent.filter(|one| target.is(one.id()));
         return agent.next().map_or_else(
             || format!("{target} is no part of an MCP server that orphand knows"),
             |agent| format!("{target} is the agent {}, and only servers are ended", human::agent_name(agent)),
@@ -68,8 +68,8 @@ fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String 
 fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>, &'a ServerReport)> {
     let has = |server: &ServerReport| {
         // The daemon does not send the members, and it lists only the first processes of a large server.
-        let shown = server.server.processes.iter().map(|one| ProcessId::new(one.pid, one.start));
-        shown.chain(server.members.iter().copied()).any(|one| target.is(one))
+        let shown = server.server.ids();
+        shown.iter().chain(&server.members).any(|one| target.is(*one))
     };
     report.servers().find(|(_, server)| has(server))
 }

@@ -23,9 +23,8 @@ fn what_is_meant_and_what_became_of_it() {
     let stays = planned("time", State::Kept, Some(3), &[Guard::Multiplexer, Guard::OptedOut]);
     let doubts = vec![Doubt::WireHeld, Doubt::Clients];
     let mut held = planned("fetch", State::Unproven, Some(2), &[]);
-    held.planned.doubts.clone_from(&doubts);
     let mut kept = planned("git", State::Unproven, Some(2), &[Guard::LiveAgentBelow]);
-    kept.planned.doubts = doubts;
+    (held.planned.doubts, kept.planned.doubts) = (doubts.clone(), doubts);
     let mut double = PlanItem { age_ms: Some(7_200_000), ..planned("files", State::Live, Some(3), &[]) };
     double.planned.duplicate_of = Some("4242@99".to_owned());
     let mut leftover = PlanItem { age_ms: Some(90_000), ..planned("bash", State::Leftover, Some(3), &[]) };

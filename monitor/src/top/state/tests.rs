@@ -121,8 +121,8 @@ fn names(state: &State) -> Vec<&str> {
     state.rows.iter().filter_map(server).collect()
 }
 
-fn planned(state: model::State, guards: Vec<Guard>) -> ServerReport {
-    ServerReport { server: server(20, "git", state, 97).server, state, guards, ..ServerReport::default() }
+fn planned(state: model::State, guards: Vec<Guard>) -> model::ServerReport {
+    model::ServerReport { guards, ..server(20, "git", state, 97) }
 }
 
 #[test]
