@@ -8,20 +8,164 @@
 //! Duplicates are reported and never ended, except at a person's request: it is not known which of them is in use. Where a
 //! rule says so, an idle one is released ([`super::released`]); of those also the environments are compared.
 
-mod groups;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use rustc_hash::FxHashMap;
 
 use super::Engine;
 use crate::{
-    lineage::{Provenance, ServerKey},
+    lineage::{AgentKey, Provenance, ServerKey},
     model::{About, Answer, BootTime, Notice, ProcessId, Whereabouts, redact},
     world::{Agent, agent_view},
 };
 
-pub(super) use self::groups::Duplicates;
-use self::groups::{Identity, Likeness};
-
 /// How many working directories are asked for in one pass. Further ones wait for the next pass.
 const ASKED_AT_ONCE: usize = 16;
+
+/// All servers that may have a duplicate.
+#[derive(Debug, Default)]
+pub(super) struct Duplicates {
+    servers: FxHashMap<ServerKey, Entry>,
+    /// Those that are listed and look alike, the oldest first.
+    alike: BTreeMap<Arc<Likeness>, BTreeSet<Age>>,
+    /// When each server is asked where it works.
+    due: BTreeSet<(BootTime, ServerKey)>,
+}
+
+/// The part of the identity that is known without a question.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Likeness {
+    owner: AgentKey,
+    rule: String,
+    /// As they are shown: a replay has no others.
+    arguments: Vec<String>,
+}
+
+/// The order of servers by age: when the first process started, then when the server was recognised.
+type Age = (u64, ServerKey);
+
+/// The part of the identity that the host is asked for: the working directory, and the command line where it matters.
+type Identity = (u64, Option<u64>);
+
+/// What is kept of a server as long as it exists.
+#[derive(Debug)]
+struct Entry {
+    /// The end of its first grace period: before that it is not compared.
+    settles: BootTime,
+    /// Whether it was found to be of some identity: it is no newcomer any more.
+    counted: bool,
+    /// Whether it was reported as a further server.
+    told: bool,
+    /// How it is listed; absent while it does not count.
+    listed: Option<Listed>,
+}
+
+#[derive(Debug)]
+struct Listed {
+    likeness: Arc<Likeness>,
+    age: Age,
+    process: ProcessId,
+    /// Its identity, and what it was started with in its environment.
+    found: Option<(Identity, Option<u64>)>,
+}
+
+impl Duplicates {
+    /// Lists a server, or lists it anew if it has changed. `settles`: when it is compared, if it is new.
+    fn enter(&mut self, key: ServerKey, likeness: Likeness, process: ProcessId, age: Age, settles: BootTime) {
+        if self.listed(key).is_some_and(|one| *one.likeness == likeness && one.process == process) {
+            return;
+        }
+        self.leave(key);
+        let new = Entry { settles, counted: false, told: false, listed: None };
+        let likeness = Arc::new(likeness);
+        let listed = Listed { likeness: Arc::clone(&likeness), age, process, found: None };
+        self.servers.entry(key).or_insert(new).listed = Some(listed);
+        let alike = self.alike.entry(likeness).or_default();
+        alike.insert(age);
+        // The first of them is asked about when there is a second.
+        let asked: Vec<Age> = match alike.len() {
+            1 => Vec::new(),
+            2 => alike.iter().copied().collect(),
+            _ => vec![age],
+        };
+        for (_, one) in asked {
+            if let Some(Entry { settles, listed: Some(Listed { found: None, .. }), .. }) =
+                self.servers.get(&one)
+            {
+                self.due.insert((*settles, one));
+            }
+        }
+    }
+
+    /// Takes a server off the lists. It does not count at present.
+    fn leave(&mut self, key: ServerKey) {
+        let Some(entry) = self.servers.get_mut(&key) else { return };
+        let Some(Listed { likeness, age, .. }) = entry.listed.take() else { return };
+        self.due.remove(&(entry.settles, key));
+        if let Some(alike) = self.alike.get_mut(&likeness) {
+            alike.remove(&age);
+            if alike.is_empty() {
+                self.alike.remove(&likeness);
+            }
+        }
+    }
+
+    /// Forgets a server that has ended.
+    pub(super) fn forget(&mut self, key: ServerKey) {
+        self.leave(key);
+        self.servers.remove(&key);
+    }
+
+    /// Records the identity of a server, if `process` is still its main process. If it is a newcomer among others,
+    /// returns the server to report, and how many servers have that identity. That is the newest one that was not
+    /// reported before: an older one may have been recognised later.
+    fn identify(
+        &mut self,
+        key: ServerKey,
+        process: ProcessId,
+        found: (Identity, Option<u64>),
+    ) -> Option<(ServerKey, u64)> {
+        let entry = self.servers.get_mut(&key)?;
+        let is_new = |listed: &&mut Listed| listed.process == process && listed.found.is_none();
+        entry.listed.as_mut().filter(is_new)?.found = Some(found);
+        let newcomer = !std::mem::replace(&mut entry.counted, true);
+        let same: Vec<ServerKey> = self.same(key).collect();
+        if !newcomer || same.len() < 2 {
+            return None;
+        }
+        let is_untold = |key: &ServerKey| self.servers.get(key).is_some_and(|entry| !entry.told);
+        let further = same.iter().rev().copied().find(is_untold)?;
+        self.servers.get_mut(&further)?.told = true;
+        Some((further, same.len() as u64))
+    }
+
+    fn listed(&self, key: ServerKey) -> Option<&Listed> {
+        self.servers.get(&key)?.listed.as_ref()
+    }
+
+    fn identity(&self, key: ServerKey) -> Option<Identity> {
+        Some(self.listed(key)?.found?.0)
+    }
+
+    /// The servers of the identity that this one has, itself included, by age; none if that is not known.
+    fn same(&self, key: ServerKey) -> impl DoubleEndedIterator<Item = ServerKey> {
+        let identity = self.identity(key);
+        let listed = self.listed(key).filter(|_| identity.is_some());
+        let alike = listed.and_then(|listed| self.alike.get(&listed.likeness)).into_iter().flatten();
+        alike.map(|(_, key)| *key).filter(move |key| self.identity(*key) == identity)
+    }
+
+    /// The servers of the identity that this one has, itself included, by age; only those that were started in the same
+    /// environment. None if that is not known.
+    pub(super) fn twins(&self, key: ServerKey) -> Vec<ServerKey> {
+        let environment = |key: ServerKey| self.listed(key)?.found?.1;
+        let Some(own) = environment(key) else { return Vec::new() };
+        self.same(key).filter(|twin| environment(*twin) == Some(own)).collect()
+    }
+}
 
 impl Engine {
     /// Something about a server may have changed that its likeness depends on.
@@ -29,7 +173,7 @@ impl Engine {
         match self.likeness(key) {
             Some((likeness, process)) => {
                 let born = self.world.server(key).map_or(process.start, |server| server.id.start);
-                self.duplicates.enter(key, &likeness, process, (born, key), now + self.settings.grace);
+                self.duplicates.enter(key, likeness, process, (born, key), now + self.settings.grace);
             }
             None => self.duplicates.leave(key),
         }
@@ -55,7 +199,8 @@ impl Engine {
         if program.image.argv.is_empty() || program.image.argv_truncated {
             return None;
         }
-        Some((Likeness::new(owner, &server.rule, redact::argv(&program.image.argv)), main.id))
+        let arguments = redact::argv(&program.image.argv);
+        Some((Likeness { owner, rule: server.rule.clone(), arguments }, main.id))
     }
 
     /// Asks where the servers work that are due.
@@ -64,7 +209,11 @@ impl Engine {
             return;
         }
         for _ in 0..ASKED_AT_ONCE {
-            let Some((server, process)) = self.duplicates.due(now) else { break };
+            let Some((at, server)) = self.duplicates.due.first().copied().filter(|(at, _)| *at <= now) else {
+                break;
+            };
+            self.duplicates.due.remove(&(at, server));
+            let Some(process) = self.duplicates.listed(server).map(|listed| listed.process) else { continue };
             self.ask(About::Whereabouts(process), move |engine, now, answer| {
                 if let Answer::Whereabouts { place } = answer {
                     engine.place_answered(now, server, process, place);
@@ -75,7 +224,7 @@ impl Engine {
 
     /// When the engine next asks where a server works. While records are missing it does not.
     pub(super) fn next_place(&self) -> Option<BootTime> {
-        self.duplicates.next().filter(|_| !self.doubtful)
+        self.duplicates.due.first().map(|(at, _)| *at).filter(|_| !self.doubtful)
     }
 
     /// The answer to the question where a server works.
@@ -107,19 +256,28 @@ impl Engine {
 
     /// The newest server of the same identity, if this server is not it.
     pub(super) fn duplicate_of(&self, key: ServerKey) -> Option<ProcessId> {
-        let newest = self.duplicates.newest(key).filter(|newest| *newest != key)?;
+        let newest = self.duplicates.same(key).next_back().filter(|newest| *newest != key)?;
         self.world.server(newest).map(|server| server.id)
     }
 
-    /// The invariants that are broken: each server is listed by its present likeness. For tests.
+    /// The invariants that are broken: each server is listed by its present likeness, and nothing else is. For tests.
     pub(super) fn check_duplicates(&self) -> Vec<String> {
-        let mut broken = self.duplicates.check();
+        let mut broken = Vec::new();
+        let mut count = 0;
         for key in self.world.servers().keys() {
             let is = self.likeness(key);
             let listed = self.duplicates.listed(key);
-            if is.as_ref().map(|(likeness, process)| (likeness, *process)) != listed {
+            if is.as_ref().map(|(likeness, process)| (likeness, *process))
+                != listed.map(|listed| (&*listed.likeness, listed.process))
+            {
                 broken.push(format!("server {key:?} is listed as {listed:?}, it is {is:?}"));
             }
+            count += usize::from(listed.is_some());
+        }
+        let alike: usize = self.duplicates.alike.values().map(BTreeSet::len).sum();
+        if alike != count || self.duplicates.due.iter().any(|(_, key)| self.duplicates.listed(*key).is_none())
+        {
+            broken.push(format!("{count} servers are listed, and not the same ones: {:?}", self.duplicates));
         }
         broken
     }
