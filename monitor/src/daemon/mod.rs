@@ -159,7 +159,7 @@ impl Daemon {
             self.driver.flush_trace();
         }
         let engine = self.driver.engine();
-        self.outside.registry.follow(engine.session_changes(), || engine.session_ids());
+        self.outside.registry.follow(engine.session_ids());
         Ok(!idle)
     }
 

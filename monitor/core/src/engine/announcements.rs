@@ -40,10 +40,11 @@ impl Engine {
 
     pub(super) fn announce(&mut self, now: BootTime, of: CaseOf, announcement: Announcement) {
         let Some(Reported { id, class, server, owner }) = self.reported(of) else { return };
-        let own = match of {
-            CaseOf::Server(key) => self.world.server(key),
+        let key = match of {
+            CaseOf::Server(key) => Some(key),
             CaseOf::Agent(_) => None,
         };
+        let own = key.and_then(|key| self.world.server(key));
         let verdict = self.phase(of).and_then(|phase| phase.verdict()).cloned();
         let (fact, notice) = match (announcement, verdict) {
             (Announcement::Cleared { since, reason }, _) => {
@@ -62,7 +63,7 @@ impl Engine {
                     reached_by: own.map(|own| own.reached_by.clone()).unwrap_or_default(),
                     rss_bytes,
                     after_ms: millis(now, cause.since),
-                    deadline: own.and_then(|own| self.tools_deadline(own)),
+                    deadline: key.and_then(|key| self.tools_deadline(key)),
                 };
                 (Some(Fact::Unproven { server: id, evidence, doubts, rss_bytes }), notice)
             }

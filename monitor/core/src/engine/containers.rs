@@ -1,14 +1,19 @@
 //! Containers: which one a server works in, and its stop by its engine in place of signals to its client.
+//!
+//! Servers in containers are recognised twice: the client that the agent started, and the process in the container (the
+//! inner half), which nobody started that is known. Both are one server, as soon as it is certain whose container it is.
 
 use std::{collections::BTreeMap, time::Duration};
+
+use rustc_hash::FxHashMap;
 
 use super::Engine;
 use crate::{
     case::Event,
-    lineage::{Provenance, ServerKey},
+    lineage::{Node, Provenance, ServerKey},
     model::{
-        About, Answer, BootTime, Container, ContainerFacts, ContainerId, ProcessId, ServerFacts, Signal,
-        SignalError,
+        About, Answer, BootTime, Container, ContainerFacts, ContainerId, ProcessId, ServerFacts,
+        ServerReport, Signal, SignalError,
     },
     recognise::{container_client, keeps_container, started_container},
     verdict::is_certain,
@@ -31,7 +36,29 @@ const TRIES: u8 = 3;
 /// The most servers of a user that are asked about at a time.
 const AT_ONCE: usize = 8;
 
+/// What is known of the container that the client of a server works for.
+#[derive(Debug, Default)]
+pub(super) struct Inside {
+    /// Its processes as last seen, the first one first.
+    processes: Vec<ProcessId>,
+    /// What the last inspection found of it.
+    seen: Option<ContainerFacts>,
+    /// How often its engine was asked which container that is.
+    asked: u8,
+    /// Whether it is being stopped. The server is not over before its engine has answered.
+    stopping: bool,
+}
+
 impl Engine {
+    /// The processes in the container that the client of a server works for.
+    pub(super) fn processes_inside(&self, key: ServerKey) -> &[ProcessId] {
+        self.containers.get(&key).map_or(&[], |inside| inside.processes.as_slice())
+    }
+
+    pub(super) fn is_being_stopped(&self, key: ServerKey) -> bool {
+        self.containers.get(&key).is_some_and(|inside| inside.stopping)
+    }
+
     /// Keeps what an inspection found of a server's container.
     pub(super) fn container_found(&mut self, key: ServerKey, facts: &ServerFacts) {
         let found = facts.container.as_deref();
@@ -41,12 +68,14 @@ impl Engine {
         let setting = missing.as_ref().and_then(|container| container.setting.clone());
         let processes = found.filter(|_| certain.is_some()).map(|found| found.processes.clone());
         let Some(server) = self.world.server_mut(key) else { return };
-        server.container_seen = found.cloned().map(Box::new);
         let (was_known, is_in_one) = (server.container.is_some(), enclosing.is_some());
         server.container = enclosing.or(certain).or_else(|| server.container.take()).or(missing);
         // The configuration may have changed since.
         if let Some(container) = &mut server.container {
             container.setting = setting;
+        }
+        if found.is_some() || self.containers.contains_key(&key) {
+            self.containers.entry(key).or_default().seen = found.cloned();
         }
         if let Some(processes) = processes {
             self.container_processes(key, processes);
@@ -83,10 +112,9 @@ impl Engine {
 
     /// The processes of a server's container are known: its session may be known to them alone.
     fn container_processes(&mut self, key: ServerKey, processes: Vec<ProcessId>) {
-        let Some(server) = self.world.server_mut(key) else { return };
-        let is_same = server.container_processes.first() == processes.first();
-        server.container_processes = processes;
-        if !is_same {
+        let inside = self.containers.entry(key).or_default();
+        let before = std::mem::replace(&mut inside.processes, processes);
+        if before.first() != inside.processes.first() {
             self.ask_session(key);
         }
     }
@@ -94,10 +122,7 @@ impl Engine {
     /// The container that a server is in, if it is the server itself and no client of another container.
     fn enclosing(&self, key: ServerKey, facts: &ServerFacts) -> Option<Container> {
         let server = self.world.server(key)?;
-        let mut images =
-            server.processes().iter().chain(server.wrappers()).map(|id| self.world.node(*id)?.image());
-        let has_client = images.any(|image| image.and_then(container_client).is_some());
-        facts.enclosing.as_ref().filter(|_| !has_client).map(|found| found.view())
+        facts.enclosing.as_ref().filter(|_| !self.has_client(server)).map(|found| found.view())
     }
 
     fn is_certain(&self, found: &ContainerFacts) -> bool {
@@ -128,16 +153,18 @@ impl Engine {
         }
         let mut asked = BTreeMap::<u32, usize>::new();
         for key in self.world.servers().keys() {
-            let Some(server) = self.world.server_mut(key) else { continue };
+            let Some(server) = self.world.server(key) else { continue };
             let turn = server.user();
-            let old = now.since(server.id.born()) >= SETTLED && server.container_asked < TRIES;
             let number = asked.entry(turn).or_default();
-            if !old || server.container.is_some() || !server.phase.is_clear() || *number >= AT_ONCE {
+            let is_sought = server.container.is_none() && server.phase.is_clear();
+            if !is_sought || now.since(server.id.born()) < SETTLED || *number >= AT_ONCE {
                 continue;
             }
-            server.container_asked += 1;
-            let query = self.world.server(key).and_then(|server| self.container_query(server));
-            if let Some(query) = query.filter(|query| self.asks(&query.engine)) {
+            let query = self.container_query(server).filter(|query| self.asks(&query.engine));
+            if let Some(query) = query
+                && self.containers.get(&key).is_none_or(|inside| inside.asked < TRIES)
+            {
+                self.containers.entry(key).or_default().asked += 1;
                 *number += 1;
                 let about = About::Container { query: Box::new(query), turn };
                 self.ask(about, move |engine, _, answer| {
@@ -164,19 +191,24 @@ impl Engine {
     /// guard, and the container is that of the last inspection.
     pub(super) fn stop_container(&mut self, key: ServerKey, container: &ContainerId) {
         let term_timeout = self.settings.term_timeout;
-        let Some(server) = self.world.server_mut(key) else { return };
-        let seen = server.container_seen.as_ref().filter(|seen| seen.container == *container).cloned();
+        let Some((server, inside)) = self.world.server(key).zip(self.containers.get_mut(&key)) else {
+            return;
+        };
+        let seen = inside.seen.as_ref().filter(|seen| seen.container == *container).cloned();
         let may = server.phase.orphan().is_some_and(|verdict| verdict.guards.is_empty());
-        let Some(seen) = seen.filter(|_| may && !server.stopping) else { return };
-        server.stopping = true;
-        let about = About::Stop { seen, seconds: term_timeout.as_secs(), turn: server.user() };
+        let Some(seen) = seen.filter(|_| may && !inside.stopping) else { return };
+        inside.stopping = true;
+        let about =
+            About::Stop { seen: Box::new(seen), seconds: term_timeout.as_secs(), turn: server.user() };
         self.ask(about, move |engine, now, answer| engine.container_stopped(now, key, answer));
     }
 
     /// The engine has answered. Only now the server may be over: its client may have ended before.
     pub(super) fn container_stopped(&mut self, now: BootTime, key: ServerKey, answer: Answer) {
-        let Some(server) = self.world.server_mut(key) else { return };
-        server.stopping = false;
+        let Some((server, inside)) = self.world.server(key).zip(self.containers.get_mut(&key)) else {
+            return;
+        };
+        inside.stopping = false;
         let process = server.main_process();
         let (error, changed) = match answer {
             Answer::Stopped { error, changed } => (error, changed),
@@ -195,4 +227,55 @@ impl Engine {
         }
         self.end_if_done(now, key);
     }
+    /// The servers without an owner that are the inner halves of servers with a living client, by their key. Each is
+    /// below the first process that the engine told of the client's container, or below the conmon that the client
+    /// started.
+    pub(super) fn inner_halves(&self) -> FxHashMap<ServerKey, ServerKey> {
+        let all = self.world.servers().keys();
+        let servers = || all.iter().filter_map(|key| Some((*key, self.world.server(*key)?)));
+        let told: FxHashMap<ProcessId, ServerKey> = servers()
+            .filter(|(_, server)| self.has_client(server))
+            .flat_map(|(key, _)| self.processes_inside(key).iter().map(move |process| (*process, key)))
+            .collect();
+        let inner = servers().filter(|(_, server)| server.owner().is_none() && !self.has_client(server));
+        inner
+            .filter_map(|(key, server)| {
+                let above = self.world.graph().ancestors(server.main_process()).map(|node| node.id);
+                let by_engine = || {
+                    let mut all = server.processes().iter().copied().chain(above);
+                    all.find_map(|process| told.get(&process).copied())
+                };
+                Some((key, self.below_conmon_of(server).or_else(by_engine)?))
+            })
+            .filter(|(inner, outer)| inner != outer)
+            .collect()
+    }
+
+    fn has_client(&self, server: &Server) -> bool {
+        let mut nodes = server.processes().iter().chain(server.wrappers()).map(|id| self.world.node(*id));
+        nodes.any(|node| node.is_some_and(is_client))
+    }
+
+    /// The server whose client started the conmon above this one.
+    fn below_conmon_of(&self, server: &Server) -> Option<ServerKey> {
+        let mut above = self.world.graph().ancestors(server.main_process());
+        above.find(|node| node.image().is_some_and(keeps_container))?;
+        above.find(|node| is_client(node)).and_then(|client| client.server.or(client.wraps))
+    }
+}
+
+fn is_client(node: &Node) -> bool {
+    node.image().and_then(container_client).is_some()
+}
+
+/// Adds the inner half of a server to the report of that with the client, with at most `shown` of its processes.
+pub(super) fn add_inner(outer: &mut ServerReport, inner: ServerReport, shown: usize) {
+    let (all, added) = (outer.server.count(), inner.server.count());
+    outer.server.processes_total = all + added;
+    let room = shown.saturating_sub(outer.server.processes.len());
+    outer.server.processes.extend(inner.server.processes.into_iter().take(room));
+    let sum = |one: [Option<u64>; 2]| one.into_iter().flatten().reduce(u64::saturating_add);
+    outer.server.rss_bytes = sum([outer.server.rss_bytes, inner.server.rss_bytes]);
+    outer.server.cpu_ms = sum([outer.server.cpu_ms, inner.server.cpu_ms]);
+    outer.members.extend(inner.members);
 }

@@ -93,7 +93,7 @@ impl Engine {
     pub(super) fn end_if_done(&mut self, at: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         // What has become of its container is known when the engine has answered.
-        if !server.processes().is_empty() || server.stopping {
+        if !server.processes().is_empty() || self.is_being_stopped(key) {
             return;
         }
         if server.phase.is_terminating() && server.wrappers().iter().any(|w| self.is_target(key, *w)) {
@@ -105,6 +105,8 @@ impl Engine {
     /// A server has ended: reports it and removes it from the world.
     pub(super) fn close_server(&mut self, at: BootTime, key: ServerKey, outcome: Outcome) {
         self.duplicates.forget(key);
+        self.containers.remove(&key);
+        self.tools.remove(&key);
         let Some(server) = self.world.end_server(key) else { return };
         self.sessions.forget(key, server.session_id.as_deref());
         self.look_for_more_leftovers(at, server.owner());

@@ -77,7 +77,7 @@ impl Engine {
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
             turn: (!at_once).then_some(server.user()),
-            work: self.needs_work(server),
+            work: self.needs_work(key, server),
         };
         let observed = if at_once { None } else { self.observe(key) };
         self.world.set_timer(key, Some(now + INSPECT_AGAIN));

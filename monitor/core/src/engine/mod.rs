@@ -13,7 +13,6 @@ mod births;
 mod bursts;
 mod cases;
 mod confirmations;
-mod container_halves;
 mod containers;
 mod duplicates;
 mod ends;
@@ -43,11 +42,12 @@ mod tools;
 mod turns;
 mod units;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use self::settings::Settings;
 use crate::{
     case::Event,
+    lineage::ServerKey,
     model::{BootTime, Effect, Fact, Input, Notice, ProcessEvent, ProcessId, SnapshotProcess, Tracking},
     recognise::Rules,
     world::World,
@@ -68,6 +68,10 @@ pub struct Engine {
     sessions: released::Sessions,
     /// When the wires of servers under living owners are asked about.
     wire_watch: released::WireWatch,
+    /// What is known of the containers that servers work in.
+    containers: BTreeMap<ServerKey, containers::Inside>,
+    /// What the tools of servers have done.
+    tools: BTreeMap<ServerKey, tools::Tools>,
     /// Servers of one identity under one owner.
     duplicates: duplicates::Duplicates,
     /// What those do whose owner's rule says that idle ones are ended.
@@ -224,7 +228,7 @@ impl Engine {
 
     /// The invariants that are broken, each as a sentence. For tests.
     pub fn check(&self) -> Vec<String> {
-        let mut broken = self.world.check(&self.questions.exiting());
+        let mut broken = self.world.check(&self.questions.exiting(), |key| self.is_being_stopped(key));
         broken.extend(self.check_duplicates());
         broken
     }

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Engine, container_halves::add_inner};
+use super::{Engine, containers::add_inner};
 use crate::{
     case::Phase,
     lineage::ServerKey,

@@ -11,7 +11,6 @@ mod runs;
 mod server_index;
 mod servers;
 mod spawner;
-mod tools;
 mod view;
 mod watch;
 
@@ -22,7 +21,6 @@ pub use runs::{Account, Held, Runs, TopMost};
 pub use server_index::Servers;
 pub use servers::{Asked, NewServer, Server};
 pub use spawner::Spawner;
-pub use tools::Tools;
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 pub use watch::{Counted, Look, Watch, served};
 

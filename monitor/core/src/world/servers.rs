@@ -2,14 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, Spawner, Tools, Watch};
+use super::{Account, Spawner, Watch};
 use crate::{
     case::{By, Phase},
     lineage::{AgentKey, Node, Provenance},
-    model::{
-        BootTime, Container, ContainerFacts, Ending, ProcessId, ProcessView, ReachedBy, ServerHints,
-        ServerView, Stdio,
-    },
+    model::{BootTime, Container, Ending, ProcessId, ProcessView, ReachedBy, ServerHints, ServerView, Stdio},
 };
 
 /// How many names of a server are kept.
@@ -81,14 +78,6 @@ pub struct Server {
     pub ending: Ending,
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
-    /// The processes of that container as last seen, the first one first.
-    pub container_processes: Vec<ProcessId>,
-    /// What the last inspection found of that container.
-    pub container_seen: Option<Box<ContainerFacts>>,
-    /// How often its engine was asked which container that is.
-    pub container_asked: u8,
-    /// Whether its container is being stopped. It is not over before its engine has answered.
-    pub stopping: bool,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
     pub head_killed: bool,
     /// How many inspections in a row could not see everything.
@@ -99,12 +88,8 @@ pub struct Server {
     pub stale_inspections: u32,
     /// The id of the session that it was started for, if there is one.
     pub session_id: Option<String>,
-    /// Whether that id was read when no owner was known. It may have been inherited from one, so it is told only.
-    pub session_is_told_only: bool,
     /// What its processes have done since it was released by these.
     pub watches: BTreeMap<By, Watch>,
-    /// What the tools that it started have done.
-    pub tools: Tools,
     /// The thread that started it, unless that was the leading thread of a process.
     pub spawner: Option<Spawner>,
     /// By what a person recognises it.

@@ -28,7 +28,9 @@ fn registry(sessions: &Sessions) -> Check {
         Ok(runtime) => runtime,
         Err(error) => return Check::wrong(name, format!("cannot ask it: {error}")),
     };
-    match runtime.block_on(registry::check(&options)) {
+    let checked = runtime.block_on(registry::check(&options));
+    runtime.shutdown_background();
+    match checked {
         Ok(()) => Check::ok(name, format!("{place} answers; its user may use INFO and EXISTS")),
         Err(why) => {
             Check::wrong(name, format!("{place} cannot be asked, so no session counts as expired: {why}"))

@@ -26,7 +26,10 @@ pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     // One task; other threads write the stream and answer questions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the event loop")?;
-    runtime.block_on(assemble::watch(flags, &config))?;
+    let ended = runtime.block_on(assemble::watch(flags, &config));
+    // The look-up of a name may take half a minute.
+    runtime.shutdown_background();
+    ended?;
     Ok(ExitCode::Done)
 }
 

@@ -3,17 +3,11 @@
 //! Of the replies that Redis may give only the four kinds are read that answer these questions: nothing nests, and
 //! lengths are bounded.
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr, ToSocketAddrs as _},
-    thread,
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::TcpStream,
-    sync::oneshot,
+    net::{TcpStream, lookup_host},
     time::timeout,
 };
 
@@ -28,13 +22,6 @@ const MOST: usize = 1 << 20;
 /// Keys that are asked for at a time.
 const BATCH: usize = 256;
 
-/// The way to the registry.
-#[derive(Default)]
-pub struct Way {
-    /// The look-up of a name that has not ended: there is never a second one.
-    lookup: Option<oneshot::Receiver<io::Result<Vec<SocketAddr>>>>,
-}
-
 /// What is read of a reply.
 enum Reply {
     Text(String),
@@ -43,65 +30,40 @@ enum Reply {
     Error(String),
 }
 
-impl Way {
-    /// Asks which of these keys exist, and which life the registry lives all the while.
-    pub async fn ask(
-        &mut self,
-        options: &Options,
-        keys: &[String],
-    ) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
-        let mut stream = BufReader::new(self.connect(options).await?);
-        log_in(&mut stream, &options.redis).await?;
-        let mut life: Option<RegistryLife> = None;
-        let mut states = Vec::with_capacity(keys.len());
-        for batch in keys.chunks(BATCH) {
-            let (now, said) = ask(&mut stream, batch).await?;
-            if life.as_ref().is_some_and(|life| life.name != now.name) {
-                return Err(Trouble::Changed);
-            }
-            life.get_or_insert(now);
-            states.extend(said);
+/// Asks which of these keys exist, and which life the registry lives all the while.
+pub async fn ask(options: &Options, keys: &[String]) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
+    let mut stream = BufReader::new(connect(options).await?);
+    log_in(&mut stream, &options.redis).await?;
+    let mut life: Option<RegistryLife> = None;
+    let mut states = Vec::with_capacity(keys.len());
+    for batch in keys.chunks(BATCH) {
+        let (now, said) = ask_batch(&mut stream, batch).await?;
+        if life.as_ref().is_some_and(|life| life.name != now.name) {
+            return Err(Trouble::Changed);
         }
-        Ok((life.ok_or(Trouble::Reply)?, states))
+        life.get_or_insert(now);
+        states.extend(said);
     }
+    Ok((life.ok_or(Trouble::Reply)?, states))
+}
 
-    async fn connect(&mut self, options: &Options) -> Result<TcpStream, Trouble> {
-        let mut last = Trouble::Name;
-        for address in self.look_up(&options.redis.host, options.redis.port).await? {
-            last = match timeout(PATIENCE, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) if options.redis.password.is_none() => return Ok(stream),
-                Ok(Ok(stream)) => match far_end::check(&stream, options.user).await {
-                    Ok(()) => return Ok(stream),
-                    Err(trouble) => trouble,
-                },
-                Ok(Err(error)) => Trouble::Connect(error),
-                Err(_) => Trouble::Timeout,
-            }
+/// Tries the first two addresses of the host.
+async fn connect(options: &Options) -> Result<TcpStream, Trouble> {
+    let RedisUrl { host, port, password, .. } = &options.redis;
+    let found = timeout(PATIENCE, lookup_host((host.as_str(), *port))).await.map_err(|_| Trouble::Timeout)?;
+    let mut last = Trouble::Name;
+    for address in found.map_err(|_| Trouble::Name)?.take(2) {
+        last = match timeout(PATIENCE, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) if password.is_none() => return Ok(stream),
+            Ok(Ok(stream)) => match far_end::check(&stream, options.user).await {
+                Ok(()) => return Ok(stream),
+                Err(trouble) => trouble,
+            },
+            Ok(Err(error)) => Trouble::Connect(error),
+            Err(_) => Trouble::Timeout,
         }
-        Err(last)
     }
-
-    /// The addresses of a host, two at most. A name is looked up by a thread, which may hang.
-    async fn look_up(&mut self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Trouble> {
-        if let Ok(address) = host.parse::<IpAddr>() {
-            return Ok(vec![SocketAddr::new(address, port)]);
-        }
-        if self.lookup.is_none() {
-            let (tell, found) = oneshot::channel();
-            let host = host.to_owned();
-            let look_up = move || {
-                let addresses = (host.as_str(), port).to_socket_addrs().map(|all| all.take(2).collect());
-                drop(tell.send(addresses));
-            };
-            let thread = thread::Builder::new().name("orphand-name".to_owned()).spawn(look_up);
-            thread.map_err(Trouble::Connect)?;
-            self.lookup = Some(found);
-        }
-        let Some(lookup) = &mut self.lookup else { return Err(Trouble::Name) };
-        let found = timeout(PATIENCE, lookup).await.map_err(|_| Trouble::Timeout)?;
-        self.lookup = None;
-        found.ok().and_then(Result::ok).ok_or(Trouble::Name)
-    }
+    Err(last)
 }
 
 async fn log_in(stream: &mut BufReader<TcpStream>, redis: &RedisUrl) -> Result<(), Trouble> {
@@ -132,7 +94,7 @@ fn forbidden(question: &'static str, right: &'static str, code: &str) -> Trouble
     if code == "NOPERM" { Trouble::Forbidden(question, right) } else { Trouble::of(code) }
 }
 
-async fn ask(
+async fn ask_batch(
     stream: &mut BufReader<TcpStream>,
     keys: &[String],
 ) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {

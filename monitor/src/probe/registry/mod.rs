@@ -26,10 +26,7 @@ use tokio::{
 };
 
 pub use self::address::RedisUrl;
-use self::{
-    connection::Way,
-    trouble::{STRANGER, Trouble},
-};
+use self::trouble::{STRANGER, Trouble};
 use crate::os::clock;
 use orphand_core::model::{KeyState, SessionsSeen};
 
@@ -66,14 +63,12 @@ pub struct Registry {
     pub news: mpsc::Receiver<SessionsSeen>,
     /// What was said and is to be handed in.
     pub pending: Vec<SessionsSeen>,
-    /// The number of the set of ids that the task has.
-    followed: Option<u64>,
     errors: Errors,
 }
 
 /// Asks once for a key that no session has. The error is a sentence that says what is missing.
 pub async fn check(options: &Options) -> Result<(), String> {
-    let answer = Way::default().ask(options, &[options.key.replace(ID, "orphand-doctor")]).await;
+    let answer = connection::ask(options, &[options.key.replace(ID, "orphand-doctor")]).await;
     answer.map(drop).map_err(|trouble| trouble.to_string())
 }
 
@@ -82,7 +77,7 @@ impl Registry {
     pub fn new(options: Option<Options>) -> Self {
         let (ids, news) = (watch::Sender::default(), mpsc::channel(QUEUE).1);
         let (task, errors) = (JoinSet::new(), Arc::default());
-        let mut registry = Self { task, ids, news, pending: Vec::new(), followed: None, errors };
+        let mut registry = Self { task, ids, news, pending: Vec::new(), errors };
         registry.replace(options);
         registry
     }
@@ -93,20 +88,18 @@ impl Registry {
         // The task of before ends with its set.
         (self.task, self.news) = (JoinSet::new(), news);
         self.pending.clear();
-        self.followed = None;
         self.ids = watch::Sender::default();
         let Some(options) = options else { return };
         let pause = options.every.min(Duration::from_secs(1));
         let errors = Arc::clone(&self.errors);
-        let asker = Asker { pause, options, way: Way::default(), failed: 0, warned: None, errors };
+        let asker = Asker { pause, options, failed: 0, warned: None, errors };
         self.task.spawn(asker.run(self.ids.subscribe(), report));
     }
 
-    /// From now on these sessions are asked for. `changes` is the number of this set of ids.
-    pub fn follow(&mut self, changes: u64, ids: impl FnOnce() -> Vec<String>) {
-        if !self.task.is_empty() && self.followed != Some(changes) {
-            self.followed = Some(changes);
-            self.ids.send_replace(ids());
+    /// From now on these sessions are asked for.
+    pub fn follow<'a>(&self, ids: impl Iterator<Item = &'a String> + Clone) {
+        if !self.task.is_empty() && !ids.clone().eq(self.ids.borrow().iter()) {
+            self.ids.send_replace(ids.cloned().collect());
         }
     }
 
@@ -123,7 +116,6 @@ impl Registry {
 
 struct Asker {
     options: Options,
-    way: Way,
     errors: Errors,
     /// The pause after the first round that failed.
     pause: Duration,
@@ -141,7 +133,7 @@ impl Asker {
             let ids = wanted.borrow_and_update().clone();
             let asked = clock::now();
             let keys: Vec<String> = ids.iter().map(|id| self.options.key.replace(ID, id)).collect();
-            let answer = self.way.ask(&self.options, &keys).await;
+            let answer = connection::ask(&self.options, &keys).await;
             let pause = self.account_for(answer.as_ref().err());
             let (registry, states) = match answer {
                 Ok((life, states)) => (Some(life), states),

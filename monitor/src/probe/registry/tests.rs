@@ -55,7 +55,7 @@ fn options(address: SocketAddr) -> Options {
 
 async fn ask(address: SocketAddr) -> Result<Vec<KeyState>, Trouble> {
     let keys = ["s:a".to_owned(), "s:b".to_owned()];
-    Way::default().ask(&options(address), &keys).await.map(|(_, states)| states)
+    connection::ask(&options(address), &keys).await.map(|(_, states)| states)
 }
 
 /// A registry that answers this to three questions about itself and two keys.
@@ -167,10 +167,10 @@ fn a_registry_that_nests_and_promises_without_end_is_given_up() {
 async fn it_asks_only_while_there_is_a_session_and_counts_what_fails() {
     let address = answering(whole(":1\r\n:0\r\n"));
     let mut registry = Registry::new(Some(options(address)));
-    registry.follow(0, Vec::new);
+    registry.follow([].iter());
     assert!(registry.news.try_recv().is_err());
-    let ids = || vec!["a".to_owned(), "b".to_owned()];
-    registry.follow(1, ids);
+    let ids = ["a".to_owned(), "b".to_owned()];
+    registry.follow(ids.iter());
     let seen = registry.news.recv().await.unwrap();
     let states = [("a".to_owned(), KeyState::Active), ("b".to_owned(), KeyState::Missing)];
     assert_eq!(
@@ -180,7 +180,7 @@ async fn it_asks_only_while_there_is_a_session_and_counts_what_fails() {
     // Nobody answers there: every session is unknown.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     registry.replace(Some(options(nobody)));
-    registry.follow(1, ids);
+    registry.follow(ids.iter());
     let seen = registry.news.recv().await.unwrap();
     let states = [("a".to_owned(), KeyState::Unknown), ("b".to_owned(), KeyState::Unknown)];
     assert_eq!((seen.sessions, seen.registry), (states.to_vec(), None));

@@ -10,7 +10,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{can_be_looked_at, is_released};
+use super::{PROCESSES, is_released};
 use crate::{
     case::{By, Event},
     engine::{Engine, turns::Turns},
@@ -111,8 +111,9 @@ impl Engine {
         }
         self.begin_idle_watch(now);
         for key in self.next_duplicates() {
-            let Some((server, user)) = self.world.server(key).zip(self.user_of(key)) else { continue };
-            let processes = all_processes(server).chain([user]).collect();
+            let Some(user) = self.user_of(key) else { continue };
+            let mut processes = self.all_processes(key);
+            processes.push(user);
             self.ask(About::Work(processes), move |engine, now, answer| {
                 if let Answer::Work { processes } = answer {
                     engine.duplicate_answered(now, key, user, &processes);
@@ -127,7 +128,7 @@ impl Engine {
         let is_one = |key: &ServerKey| {
             let Some(server) = self.world.server(*key) else { return false };
             server.phase.is_clear()
-                && self.idle_after(server).is_some()
+                && self.idle_after(*key).is_some()
                 && self.duplicates.twins(*key).len() > 1
         };
         let keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(is_one).collect();
@@ -139,10 +140,11 @@ impl Engine {
 
     /// For how long a duplicate of this server's living owner must do nothing until it is released; `None` if no rule
     /// says so, or its processes are too many to be looked at.
-    fn idle_after(&self, server: &Server) -> Option<Duration> {
+    fn idle_after(&self, key: ServerKey) -> Option<Duration> {
+        let server = self.world.server(key)?;
         let owner = self.world.agent(server.owner()?).filter(|owner| owner.is_alive())?;
         let after = rule_of(&self.settings.rules, self.world.graph(), owner)?.idle_duplicates()?;
-        (can_be_looked_at(server) && !server.disowned).then_some(after)
+        (self.all_processes(key).len() <= PROCESSES && !server.disowned).then_some(after)
     }
 
     /// The process that uses a server: it made its wires.
@@ -159,12 +161,14 @@ impl Engine {
         user: ProcessId,
         work: &[Work],
     ) {
-        let Some(server) = self.world.server(key).filter(|server| server.phase.is_clear()) else { return };
-        let Some(after) = self.idle_after(server) else { return };
+        if !self.world.server(key).is_some_and(|server| server.phase.is_clear()) {
+            return;
+        }
+        let Some(after) = self.idle_after(key) else { return };
         let longest = between_looks(after) * 2;
         let (owner, own): (Vec<Work>, Vec<Work>) =
             work.iter().copied().partition(|work| work.process == user);
-        let (owner, (done, whole)) = (owner.first().copied(), accounts(server, &own));
+        let (owner, (done, whole)) = (owner.first().copied(), self.accounts(key, &own));
         match self.idle.all.get_mut(&key) {
             Some(idle) => idle.look(now, (done, whole), owner, longest),
             None => _ = self.idle.all.insert(key, Idle::begin(now, done, owner)),
@@ -190,9 +194,20 @@ impl Engine {
 
     /// An inspection, or another look, tells what the processes of a server have done.
     pub(super) fn see_duplicate(&mut self, now: BootTime, key: ServerKey, work: &[Work]) {
-        let Some((server, idle)) = self.world.server(key).zip(self.idle.all.get_mut(&key)) else { return };
-        let (done, whole) = accounts(server, work);
-        idle.see(now, done, whole);
+        if !self.idle.all.contains_key(&key) {
+            return;
+        }
+        let (done, whole) = self.accounts(key, work);
+        if let Some(idle) = self.idle.all.get_mut(&key) {
+            idle.see(now, done, whole);
+        }
+    }
+
+    /// What was done, and whether that is of all processes of the server.
+    fn accounts(&self, key: ServerKey, work: &[Work]) -> (Accounts, bool) {
+        let done: Accounts = work.iter().map(|work| (work.process, *work)).collect();
+        let whole = self.all_processes(key).iter().all(|process| done.contains_key(process));
+        (done, whole)
     }
 
     /// Closes the case of an idle duplicate that has done anything since, or whose successor has gone. Returns whether it
@@ -206,7 +221,7 @@ impl Engine {
         let stands = |idle: &Idle| {
             let successor = idle.successor.and_then(|key| self.world.server(key));
             let is_in_use = |other: &Server| other.phase.is_clear() && other.owner() == server.owner();
-            let rests = self.idle_after(server).is_some_and(|after| idle.rested >= after);
+            let rests = self.idle_after(key).is_some_and(|after| idle.rested >= after);
             rests && successor.is_some_and(is_in_use)
         };
         if idle.is_some_and(stands) {
@@ -218,8 +233,8 @@ impl Engine {
 
     /// When an idle duplicate is released, if it does nothing until then and its owner goes on.
     pub(in crate::engine) fn released_as_duplicate(&self, key: ServerKey) -> Option<BootTime> {
-        let server = self.world.server(key).filter(|server| server.phase.is_clear())?;
-        let (idle, after) = (self.idle.all.get(&key)?, self.idle_after(server)?);
+        self.world.server(key).filter(|server| server.phase.is_clear())?;
+        let (idle, after) = (self.idle.all.get(&key)?, self.idle_after(key)?);
         self.newer_in_use(key).map(|_| idle.looked + after.saturating_sub(idle.rested))
     }
 }
@@ -228,15 +243,4 @@ impl Engine {
 fn between_looks(after: Duration) -> Duration {
     let [shortest, longest] = EVERY;
     (after / LOOKS).clamp(shortest, longest)
-}
-
-/// What was done, and whether that is of all processes of the server.
-fn accounts(server: &Server, work: &[Work]) -> (Accounts, bool) {
-    let done: Accounts = work.iter().map(|work| (work.process, *work)).collect();
-    let whole = all_processes(server).all(|process| done.contains_key(&process));
-    (done, whole)
-}
-
-fn all_processes(server: &Server) -> impl Iterator<Item = ProcessId> {
-    server.processes().iter().chain(server.wrappers()).chain(&server.container_processes).copied()
 }

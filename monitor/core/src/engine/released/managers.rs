@@ -42,8 +42,8 @@ impl Engine {
             let mut all = server.processes().iter().chain(server.wrappers());
             all.any(|process| request.targets.iter().any(|target| target.is(*process)))
         };
-        let is_of_session = |server: &Server| {
-            let shown = !server.session_is_told_only;
+        let is_of_session = |key: &ServerKey, server: &Server| {
+            let shown = !self.sessions.told_only.contains(key);
             shown && request.session.is_some() && server.session_id == request.session
         };
         let mut selected = Vec::new();
@@ -56,7 +56,7 @@ impl Engine {
                     server.id
                 ));
             }
-            if named || (own && is_of_session(server)) {
+            if named || (own && is_of_session(&key, server)) {
                 selected.push(key);
             }
         }

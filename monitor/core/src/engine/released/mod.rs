@@ -22,7 +22,7 @@ use super::{Engine, tools::may_have_tools};
 use crate::{
     case::{By, Event, Phase, Reason},
     lineage::ServerKey,
-    model::{About, Answer, BootTime, Notice, Work},
+    model::{About, Answer, BootTime, Notice, ProcessId, Work},
     verdict::Finding,
     world::{Agent, Look, Server, Spawner, Watch, agent_view},
 };
@@ -99,15 +99,21 @@ impl Engine {
 
     /// Asks what the processes of a server have done so far.
     fn look(&mut self, key: ServerKey, look: Look) {
-        if let Some(server) = self.world.server(key).filter(|server| can_be_looked_at(server)) {
-            let all = server.processes().iter().chain(server.wrappers()).chain(&server.container_processes);
-            let processes = all.copied().collect();
+        let processes = self.all_processes(key);
+        if (1..=PROCESSES).contains(&processes.len()) {
             self.ask(About::Work(processes), move |engine, now, answer| {
                 if let Answer::Work { processes } = answer {
                     engine.work_answered(now, key, look, &processes);
                 }
             });
         }
+    }
+
+    /// The processes of a server, its launch chain, and what works in its container. None of a server that has ended.
+    fn all_processes(&self, key: ServerKey) -> Vec<ProcessId> {
+        let Some(server) = self.world.server(key) else { return Vec::new() };
+        let inside = self.processes_inside(key);
+        server.processes().iter().chain(server.wrappers()).chain(inside).copied().collect()
     }
 
     /// Looks at the servers for which that is due.
@@ -134,7 +140,7 @@ impl Engine {
         {
             server.watches.entry(by).or_insert_with(|| Watch::begin(now, work));
         }
-        server.tools.look(work);
+        self.tools.entry(key).or_default().look(work);
         for (by, watch) in &mut server.watches {
             watch.look(now, look == Look::Settled(*by), work);
         }
@@ -169,16 +175,16 @@ impl Engine {
         for key in self.world.servers().keys() {
             let Some(server) = self.world.server_mut(key) else { continue };
             server.watches.values_mut().for_each(|watch| watch.rests_from(now));
-            server.tools.awaited = server.tools.awaited.map(|_| now);
         }
+        self.tools.values_mut().for_each(|tools| tools.rest_until(now));
     }
 
     /// Whether an inspection has to tell what the processes of this server have done.
-    pub(in crate::engine) fn needs_work(&self, server: &Server) -> bool {
+    pub(in crate::engine) fn needs_work(&self, key: ServerKey, server: &Server) -> bool {
         let owner = server.owner().and_then(|owner| self.world.agent(owner));
         let is_used =
             || owner.is_some_and(Agent::is_alive) && By::ALL.into_iter().any(|by| holds(server, by));
-        (may_have_tools(server) || is_used()) && can_be_looked_at(server)
+        (may_have_tools(server) || is_used()) && self.all_processes(key).len() <= PROCESSES
     }
 }
 
@@ -199,9 +205,4 @@ fn is_released(server: &Server, by: By) -> bool {
 /// Whether the case of a server is that it is an idle duplicate. Then it matters what it waits for.
 pub(super) fn is_idle_duplicate(server: &Server) -> bool {
     is_released(server, By::Idle)
-}
-
-fn can_be_looked_at(server: &Server) -> bool {
-    let inside = server.container_processes.len();
-    server.processes().len() + server.wrappers().len() + inside <= PROCESSES
 }

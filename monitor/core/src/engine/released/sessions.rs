@@ -38,8 +38,8 @@ pub(in crate::engine) struct Sessions {
     named: BTreeSet<AgentKey>,
     /// When the question of the last complete answer was sent.
     asked: Option<BootTime>,
-    /// How many times the set of ids has changed.
-    changes: u64,
+    /// Those whose id was read when no owner was known. It may have been inherited from one, so it is told only.
+    pub(super) told_only: BTreeSet<ServerKey>,
 }
 
 #[derive(Debug, Default)]
@@ -94,20 +94,13 @@ impl Session {
 }
 
 impl Sessions {
-    /// Enters the session of a server.
-    fn enter(&mut self, key: ServerKey, id: String) {
-        let session = self.by_id.entry(id).or_default();
-        self.changes += u64::from(session.servers.is_empty());
-        session.servers.insert(key);
-    }
-
     /// A server has ended.
     pub(in crate::engine) fn forget(&mut self, key: ServerKey, id: Option<&str>) {
+        self.told_only.remove(&key);
         let Some((id, session)) = id.and_then(|id| Some((id, self.by_id.get_mut(id)?))) else { return };
         session.servers.remove(&key);
         if session.servers.is_empty() {
             self.by_id.remove(id);
-            self.changes += 1;
         }
     }
 
@@ -131,22 +124,12 @@ impl Sessions {
             self.asked = Some(seen.asked);
         }
     }
-
-    /// Forgets what the registry said, and all sessions.
-    fn clear(&mut self) {
-        *self = Self { changes: self.changes + 1, ..Self::default() };
-    }
 }
 
 impl Engine {
     /// The ids of the sessions that living servers were started for, in order.
-    pub fn session_ids(&self) -> Vec<String> {
-        self.sessions.by_id.keys().cloned().collect()
-    }
-
-    /// A number that changes whenever [`Engine::session_ids`] changes.
-    pub const fn session_changes(&self) -> u64 {
-        self.sessions.changes
+    pub fn session_ids(&self) -> impl Iterator<Item = &String> + Clone {
+        self.sessions.by_id.keys()
     }
 
     /// How many sessions are in each state; `None` if sessions are not judged.
@@ -194,16 +177,15 @@ impl Engine {
 
     fn ask_session_below(&mut self, key: ServerKey, owner: Option<ProcessId>) {
         let Some(policy) = &self.settings.sessions else { return };
-        let is_sought = |server: &&Server| {
-            server.session_id.is_none() || (server.session_is_told_only && owner.is_some())
-        };
+        let may_be_other = owner.is_some() && self.sessions.told_only.contains(&key);
+        let is_sought = |server: &&Server| server.session_id.is_none() || may_be_other;
         let Some(server) = self.world.server(key).filter(is_sought) else { return };
         let main = server.main_process();
         let chain = server.recognised().iter().chain(server.wrappers()).copied();
         let subject = SessionSubject {
             main,
             chain: chain.filter(|process| *process != main).collect(),
-            inside: server.container_processes.first().copied(),
+            inside: self.processes_inside(key).first().copied(),
             owner,
             mark: policy.mark.clone(),
         };
@@ -228,32 +210,32 @@ impl Engine {
         if told_only && server.owner().is_some() {
             return;
         }
-        if server.session_is_told_only && !told_only {
+        if !told_only && self.sessions.told_only.contains(&key) {
             // Only now it is known whether the id was inherited.
             let before = server.session_id.take();
-            server.session_is_told_only = false;
             self.sessions.forget(key, before.as_deref());
         }
         let Some((server, id)) = self.world.server_mut(key).zip(id) else { return };
         if server.session_id.is_none() {
-            (server.session_id, server.session_is_told_only) = (Some(id.clone()), told_only);
-            self.sessions.enter(key, id);
+            server.session_id = Some(id.clone());
+            self.sessions.by_id.entry(id).or_default().servers.insert(key);
+            if told_only {
+                self.sessions.told_only.insert(key);
+            }
             self.world.show(key);
         }
     }
 
     /// Another configuration is in effect: where the sessions are, and how they are named, may have changed.
     pub(in crate::engine) fn reconfigure_sessions(&mut self, now: BootTime) {
-        self.sessions.clear();
+        let before = std::mem::take(&mut self.sessions);
         for key in self.world.servers().keys() {
-            let mut found_late = false;
             if let Some(server) = self.world.server_mut(key) {
                 server.session_id = None;
-                found_late = std::mem::take(&mut server.session_is_told_only);
             }
             self.server_event(now, key, Event::SessionLives);
             self.ask_session(key);
-            if found_late {
+            if before.told_only.contains(&key) {
                 self.ask_session_found_late(key);
             }
         }
@@ -264,9 +246,8 @@ impl Engine {
         let Some(policy) = self.settings.sessions.clone() else { return };
         self.sessions.see(now, seen, policy.every);
         let active = self.sessions.by_id.values().filter(|session| session.state == KeyState::Active);
-        let active = active.flat_map(|session| &session.servers);
-        let active = active.filter_map(|key| self.world.server(*key));
-        let owners = active.filter(|server| !server.session_is_told_only).filter_map(Server::owner);
+        let active = active.flat_map(|session| session.servers.difference(&self.sessions.told_only));
+        let owners = active.filter_map(|key| self.world.server(*key)?.owner());
         self.sessions.named = owners.collect();
         let servers: Vec<ServerKey> =
             self.sessions.by_id.values().flat_map(|session| &session.servers).copied().collect();
@@ -280,7 +261,7 @@ impl Engine {
                 }
                 None if expired
                     && !server.seeks_owner
-                    && !server.session_is_told_only
+                    && !self.sessions.told_only.contains(&key)
                     && self.owner_lives(key) =>
                 {
                     self.release(now, key, By::Session, now);
