@@ -218,7 +218,7 @@ impl Engine {
         let servers = self.world.end_agent(key, at, exit.by_signal());
         self.run_may_have_ended(at, key);
         if !withheld {
-            self.await_leftovers(at, key);
+            self.await_leftovers(at, Some(key));
         }
         let deadline = at + self.grace_of(self.world.agent(key));
         let mut processes = Vec::new();

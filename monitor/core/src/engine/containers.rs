@@ -12,8 +12,8 @@ use crate::{
     case::Event,
     lineage::{Node, Provenance, ServerKey},
     model::{
-        About, Answer, BootTime, Container, ContainerFacts, ContainerId, ProcessId, ServerFacts,
-        ServerReport, Signal, SignalError,
+        About, Answer, BootTime, Container, ContainerFacts, ContainerId, ContainerQuery, ProcessId,
+        ServerFacts, ServerReport, Signal, SignalError,
     },
     recognise::{container_client, keeps_container, started_container},
     verdict::is_certain,
@@ -122,7 +122,7 @@ impl Engine {
     /// The container that a server is in, if it is the server itself and no client of another container.
     fn enclosing(&self, key: ServerKey, facts: &ServerFacts) -> Option<Container> {
         let server = self.world.server(key)?;
-        facts.enclosing.as_ref().filter(|_| !self.has_client(server)).map(|found| found.view())
+        facts.enclosing.as_ref().filter(|_| !self.has_client(server)).map(|found| (**found).clone())
     }
 
     fn is_certain(&self, found: &ContainerFacts) -> bool {
@@ -133,9 +133,8 @@ impl Engine {
     /// The container of a server as its client tells it, with the setting that would let its engine stop it; `None` if
     /// there is no such setting. Each user has a podman of his own, and orphand asks that of root alone.
     fn missing_setting(&self, key: ServerKey) -> Option<Container> {
-        let client = self.container_query(self.world.server(key)?)?.client;
+        let ContainerQuery { client, started } = self.container_query(self.world.server(key)?)?;
         let client = self.world.node(client)?;
-        let started = started_container(client.image()?)?;
         let (engine, setting) = SETTINGS.iter().find(|(engine, _)| *engine == started.engine)?;
         let is_missing = !self.asks(engine) && (*engine != "podman" || client.uid == 0);
         is_missing.then(|| Container { setting: Some((*setting).to_owned()), ..started })
@@ -160,7 +159,7 @@ impl Engine {
             if !is_sought || now.since(server.id.born()) < SETTLED || *number >= AT_ONCE {
                 continue;
             }
-            let query = self.container_query(server).filter(|query| self.asks(&query.engine));
+            let query = self.container_query(server).filter(|query| self.asks(&query.started.engine));
             if let Some(query) = query
                 && self.containers.get(&key).is_none_or(|inside| inside.asked < TRIES)
             {

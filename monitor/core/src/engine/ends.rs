@@ -109,7 +109,7 @@ impl Engine {
         self.tools.remove(&key);
         let Some(server) = self.world.end_server(key) else { return };
         self.sessions.forget(key, server.session_id.as_deref());
-        self.look_for_more_leftovers(at, server.owner());
+        self.await_leftovers(at, server.owner());
         let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);
         let (id, let_go) = (server.id, server.let_go().to_vec());
         let Some(mut view) = server.last_view else { return };

@@ -117,7 +117,7 @@ impl Engine {
         self.compare(now, key);
         if !let_go.is_empty() {
             let owner = self.world.server(key).and_then(Server::owner);
-            self.look_for_more_leftovers(now, owner);
+            self.await_leftovers(now, owner);
         }
     }
 

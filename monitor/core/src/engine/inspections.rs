@@ -18,7 +18,7 @@ use crate::{
     case::{Event, INSPECT_AGAIN, Stage},
     lineage::{AgentKey, Origin, ServerKey},
     model::{
-        About, Answer, BootTime, Container, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
+        About, Answer, BootTime, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{container_client, started_container, works_through_client},
@@ -142,8 +142,8 @@ impl Engine {
         let is_attached = |image| container_client(image).is_some() && !works_through_client(image);
         let mut clients = clients.by_ref().filter(|(_, image)| is_attached(image));
         let (client, image) = clients.next()?;
-        let Container { engine, id, name, image, .. } = started_container(image)?;
-        clients.next().is_none().then_some(ContainerQuery { client, engine, id, name, image })
+        let started = started_container(image)?;
+        clients.next().is_none().then_some(ContainerQuery { client, started })
     }
 
     /// The inspection of a server was answered.

@@ -33,7 +33,7 @@ use crate::{
 /// Looks are made in rounds at most this often: each reads the whole graph once.
 const ROUND: Duration = Duration::from_millis(250);
 /// The time from the end of a server to the look at what it let go.
-const AFTER_A_SERVER: Duration = Duration::from_millis(500);
+const SOON: Duration = Duration::from_millis(500);
 /// How many agents are looked at in one round.
 const AGENTS: usize = 64;
 /// How many heads of one agent are asked about in one look. Further ones are counted and not asked about.
@@ -74,25 +74,13 @@ impl Leftovers {
 }
 
 impl Engine {
-    /// An agent has ended: what it leaves is looked at when its grace has passed.
-    pub(super) fn await_leftovers(&mut self, at: BootTime, key: AgentKey) {
+    /// An agent has ended; or a server of one that has, or it has let processes go. What the agent left is looked at when
+    /// its grace has passed.
+    pub(super) fn await_leftovers(&mut self, now: BootTime, key: Option<AgentKey>) {
+        let Some((key, agent)) = key.and_then(|key| Some((key, self.world.agent(key)?))) else { return };
         // Where its place is not known, nobody can tell what was detached.
-        if self.world.agent(key).is_some_and(|agent| agent.place.is_some()) {
-            self.look_for_leftovers_at(at + self.settings.grace, key);
-        }
-    }
-
-    /// A server of this agent has ended, or has let processes go.
-    pub(super) fn look_for_more_leftovers(&mut self, now: BootTime, key: Option<AgentKey>) {
-        let ended = |key: &AgentKey| self.world.agent(*key).and_then(|agent| Some((agent.exited()?, agent)));
-        let Some((key, (exited, agent))) = key.and_then(|key| Some((key, ended(&key)?))) else { return };
-        if agent.place.is_some() {
-            let grace_over = exited + self.settings.grace;
-            self.look_for_leftovers_at(grace_over.max(now + AFTER_A_SERVER), key);
-        }
-    }
-
-    fn look_for_leftovers_at(&mut self, at: BootTime, key: AgentKey) {
+        let Some(exited) = agent.exited().filter(|_| agent.place.is_some()) else { return };
+        let at = (exited + self.settings.grace).max(now + SOON);
         let round = u64::try_from(ROUND.as_nanos()).unwrap_or(u64::MAX);
         let at = BootTime(at.0.div_ceil(round).saturating_mul(round));
         let due = &mut self.leftovers.of_agent.entry(key).or_default().due;

@@ -34,6 +34,16 @@ pub struct Container {
 }
 
 impl Container {
+    /// A container that is known by its id, by the word of this user: an engine of his, or whoever made its control
+    /// group. A user's word must not become a command of root's. The id has digits and letters only.
+    pub fn by_id(ContainerId { engine, id }: &ContainerId, word_of: Option<u32>) -> Self {
+        let command = match word_of {
+            Some(uid) => as_user(uid, format!("{engine} stop {}", id.get(..12).unwrap_or(id))),
+            None => format!("{engine} ps --filter id={id}"),
+        };
+        Self { engine: engine.clone(), id: Some(id.clone()), command, ..Self::default() }
+    }
+
     /// The same for a client of this user. Each user has a podman of his own, so the command is for that user.
     #[must_use]
     pub fn of_user(self, uid: u32) -> Self {
@@ -55,12 +65,8 @@ impl Container {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerQuery {
     pub client: ProcessId,
-    pub engine: String,
-    /// Its whole id, if the client started a container that was there before.
-    pub id: Option<String>,
-    /// The name that the client gave to the container.
-    pub name: Option<String>,
-    pub image: Option<String>,
+    /// By its whole id, if it was there before the client; by the name that the client gave to it; by its image.
+    pub started: Container,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,60 +74,6 @@ pub struct ContainerId {
     pub engine: String,
     /// The id, 64 hexadecimal digits.
     pub id: String,
-}
-
-/// The container that processes are in, by the name of their control group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Enclosing {
-    pub container: ContainerId,
-    /// The memory of its control group in bytes, without inactive page cache; absent if it could not be read.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub memory_bytes: Option<u64>,
-    /// The user who can have made a group of that name: the owner of the directory above it. It is root, or a user of
-    /// an engine without root, or anybody who chose the name. Absent if it could not be read.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub made_by: Option<u32>,
-    /// What its engine tells of it; absent if no engine is configured, or it tells nothing.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub names: Option<ContainerNames>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ContainerNames {
-    pub name: String,
-    pub image: String,
-    /// The name that docker's MCP gateway gave to the server in it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub server: Option<String>,
-}
-
-impl Enclosing {
-    /// The container as events show it.
-    pub fn view(&self) -> Container {
-        let ContainerId { engine, id } = &self.container;
-        let names = self.names.as_ref();
-        // A user's word for the id must not become a command of root's.
-        let command = match self.made_by {
-            Some(uid) => as_user(uid, stop_command(&self.container)),
-            None => format!("{engine} ps --filter id={id}"),
-        };
-        Container {
-            engine: engine.clone(),
-            id: Some(id.clone()),
-            name: names.map(|names| names.name.clone()),
-            image: names.map(|names| names.image.clone()),
-            server: names.and_then(|names| names.server.clone()),
-            command,
-            memory_bytes: self.memory_bytes,
-            setting: None,
-        }
-    }
-}
-
-/// The command by which a person stops the container. The id has digits and letters only.
-fn stop_command(container: &ContainerId) -> String {
-    let ContainerId { engine, id } = container;
-    format!("{engine} stop {}", id.get(..12).unwrap_or(id))
 }
 
 /// The command for a person who is root: it is run as this user, in that user's home.
@@ -179,16 +131,11 @@ pub struct ContainerFacts {
 impl ContainerFacts {
     /// The container as events show it.
     pub fn view(&self) -> Container {
-        let ContainerId { engine, id } = &self.container;
         Container {
-            engine: engine.clone(),
-            id: Some(id.clone()),
             name: Some(self.name.clone()),
             image: Some(self.image.clone()),
-            command: stop_command(&self.container),
             memory_bytes: Some(self.bytes()),
-            server: None,
-            setting: None,
+            ..Container::by_id(&self.container, Some(0))
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContainerFacts, Enclosing, Image, ProcessId, UnitFacts, Work, scene::Scene};
+use super::{Container, ContainerFacts, Image, ProcessId, UnitFacts, Work, scene::Scene};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
@@ -20,10 +20,10 @@ pub struct ServerFacts {
     /// one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub container: Option<Box<ContainerFacts>>,
-    /// The container that one of its processes is in; absent outside of containers, and in the container of orphand
-    /// itself.
+    /// The container that one of its processes is in, by the name of the control group; absent outside of containers, and
+    /// in the container of orphand itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub enclosing: Option<Box<Enclosing>>,
+    pub enclosing: Option<Box<Container>>,
 }
 
 /// A process that can talk to a server, and may be its owner.

@@ -7,9 +7,9 @@
 //! container's first process is in the same group. A podman without root makes no groups on a host where users have none
 //! of their own: there the container's first process is a child of its conmon.
 
-use orphand_core::model::{ContainerId, ContainerNames, Enclosing, ProcessId};
+use orphand_core::model::{Container, ContainerId, ProcessId};
 
-use super::{PODMAN, Question, TELLING, Told, engine::is_id, monitor::monitored_by};
+use super::{Found, PODMAN, Question, TELLING, Told, engine::is_id, monitor::monitored_by};
 use crate::{
     host::{memory_of, owner_of_group},
     probe::Probe,
@@ -23,7 +23,7 @@ const DEEPEST: usize = 4;
 
 impl Probe {
     /// The container that the first of these processes is in that are in one, except that of orphand itself.
-    pub(in crate::probe) fn enclosing(&self, processes: &[ProcessId]) -> Option<Enclosing> {
+    pub(in crate::probe) fn enclosing(&self, processes: &[ProcessId]) -> Option<Container> {
         let groups = |pid| self.proc.process(pid).ok()?.cgroup().ok();
         let by_group = processes.iter().find_map(|one| {
             let dir = self.proc.identified(*one).ok()??;
@@ -39,31 +39,32 @@ impl Probe {
         }
         let (memory_bytes, made_by) = (memory_of(&cgroup), owner_of_group(&above));
         // What a user chose is asked of no engine of root's.
-        let names = (made_by == Some(0)).then(|| self.names(&container, &cgroup)).flatten();
-        Some(Enclosing { container, memory_bytes, made_by, names })
+        let told = (made_by == Some(0)).then(|| self.told(&container, &cgroup)).flatten();
+        let container = Container { memory_bytes, ..Container::by_id(&container, made_by) };
+        Some(match told {
+            Some(Found { name, image, server, .. }) => {
+                Container { name: Some(name), image: Some(image), server, ..container }
+            }
+            None => container,
+        })
     }
 
     /// The container whose conmon is above the first of these processes.
-    fn below_monitor(&self, processes: &[ProcessId]) -> Option<Enclosing> {
+    fn below_monitor(&self, processes: &[ProcessId]) -> Option<Container> {
         let mut dir = self.proc.identified(*processes.first()?).ok()??;
         for _ in 0..DEEPEST {
             let above = self.proc.process(dir.stat().ppid).ok()?;
             dir = Some(above).filter(|above| above.id().start <= dir.id().start)?;
             if let Some(id) = monitored_by(&dir) {
                 let container = ContainerId { engine: PODMAN.to_owned(), id };
-                return Some(Enclosing {
-                    container,
-                    memory_bytes: None,
-                    made_by: dir.uid().ok(),
-                    names: None,
-                });
+                return Some(Container::by_id(&container, dir.uid().ok()));
             }
         }
         None
     }
 
     /// What its engine tells of the container with this group.
-    fn names(&self, container: &ContainerId, cgroup: &str) -> Option<ContainerNames> {
+    fn told(&self, container: &ContainerId, cgroup: &str) -> Option<Found> {
         self.engines.socket(&container.engine)?;
         let question = Question::Inspect { id: container.id.clone() };
         let found = match self.engines.ask(&container.engine, &question, TELLING) {
@@ -75,8 +76,7 @@ impl Probe {
             }
         };
         let first = self.proc.process(found.pid).ok()?.cgroup().ok()?;
-        let names = ContainerNames { name: found.name, image: found.image, server: found.server };
-        (first == cgroup).then_some(names)
+        (first == cgroup).then_some(found)
     }
 }
 

@@ -113,37 +113,37 @@ impl Probe {
 
     /// The one running container that fits; it is not inspected.
     pub(super) fn known_container(&self, query: &ContainerQuery) -> Option<ContainerFacts> {
-        self.engines.socket(&query.engine)?;
-        if query.engine == PODMAN {
+        self.engines.socket(&query.started.engine)?;
+        if query.started.engine == PODMAN {
             let (found, first, attached) = self.monitored(query)?;
             let shared = found.shared || attached.shared;
-            let others = self.other_clients(&query.engine, query.client)?;
+            let others = self.other_clients(&query.started.engine, query.client)?;
             let facts = self.described(query, found, &first, others)?;
             return Some(ContainerFacts { shared, monitor: Some(attached.monitor), ..facts });
         }
         if !self.talks_to(query) {
             return None;
         }
-        let question = match query.id.clone() {
+        let question = match query.started.id.clone() {
             Some(id) => Question::Inspect { id },
             None => Question::Find {
-                name: query.name.clone(),
-                image: query.image.clone(),
+                name: query.started.name.clone(),
+                image: query.started.image.clone(),
                 // The engine's times are whole seconds.
                 from: born_at(query.client).saturating_sub(1),
             },
         };
-        let mut found = self.engines.found(&query.engine, &question)?;
+        let mut found = self.engines.found(&query.started.engine, &question)?;
         found.retain(|one| one.is_fed(false));
         let made = |one: &Found| {
             let (id, name) = (one.id.clone(), one.name.clone());
             Some(MadeContainer { id, name, created: since_boot(one.created?) })
         };
         let made: Vec<_> =
-            if query.id.is_none() { found.iter().filter_map(made).collect() } else { Vec::new() };
-        let others = self.other_clients(&query.engine, query.client)?;
-        if query.id.is_none() && query.name.is_none() {
-            let own = own_container(query.client, query.image.as_deref()?, &others, &made)?;
+            if query.started.id.is_none() { found.iter().filter_map(made).collect() } else { Vec::new() };
+        let others = self.other_clients(&query.started.engine, query.client)?;
+        if query.started.id.is_none() && query.started.name.is_none() {
+            let own = own_container(query.client, query.started.image.as_deref()?, &others, &made)?;
             found.retain(|one| one.id == own.id);
         }
         let [found] = <[Found; 1]>::try_from(found).ok()?;
@@ -163,7 +163,7 @@ impl Probe {
     ) -> Option<ContainerFacts> {
         let Found { id, name, image, shared, .. } = found;
         Some(ContainerFacts {
-            container: ContainerId { engine: query.engine.clone(), id },
+            container: ContainerId { engine: query.started.engine.clone(), id },
             client: query.client,
             name,
             image,
@@ -178,7 +178,7 @@ impl Probe {
     /// Whether the client is connected to the socket that is configured. It may work for another engine: that of
     /// another host, or of a user.
     fn talks_to(&self, query: &ContainerQuery) -> bool {
-        let Ok((socket, stat)) = self.engines.open(&query.engine) else { return false };
+        let Ok((socket, stat)) = self.engines.open(&query.started.engine) else { return false };
         let client = self.proc.process(query.client.pid).and_then(|client| client.fd_table());
         let Ok(table) = client else { return false };
         let Ok(mut unix) = UnixSockets::here() else { return false };

@@ -68,7 +68,7 @@ impl Probe {
     pub(super) fn monitored(&self, query: &ContainerQuery) -> Option<(Found, ProcessDir, Attached)> {
         let attached = self.attached(query.client)?;
         let question = Question::Inspect { id: attached.id.clone() };
-        let found = self.engines.found(&query.engine, &question)?;
+        let found = self.engines.found(&query.started.engine, &question)?;
         let [found] = <[Found; 1]>::try_from(found).ok()?;
         let first = self.proc.process(found.pid).ok()?;
         let fits = found.id == attached.id

@@ -9,18 +9,22 @@ use super::{
 };
 use crate::{
     engine::Settings,
-    model::{ContainerId, Enclosing, Holder, Image, Input, Notice, ReapRequest, ServerView, Signal},
+    model::{Container, ContainerId, Holder, Image, Input, Notice, ReapRequest, ServerView, Signal},
 };
 
 const SHIM: &str = "/usr/bin/containerd-shim-runc-v2";
 
-pub fn enclosing() -> Enclosing {
+pub fn enclosing() -> Container {
+    made_by(Some(0))
+}
+
+fn made_by(user: Option<u32>) -> Container {
     let container = ContainerId { engine: "docker".to_owned(), id: "0c".repeat(32) };
-    Enclosing { container, memory_bytes: Some(7), made_by: Some(0), names: None }
+    Container { memory_bytes: Some(7), ..Container::by_id(&container, user) }
 }
 
 /// The daemon comes when a server is there, whose parent is the engine's shim.
-fn late(enclosing: Option<Box<Enclosing>>, stdout: WireState) -> Story {
+fn late(enclosing: Option<Box<Container>>, stdout: WireState) -> Story {
     let mut story = Story::new(Settings::default());
     comes_late(&mut story, enclosing, stdout, &[]);
     story
@@ -29,7 +33,7 @@ fn late(enclosing: Option<Box<Enclosing>>, stdout: WireState) -> Story {
 /// The same with sessions that processes have in their environment; 20 is an agent.
 pub fn comes_late(
     story: &mut Story,
-    enclosing: Option<Box<Enclosing>>,
+    enclosing: Option<Box<Container>>,
     stdout: WireState,
     sessions: &[(u32, &str)],
 ) {
@@ -77,11 +81,11 @@ fn a_server_whose_client_had_ended_is_told_with_its_container() {
 /// A user may name a group of his own like a container of somebody else's.
 #[test]
 fn a_name_that_a_user_chose_is_no_command_for_root() {
-    for (made_by, command) in [
+    for (user, command) in [
         (Some(1000), "sudo -iu '#1000' docker stop 0c0c0c0c0c0c".to_owned()),
         (None, format!("docker ps --filter id={}", "0c".repeat(32))),
     ] {
-        let story = late(Some(Box::new(Enclosing { made_by, ..enclosing() })), by_the_shim());
+        let story = late(Some(Box::new(made_by(user))), by_the_shim());
         assert_eq!(unproven(&story).container.as_ref().unwrap().command, command);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::{
-    ContainerFacts, Enclosing, Holder as Named, ProcessId, Stdio, UnitFacts, Work,
+    Container, ContainerFacts, Holder as Named, ProcessId, Stdio, UnitFacts, Work,
     scene::{
         Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, SceneServer, Side, Unread, Wait,
     },
@@ -27,7 +27,7 @@ pub struct Outside {
     pub opted_out: bool,
     pub unit: Option<UnitFacts>,
     pub container: Option<Box<ContainerFacts>>,
-    pub enclosing: Option<Box<Enclosing>>,
+    pub enclosing: Option<Box<Container>>,
     /// Why nothing could be read.
     pub blind: Option<String>,
 }
