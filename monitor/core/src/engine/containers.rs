@@ -226,6 +226,7 @@ impl Engine {
         }
         self.end_if_done(now, key);
     }
+
     /// The servers without an owner that are the inner halves of servers with a living client, by their key. Each is
     /// below the first process that the engine told of the client's container, or below the conmon that the client
     /// started.
