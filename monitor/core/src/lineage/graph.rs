@@ -4,7 +4,7 @@
 //! (agent, server) is copied at birth, so no dead ancestor has to be kept. When a process exits, the processes it
 //! created are linked to its own nearest living creator, and their `creator` still names the process that exited.
 
-use std::num::NonZeroU32;
+use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,6 +15,8 @@ use crate::model::ProcessId;
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: FxHashMap<u32, Box<Node>>,
+    /// Who is linked below whom: the numbers of the upper and of the lower process.
+    links: BTreeSet<(u32, u32)>,
     order: u64,
 }
 
@@ -68,43 +70,40 @@ impl Graph {
         let pid = node.id.pid;
         self.nodes.insert(pid, Box::new(node));
         // No process is its own creator, whatever was read.
-        let up = up.filter(|u| u.pid != pid && self.get(*u).is_some()).and_then(|u| NonZeroU32::new(u.pid));
-        if let Some(pid) = NonZeroU32::new(pid) {
-            self.link(pid, up);
-        }
+        let up = up.filter(|u| u.pid != pid && self.get(*u).is_some());
+        self.link(pid, up.map(|up| up.pid));
         old
     }
 
     /// Removes a process. The processes it created are linked to its own nearest living creator.
     pub fn remove(&mut self, id: ProcessId) -> Option<Node> {
-        self.get(id)?;
-        self.unlink(id.pid);
-        let node = *self.nodes.remove(&id.pid)?;
-        let mut next = node.first_child;
-        while let Some(pid) = next {
-            next = self.linked(pid).and_then(|n| n.next);
-            if let Some(child) = self.nodes.get_mut(&pid.get()) {
-                (child.prev, child.next, child.up) = (None, None, None);
-            }
-            self.link(pid, node.up);
+        let up = self.get(id)?.up;
+        let below: Vec<u32> = self.below(id.pid).collect();
+        for child in below {
+            self.link(child, up);
         }
-        Some(node)
+        self.link(id.pid, None);
+        self.nodes.remove(&id.pid).map(|node| *node)
     }
 
     /// The nearest living creator in the graph.
     pub fn up(&self, id: ProcessId) -> Option<&Node> {
-        self.get(id)?.up.and_then(|pid| self.linked(pid))
+        self.get(id)?.up.and_then(|pid| self.holder_node(pid))
     }
 
-    fn linked(&self, pid: NonZeroU32) -> Option<&Node> {
-        self.nodes.get(&pid.get()).map(|n| &**n)
+    fn holder_node(&self, pid: u32) -> Option<&Node> {
+        self.nodes.get(&pid).map(|n| &**n)
+    }
+
+    fn below(&self, pid: u32) -> impl Iterator<Item = u32> + '_ {
+        self.links.range((pid, 0)..=(pid, u32::MAX)).map(|(_, child)| *child)
     }
 
     /// The living creators of a process, nearest first. The process itself is not included.
     pub fn ancestors(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
         let mut at = self.get(id).and_then(|n| n.up);
         std::iter::from_fn(move || {
-            let node = self.linked(at?)?;
+            let node = self.holder_node(at?)?;
             at = node.up;
             Some(node)
         })
@@ -138,63 +137,34 @@ impl Graph {
 
     /// The processes linked directly below a process.
     pub fn children(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
-        let mut at = self.get(id).and_then(|n| n.first_child);
-        std::iter::from_fn(move || {
-            let node = self.linked(at?)?;
-            at = node.next;
-            Some(node)
-        })
+        let found = self.get(id).into_iter().flat_map(move |node| self.below(node.id.pid));
+        found.filter_map(move |pid| self.holder_node(pid))
     }
 
     /// Broken invariants: each link has its counterpart, and creators are older than what they created, so there is
     /// no cycle.
     pub fn check(&self) -> Vec<String> {
         let mut broken = Vec::new();
-        let mut with_parent = 0;
-        for (pid, node) in &self.nodes {
-            let is_child = |child: &Node| child.up == NonZeroU32::new(*pid) && child.order > node.order;
-            let below = self.children(node.id).take(self.nodes.len());
-            with_parent += below.filter(|child| is_child(child)).count();
-            if *pid != node.id.pid {
-                broken.push(format!("{} is entered as {pid}", node.id));
-            }
+        for (pid, node) in self.nodes.iter().filter(|(pid, node)| **pid != node.id.pid) {
+            broken.push(format!("{} is entered as {pid}", node.id));
         }
-        if with_parent != self.nodes.values().filter(|node| node.up.is_some()).count() {
+        let links: BTreeSet<(u32, u32)> =
+            self.nodes.iter().filter_map(|(pid, node)| Some((node.up?, *pid))).collect();
+        let order = |pid: &u32| self.nodes.get(pid).map(|node| node.order);
+        let is_older = |(up, pid): &(u32, u32)| order(up).is_some_and(|up| Some(up) < order(pid));
+        if links != self.links || !links.iter().all(is_older) {
             broken.push("the links of the graph do not agree".to_owned());
         }
         broken
     }
 
-    fn link(&mut self, pid: NonZeroU32, up: Option<NonZeroU32>) {
-        let first = up.and_then(|u| self.linked(u)).and_then(|n| n.first_child);
-        if let Some(node) = self.nodes.get_mut(&pid.get()) {
-            (node.up, node.prev, node.next) = (up, None, first);
+    /// Links a process below another one, or below none, in place of where it was.
+    fn link(&mut self, pid: u32, up: Option<u32>) {
+        let Some(node) = self.nodes.get_mut(&pid) else { return };
+        if let Some(before) = std::mem::replace(&mut node.up, up) {
+            self.links.remove(&(before, pid));
         }
-        if let Some(sibling) = first.and_then(|f| self.nodes.get_mut(&f.get())) {
-            sibling.prev = Some(pid);
-        }
-        if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u.get())) {
-            parent.first_child = Some(pid);
-        }
-    }
-
-    fn unlink(&mut self, pid: u32) {
-        let Some((up, prev, next)) = self.nodes.get(&pid).map(|n| (n.up, n.prev, n.next)) else { return };
-        if let Some(n) = next.and_then(|n| self.nodes.get_mut(&n.get())) {
-            n.prev = prev;
-        }
-        match prev {
-            Some(p) => {
-                if let Some(p) = self.nodes.get_mut(&p.get()) {
-                    p.next = next;
-                }
-            }
-            None => {
-                if let Some(parent) = up.and_then(|u| self.nodes.get_mut(&u.get())) {
-                    parent.first_child = next;
-                }
-            }
-        }
+        self.links.extend(up.map(|up| (up, pid)));
     }
 }
 

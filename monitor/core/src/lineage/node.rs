@@ -176,10 +176,8 @@ pub struct Node {
     pub pending: bool,
     /// The last signal that was sent to it and that it does not handle.
     pub strike: Option<Box<Strike>>,
-    pub(super) up: Option<NonZeroU32>,
-    pub(super) first_child: Option<NonZeroU32>,
-    pub(super) next: Option<NonZeroU32>,
-    pub(super) prev: Option<NonZeroU32>,
+    /// The number of its nearest living creator.
+    pub(super) up: Option<u32>,
 }
 
 impl Node {
@@ -218,9 +216,6 @@ impl Node {
             pending: true,
             strike: None,
             up: None,
-            first_child: None,
-            next: None,
-            prev: None,
         }
     }
 
