@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 
-use self::bounds::Finished;
 use crate::model::{ProcessId, RememberedRun, Run, RunKey, RunReport, RunView, Unit, UnitFacts};
 
 /// The runs that a living agent or server is accounted to.
@@ -87,7 +86,7 @@ pub struct TopMost<'a> {
 #[derive(Clone, Debug)]
 struct Entry {
     run: Run,
-    /// Its index among the runs that are over. Absent while it is alive.
+    /// How many runs had ended with it. Absent while it is alive.
     over: Option<u64>,
 }
 
@@ -95,7 +94,9 @@ struct Entry {
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     by_key: BTreeMap<RunKey, BTreeMap<u64, Entry>>,
-    finished: Finished,
+    /// How many runs have ever ended, and how many had when the bounds were last enforced.
+    ended: u64,
+    looked: u64,
     mains: FxHashMap<ProcessId, (RunKey, u64)>,
     invocations: FxHashMap<(Unit, String), u64>,
 }
@@ -247,12 +248,9 @@ impl Runs {
         if let (RunKey::Unit(unit), Some(invocation)) = (&run.key, &run.invocation_id) {
             self.invocations.insert((unit.clone(), invocation.clone()), run.generation);
         }
-        let over = (!run.alive).then(|| self.finished.add(&run));
-        let of_key = self.by_key.entry(run.key.clone()).or_default();
-        let before = of_key.insert(run.generation, Entry { run, over });
-        if let Some(Entry { run, over: Some(place) }) = before {
-            self.finished.remove(run.uid, place);
-        }
+        self.ended += u64::from(!run.alive);
+        let over = (!run.alive).then_some(self.ended);
+        self.by_key.entry(run.key.clone()).or_default().insert(run.generation, Entry { run, over });
     }
 }
 

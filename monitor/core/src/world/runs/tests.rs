@@ -113,7 +113,7 @@ fn many_runs_are_bounded_and_the_last_number_stays() {
     }
     let kept = runs.by_key.values().map(BTreeMap::len).sum::<usize>();
     assert!((RUNS_OF_USER..=RUNS_OF_USER + 65).contains(&kept), "{kept}");
-    assert_eq!((runs.mains.len(), runs.finished.len()), (kept, kept));
+    assert_eq!((runs.mains.len(), runs.over().count()), (kept, kept));
     assert_eq!(runs.report(&Held::new()).len(), 16);
 }
 
@@ -130,7 +130,7 @@ fn a_user_with_many_names_loses_its_own() {
             lives_once(&mut runs, &format!("a{n}"), uid, 100 + u64::from(n));
             forgotten += forget(&mut runs, &Held::new()).len();
         }
-        assert!(runs.finished.len() <= RUNS_OF_ALL + 64, "{}", runs.finished.len());
+        assert!(runs.over().count() <= RUNS_OF_ALL + 64, "{}", runs.over().count());
         assert_eq!(forgotten + runs.by_key.len(), 20_001);
         assert!(users > 1 || runs.by_key.len() <= KEYS_OF_USER + 65, "{}", runs.by_key.len());
         assert!(honest.iter().all(|(key, number)| runs.get(key, *number).is_some()));
