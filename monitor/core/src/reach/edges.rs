@@ -40,6 +40,24 @@ pub enum Source {
     Unreadable,
 }
 
+impl Source {
+    /// The process, if it is known.
+    pub const fn process(self) -> Option<ProcessId> {
+        match self {
+            Self::Root(process) | Self::Party(_, process) => Some(process),
+            Self::Anybody | Self::Unreadable => None,
+        }
+    }
+
+    /// The candidate, if it is one. Whoever is none acts by itself.
+    pub const fn party(self) -> Option<usize> {
+        match self {
+            Self::Party(party, _) => Some(party),
+            Self::Root(_) | Self::Anybody | Self::Unreadable => None,
+        }
+    }
+}
+
 /// What can be done over an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
@@ -91,13 +109,9 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
                 let Some(party) = parties.get(to) else { continue };
                 for (from, side) in others(own, endpoint, ends, party) {
                     let Some(source) = source(from, to, &belonging) else { continue };
-                    let is_wire_of_another = match source {
-                        Source::Party(other, _) => parties
-                            .get(other)
-                            .zip(side)
-                            .is_some_and(|(other, side)| other.has_as_wire(endpoint, side)),
-                        Source::Root(_) | Source::Anybody | Source::Unreadable => false,
-                    };
+                    let other = source.party().and_then(|other| parties.get(other)).zip(side);
+                    let is_wire_of_another =
+                        other.is_some_and(|(other, side)| other.has_as_wire(endpoint, side));
                     let pair = Pair { scene, party, endpoint, own, from, is_wire_of_another };
                     if exceptions::reason(&pair).is_none() {
                         let ways = ways(&pair).into_iter();

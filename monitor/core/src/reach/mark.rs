@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::{
-    edges::{Edge, Source, edges},
+    edges::{Edge, edges},
     party::{Party, is_root},
 };
 use crate::model::scene::Scene;
@@ -44,11 +44,9 @@ pub fn mark(scene: &Scene, parties: &[Party]) -> Reach {
         }
     }
     for edge in &edges {
-        match edge.from {
-            Source::Party(from, _) => onward.get_mut(from).into_iter().for_each(|all| all.push(*edge)),
-            Source::Root(_) | Source::Anybody | Source::Unreadable => {
-                reach(&mut marks, &mut next, edge.to, Mark::By(*edge));
-            }
+        match edge.from.party() {
+            Some(from) => onward.get_mut(from).into_iter().for_each(|all| all.push(*edge)),
+            None => reach(&mut marks, &mut next, edge.to, Mark::By(*edge)),
         }
     }
     while let Some(party) = next.pop_front() {
@@ -67,10 +65,7 @@ impl Reach {
 
     /// The marked edges to this candidate: those that come from something that acts by itself, or that is reached.
     pub fn edges_to(&self, party: usize) -> impl Iterator<Item = &Edge> {
-        let is_marked = |edge: &&Edge| match edge.from {
-            Source::Party(from, _) => self.is_reached(from),
-            Source::Root(_) | Source::Anybody | Source::Unreadable => true,
-        };
+        let is_marked = |edge: &&Edge| edge.from.party().is_none_or(|from| self.is_reached(from));
         self.edges.iter().filter(move |edge| edge.to == party).filter(is_marked)
     }
 
@@ -82,10 +77,8 @@ impl Reach {
             && path.len() <= self.marks.len()
         {
             path.push(*edge);
-            match edge.from {
-                Source::Party(from, _) => at = from,
-                Source::Root(_) | Source::Anybody | Source::Unreadable => break,
-            }
+            let Some(from) = edge.from.party() else { break };
+            at = from;
         }
         path.reverse();
         path

@@ -1,6 +1,6 @@
 //! The path by which a server is reached, in words: the explanation for a person.
 
-use super::{Edge, Reach, Source, Way};
+use super::{Edge, Reach, Way};
 use crate::model::{
     ProcessId,
     scene::{Endpoint, Scene},
@@ -21,12 +21,8 @@ impl Reach {
     /// The steps from a root to this candidate.
     pub fn steps_to(&self, scene: &Scene, party: usize) -> Vec<Step> {
         let of = |edge: Edge| {
-            let process = match edge.from {
-                Source::Root(process) | Source::Party(_, process) => Some(process),
-                Source::Anybody | Source::Unreadable => None,
-            };
             let (by, via) = words(edge, scene.endpoint(edge.endpoint));
-            Step { process, by, via }
+            Step { process: edge.from.process(), by, via }
         };
         self.path_to(party).into_iter().map(of).collect()
     }

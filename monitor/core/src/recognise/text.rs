@@ -112,36 +112,19 @@ pub(super) fn package_name(specifier: &str) -> &str {
 
 /// The words of a name. It is split at characters that are neither letter nor digit, and at camel case.
 pub(super) fn tokens(name: &str) -> impl Iterator<Item = &str> {
-    name.split(|c: char| !c.is_alphanumeric())
-        .filter(|t| !t.is_empty())
-        .flat_map(|piece| Camel { rest: piece })
-}
-
-struct Camel<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Iterator for Camel<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let bytes = self.rest.as_bytes();
-        let begins_word = |at: &usize| {
-            let byte = |i: usize| bytes.get(i).copied().unwrap_or(b' ');
-            let (before, here, after) = (byte(at - 1), byte(*at), byte(at + 1));
+    name.split(|c: char| !c.is_alphanumeric()).flat_map(|piece| {
+        let byte = |at: usize| piece.as_bytes().get(at).copied().unwrap_or(b' ');
+        let begins_word = move |at: usize| {
+            let (before, here, after) = (byte(at - 1), byte(at), byte(at + 1));
             here.is_ascii_uppercase()
                 && (before.is_ascii_lowercase()
                     || before.is_ascii_digit()
                     || (before.is_ascii_uppercase() && after.is_ascii_lowercase()))
         };
-        let end = (1..bytes.len()).find(begins_word).unwrap_or(bytes.len());
-        let (token, rest) = self.rest.split_at_checked(end).unwrap_or((self.rest, ""));
-        self.rest = rest;
-        Some(token)
-    }
+        let mut begin = 0;
+        let ends = (1..=piece.len()).filter(move |at| *at == piece.len() || begins_word(*at));
+        ends.filter_map(move |end| piece.get(std::mem::replace(&mut begin, end)..end))
+    })
 }
 
 #[cfg(test)]

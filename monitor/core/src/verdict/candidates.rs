@@ -7,14 +7,13 @@ use super::{
     inspection::Inspection,
     membership::{Members, members},
     rest::{is_unused, stays_silent},
-    spawner::{rule_of, thread_has_ended},
 };
 use crate::{
     case::{By, Cause},
-    lineage::Node,
+    lineage::{Graph, Node},
     model::{ProcessId, UnitFacts, scene::Wait},
     reach::{Kind, Party},
-    recognise::{Role, is_told_to_serve},
+    recognise::{Role, Rule, Rules, is_told_to_serve},
     world::{Agent, Server},
 };
 
@@ -120,7 +119,7 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
     if !inspection.server.phase.cause().is_some_and(under_living_owner) {
         return (None, [false; 2]);
     }
-    if thread_has_ended(inspection)
+    if inspection.thread_has_ended()
         && rule_of(inspection.rules, inspection.world.graph(), owner).is_some_and(|rule| rule.thread_scoped)
         && is_unused(inspection, members, By::Thread)
     {
@@ -137,4 +136,12 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
 /// Whether a server's owner lives.
 pub(super) fn has_living_owner(inspection: &Inspection<'_>) -> bool {
     inspection.owner().is_some_and(Agent::is_alive)
+}
+
+/// The rule of the configuration that recognises this agent; `None` for an implied agent. By `thread_scoped = true` in
+/// it the user says that a server ends with the thread that started it.
+pub fn rule_of<'r>(rules: &'r Rules, graph: &Graph, agent: &Agent) -> Option<&'r Rule> {
+    let unit = agent.unit.as_ref().map(|facts| &facts.unit);
+    let image = graph.get(agent.main()).and_then(Node::image);
+    rules.rule_of(&agent.name, image, unit).filter(|_| !agent.implied)
 }

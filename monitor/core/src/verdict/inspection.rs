@@ -50,6 +50,14 @@ impl<'a> Inspection<'a> {
         self.released().filter(|by| by.in_words() && self.owner().is_some_and(Agent::is_alive))
     }
 
+    /// Whether the thread that started the server has ended, and its owner, to which the thread belonged, lives. The
+    /// owner still holds the wires then.
+    pub fn thread_has_ended(&self) -> bool {
+        let owner = self.owner().filter(|owner| owner.is_alive()).map(Agent::main);
+        let spawner = self.server.spawner.as_ref().filter(|spawner| spawner.ended().is_some());
+        spawner.is_some_and(|spawner| owner == Some(spawner.process))
+    }
+
     /// Whether the case was opened because the owner, which is alive, abandoned the server.
     pub fn is_abandoned(&self) -> bool {
         self.released() == Some(By::Owner)

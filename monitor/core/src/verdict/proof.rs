@@ -12,7 +12,6 @@ use super::{
     inspection::Inspection,
     membership::{Members, members},
     rest::{must_rest, somebody_uses_it},
-    spawner::thread_has_ended,
     uses::{Uses, uses},
 };
 use crate::{
@@ -111,7 +110,7 @@ fn evidence(inspection: &Inspection<'_>, is_hung_up: bool) -> Vec<Evidence> {
         Some(By::Idle) => evidence.push(Evidence::IdleDuplicate),
         _ => {}
     }
-    if thread_has_ended(inspection) {
+    if inspection.thread_has_ended() {
         evidence.push(Evidence::SpawnerThreadExited);
     }
     if is_hung_up {

@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use super::{idle::may_owe_an_answer, inspection::Inspection, membership::Members};
+use super::{inspection::Inspection, membership::Members};
 use crate::{
     case::By,
-    model::{Doubt, Stdio, scene::ProcessRow},
+    model::{
+        Doubt, Stdio,
+        scene::{ProcessRow, Wait},
+    },
     world::Counted,
 };
 
@@ -61,4 +64,25 @@ fn rested(inspection: &Inspection<'_>, members: &Members, by: By) -> Option<Dura
 fn is_being_ended(inspection: &Inspection<'_>) -> bool {
     let phase = &inspection.server.phase;
     phase.is_terminating() && phase.strongest_signal().is_some()
+}
+
+/// Whether a call of a server that does nothing may be under way. A call may take as long as its idleness, and wait for
+/// something; nobody reads its messages, so nobody knows. It may be if a request waits to be read, a process that it
+/// started lives, it has a connection that may bring something, or it waits for anything that comes by itself, such as a
+/// time. A server that owes nothing waits for its next request and for nothing else. What launches it only waits for its
+/// end.
+fn may_owe_an_answer(inspection: &Inspection<'_>, members: &Members) -> bool {
+    let (server, rows) = (inspection.server, inspection.rows);
+    let own: Vec<&ProcessRow> =
+        inspection.rows_of_server().filter(|row| !members.wrappers.contains(&row.process)).collect();
+    let known = members.all().collect();
+    let is_at_rest = |row: &&ProcessRow| {
+        server.recognised().contains(&row.process)
+            && row.waits == Wait::Ends
+            && !rows.is_connected(row.process, [server.stdin, server.stdout], members)
+    };
+    inspection.facts.unread != Some(0)
+        || own.is_empty()
+        || !own.iter().all(is_at_rest)
+        || rows.with_new_children(members.all().collect(), inspection.world.graph()) != known
 }

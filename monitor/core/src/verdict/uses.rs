@@ -7,7 +7,6 @@ use super::{
     inspection::Inspection,
     membership::Members,
     owner,
-    spawner::thread_has_ended,
 };
 use crate::{
     model::{Doubt, Holder, ProcessId, ReachedBy, Stdio, scene},
@@ -55,10 +54,7 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
     let reaching: BTreeSet<ProcessId> = reach
         .edges_to(0)
         .filter(|edge| edge.way == Way::Input)
-        .filter_map(|edge| match edge.from {
-            Source::Root(process) | Source::Party(_, process) => Some(process),
-            Source::Anybody | Source::Unreadable => None,
-        })
+        .filter_map(|edge| edge.from.process())
         .collect();
     let dead = inspection.owner().filter(|owner| !owner.is_alive()).map(Agent::main);
     Uses {
@@ -116,5 +112,5 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     }
     let wires = [(server.stdin, true), (server.stdout, false)];
     let closed = |(wire, reads)| !inspection.rows.has_own_end(wire, reads, members);
-    (inspection.is_abandoned() || thread_has_ended(inspection)) && wires.into_iter().any(closed)
+    (inspection.is_abandoned() || inspection.thread_has_ended()) && wires.into_iter().any(closed)
 }
