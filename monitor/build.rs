@@ -32,7 +32,7 @@ fn build() -> Result<()> {
     let target_dir = out.join("bpf");
     let mut cargo = way.command(root)?;
     cargo
-        .args(["build", "--quiet", "--release", "--locked", "--target", TARGET])
+        .args(["build", "--quiet", "--profile", "bpf", "--locked", "--target", TARGET])
         .arg("--target-dir")
         .arg(&target_dir)
         .current_dir(root.join("monitor-ebpf"));
@@ -40,7 +40,7 @@ fn build() -> Result<()> {
     if !status.success() {
         bail!("the eBPF programs do not build (above); if the toolchain is at fault, run: cargo xtask setup");
     }
-    let built = target_dir.join(TARGET).join("release").join(OBJECT);
+    let built = target_dir.join(TARGET).join("bpf").join(OBJECT);
     std::fs::copy(&built, out.join(OBJECT)).with_context(|| format!("cannot copy {}", built.display()))?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{BootTime, Input, Policy, ProcessId};
 
 /// The version of the format that is written, and the only one that is read.
-pub const TRACE_FORMAT: u32 = 8;
+pub const TRACE_FORMAT: u32 = 9;
 
 /// The first line of a trace: the settings at the start of the recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

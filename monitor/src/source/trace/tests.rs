@@ -197,19 +197,19 @@ fn what_is_no_trace_is_told() {
         "t.orphtrace is not a trace of orphand; record one with `orphand run --record FILE`",
     );
     fails(
-        "{\"orphand_trace\":9,\"other\":true}\n",
-        "t.orphtrace has format 9, this orphand reads 8: replay it with the version that recorded it",
+        "{\"orphand_trace\":10,\"other\":true}\n",
+        "t.orphtrace has format 10, this orphand reads 9: replay it with the version that recorded it",
     );
     fails(
         "{\"orphand_trace\":2,\"other\":true}\n",
-        "t.orphtrace has format 2, this orphand reads 8: replay it with the version that recorded it",
+        "t.orphtrace has format 2, this orphand reads 9: replay it with the version that recorded it",
     );
     fails(
-        "{\"orphand_trace\":8,",
+        "{\"orphand_trace\":9,",
         "t.orphtrace ends in the middle of line 1: the recording was cut off there",
     );
     fails(
-        "{\"orphand_trace\":8}\n",
+        "{\"orphand_trace\":9}\n",
         "t.orphtrace, line 1: missing field `version` at line 1 column 19; the trace is damaged",
     );
 }
