@@ -10,7 +10,10 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
 /// nothing is an error.
-pub const ALONE: [(&str, &str); 7] = [
+pub const ALONE: [(&str, &str); 10] = [
+    ("judgement every_situation_is_judged_right", MANY),
+    ("untether", MANY),
+    ("hunt", MANY),
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("bootstrap a_fork_bomb_next_door_loses_nothing", "it storms the host"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
@@ -20,8 +23,7 @@ pub const ALONE: [(&str, &str); 7] = [
     ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
 ];
 
-/// What has hundreds of servers, which every daemon on the host follows: it runs beside its like only. The first takes longest.
-pub const CROWDS: [&str; 3] = ["judgement every_situation_is_judged_right", "untether", "hunt"];
+const MANY: &str = "it has hundreds of servers, which every daemon on the host follows";
 
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
@@ -56,11 +58,6 @@ pub fn is_alone(name: &str) -> bool {
     ALONE.iter().any(|(start, _)| is_of(start, name))
 }
 
-/// Whether the test of this name runs beside others with hundreds of servers only.
-pub fn is_crowd(name: &str) -> bool {
-    CROWDS.iter().any(|start| is_of(start, name))
-}
-
 /// Why the tests that this one belongs to run one at a time, if they do.
 pub fn turn(name: &str) -> Option<&'static str> {
     IN_TURN.iter().find(|(start, _)| is_of(start, name)).map(|(_, why)| *why)
@@ -74,9 +71,9 @@ pub fn is_of(start: &str, name: &str) -> bool {
 
 /// Every line stands for a test.
 pub fn stand_for_tests(jobs: &[Job]) -> Result<()> {
-    for start in ALONE.iter().chain(&IN_TURN).map(|(start, _)| start).chain(&CROWDS) {
+    for (start, _) in ALONE.iter().chain(&IN_TURN) {
         let there = jobs.iter().any(|job| is_of(start, &job.name));
-        ensure!(there, "there is no test {start:?} that does not run beside any other");
+        ensure!(there, "there is no test {start:?} to have the host for itself, or to run in turn");
     }
     Ok(())
 }

@@ -89,13 +89,13 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     if args.unprivileged {
         return for_any_user()?.count().judge(filter);
     }
-    let Privileged { in_turn, shared, crowds, alone } = privileged(&programs, &root, filter, left_out)?;
+    let Privileged { in_turn, shared, alone } = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
     setup::install(setup::DIST)?;
     let fixtures = || Command::new(built.join("fixtures"));
     let packer = dist::building().filter(|_| packages);
     let prepared = Beside::start([("fixtures", fixtures())].into_iter().chain(packer).collect())?;
-    let first = for_any_user()?;
+    let mut count = for_any_user()?.count();
     prepared.finish()?;
     if packages {
         dist::make(true)?;
@@ -106,11 +106,10 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     // Most of them mostly wait.
     let at_a_time = 2 * thread::available_parallelism().map_or(2, usize::from);
     let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
-    let in_crowds = pool::run("with hundreds of servers", Vec::new(), crowds, 2)?;
-    let alone = pool::run("one by one", Vec::new(), alone, 1)?.count();
+    count = count + pool::run("one by one", Vec::new(), alone, 1)?.count();
     let beside = beside.finish();
     // Nothing is compiled beside them now, either.
-    let count = first.again_alone()? + alone + beside_others.again_alone()? + in_crowds.again_alone()?;
+    count = count + beside_others.again_alone()?;
     if runs(groups::FUZZ) {
         fuzz::briefly()?;
     }
@@ -144,8 +143,6 @@ struct Privileged {
     /// Of each of these one runs at a time beside others.
     in_turn: Vec<Vec<Job>>,
     shared: Vec<Job>,
-    /// They run beside each other only.
-    crowds: Vec<Job>,
     /// They have the host for themselves.
     alone: Vec<Job>,
 }
@@ -167,9 +164,6 @@ fn privileged(
     let order = alone::IN_TURN.map(|(program, _)| program);
     jobs.sort_by_key(|job| (place(&order, &job.name), place(&alone::FIRST, &job.name)));
     let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| alone::is_alone(&job.name));
-    let (mut crowds, beside): (Vec<_>, Vec<_>) =
-        beside.into_iter().partition(|job| alone::is_crowd(&job.name));
-    crowds.sort_by_key(|job| place(&alone::CROWDS, &job.name));
     let (mut in_turn, mut shared) = (BTreeMap::<_, Vec<Job>>::new(), Vec::new());
     for job in beside {
         match alone::turn(&job.name) {
@@ -177,7 +171,7 @@ fn privileged(
             None => shared.push(job),
         }
     }
-    Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, crowds, alone })
+    Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, alone })
 }
 
 /// What is compiled beside the second round: nothing of it touches what these tests run.
