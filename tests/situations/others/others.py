@@ -105,8 +105,10 @@ def dev_server(stage):
 @scene("in use", twin="orphans/clean_exit")
 def hook_named_like_a_server(stage):
     """An agent calls a program named mcp-notify as a hook and does not wait for it; the agent is killed, the hook works on."""
+    # It starts slowly: whoever reads at once has read before anybody can look.
     stage.part("mcp-notify", """
         here()
+        time.sleep(3)
         os.read(0, 4096)
         use("hook", lambda: open(f"{DIR}/sent", "a").write("one more\\n"))
     """)
