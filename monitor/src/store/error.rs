@@ -46,6 +46,11 @@ impl StoreError {
         if is_damage(source) {
             return Self::Damaged { path: path.to_owned(), what: source.to_string() };
         }
+        Self::refused(operation, path, source)
+    }
+
+    /// As [`Self::of`], where the content of the file is not in question.
+    pub(super) fn refused(operation: &str, path: &Path, source: &rusqlite::Error) -> Self {
         let what = format!("cannot {operation} the store {}", path.display());
         Self::Other(match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => {

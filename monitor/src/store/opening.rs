@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use rusqlite::{Connection, OpenFlags, params, types::Value};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params, types::Value};
 
 use super::{
     Limits, Store,
@@ -59,16 +59,23 @@ impl Store {
             opened => return opened,
         };
         let began = wall_us(now, offset_ns);
-        let runs = copy(&file, &new, is_damaged, boot_id, began).unwrap_or(0);
+        let copied = copy(&file, &new, is_damaged, boot_id, began);
+        if let Err(error @ StoreError::Other(_)) = copied {
+            // The disk is full, say: the file stays, and the next start tries again.
+            return Err(error);
+        }
         let aside = files::set_aside(&file, jiff::Timestamp::from_microsecond(began).unwrap_or_default())?;
         let mut opened = open(is_damaged)?;
         // Whoever wrote it may have been of this boot.
         opened.knowledge.restarted = true;
         let (file, aside) = (file.display(), aside.display());
-        let rest = match runs {
-            0 => "run numbers begin at 1 again".to_owned(),
-            1 => "1 run was recovered".to_owned(),
-            _ => format!("{runs} runs were recovered"),
+        let rest = match copied {
+            Ok(1) => "1 run was recovered".to_owned(),
+            Ok(runs) if runs > 0 => format!("{runs} runs were recovered"),
+            Err(StoreError::Damaged { what, .. }) if !is_damaged => {
+                format!("it cannot be used ({what}), so run numbers begin at 1 again")
+            }
+            _ => "run numbers begin at 1 again".to_owned(),
         };
         opened.set_aside =
             Some(format!("the store {file} {why}: it was renamed to {aside}, and a new one begins; {rest}"));
@@ -179,50 +186,63 @@ fn insert_daemon(
 }
 
 /// Makes `new` of what can be read in the file `from`. Returns the number of runs. If what was copied cannot be
-/// understood, nothing is.
-fn copy(from: &Path, new: &Path, is_damaged: bool, boot_id: &str, now: i64) -> anyhow::Result<u64> {
+/// understood, nothing is, and the error is [`StoreError::Damaged`]. If `new` cannot be written, it is another one.
+fn copy(from: &Path, new: &Path, is_damaged: bool, boot_id: &str, now: i64) -> Result<u64, StoreError> {
+    let unusable = |what: String| StoreError::Damaged { path: from.to_owned(), what };
+    let unread = |error: rusqlite::Error| unusable(error.to_string());
+    let unwritten = |error: rusqlite::Error| StoreError::refused("write", new, &error);
     for suffix in ["", "-wal", "-shm"] {
         // One that is left of an attempt that was killed. If this fails, so does what follows.
         let _ = fs::remove_file(files::beside(new, suffix));
     }
     let mut db = files::connect(new)?;
-    let old = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    anyhow::ensure!((READABLE..=VERSION).contains(&schema::version(&old)?), "of another version");
-    schema::create(&mut db)?;
-    let change = db.transaction()?;
+    let old = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(unread)?;
+    let version = schema::version(&old).map_err(unread)?;
+    if !(READABLE..=VERSION).contains(&version) {
+        return Err(unusable(format!("it has version {version}")));
+    }
+    schema::create(&mut db).map_err(unwritten)?;
+    let change = db.transaction().map_err(unwritten)?;
     let mut runs = 0;
     for (table, order) in TABLES.into_iter().take(if is_damaged { 4 } else { TABLES.len() }) {
         let which = if is_damaged && table == "servers" { " WHERE ended IS NULL" } else { "" };
         let select = format!("SELECT * FROM {table}{which}");
         // From the latest back until a row cannot be read, then from the oldest on.
         let latest = format!("{select} ORDER BY {} DESC", order.replace(',', " DESC,"));
-        let copied = copy_rows(&old, &change, table, &latest)
-            + copy_rows(&old, &change, table, &format!("{select} ORDER BY {order}"));
+        let oldest = format!("{select} ORDER BY {order}");
+        let copied = copy_rows(&old, &change, table, &latest).map_err(unwritten)?
+            + copy_rows(&old, &change, table, &oldest).map_err(unwritten)?;
         runs = if table == "runs" { copied } else { runs };
     }
-    change.execute("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)", [])?;
-    knowledge::forget_excess(&change, now)?;
-    knowledge::read(&change, knowledge::boot_row(&change, boot_id)?)?;
-    change.commit()?;
+    change.execute("DELETE FROM runs WHERE key NOT IN (SELECT id FROM keys)", []).map_err(unwritten)?;
+    knowledge::forget_excess(&change, now).map_err(unwritten)?;
+    knowledge::boot_row(&change, boot_id).and_then(|boot| knowledge::read(&change, boot)).map_err(unread)?;
+    change.commit().map_err(unwritten)?;
     Ok(runs)
 }
 
-fn copy_rows(old: &Connection, new: &Connection, table: &str, select: &str) -> u64 {
-    let Ok(mut read) = old.prepare(select) else { return 0 };
+/// Returns how many rows were copied, or why one that could be read cannot be written.
+fn copy_rows(old: &Connection, new: &Connection, table: &str, select: &str) -> rusqlite::Result<u64> {
+    let Ok(mut read) = old.prepare(select) else { return Ok(0) };
     let columns = read.column_count();
     let marks = vec!["?"; columns].join(", ");
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let names: Vec<String> = read.column_names().into_iter().map(quoted).collect();
     let insert = format!("INSERT OR IGNORE INTO {table} ({}) VALUES ({marks})", names.join(", "));
     // Skips a table with foreign columns.
-    let Ok(mut write) = new.prepare(&insert) else { return 0 };
+    let Ok(mut write) = new.prepare(&insert) else { return Ok(0) };
     let mut copied = 0;
-    let Ok(mut rows) = read.query([]) else { return 0 };
+    let Ok(mut rows) = read.query([]) else { return Ok(0) };
     // Stops at the first row that cannot be read.
     while let Ok(Some(row)) = rows.next() {
         let values: rusqlite::Result<Vec<Value>> = (0..columns).map(|column| row.get(column)).collect();
         let Ok(values) = values else { break };
-        copied += u64::from(write.execute(rusqlite::params_from_iter(values)).is_ok_and(|n| n > 0));
+        copied += match write.execute(rusqlite::params_from_iter(values)) {
+            Ok(rows) => rows as u64,
+            // A value that damage has put there.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => 0,
+            Err(error) => return Err(error),
+        };
     }
-    copied
+    Ok(copied)
 }

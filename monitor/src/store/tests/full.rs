@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use super::{super::writer::PENDING, *};
+use super::{super::writer::PENDING, versions::change, *};
 
 /// A file system of one megabyte.
 struct Small(PathBuf);
@@ -67,6 +67,28 @@ fn a_full_disk_at_the_start_is_one_line() {
     small.fill();
     let error = open_in(&small.0, BOOT, OFFSET).unwrap_err().to_string();
     assert!(!error.contains('\n'), "{error}");
+}
+
+/// Were it set aside, run numbers would begin at 1, and the history would be out of sight.
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn one_that_cannot_be_copied_stays_where_it_is() {
+    let small = Small::new();
+    let dir = small.0.as_path();
+    record(&mut open(dir), (1..1000).map(|n| (n, run(claude(), n, true))));
+    change(dir, "PRAGMA user_version = 4");
+    let file = dir.join("orphand.db");
+    let ballast = small.fill();
+    // It can be opened, which needs 32 KB, but not copied.
+    let rest = fs::metadata(&ballast).unwrap().len() - (64 << 10);
+    fs::OpenOptions::new().write(true).open(&ballast).unwrap().set_len(rest).unwrap();
+    let line = open_in(dir, BOOT, OFFSET).unwrap_err().to_string();
+    assert!(line.starts_with("cannot write the store ") && line.contains("orphand.db.new: "), "{line}");
+    assert!(file.exists());
+
+    fs::remove_file(&ballast).unwrap();
+    let line = open_in(dir, BOOT, OFFSET).unwrap().set_aside.unwrap();
+    assert!(line.ends_with("999 runs were recovered"), "{line}");
 }
 
 /// Memory is bounded too; facts about run numbers are dropped last.

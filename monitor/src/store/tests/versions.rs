@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::{super::schema::VERSION, *};
 
-fn change(dir: &Path, sql: &str) {
+pub fn change(dir: &Path, sql: &str) {
     files::create_directory(dir).unwrap();
     Connection::open(dir.join("orphand.db")).unwrap().execute_batch(sql).unwrap();
 }
