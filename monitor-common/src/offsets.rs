@@ -105,10 +105,7 @@ offsets! {
         // Of a traced thread that which traces it.
         task_parent = "task_struct.parent", 8;
         task_thread_pid = "task_struct.thread_pid", 8;
-        task_sighand = "task_struct.sighand", 8;
         task_pdeath_signal = "task_struct.pdeath_signal", 4;
-        // SIGHUP is the first signal.
-        hangup_handler = "sighand_struct.action[0].sa.sa_handler", 8;
         signal_tty = "signal_struct.tty", 8;
         tty_driver = "tty_struct.driver", 8;
         tty_index = "tty_struct.index", 4;

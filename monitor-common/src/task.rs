@@ -31,8 +31,6 @@ pub struct TaskRecord {
 pub mod task_flags {
     /// No thread of the process is alive.
     pub const DEAD: u32 = 1;
-    /// The process ignores SIGHUP.
-    pub const IGNORES_HANGUP: u32 = 2;
     /// Something could not be read: the rest of the record means nothing.
     pub const UNREADABLE: u32 = 4;
 }

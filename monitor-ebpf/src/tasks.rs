@@ -12,8 +12,6 @@ use crate::{
 
 /// `PF_KTHREAD`, include/linux/sched.h.
 const KERNEL_THREAD: u32 = 0x0020_0000;
-/// `SIG_IGN`.
-const IGNORE: u64 = 1;
 /// `MAX_PID_NS_LEVEL`, `include/linux/pid_namespace.h`.
 const DEEPEST: u32 = 32;
 
@@ -80,10 +78,6 @@ fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
     place(number, record)?;
     if task.group_dead()? {
         record.flags |= task_flags::DEAD;
-    }
-    let handlers = pointer(address, global!(TASK_OFFSETS.task_sighand))?;
-    if !handlers.is_null() && read::<u64>(handlers, global!(TASK_OFFSETS.hangup_handler))? == IGNORE {
-        record.flags |= task_flags::IGNORES_HANGUP;
     }
     Ok(true)
 }

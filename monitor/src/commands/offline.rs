@@ -4,9 +4,8 @@
 use crate::{
     actuator::reaper::Reaper,
     config::Config,
-    daemon::stuck_reads,
     driver::{Driver, EffectHandler, read_proc},
-    host::{Proc, Scope, boot_id},
+    host::{Proc, Scope, boot_id, stuck},
     os::clock,
     probe::Probe,
     store::{self, StoreError},
@@ -111,7 +110,7 @@ impl Offline {
             let why = "not root: what other users' processes run and hold could be seen in part only";
             report.blind.push(why.to_owned());
         }
-        let stuck = stuck_reads::all();
+        let stuck = stuck();
         if !stuck.is_empty() {
             report.blind.push(text::unanswered(&stuck));
         }

@@ -13,19 +13,12 @@ use orphand_core::{
     recognise::Rules,
 };
 
-/// A read that takes longer is held against the user of the process, who may have made it slow on purpose.
-const SLOW: Duration = Duration::from_millis(100);
-/// Afterwards no command line of that user is completed for so long.
-const PAUSE: Duration = Duration::from_secs(10);
-
 /// The names of users are read again after so long.
 const NAMES: Duration = Duration::from_secs(10);
 
 /// Completes what the kernel side has cut short.
 #[derive(Debug, Default)]
 pub struct Completer {
-    /// Real user id -> until when its command lines are not read.
-    slow: BTreeMap<u32, BootTime>,
     /// The names of users, and when they were read.
     users: Option<(BootTime, BTreeMap<u32, String>)>,
 }
@@ -47,29 +40,13 @@ impl Completer {
             killer.user = killer.uid.and_then(|uid| self.user(uid));
         }
         let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } = event else { return event };
-        let before = clock::now();
-        self.slow.retain(|_, until| *until > before);
-        let found = if image.argv_truncated && !self.slow.contains_key(&uid) {
-            procfs.command_line(process).and_then(|found| completed(&image, &found))
-        } else {
-            None
-        };
-        let took = clock::now().since(before);
-        if took > SLOW {
-            tracing::warn!(
-                "the command line of {process} of user {uid} took {took:?} to read; long ones of that user are not read for {PAUSE:?}"
-            );
-            self.slow.insert(uid, before + took + PAUSE);
-        }
-        let image = match found {
-            Some(found)
-                if rules.role(&found) != rules.role(&image)
-                    || rules.role_but_for_exemption(&found) != rules.role_but_for_exemption(&image) =>
-            {
-                found
-            }
-            _ => image,
-        };
+        // What a user's processes make this wait is bounded and charged there.
+        let found = if image.argv_truncated { procfs.command_line(process) } else { None };
+        let found = found.and_then(|found| completed(&image, &found)).filter(|found| {
+            rules.role(found) != rules.role(&image)
+                || rules.role_but_for_exemption(found) != rules.role_but_for_exemption(&image)
+        });
+        let image = found.unwrap_or(image);
         ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio }
     }
 }

@@ -4,7 +4,7 @@
 //! Users are served in turn, each by one thread at a time: a user with many servers, or a large one, only delays his own. What has
 //! to be looked at before it is gone has threads of its own, so that it does not wait for inspections. What nobody waits
 //! for has threads of its own, too, so that inspections do not wait for it. What the work costs is charged to the user
-//! (`budgets.rs`).
+//! ([`crate::os::budgets`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -16,9 +16,11 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use super::budgets::{Budget, Budgets};
 use crate::{
-    os::processor_time::Meter,
+    os::{
+        budgets::{Budget, Budgets},
+        processor_time::Meter,
+    },
     probe::{Candidate, Probe},
 };
 use orphand_core::model::{About, Answer, FirstMessage};

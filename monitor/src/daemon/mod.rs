@@ -10,7 +10,6 @@
 //! come, after what the ring had by then. Whatever stalls behind the engine (a reader of stdout, a full disk, a scraper, a
 //! client of the control socket) never delays it.
 
-mod budgets;
 pub mod command_lines;
 pub mod descriptor_shortage;
 pub mod environment;

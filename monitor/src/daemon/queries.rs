@@ -3,6 +3,7 @@
 use super::{Daemon, stuck_reads};
 use crate::{
     control::{Answer, Query, Request},
+    host::stuck,
     os::clock,
 };
 use orphand_core::model::{Input, SessionsStatus, Status};
@@ -53,7 +54,7 @@ impl Daemon {
                 .ready_at
                 .map_or(0, |at| u64::try_from(clock::now().since(at).as_millis()).unwrap_or(u64::MAX)),
             blind,
-            stuck: stuck_reads::reported(),
+            stuck: stuck().into_iter().filter(stuck_reads::is_reported).collect(),
             report: engine.report(),
             processes: engine.processes() as u64,
             sink_dropped: {

@@ -4,10 +4,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::environment::Environment;
-use crate::{
-    driver::Driver,
-    host::{Stuck, left_unread, stuck},
-};
+use crate::{driver::Driver, host::stuck};
 use orphand_core::model::{BootTime, StuckProcess, text};
 
 const REPORT_AFTER: Duration = Duration::from_secs(1);
@@ -38,23 +35,22 @@ impl StuckReads {
     }
 
     /// Whether /proc should be read again: one that was missed answers now, or has ended.
-    fn needs_reading(&self, now: BootTime, stuck: &[Stuck]) -> bool {
+    fn needs_reading(&self, now: BootTime, stuck: &[StuckProcess]) -> bool {
         let answers = |pid: &u32| !stuck.iter().any(|one| one.pid == *pid);
         now >= self.next_read && self.unread.iter().any(answers)
     }
 
     /// The line of the log about those that it has not named, if one is due.
-    fn line(&mut self, now: BootTime, stuck: &[Stuck]) -> Option<String> {
+    fn line(&mut self, now: BootTime, stuck: &[StuckProcess]) -> Option<String> {
         self.reported.retain(|pid| stuck.iter().any(|one| one.pid == *pid));
-        let is_news = |one: &&Stuck| one.waited >= REPORT_AFTER && !self.reported.contains(&one.pid);
-        let news: Vec<&Stuck> = stuck.iter().filter(is_news).collect();
+        let is_news = |one: &&StuckProcess| is_reported(one) && !self.reported.contains(&one.pid);
+        let news: Vec<StuckProcess> = stuck.iter().filter(is_news).cloned().collect();
         if news.is_empty() || now < self.next_line {
             return None;
         }
-        let shown: Vec<StuckProcess> = news.into_iter().map(shown).collect();
         self.next_line = now + BETWEEN_LINES;
-        self.reported.extend(shown.iter().map(|one| one.pid));
-        Some(text::unanswered(&shown))
+        self.reported.extend(news.iter().map(|one| one.pid));
+        Some(text::unanswered(&news))
     }
 
     pub(super) fn due(&self, now: BootTime) -> Option<BootTime> {
@@ -76,36 +72,16 @@ impl Environment {
     }
 }
 
-pub fn reported() -> Vec<StuckProcess> {
-    all_of(stuck().into_iter().filter(|one| one.waited >= REPORT_AFTER).collect())
-}
-
-/// All that do not answer now, for a verb that reads /proc once.
-pub fn all() -> Vec<StuckProcess> {
-    all_of(stuck())
-}
-
-/// These, and one of each user all of whose processes are left unread because they answer late.
-fn all_of(mut stuck: Vec<Stuck>) -> Vec<StuckProcess> {
-    let named: BTreeSet<u32> = stuck.iter().map(|one| one.pid).collect();
-    stuck.extend(left_unread().into_iter().filter(|one| !named.contains(&one.pid)));
-    stuck.iter().map(shown).collect()
-}
-
-fn shown(one: &Stuck) -> StuckProcess {
-    StuckProcess {
-        pid: one.pid,
-        uid: one.user,
-        unanswered_ms: u64::try_from(one.waited.as_millis()).unwrap_or(u64::MAX),
-    }
+pub fn is_reported(one: &StuckProcess) -> bool {
+    Duration::from_millis(one.unanswered_ms) >= REPORT_AFTER
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn one(pid: u32, seconds: u64) -> Stuck {
-        Stuck { pid, user: Some(1000), waited: Duration::from_secs(seconds) }
+    fn one(pid: u32, seconds: u64) -> StuckProcess {
+        StuckProcess { pid, uid: Some(1000), unanswered_ms: seconds * 1000 }
     }
 
     fn at(seconds: u64) -> BootTime {
@@ -119,7 +95,7 @@ mod tests {
         let line = them.line(at(101), &[one(7, 1)]).unwrap();
         assert!(line.starts_with("process 7 of user 1000 does not answer: "), "{line}");
         assert_eq!(them.line(at(102), &[one(7, 2), one(8, 1)]), None);
-        let many: Vec<Stuck> = (8..30).map(|pid| one(pid, 5)).collect();
+        let many: Vec<StuckProcess> = (8..30).map(|pid| one(pid, 5)).collect();
         let line = them.line(at(120), &many).unwrap();
         assert!(line.contains("15 of user 1000 and 14 others do not answer"), "{line}");
         assert_eq!(them.line(at(140), &many), None);

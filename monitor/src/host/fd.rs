@@ -270,12 +270,19 @@ impl FdDir {
             (FileType::Fifo, ..) => Stdio::Pipe(file.stx_ino),
             (FileType::Socket, ..) => Stdio::Socket(file.stx_ino),
             (FileType::RegularFile, ..) => Stdio::File,
-            (FileType::CharacterDevice, 1, 3) => Stdio::Null,
-            // Documentation/admin-guide/devices.txt: 4 and 5 are ttys and consoles, 136 to 143 pseudo
-            // terminals.
-            (FileType::CharacterDevice, 4 | 5 | 136..=143, _) => Stdio::Terminal,
+            (FileType::CharacterDevice, major, minor) => character_device(major, minor),
             _ => Stdio::Other,
         }
+    }
+}
+
+/// Numbers from Documentation/admin-guide/devices.txt: 4 tty and ttyS, 5 /dev/tty and the console, 136 to 143
+/// pseudo-terminals, 166 ttyACM, 188 ttyUSB, 204 small serial ports, 229 hvc.
+pub const fn character_device(major: u32, minor: u32) -> Stdio {
+    match (major, minor) {
+        (1, 3) => Stdio::Null,
+        (4 | 5 | 136..=143 | 166 | 188 | 204 | 229, _) => Stdio::Terminal,
+        _ => Stdio::Other,
     }
 }
 

@@ -16,7 +16,6 @@ mod environ;
 mod fd;
 mod fields;
 pub mod identity;
-mod kernel_side;
 mod look;
 mod maps;
 mod mounts;
@@ -46,8 +45,7 @@ use rustix::{
 pub use cgroup::{Lodging, slices};
 pub use cgroup_memory::{memory_of, owner_of_group};
 pub use condition::SystemCall;
-pub use fd::{Access, Fd, FdDir, FdTable, Target};
-pub use kernel_side::{Beside, Calls, KernelSide, LastCaller, OpenEnd, Passes, Tasks};
+pub use fd::{Access, Fd, FdDir, FdTable, Target, character_device};
 use look::{Seen, as_parent, look};
 pub use maps::SharedMemory;
 pub use net::{Endpoint, InternetSocket, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket};
@@ -57,7 +55,7 @@ pub use rights::Rights;
 pub use scope::{Place, Scope};
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine};
 pub use stat::Stat;
-pub use stuck::{Stuck, left_unread, stuck};
+pub use stuck::stuck;
 pub use system::{
     boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, pid_namespace_of, process_limits,
 };

@@ -17,7 +17,7 @@ use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread,
     time::{Duration, Instant},
@@ -35,16 +35,10 @@ const HASTE: Duration = Duration::from_millis(25);
 const GLANCE: Duration = Duration::from_millis(5);
 /// The error for a process that does not answer.
 pub const UNANSWERED: Errno = Errno::TIMEDOUT;
-/// The number of idle threads that are kept for the next inspection.
-const IDLE: usize = 2;
 const STACK: usize = 512 << 10;
-
-type Job = Box<dyn FnOnce() + Send>;
 
 /// Whether an [`Alone`] exists.
 static ALONE: AtomicBool = AtomicBool::new(false);
-
-static CREW: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
 thread_local! {
     static POST: RefCell<Option<Arc<Post>>> = const { RefCell::new(None) };
@@ -67,7 +61,7 @@ struct Place {
 }
 
 impl Post {
-    fn new(skipped: Option<BTreeSet<u32>>, patience: Duration) -> Arc<Self> {
+    pub(super) fn new(skipped: Option<BTreeSet<u32>>, patience: Duration) -> Arc<Self> {
         Arc::new(Self { place: Mutex::default(), skipped, patience })
     }
 
@@ -222,47 +216,13 @@ fn send<T: Send + 'static>(
 ) -> Option<Receiver<T>> {
     let (tell, answer) = mpsc::channel();
     let (at, look) = (Arc::clone(post), Arc::clone(look));
-    let mut job: Job = Box::new(move || {
-        at.take();
-        let found = look();
-        POST.set(None);
-        // The caller may have abandoned this thread. Then the channel is closed.
-        let _ = tell.send(found);
-    });
-    loop {
-        let idle = crew().pop();
-        match idle {
-            Some(idle) => match idle.send(job) {
-                Ok(()) => return Some(answer),
-                Err(mpsc::SendError(back)) => job = back,
-            },
-            None => return hire(job).then_some(answer),
-        }
-    }
-}
-
-fn crew() -> MutexGuard<'static, Vec<Sender<Job>>> {
-    CREW.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Starts another worker thread. `first` is its first job.
-fn hire(first: Job) -> bool {
     let work = move || {
-        first();
-        loop {
-            let (way, jobs) = mpsc::channel::<Job>();
-            {
-                let mut crew = crew();
-                if crew.len() >= IDLE {
-                    return;
-                }
-                crew.push(way);
-            }
-            let Ok(job) = jobs.recv() else { return };
-            job();
-        }
+        at.take();
+        // The caller may have abandoned this thread. Then the channel is closed.
+        let _ = tell.send(look());
     };
-    thread::Builder::new().name("orphand-look".to_owned()).stack_size(STACK).spawn(work).is_ok()
+    let thread = thread::Builder::new().name("orphand-look".to_owned()).stack_size(STACK);
+    thread.spawn(work).ok().map(|_| answer)
 }
 
 #[cfg(test)]
@@ -270,10 +230,7 @@ mod tests {
     use std::{os::unix::process::CommandExt as _, process::Command};
 
     use super::*;
-    use crate::{
-        host::{left_unread, stuck},
-        probe::tests::Started,
-    };
+    use crate::{host::stuck, probe::tests::Started};
 
     /// The processes among these that are read. To read one is to wait, as for one that does not answer.
     fn read(pids: Vec<u32>, wait: Duration) -> usize {
@@ -294,10 +251,9 @@ mod tests {
         let start = |user: u32| Started::new(Command::new("sleep").arg("600").uid(user));
         let [silent, other] = [USER, USER + 1].map(|user| (0..12).map(|_| start(user)).collect::<Vec<_>>());
         let pids = |of: &[Started]| of.iter().map(|one| one.0.id()).collect::<Vec<u32>>();
-        let is_listed = || stuck().iter().filter(|one| one.user == Some(USER)).count();
+        let is_listed = || stuck().iter().filter(|one| one.uid == Some(USER)).count();
         assert_eq!(read(pids(&silent), Duration::from_secs(5)), 0);
         assert!((1..=5).contains(&is_listed()), "{:?}", stuck());
-        assert!(left_unread().iter().any(|one| one.user == Some(USER)), "{:?}", left_unread());
         assert_eq!(read(pids(&silent), Duration::ZERO), 0);
         assert_eq!(read(pids(&other), Duration::ZERO), 12);
         while is_listed() > 0 {

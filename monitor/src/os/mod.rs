@@ -3,6 +3,7 @@
 //!
 //! No module here knows of agents or servers. For the daemon's shell only.
 
+pub mod budgets;
 pub mod capabilities;
 pub mod clock;
 pub mod descriptors;

@@ -35,9 +35,10 @@ pub use manager::ManagerError;
 
 use crate::{
     helper::{self, Task},
-    host::{HostError, KernelSide, Proc, hastily, with_deadline},
+    host::{HostError, Proc, hastily, with_deadline},
     os::processor_time::{self, Meter},
     read::{Reader, activity, pipe},
+    source::kernel_side::KernelSide,
 };
 use orphand_core::model::{
     About, Answer, FirstMessage, Holdings, ProcessId, SnapshotProcess, Subject,

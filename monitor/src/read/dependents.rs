@@ -9,7 +9,7 @@ use super::{
     process::Member,
     rows::{Key, Rows},
 };
-use crate::host::{KernelSide, TaskRow};
+use crate::{host::TaskRow, source::kernel_side::KernelSide};
 use orphand_core::{
     model::{
         ProcessId, Stdio,

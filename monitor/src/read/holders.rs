@@ -19,7 +19,7 @@ use super::{
     rows::{Key, Rows},
     shared,
 };
-use crate::host::{Beside, KernelSide, OpenEnd};
+use crate::source::kernel_side::{Beside, KernelSide, OpenEnd};
 use orphand_core::model::{
     ProcessId, Stdio,
     scene::{Endpoint, Side},

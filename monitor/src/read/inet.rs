@@ -11,7 +11,10 @@ use super::{
     joints::Joints,
     rows::{Key, Rows},
 };
-use crate::host::{Endpoint as End, InternetSocket, KernelSide, LastCaller, ProcessDir, TcpState};
+use crate::{
+    host::{Endpoint as End, InternetSocket, ProcessDir, TcpState},
+    source::kernel_side::{KernelSide, LastCaller},
+};
 use orphand_core::model::{
     ProcessId,
     scene::{Address, Began, Called, Endpoint, Side},

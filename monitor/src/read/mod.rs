@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use self::holdings::holdings;
 
 use self::{joints::Joints, rows::Rows};
-use crate::host::{KernelSide, Proc};
+use crate::{host::Proc, source::kernel_side::KernelSide};
 use orphand_core::model::{
     ProcessId, UnitFacts,
     scene::{End, Holder, Scene, SceneQuestion, Side},

@@ -9,7 +9,10 @@ use std::{
 use rustix::io::Errno;
 
 use super::{inet, joints::Joints, process::Member, rows::Rows, unix, unlisted};
-use crate::host::{KernelSide, Proc, ProcessDir, UnixSockets};
+use crate::{
+    host::{Proc, ProcessDir, UnixSockets},
+    source::kernel_side::KernelSide,
+};
 use orphand_core::model::scene::{Address, Called};
 
 pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints, kernel: &KernelSide) {

@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rustix::io::Errno;
 
-use crate::host::{OpenEnd, Proc, ProcessDir};
+use crate::{
+    host::{Proc, ProcessDir},
+    source::kernel_side::OpenEnd,
+};
 use orphand_core::model::{
     ProcessId, UnitFacts,
     scene::{End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},

@@ -5,7 +5,7 @@ use super::{
     process::Member,
     rows::{Key, Rows},
 };
-use crate::host::{Beside, OpenEnd};
+use crate::source::kernel_side::{Beside, OpenEnd};
 use orphand_core::model::{
     Stdio,
     scene::{Address, Called, Endpoint, Side},

@@ -8,11 +8,8 @@ use aya::{
 };
 use monitor_common::{CallRecord, LATELY};
 
-use super::{decode::id, kernel_error::KernelError, maps};
-use crate::{
-    host::{Calls as Reader, LastCaller},
-    os::clock,
-};
+use super::{decode::id, kernel_error::KernelError, kernel_side::LastCaller, maps};
+use crate::os::clock;
 use orphand_core::model::{BootTime, ProcessId};
 
 /// Reads the map CALLED. It works as long as anybody has it.
@@ -34,10 +31,9 @@ impl Calls {
             awake_since: clock::awake(),
         })
     }
-}
 
-impl Reader for Calls {
-    fn lately(&mut self, port: u16, holder: ProcessId) -> Result<LastCaller, String> {
+    /// Who called this port lately, at which `holder` listens.
+    pub fn lately(&self, port: u16, holder: ProcessId) -> Result<LastCaller, String> {
         let record =
             maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
         let is_older = holder.start <= self.since.ticks();

@@ -9,6 +9,7 @@ use monitor_common::{
 };
 use thiserror::Error;
 
+use crate::host::character_device;
 use orphand_core::model::{BootTime, ExitStatus, Image, KilledBy, Killer, ProcessEvent, ProcessId, Stdio};
 
 /// Bytes that are no record.
@@ -123,16 +124,6 @@ fn stdio(StreamRecord { ino, rdev, mode }: StreamRecord) -> Stdio {
         S_IFSOCK => Stdio::Socket(ino),
         S_IFREG => Stdio::File,
         S_IFCHR => character_device(rdev >> 20, rdev & 0xf_ffff),
-        _ => Stdio::Other,
-    }
-}
-
-/// Numbers from Documentation/admin-guide/devices.txt: 4 tty and ttyS, 5 /dev/tty and the console, 136 to 143
-/// pseudo-terminals, 166 ttyACM, 188 ttyUSB, 204 small serial ports, 229 hvc.
-const fn character_device(major: u32, minor: u32) -> Stdio {
-    match (major, minor) {
-        (1, 3) => Stdio::Null,
-        (4 | 5 | 136..=143 | 166 | 188 | 204 | 229, _) => Stdio::Terminal,
         _ => Stdio::Other,
     }
 }

@@ -7,8 +7,9 @@ use monitor_common::{EndRecord, end_flags};
 use super::{
     decode::{S_IFIFO, S_IFMT, S_IFSOCK, id},
     iterator::whole,
+    kernel_side::OpenEnd,
 };
-use crate::host::{Access, OpenEnd};
+use crate::host::Access;
 use orphand_core::model::Stdio;
 
 /// `FMODE_READ` and `FMODE_WRITE`, include/linux/fs.h.

@@ -19,8 +19,13 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
 };
 
-use super::{ends, iterator::Iterator, kernel_error::KernelError, maps};
-use crate::host::{Beside, OpenEnd, Passes};
+use super::{
+    ends,
+    iterator::Iterator,
+    kernel_error::KernelError,
+    kernel_side::{Beside, OpenEnd},
+    maps,
+};
 use orphand_core::model::Stdio;
 
 /// How it is called among the hooks.
@@ -98,10 +103,9 @@ impl Holders {
         }
         Ok(records)
     }
-}
 
-impl Passes for Holders {
-    fn pass(&mut self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
+    /// All open ends of these pipes and sockets, and of the peers of these sockets, and what is asked beside.
+    pub(super) fn pass(&mut self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
         let inodes = wanted.iter().filter_map(|one| inode(*one));
         let processes = beside.files.iter().map(|(pid, _)| wanted::PROCESS | u64::from(*pid));
         let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));

@@ -26,6 +26,7 @@ use super::{
     decode::decode,
     holders::{self, Holders},
     kernel_error::KernelError,
+    kernel_side::KernelSide,
     layout, log,
     maps::{counts, hash_map, set_candidates, take},
     members::{Members, Room, RoomInUse, Tracked},
@@ -65,19 +66,10 @@ pub struct KernelSource {
     undecodable: u64,
     log: Option<log::Reader>,
     hooks: Vec<String>,
-    passes: Passes,
+    side: KernelSide,
     misses: Misses,
     // Holds the programs and their links.
     programs: Arc<Mutex<Ebpf>>,
-}
-
-/// What this kernel answers besides, where it can. Without the passes a look at /proc has to do.
-#[derive(Debug, Default)]
-pub struct Passes {
-    pub holders: Option<Holders>,
-    pub tasks: Option<Tasks>,
-    /// Who calls over TCP.
-    pub calls: Option<Calls>,
 }
 
 impl KernelSource {
@@ -152,7 +144,7 @@ impl KernelSource {
             undecodable: 0,
             log,
             hooks,
-            passes: Passes { calls, ..Passes::default() },
+            side: KernelSide { calls: calls.map(Arc::new), ..KernelSide::default() },
             misses: Misses::of(&programs),
             programs: Arc::new(Mutex::new(programs)),
         };
@@ -161,21 +153,28 @@ impl KernelSource {
         let holders = holders.and_then(|_| Holders::open(programs, &btf, wanted, options.wanted));
         let tasks = layout.tasks.map_err(KernelError::from).and_then(|_| Tasks::open(programs, &btf));
         let without = "who holds a wire is read from /proc, which does not show all";
-        source.passes.holders = optional(holders::HOOK, without, holders);
+        source.side.holders =
+            optional(holders::HOOK, without, holders).map(|holders| Arc::new(Mutex::new(holders)));
         let without =
             "terminals, namespaces and debuggers are read from /proc, where a process may not answer";
-        source.passes.tasks = optional(tasks::HOOK, without, tasks);
-        source.hooks.extend(source.passes.holders.as_ref().map(|_| holders::HOOK.to_owned()));
-        source.hooks.extend(source.passes.tasks.as_ref().map(|_| tasks::HOOK.to_owned()));
-        source.hooks.extend(source.passes.calls.as_ref().map(|_| CALL_HOOK.to_owned()));
+        source.side.tasks = optional(tasks::HOOK, without, tasks).map(Arc::new);
+        let KernelSide { holders, tasks, calls } = &source.side;
+        let further = [
+            (holders.is_some(), holders::HOOK),
+            (tasks.is_some(), tasks::HOOK),
+            (calls.is_some(), CALL_HOOK),
+        ];
+        source
+            .hooks
+            .extend(further.iter().filter(|(is_there, _)| *is_there).map(|(_, hook)| (*hook).to_owned()));
         drop(btf);
         monitor_common::trim_heap();
         Ok(source)
     }
 
-    /// What makes passes over all descriptors and all tasks: once. They work as long as the kernel side is there.
-    pub fn take_passes(&mut self) -> Passes {
-        std::mem::take(&mut self.passes)
+    /// What it answers beside the records.
+    pub fn side(&self) -> KernelSide {
+        self.side.clone()
     }
 
     /// Whose execs are reported from now on.
@@ -185,9 +184,11 @@ impl KernelSource {
 
     /// Whether the maps can be used: a try that changes nothing.
     pub fn works(&mut self) -> bool {
-        let Passes { holders, tasks, .. } = &mut self.passes;
-        let passes = holders.as_mut().is_none_or(|holders| holders.prove().is_ok())
-            && tasks.as_ref().is_none_or(|tasks| tasks.prove().is_ok());
+        let KernelSide { holders, tasks, .. } = &self.side;
+        let is_right =
+            |holders: &Arc<Mutex<Holders>>| holders.lock().is_ok_and(|mut holders| holders.prove().is_ok());
+        let passes =
+            holders.as_ref().is_none_or(is_right) && tasks.as_ref().is_none_or(|tasks| tasks.prove().is_ok());
         passes && self.counters().is_ok() && self.set_idle(false).is_ok() && self.untrack(0).is_ok()
     }
 

@@ -10,6 +10,7 @@ pub mod holders;
 mod iterator;
 pub mod kernel;
 pub mod kernel_error;
+pub mod kernel_side;
 pub mod layout;
 mod log;
 mod maps;

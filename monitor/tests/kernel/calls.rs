@@ -5,10 +5,7 @@ use std::{
     net::{Ipv6Addr, SocketAddr, TcpStream},
 };
 
-use orphand::{
-    host::{Calls as _, LastCaller},
-    source::kernel::KernelSource,
-};
+use orphand::source::{kernel::KernelSource, kernel_side::LastCaller};
 use orphand_core::model::Tracking;
 
 use crate::stage::{Actor, id, options};
@@ -45,7 +42,7 @@ say("done"); go(); os.kill(0, 9)
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn every_caller_is_somebody() {
     let mut source = KernelSource::open(&options()).unwrap();
-    let mut calls = source.take_passes().calls.unwrap();
+    let calls = source.side().calls.unwrap();
     // A group of its own: it ends all that it started.
     let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{SERVERS}"));
     assert!(source.track(actor.id, Tracking::Member).unwrap().is_followed());

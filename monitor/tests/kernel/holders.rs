@@ -9,30 +9,28 @@ use std::{
 };
 
 use crate::{stage::options, stand::Stand};
-use orphand::{
-    host::{Beside, OpenEnd, Passes as _},
-    source::{
-        holders::{HOOK, Holders},
-        kernel::{KernelOptions, KernelSource},
-    },
+use orphand::source::{
+    holders::HOOK,
+    kernel::{KernelOptions, KernelSource},
+    kernel_side::{Beside, KernelSide, OpenEnd},
 };
 use orphand_core::model::{ProcessId, Stdio};
 
 /// A kernel side and its passes.
 pub struct Look {
-    holders: Holders,
+    side: KernelSide,
     _source: KernelSource,
 }
 
 impl Look {
     pub fn new(options: &KernelOptions) -> Self {
-        let mut source = KernelSource::open(options).unwrap();
+        let source = KernelSource::open(options).unwrap();
         assert!(source.hooks().iter().any(|hook| hook == HOOK), "{:?}", source.hooks());
-        Self { holders: source.take_passes().holders.unwrap(), _source: source }
+        Self { side: source.side(), _source: source }
     }
 
     pub fn at(&mut self, wanted: &[Stdio]) -> Vec<OpenEnd> {
-        self.holders.pass(wanted, &Beside::default()).unwrap()
+        self.side.pass(wanted, &Beside::default()).unwrap()
     }
 }
 

@@ -7,9 +7,11 @@ use std::{
 };
 
 use orphand::{
-    host::{Beside, OpenEnd, Passes as _},
     os::capabilities::drop_to,
-    source::kernel::{KernelOptions, KernelSource},
+    source::{
+        kernel::{KernelOptions, KernelSource},
+        kernel_side::{Beside, OpenEnd},
+    },
 };
 use orphand_core::model::Stdio;
 use rustix::thread::{CapabilitySet, capabilities};
@@ -97,7 +99,7 @@ fn passes_go_on_with_what_the_daemon_keeps() {
         let kept = drop_to(CapabilitySet::empty(), || source.works()).unwrap();
         println!("{}", kept.in_words());
         assert!(!capabilities(None).unwrap().effective.contains(CapabilitySet::PERFMON));
-        let mut holders = source.take_passes().holders.unwrap();
+        let holders = source.side();
         let ends = holders.pass(&[Stdio::Pipe(inode)], &Beside::default()).unwrap();
         assert!(ends.iter().any(|end| end.access.read && end.number == number), "{ends:#?}");
         drop(source);

@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use crate::{stage::options, stand::Stand};
-use orphand::{host::KernelSide, probe::Probe, source::kernel::KernelSource};
+use orphand::{
+    probe::Probe,
+    source::{kernel::KernelSource, kernel_side::KernelSide},
+};
 use orphand_core::model::{
     ProcessId, Stdio,
     scene::{Address, Began, Called, Endpoint, Holder, Scene, SceneQuestion, SceneServer, Side, Wait},
@@ -24,13 +27,9 @@ pub fn server(processes: &[ProcessId], [stdin, stdout]: [Stdio; 2]) -> SceneServ
 /// One kernel side for all tests here, which stays.
 static PROBE: LazyLock<Probe> = LazyLock::new(|| {
     let source = Box::leak(Box::new(KernelSource::open(&options()).unwrap()));
-    let passes = source.take_passes();
-    assert!(passes.holders.is_some() && passes.tasks.is_some());
-    Probe::new().unwrap().with_kernel(KernelSide::new(
-        passes.holders,
-        passes.tasks,
-        passes.calls.filter(|_| false),
-    ))
+    let side = source.side();
+    assert!(side.holders.is_some() && side.tasks.is_some());
+    Probe::new().unwrap().with_kernel(KernelSide { calls: None, ..side })
 });
 
 pub fn ask(question: &SceneQuestion) -> Scene {

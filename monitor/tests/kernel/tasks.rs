@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use crate::{stage::options, stand::Stand};
 use orphand::{
-    host::{Proc, TaskRow, Tasks as _},
+    host::{Proc, TaskRow},
     source::kernel::KernelSource,
 };
 use orphand_core::model::ProcessId;
@@ -46,7 +46,7 @@ say(pty=int(os.readlink(f"/proc/{there}/fd/0").rsplit("/")[-1]))
 "#,
     );
     let source = &mut KernelSource::open(&options()).unwrap();
-    let mut tasks = source.take_passes().tasks.unwrap();
+    let tasks = source.side().tasks.unwrap();
     let proc = Proc::system().unwrap();
     let mut differ: Option<Vec<ProcessId>> = None;
     for _ in 0..TRIES {
@@ -109,7 +109,7 @@ say(namespace=os.stat(f"/proc/{first}/ns/pid").st_ino)
 "#,
     );
     let source = &mut KernelSource::open(&options()).unwrap();
-    let mut tasks = source.take_passes().tasks.unwrap();
+    let tasks = source.side().tasks.unwrap();
     let told = by_process(tasks.tasks().unwrap());
     let [actor, traced, first] = ["actor", "traced", "first"].map(|name| &told[&stand.who(name)]);
     assert_eq!(traced.tracers, [actor.process.pid]);

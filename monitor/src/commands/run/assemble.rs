@@ -20,7 +20,7 @@ use crate::{
         reload, standing::Decisions, stuck_reads::StuckReads,
     },
     driver::Driver,
-    host::{Alone, KernelSide, Proc},
+    host::{Alone, Proc},
     os::{capabilities, clock, lock_file::Instance, systemd_notify::Notify},
     probe::{Engines, Probe, registry::Registry},
     sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
@@ -76,9 +76,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     give_up(&mut kernel, config, &hooks)?;
     drop(alone);
     let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
-    let passes = kernel.take_passes();
-    let told = KernelSide::new(passes.holders, passes.tasks, passes.calls);
-    let probe = Probe::new()?.with_engines(Engines { docker, podman }).with_kernel(told);
+    let probe = Probe::new()?.with_engines(Engines { docker, podman }).with_kernel(kernel.side());
     let metrics = Metrics::new(wall);
     let (store, knowledge) = persistence::open(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);

@@ -15,9 +15,10 @@ use rustix::{
 
 use super::resembles_client;
 use crate::{
-    host::{Beside, Proc, TcpState, UNANSWERED, UnixSockets},
+    host::{Proc, TcpState, UNANSWERED, UnixSockets},
     os::own,
     probe::Probe,
+    source::kernel_side::Beside,
 };
 use orphand_core::model::{OtherClient, ProcessId, Stdio};
 

@@ -1,13 +1,14 @@
-//! What the kernel side tells that /proc does not tell, or not for certain (`source` implements it).
+//! What the kernel side answers that /proc does not tell, or not for certain. For the readers.
 //!
 //! One pass of the kernel over all descriptors tells the open ends of pipes and sockets on the whole host: /proc lists
 //! neither a descriptor that is in flight inside a socket nor the number of references to an open file. A pass over all
 //! processes waits for none. Who called a port is witnessed: /proc shows a connection that was closed for a minute, or
 //! not at all.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Access, Proc, TaskRow};
+use super::{calls::Calls, holders::Holders, tasks::Tasks};
+use crate::host::{Access, Proc, TaskRow};
 use orphand_core::model::{ProcessId, Stdio};
 
 /// A descriptor that is open on a requested pipe, FIFO or socket, or on the peer of a requested socket.
@@ -49,20 +50,6 @@ pub struct Beside {
     pub lines: Vec<u32>,
 }
 
-/// A provider of passes over all descriptors of the host.
-pub trait Passes: std::fmt::Debug + Send {
-    /// All open ends of these pipes and sockets, and of the peers of these sockets, and what is asked beside, in all
-    /// processes of the host. A pass takes between microseconds and some hundred milliseconds, depending on the number of
-    /// descriptors on the host.
-    fn pass(&mut self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String>;
-}
-
-/// A provider of passes over all processes of the host.
-pub trait Tasks: std::fmt::Debug + Send {
-    /// All processes. A pass takes less than a microsecond a thread.
-    fn tasks(&mut self) -> Result<Vec<TaskRow>, String>;
-}
-
 /// Who called a TCP port in the last ten minutes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LastCaller {
@@ -85,58 +72,38 @@ impl LastCaller {
     }
 }
 
-pub trait Calls: std::fmt::Debug + Send {
-    /// Who called this port lately, at which a process listens.
-    fn lately(&mut self, port: u16, holder: ProcessId) -> Result<LastCaller, String>;
-}
-
-/// What of it there is here.
+/// What of it there is here. It works as long as the kernel side is there.
 #[derive(Clone, Debug, Default)]
 pub struct KernelSide {
-    passes: Option<Arc<Mutex<Box<dyn Passes>>>>,
-    tasks: Option<Arc<Mutex<Box<dyn Tasks>>>>,
-    calls: Option<Arc<Mutex<Box<dyn Calls>>>>,
-}
-
-fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds this lock.
-    what.lock().unwrap_or_else(PoisonError::into_inner)
+    /// One pass at a time: it is told by a map what is wanted.
+    pub holders: Option<Arc<Mutex<Holders>>>,
+    pub tasks: Option<Arc<Tasks>>,
+    pub calls: Option<Arc<Calls>>,
 }
 
 impl KernelSide {
-    pub fn new(
-        passes: Option<impl Passes + 'static>,
-        tasks: Option<impl Tasks + 'static>,
-        calls: Option<impl Calls + 'static>,
-    ) -> Self {
-        Self {
-            passes: passes.map(|one| Arc::new(Mutex::new(Box::new(one) as _))),
-            tasks: tasks.map(|one| Arc::new(Mutex::new(Box::new(one) as _))),
-            calls: calls.map(|one| Arc::new(Mutex::new(Box::new(one) as _))),
-        }
-    }
-
-    /// Who has which of these pipes and sockets open, and what is asked beside, of all processes of the host; an error
-    /// says why the kernel does not tell.
+    /// Who has which of these pipes and sockets and the peers of these sockets open, and what is asked beside, of all
+    /// processes of the host; an error says why the kernel does not tell. A pass takes between microseconds and some
+    /// hundred milliseconds, depending on the number of descriptors on the host.
     pub fn pass(&self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
-        locked(self.passes.as_ref().ok_or("there are no passes")?).pass(wanted, beside)
+        let holders = self.holders.as_ref().ok_or("there are no passes")?;
+        // Nothing panics while it is locked.
+        holders.lock().unwrap_or_else(PoisonError::into_inner).pass(wanted, beside)
     }
 
     /// All processes of the host: the kernel tells, or else /proc.
     pub fn tasks(&self, proc: &Proc) -> Result<Vec<TaskRow>, String> {
-        if let Some(tasks) = &self.tasks {
-            match locked(tasks).tasks() {
-                Ok(rows) => return Ok(rows),
-                Err(error) => tracing::debug!("no pass over all tasks: {error}"),
-            }
+        match self.tasks.as_ref().map(|tasks| tasks.tasks()) {
+            Some(Ok(rows)) => return Ok(rows),
+            Some(Err(error)) => tracing::debug!("no pass over all tasks: {error}"),
+            None => {}
         }
         proc.tasks().map_err(|error| error.to_string())
     }
 
-    /// Who called this port lately. Where nobody watches, the tables of connections have to do.
+    /// Who called this port lately, at which `holder` listens. Where nobody watches, the tables of connections have to do.
     pub fn caller(&self, port: u16, holder: ProcessId) -> LastCaller {
-        let told =
-            self.calls.as_ref().map_or(Ok(LastCaller::Nobody), |calls| locked(calls).lately(port, holder));
+        let told = self.calls.as_ref().map_or(Ok(LastCaller::Nobody), |calls| calls.lately(port, holder));
         told.unwrap_or_else(|error| {
             tracing::debug!("who calls port {port} is not known: {error}");
             LastCaller::Unknown

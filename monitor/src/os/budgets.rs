@@ -1,4 +1,4 @@
-//! Processor time that is spent on each user's behalf: whoever makes the daemon work more than his share waits.
+//! Time that is spent on each user's behalf: whoever makes the daemon work, or wait, more than his share waits himself.
 //!
 //! Invariant: what was spent on a user is forgotten at a fixed part of the time that passes, and nothing more is begun
 //! for him as long as more than the allowance is remembered. So in any span of time no more is spent on him than the
@@ -13,7 +13,7 @@ use std::{
 use orphand_core::model::Share;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Budget {
+pub struct Budget {
     pub allowance: Duration,
     /// One of so many parts of the time that passes.
     pub part: u32,
@@ -21,7 +21,7 @@ pub(super) struct Budget {
 
 /// The budgets of users for one kind of work, and what they have spent.
 #[derive(Debug)]
-pub(super) struct Budgets {
+pub struct Budgets {
     user: Budget,
     all: Option<Budget>,
     spent: BTreeMap<Share, Account>,
@@ -51,27 +51,38 @@ impl Account {
 
 impl Budgets {
     /// For each user, and for all together.
-    pub(super) fn new(user: Budget, all: Option<Budget>) -> Self {
+    pub fn new(user: Budget, all: Option<Budget>) -> Self {
         let total = Account { spent: Duration::ZERO, at: Instant::now() };
         Self { user, all, spent: BTreeMap::new(), total }
     }
 
+    /// What is remembered of this user now.
+    pub fn spent(&self, user: u32, now: Instant) -> Duration {
+        self.spent.get(&Share::of(user)).map_or(Duration::ZERO, |own| own.left_at(now, self.user))
+    }
+
+    /// Forgets what is to be forgotten. Whether nothing is remembered of any user.
+    pub fn is_idle(&mut self, now: Instant) -> bool {
+        let budget = self.user;
+        self.spent.retain(|_, account| !account.left_at(now, budget).is_zero());
+        self.spent.is_empty()
+    }
+
     /// How long work for this user has to wait; zero if it may begin.
-    pub(super) fn waits(&self, user: u32, now: Instant) -> Duration {
+    pub fn waits(&self, user: u32, now: Instant) -> Duration {
         let own = self.spent.get(&Share::of(user)).map_or(Duration::ZERO, |own| own.waits(now, self.user));
         own.max(self.all.map_or(Duration::ZERO, |all| self.total.waits(now, all)))
     }
 
     /// So much was spent on this user. Root is not charged: who is root needs no such way to stop the daemon, and has most of
     /// the agents where services run them.
-    pub(super) fn charge(&mut self, user: u32, now: Instant, cost: Duration) {
+    pub fn charge(&mut self, user: u32, now: Instant, cost: Duration) {
         if user == 0 {
             return;
         }
-        let budget = self.user;
-        self.spent.retain(|_, account| !account.left_at(now, budget).is_zero());
+        self.is_idle(now);
         let new = Account { spent: Duration::ZERO, at: now };
-        self.spent.entry(Share::of(user)).or_insert(new).charge(now, budget, cost);
+        self.spent.entry(Share::of(user)).or_insert(new).charge(now, self.user, cost);
         if let Some(all) = self.all {
             self.total.charge(now, all, cost);
         }
