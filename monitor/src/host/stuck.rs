@@ -206,7 +206,9 @@ mod tests {
 
     fn taken(users: &[u32]) -> Ledger {
         let mut ledger = Ledger::new();
-        users.iter().for_each(|user| take(&mut ledger, *user));
+        for user in users {
+            take(&mut ledger, *user);
+        }
         ledger
     }
 
