@@ -45,6 +45,10 @@ const PART_OF_ROOT: usize = 1;
 
 /// What a user's processes may cost before they are left unread. Of twenty seconds that pass, one is forgotten.
 const BUDGET: Budget = Budget { allowance: Duration::from_secs(1), part: 20 };
+/// The most that is remembered of one user: he is read again at last twenty seconds after he was waited for.
+const MOST_SPENT: Duration = Duration::from_secs(2);
+/// -1, which is no user: of those who ended while they were read.
+const UNKNOWN: u32 = u32::MAX;
 /// A shorter wait is none.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -59,7 +63,7 @@ struct Held {
 struct Ledger {
     stuck: BTreeMap<u32, Held>,
     waits: Budgets,
-    /// The users who are charged, each with the first of the processes that were waited for.
+    /// The users who are charged, each with the process that was waited for last, and its user.
     charged: BTreeMap<Share, (u32, u32)>,
 }
 
@@ -80,6 +84,19 @@ impl Ledger {
         let own = self.stuck.values().filter(|one| one.user.map(Share::of) == share).count();
         let part = if user == Some(0) { PART_OF_ROOT } else { PART };
         free == 0 || (own > 0 && own * part >= free)
+    }
+
+    /// What ended while it was read has no user any more, and nobody is left unread for it. But an account is kept of it,
+    /// so that from then on the user is looked up before a process is read: who lets readers wait and then ends is
+    /// charged from the second time on.
+    fn charge(&mut self, pid: u32, user: Option<u32>, waited: Duration, now: Instant) {
+        let user = user.unwrap_or(UNKNOWN);
+        if user == 0 || waited < SHORTEST {
+            return;
+        }
+        self.charged.insert(Share::of(user), (pid, user));
+        let most = MOST_SPENT.saturating_sub(self.waits.spent(user, now));
+        self.waits.charge(user, now, waited.min(most));
     }
 }
 
@@ -111,7 +128,7 @@ pub(super) fn refuses(pid: u32) -> bool {
 pub(super) fn enter(pid: u32, since: Instant, post: Arc<Post>) {
     let user = real_user(pid);
     ledger(|ledger, _| ledger.stuck.insert(pid, Held { user, since, post }));
-    charge(pid, user, since.elapsed());
+    ledger(|ledger, now| ledger.charge(pid, user, since.elapsed(), now));
 }
 
 /// Removes the process from the list: the thread waits no longer.
@@ -120,16 +137,6 @@ pub(super) fn answered(pid: u32, post: &Arc<Post>) {
         if ledger.stuck.get(&pid).is_some_and(|one| Arc::ptr_eq(&one.post, post)) {
             ledger.stuck.remove(&pid);
         }
-    });
-}
-
-/// What ended while it was read has no user, and cost nothing.
-fn charge(pid: u32, user: Option<u32>, waited: Duration) {
-    let Some(user) = user.filter(|user| *user != 0 && waited >= SHORTEST) else { return };
-    ledger(|ledger, now| {
-        ledger.charged.entry(Share::of(user)).or_insert((pid, user));
-        // One wait counts no more than a reader has patience, also where the host is overloaded.
-        ledger.waits.charge(user, now, waited.min(BUDGET.allowance));
     });
 }
 
@@ -143,7 +150,7 @@ pub fn stuck() -> Vec<StuckProcess> {
     };
     ledger(|ledger, now| {
         let late = ledger.charged.values().filter(|(pid, user)| {
-            !ledger.stuck.contains_key(pid) && !ledger.waits.waits(*user, now).is_zero()
+            *user != UNKNOWN && !ledger.stuck.contains_key(pid) && !ledger.waits.waits(*user, now).is_zero()
         });
         let late = late.map(|(pid, user)| row(*pid, Some(*user), ledger.waits.spent(*user, now)));
         let waited = |held: &Held| now.saturating_duration_since(held.since);
@@ -161,7 +168,7 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn begin(pid: u32) -> Self {
-        // One that ends while it is read has no user afterwards. The first of these makes an account for all.
+        // One that ends while it is read has no user afterwards.
         let user = if IN_USE.load(Ordering::Acquire) { real_user(pid) } else { None };
         Self { since: Instant::now(), busy: busy(), user }
     }
@@ -171,7 +178,8 @@ impl Reading {
         let took = self.since.elapsed();
         if took >= SHORTEST {
             let worked = self.busy.zip(busy()).map_or(Duration::ZERO, |(then, now)| now.saturating_sub(then));
-            charge(pid, self.user.or_else(|| real_user(pid)), took.saturating_sub(worked));
+            let user = self.user.or_else(|| real_user(pid));
+            ledger(|ledger, now| ledger.charge(pid, user, took.saturating_sub(worked), now));
         }
     }
 }
@@ -271,6 +279,22 @@ mod tests {
         let all: Vec<u32> = (1..=256).collect();
         assert!(!has_room(&taken(&all), 5000));
         assert!(has_room(&taken(&all[1..]), 5000) && !has_room(&taken(&all[1..]), 7));
+    }
+
+    #[test]
+    fn a_user_is_read_again_twenty_seconds_later_and_nobody_is_left_unread_for_what_has_ended() {
+        let (mut ledger, now) = (Ledger::new(), Instant::now());
+        for user in [Some(1000), None, Some(0)] {
+            assert!((0..5).all(|_| !ledger.refuses(1, user, now)), "{user:?}");
+            ledger.charge(1, user, Duration::from_secs(3600), now);
+        }
+        assert!(ledger.refuses(2, Some(1000), now) && !ledger.refuses(2, Some(1001), now));
+        assert!(!ledger.refuses(2, None, now) && !ledger.refuses(2, Some(0), now));
+        assert!(
+            !ledger.waits.is_idle(now + Duration::from_secs(20)),
+            "it is remembered that some end while they are read"
+        );
+        assert!(!ledger.refuses(2, Some(1000), now + Duration::from_secs(20)));
     }
 
     #[test]

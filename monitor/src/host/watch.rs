@@ -17,7 +17,7 @@ use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc::{self, Receiver, RecvTimeoutError},
+        mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender},
     },
     thread,
     time::{Duration, Instant},
@@ -35,10 +35,18 @@ const HASTE: Duration = Duration::from_millis(25);
 const GLANCE: Duration = Duration::from_millis(5);
 /// The error for a process that does not answer.
 pub const UNANSWERED: Errno = Errno::TIMEDOUT;
+/// So many idle threads are kept, for the time when the host has no room for another one: whoever takes all numbers of
+/// processes must not stop the inspections of others.
+const IDLE: usize = 2;
 const STACK: usize = 512 << 10;
+
+type Job = Box<dyn FnOnce() + Send>;
 
 /// Whether an [`Alone`] exists.
 static ALONE: AtomicBool = AtomicBool::new(false);
+
+/// The ways to the idle threads.
+static CREW: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
 thread_local! {
     static POST: RefCell<Option<Arc<Post>>> = const { RefCell::new(None) };
@@ -216,13 +224,44 @@ fn send<T: Send + 'static>(
 ) -> Option<Receiver<T>> {
     let (tell, answer) = mpsc::channel();
     let (at, look) = (Arc::clone(post), Arc::clone(look));
-    let work = move || {
+    let job: Job = Box::new(move || {
         at.take();
+        let found = look();
+        POST.set(None);
         // The caller may have abandoned this thread. Then the channel is closed.
-        let _ = tell.send(look());
+        let _ = tell.send(found);
+    });
+    let idle = crew().pop();
+    let job = match idle {
+        Some(idle) => match idle.send(job) {
+            Ok(()) => return Some(answer),
+            Err(SendError(job)) => job,
+        },
+        None => job,
     };
     let thread = thread::Builder::new().name("orphand-look".to_owned()).stack_size(STACK);
-    thread.spawn(work).ok().map(|_| answer)
+    thread.spawn(move || work(job)).ok().map(|_| answer)
+}
+
+/// What a worker thread does: this job, then others as long as it is one of the idle ones.
+fn work(mut job: Job) {
+    loop {
+        job();
+        let (way, jobs) = mpsc::channel();
+        {
+            let mut crew = crew();
+            if crew.len() >= IDLE {
+                return;
+            }
+            crew.push(way);
+        }
+        let Ok(next) = jobs.recv() else { return };
+        job = next;
+    }
+}
+
+fn crew() -> MutexGuard<'static, Vec<Sender<Job>>> {
+    CREW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
