@@ -10,8 +10,7 @@ use crate::{
     os::journald::{self, Journal},
     sink::{
         self,
-        event_writer::{self, EventWriter},
-        event_writers::EventWriters,
+        event_writer::{self, EventWriter, EventWriters},
         human::Text,
         journal::JournalEntries,
         paint::Paint,

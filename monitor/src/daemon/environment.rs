@@ -13,7 +13,7 @@ use crate::{
     driver::{Driver, EffectHandler, SignalRequest},
     host::Proc,
     probe::{Probe, registry::Registry},
-    sink::{event_writers::EventWriters, metrics::Metrics},
+    sink::{event_writer::EventWriters, metrics::Metrics},
     source::{kernel::KernelSource, threads::Followed},
     store::StoreWriter,
 };

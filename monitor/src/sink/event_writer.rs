@@ -5,10 +5,13 @@
 //! If the reader goes away, one warning is logged and the daemon continues without it.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     io,
     os::fd::AsFd,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
     thread,
     time::Duration,
 };
@@ -47,28 +50,23 @@ impl<T: AsFd + Send> Output for T {
 #[derive(Debug)]
 pub struct EventWriter {
     name: &'static str,
-    shared: Arc<Shared>,
     capacity: usize,
+    items: Sender<Item>,
+    state: Arc<Mutex<State>>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
 }
 
+/// What is known of the queue on both sides.
 #[derive(Debug, Default)]
-struct Shared {
-    queue: Mutex<Queue>,
-    /// Signals the thread that there is something to do.
-    filled: Condvar,
-    /// Signals that the thread has ended.
-    ended: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    items: VecDeque<Item>,
-    /// The memory of the queued notices in bytes, by [`Notice::queued_bytes`].
+struct State {
+    /// The notices that wait, and their memory in bytes, by [`Notice::queued_bytes`].
+    waiting: u64,
     bytes: usize,
     dropped: u64,
+    /// So many were dropped behind those that wait; the first was caused at this time.
+    gap: Option<(BootTime, u64)>,
     closed: bool,
-    stopping: bool,
-    ended: bool,
 }
 
 #[derive(Debug)]
@@ -76,6 +74,11 @@ enum Item {
     Notice(BootTime, Box<Notice>),
     /// A number of notices was dropped here; the first was caused at this time.
     Gap(BootTime, u64),
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    // No code panics while it holds the lock, and the state would be consistent even then.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl EventWriter {
@@ -87,80 +90,77 @@ impl EventWriter {
         format: impl Format + 'static,
         capacity: usize,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let writer = Writer { name, out, format, shared: Arc::clone(&shared), unwritten: 0 };
-        thread::Builder::new().name(format!("orphand-{name}")).spawn(move || writer.run())?;
-        Ok(Self { name, shared, capacity })
-    }
-
-    pub const fn name(&self) -> &'static str {
-        self.name
+        let ((items, come), (end, ended)) = (channel(), channel());
+        let state = Arc::<Mutex<State>>::default();
+        let writer = Writer { name, out, format, items: come, state: Arc::clone(&state), unwritten: 0 };
+        let run = move || {
+            writer.run();
+            drop(end);
+        };
+        thread::Builder::new().name(format!("orphand-{name}")).spawn(run)?;
+        Ok(Self { name, capacity, items, state, ended })
     }
 
     /// Queues a notice, or drops it if the queue is full. Never blocks.
     pub fn push(&self, at: BootTime, notice: Box<Notice>) {
         let size = notice.queued_bytes();
-        let mut state = self.shared.lock();
-        if state.closed {
+        let mut state = lock(&self.state);
+        let is_full = state.waiting >= self.capacity as u64 || state.bytes + size > QUEUE_BYTES;
+        if state.closed || is_full {
             state.dropped += 1;
-        } else if state.items.len() < self.capacity && state.bytes + size <= QUEUE_BYTES {
-            state.bytes += size;
-            state.items.push_back(Item::Notice(at, notice));
-            drop(state);
-            self.shared.filled.notify_one();
-        } else {
-            state.dropped += 1;
-            match state.items.back_mut() {
-                Some(Item::Gap(_, missing)) => *missing += 1,
-                // The gap may exceed the capacity by this one entry.
-                _ => state.items.push_back(Item::Gap(at, 1)),
-            }
+            state.gap.get_or_insert((at, 0)).1 += 1;
+            return;
+        }
+        state.waiting += 1;
+        state.bytes += size;
+        let gap = state.gap.take().map(|(at, missing)| Item::Gap(at, missing));
+        for item in gap.into_iter().chain([Item::Notice(at, notice)]) {
+            // The thread is there as long as it is not closed.
+            let _ = self.items.send(item);
         }
     }
 
     /// How many notices were dropped: the queue was full, or the reader gone. Every notice is either written
     /// or counted here.
     pub fn dropped(&self) -> u64 {
-        self.shared.lock().dropped
-    }
-
-    pub fn closed(&self) -> bool {
-        self.shared.lock().closed
+        lock(&self.state).dropped
     }
 
     /// Writes what is queued, for at most `patience`. Returns whether everything was written. A blocked
     /// thread is left until the process ends.
     pub fn finish(self, patience: Duration) -> bool {
-        let mut state = self.shared.lock();
-        state.stopping = true;
-        self.shared.filled.notify_one();
-        let waited = self.shared.ended.wait_timeout_while(state, patience, |state| !state.ended);
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.ended && !state.closed
+        drop(self.items);
+        self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Disconnected) && !lock(&self.state).closed
     }
 }
 
-impl Queue {
-    fn pop(&mut self) -> Option<Item> {
-        let item = self.items.pop_front()?;
-        if let Item::Notice(_, notice) = &item {
-            self.bytes = self.bytes.saturating_sub(notice.queued_bytes());
+/// The event writers of the daemon. Each has a queue of its own, so none of them delays another.
+#[derive(Debug, Default)]
+pub struct EventWriters(Vec<EventWriter>);
+
+impl EventWriters {
+    pub fn add(&mut self, writer: EventWriter) {
+        self.0.push(writer);
+    }
+
+    /// Queues a notice for each writer. Never blocks.
+    pub fn push(&self, at: BootTime, notice: Box<Notice>) {
+        let Some((last, others)) = self.0.split_last() else { return };
+        for writer in others {
+            writer.push(at, notice.clone());
         }
-        Some(item)
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        // No code panics while it holds the lock, and the state would be consistent even then.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        last.push(at, notice);
     }
 
-    /// Waits for the next item; `None` when everything is written and no more will come.
-    fn next(&self) -> Option<Item> {
-        let state = self.lock();
-        let waited = self.filled.wait_while(state, |state| state.items.is_empty() && !state.stopping);
-        waited.unwrap_or_else(PoisonError::into_inner).pop()
+    pub fn dropped(&self) -> BTreeMap<String, u64> {
+        self.0.iter().map(|writer| (writer.name.to_owned(), writer.dropped())).collect()
+    }
+
+    /// Writes what is queued, for at most `patience` each.
+    pub fn finish(self, patience: Duration) {
+        for writer in self.0 {
+            writer.finish(patience);
+        }
     }
 }
 
@@ -168,33 +168,30 @@ struct Writer<O, F> {
     name: &'static str,
     out: O,
     format: F,
-    shared: Arc<Shared>,
-    /// Notices that were removed from the queue and are not written yet.
+    items: Receiver<Item>,
+    state: Arc<Mutex<State>>,
+    /// Notices that were taken from the queue and are not written yet.
     unwritten: u64,
 }
 
 impl<O: Output, F: Format> Writer<O, F> {
     fn run(mut self) {
-        let result = self.write_all_items();
-        let mut state = self.shared.lock();
-        if let Err(error) = result {
-            state.closed = true;
-            let waiting = state.items.drain(..).filter(|item| matches!(item, Item::Notice(..))).count();
-            state.dropped += self.unwritten + u64::try_from(waiting).unwrap_or(u64::MAX);
-            tracing::warn!("cannot write events to {}: {error}; orphand continues without it", self.name);
-        }
-        state.ended = true;
+        let Err(error) = self.write_all_items() else { return };
+        let mut state = lock(&self.state);
+        state.closed = true;
+        state.dropped += self.unwritten + state.waiting;
         drop(state);
-        self.shared.ended.notify_all();
+        tracing::warn!("cannot write events to {}: {error}; orphand continues without it", self.name);
     }
 
     fn write_all_items(&mut self) -> io::Result<()> {
         let mut lines = String::new();
-        while let Some(item) = self.shared.next() {
+        // What was dropped comes after all that waited, and needs no further notice to come.
+        while let Some(item) = self.waiting().or_else(|| self.items.recv().ok()) {
             lines.clear();
             self.format_item(item, &mut lines);
             while lines.len() < O::BATCH {
-                let Some(item) = self.shared.lock().pop() else { break };
+                let Some(item) = self.waiting() else { break };
                 self.format_item(item, &mut lines);
             }
             self.out.write(&lines)?;
@@ -203,9 +200,22 @@ impl<O: Output, F: Format> Writer<O, F> {
         Ok(())
     }
 
+    /// The next item, if one is there already.
+    fn waiting(&self) -> Option<Item> {
+        self.items.try_recv().ok().or_else(|| {
+            let mut state = lock(&self.state);
+            let (at, missing) = if state.waiting == 0 { state.gap.take()? } else { return None };
+            Some(Item::Gap(at, missing))
+        })
+    }
+
     fn format_item(&mut self, item: Item, lines: &mut String) {
         match item {
             Item::Notice(at, notice) => {
+                let mut state = lock(&self.state);
+                state.waiting -= 1;
+                state.bytes -= notice.queued_bytes();
+                drop(state);
                 self.unwritten += 1;
                 self.format.write(at, &notice, lines);
             }

@@ -7,7 +7,6 @@
 pub mod appearance;
 pub mod doctor;
 pub mod event_writer;
-pub mod event_writers;
 pub mod history;
 pub mod human;
 pub mod journal;

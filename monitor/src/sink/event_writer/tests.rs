@@ -142,7 +142,7 @@ fn a_reader_that_went_away_is_no_end() {
     drop(read);
     crate::os::forks_of_tests::settle();
     let mut pushed = 0;
-    while !writer.closed() {
+    while !lock(&writer.state).closed {
         push(&writer, pushed);
         pushed += 1;
         thread::yield_now();
@@ -157,9 +157,9 @@ fn a_full_disk_is_a_reader_that_went_away() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let writer = EventWriter::start("stream", full, Json::new(WallClock::default()), 8).unwrap();
     push(&writer, 0);
-    let shared = Arc::clone(&writer.shared);
+    let state = Arc::clone(&writer.state);
     assert!(!writer.finish(PATIENCE));
-    assert!(shared.lock().closed);
+    assert!(lock(&state).closed);
 }
 
 #[test]
