@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 
 pub use self::{
     bpf::{Bpf, TARGET},
-    programs::Tools,
+    programs::found,
 };
 use crate::{command, files, privilege, workspace};
 
@@ -56,9 +56,8 @@ pub fn bpf() -> Result<Bpf> {
 }
 
 /// Makes sure that the programs the tests call are there, those of both rounds.
-pub fn tests() -> Result<Tools> {
-    install(programs::TESTS)?;
-    Tools::found()
+pub fn tests() -> Result<()> {
+    install(programs::TESTS)
 }
 
 /// Makes sure that these programs are there.
@@ -104,7 +103,7 @@ fn find_or_install() -> Result<Bpf> {
             }
         }
     }
-    bail!("eBPF cannot be built here ({}). {}", failures.join("; "), packages::advice());
+    bail!("eBPF cannot be built here ({}). {}", failures.join("; "), packages::ADVICE);
 }
 
 /// Mounts what is missing of the kernel's file systems that eBPF uses, where root can: tracefs (for the setsid

@@ -2,7 +2,7 @@
 //!
 //! This works only on Debian and its derivatives, only with `apt-get`, and only if no package has to be removed.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
@@ -23,40 +23,10 @@ pub fn install_programs(programs: &[Program]) -> Result<()> {
     }
 }
 
-/// What to do where we could not install it, by the words in os-release(5) that name a distribution or its family.
-pub fn advice() -> &'static str {
-    advice_for(&fs::read_to_string("/etc/os-release").unwrap_or_default())
-}
-
-const ADVICE: [(&[&str], &str); 4] = [
-    (
-        &["debian", "ubuntu"],
-        "As root: apt-get install rustc-web libstd-rust-web-dev-bpf, and the llvm-NN-dev of its LLVM \
-         (rustc -vV tells NN); or: rustup toolchain install nightly --component rust-src, and cargo binstall bpf-linker",
-    ),
-    (&["fedora", "rhel"], "As root: dnf install rust rust-src llvm-devel; then call this again"),
-    (
-        &["arch"],
-        "pacman -S rustup llvm; rustup toolchain install nightly --component rust-src; then call this again",
-    ),
-    (
-        &[""],
-        "rustup toolchain install nightly --component rust-src, and cargo binstall bpf-linker; then call this again",
-    ),
-];
-
-fn advice_for(os_release: &str) -> &'static str {
-    let lines = os_release
-        .lines()
-        .filter_map(|line| line.strip_prefix("ID").map(|id| id.trim_start_matches("_LIKE")));
-    let ids: Vec<&str> = lines
-        .filter_map(|line| line.strip_prefix('='))
-        .flat_map(|value| value.trim_matches('"').split_whitespace())
-        .chain([""])
-        .collect();
-    let known = ADVICE.iter().find(|(names, _)| names.iter().any(|name| ids.contains(name)));
-    known.map(|(_, advice)| *advice).unwrap_or_default()
-}
+/// What to do where we could not install it.
+pub const ADVICE: &str = "On Debian, as root: apt-get install rustc-web libstd-rust-web-dev-bpf, and the llvm-NN-dev of its LLVM \
+    (rustc -vV tells NN). Elsewhere: rustup toolchain install nightly --component rust-src, and bpf-linker \
+    (cargo binstall bpf-linker, or the distribution's LLVM with its headers); then call this again";
 
 /// Installs packages; a failure is tried once more with fresh lists.
 pub fn install(what: &str, packages: &str) -> Result<()> {
@@ -79,24 +49,4 @@ fn apt(words: &str) -> Result<()> {
         .args(words.split(' '))
         .env("DEBIAN_FRONTEND", "noninteractive");
     command::output(&mut apt).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_distribution_has_its_advice() {
-        for (os_release, word) in [
-            ("ID=debian\n", "apt-get"),
-            ("NAME=\"Linux Mint\"\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", "apt-get"),
-            ("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "dnf"),
-            ("ID=arch\n", "pacman"),
-            ("ID=nixos\n", "rustup toolchain install nightly --component rust-src, and cargo binstall"),
-            ("", "rustup"),
-        ] {
-            assert!(advice_for(os_release).contains(word), "{os_release}");
-        }
-        assert!(!advice_for("ID=nixos\n").contains("apt-get"));
-    }
 }

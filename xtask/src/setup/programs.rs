@@ -1,15 +1,10 @@
-//! The only list of programs, other than Rust, that tests and packaging call, and those that the tests of the first
-//! round find.
+//! The only list of programs, other than Rust, that tests and packaging call.
 
-use std::{
-    os::unix::fs::symlink,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
-use crate::{command, files};
+use crate::command;
 
 /// What the tests need beside Rust: real MCP servers and clients are Python and Node.js programs, one drives a
 /// browser, tmux is a guard, systemd is booted in namespaces whether the machine runs it or not, the image of containers
@@ -63,12 +58,6 @@ lintian | lintian --version | lintian |
 /// What the test on a machine that has nothing needs.
 pub const FRESH: &str = "mmdebstrap | mmdebstrap --version | mmdebstrap |";
 
-/// What Debian is never without and tests call, or what starts Python where a version manager stands before it:
-/// shells, coreutils, util-linux, sed, grep, awk.
-const EVERYWHERE: &str = "awk base64 basename bash cat chmod chrt cut date dirname env expr false grep head hostname \
-    id kill ln logger ls mkdir mkfifo mktemp mv nproc nsenter printf readlink realpath rm sed seq setpriv setsid sh sleep \
-    sort stat tail tee test timeout touch tr true uname uniq unshare wc";
-
 /// A line of such a list.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
@@ -103,30 +92,12 @@ pub fn named(programs: &[Program]) -> (String, String) {
     (names.join(", "), packages.join(" "))
 }
 
-/// The programs that the tests of the first round may call, seen to be there: these tests get a `PATH` that contains
-/// nothing else. A program that is missing in the list is therefore missing on every machine, not only on a newly
-/// installed one.
-#[derive(Debug)]
-pub struct Tools(Vec<(&'static str, PathBuf)>);
-
-impl Tools {
-    /// Looks for them; an error names those that are missing, and how they are installed.
-    pub fn found() -> Result<Self> {
-        let called: Vec<Program> = of(TESTS).into_iter().filter(|one| !one.first.is_empty()).collect();
-        let missing: Vec<Program> = called.iter().copied().filter(|program| !program.is_there()).collect();
-        ensure!(missing.is_empty(), complaint(&missing));
-        let names = called.iter().flat_map(|program| program.first.split(' '));
-        let names = names.chain(EVERYWHERE.split_ascii_whitespace());
-        Ok(Self(names.filter_map(|name| Some((name, command::find(name)?))).collect()))
-    }
-
-    /// Makes `folder` one of links to them, and of nothing else.
-    pub fn link(&self, folder: &Path) -> Result<()> {
-        files::empty(folder)?;
-        self.0.iter().try_for_each(|(name, place)| {
-            symlink(place, folder.join(name)).with_context(|| format!("cannot link {}", place.display()))
-        })
-    }
+/// An error names the programs that tests of the first round call and that are missing, and how they are installed.
+pub fn found() -> Result<()> {
+    let called = of(TESTS).into_iter().filter(|one| !one.first.is_empty());
+    let missing: Vec<Program> = called.filter(|program| !program.is_there()).collect();
+    ensure!(missing.is_empty(), complaint(&missing));
+    Ok(())
 }
 
 /// What is said where programs are missing.
@@ -140,8 +111,6 @@ fn complaint(missing: &[Program]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]
@@ -164,16 +133,5 @@ mod tests {
             said.contains("not here: curl and jq, msmtp.") && said.contains("install curl jq msmtp;"),
             "{said}"
         );
-    }
-
-    #[test]
-    fn the_folder_has_what_is_listed_and_nothing_else() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join("tools");
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("of-before"), "").unwrap();
-        Tools(vec![("sh", "/bin/sh".into())]).link(&folder).unwrap();
-        assert_eq!(files::list(&folder).unwrap(), [folder.join("sh")]);
-        assert!(command::is_executable(&folder.join("sh")));
     }
 }

@@ -4,65 +4,52 @@
 //! the tests. Its output is shown when it has exited. It ends if we do.
 
 use std::{
-    path::Path,
-    process::Command,
-    thread::{self, JoinHandle},
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
 };
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use super::pool::play;
 use crate::{command, files, workspace};
 
-/// Commands that run one after the other, until [`Beside::finish`].
-#[derive(Debug)]
-pub struct Beside(Option<JoinHandle<Vec<Ended>>>);
+/// What makes a command such a one.
+const IDLE: [&str; 6] = ["chrt", "--idle", "0", "setpriv", "--pdeathsig", "TERM"];
 
-/// A command that has ended: its name, what it printed, and whether it ended well.
-type Ended = (&'static str, String, bool);
+/// Commands that run, each with a name, for people, and the file that it prints to.
+#[derive(Debug)]
+pub struct Beside(Vec<(&'static str, Child, PathBuf)>);
 
 impl Beside {
-    /// Starts the commands. Each has a name, for people.
+    /// Starts the commands.
     pub fn start(commands: Vec<(&'static str, Command)>) -> Result<Self> {
-        let folder = workspace::target_dir()?.join("beside");
-        files::folder(&folder)?;
-        let all = thread::Builder::new().spawn(move || all(commands, &folder));
-        Ok(Self(Some(all.context("cannot start a thread")?)))
+        Self::printing_to(&workspace::target_dir()?.join("beside"), commands)
+    }
+
+    fn printing_to(folder: &Path, commands: Vec<(&'static str, Command)>) -> Result<Self> {
+        files::folder(folder)?;
+        let start = |(name, command): (&'static str, Command)| {
+            let printed = folder.join(name);
+            let out =
+                File::create(&printed).with_context(|| format!("cannot create {}", printed.display()))?;
+            let mut command = command::behind(&IDLE, &command);
+            command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
+            Ok((name, command.spawn().with_context(|| format!("cannot start {name}"))?, printed))
+        };
+        commands.into_iter().map(start).collect::<Result<_>>().map(Self)
     }
 
     /// Waits for all of them and shows what they printed. An error names those that failed.
-    pub fn finish(mut self) -> Result<()> {
-        let Some(thread) = self.0.take() else { return Ok(()) };
-        let ended = thread.join().map_err(|_| anyhow!("what ran beside the tests panicked"))?;
-        eprint!("{}", ended.iter().map(|(_, printed, _)| printed.as_str()).collect::<String>());
-        let failed: Vec<&str> = ended.iter().filter(|(.., well)| !well).map(|(name, ..)| *name).collect();
+    pub fn finish(self) -> Result<()> {
+        let mut failed = Vec::new();
+        for (name, mut child, printed) in self.0 {
+            let status = child.wait()?;
+            eprint!("{}", files::read(&printed)?);
+            failed.extend((!status.success()).then_some(name));
+        }
         ensure!(failed.is_empty(), "beside the tests failed (above): {}", failed.join(", "));
         Ok(())
     }
-}
-
-impl Drop for Beside {
-    /// Nobody asks any more; but it is not left to run alone.
-    fn drop(&mut self) {
-        if let Some(thread) = self.0.take() {
-            drop(thread.join());
-        }
-    }
-}
-
-/// Each to its end. What this thread starts inherits that it gets only what is idle.
-fn all(commands: Vec<(&'static str, Command)>, folder: &Path) -> Vec<Ended> {
-    let own = rustix::thread::gettid().as_raw_pid().to_string();
-    if let Err(error) = command::output(Command::new("chrt").args(["--idle", "--pid", "0", &own])) {
-        command::say("test", &format!("what runs beside the tests may slow them: {error:#}"));
-    }
-    let one = |(name, command): (&'static str, Command)| {
-        let ended =
-            play(&mut command::behind(&["setpriv", "--pdeathsig", "TERM"], &command), &folder.join(name));
-        let (printed, well) = ended.unwrap_or_else(|error| (format!("{error:#}\n"), false));
-        (name, printed, well)
-    };
-    commands.into_iter().map(one).collect()
 }
 
 #[cfg(test)]
@@ -80,7 +67,9 @@ mod tests {
         let policy = "read -r line < /proc/$$/stat; set -- ${line##*) }; echo ${39}; echo err >&2";
         let dir = tempfile::tempdir().unwrap();
         let commands = vec![("idle", shell(policy)), ("bad", shell("echo because; exit 3"))];
-        let ended = thread::scope(|scope| scope.spawn(|| all(commands, dir.path())).join().unwrap());
-        assert_eq!(ended, [("idle", "5\nerr\n".to_owned(), true), ("bad", "because\n".to_owned(), false)]);
+        let ended = Beside::printing_to(dir.path(), commands).unwrap().finish().unwrap_err();
+        assert_eq!(ended.to_string(), "beside the tests failed (above): bad");
+        let printed = ["idle", "bad"].map(|name| files::read(&dir.path().join(name)).unwrap());
+        assert_eq!(printed, ["5\nerr\n", "because\n"]);
     }
 }

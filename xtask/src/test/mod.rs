@@ -17,7 +17,7 @@ mod programs;
 
 use std::{collections::BTreeMap, ffi::OsString, process::Command, thread};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 use self::{beside::Beside, groups::Group, pool::Job, programs::Program};
 use crate::{command, dist, fresh, fuzz, judgement, privilege, setup, vm, workspace};
@@ -80,11 +80,11 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let root =
         if args.unprivileged { Vec::new() } else { privilege::prefix("the tests on the real kernel")? };
     // Before the first round, which calls some of them. A user who may not install them sees which are missing.
-    let tools = if args.unprivileged { setup::Tools::found()? } else { setup::tests()? };
+    if args.unprivileged { setup::found() } else { setup::tests() }?;
     command::say("test", "building");
     let built = workspace::build()?;
     let programs = Program::all()?;
-    let plain = if args.privileged { Vec::new() } else { plain(&programs, &tools, filter)? };
+    let plain = if args.privileged { Vec::new() } else { plain(&programs, filter) };
     let for_any_user = || pool::run("for any user", Vec::new(), plain, 2);
     if args.unprivileged {
         return for_any_user()?.count().judge(filter);
@@ -120,17 +120,13 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     count.judge(filter).and(beside)
 }
 
-/// The first round: a job for each program. They find these tools and no other programs.
-fn plain(programs: &[Program], tools: &setup::Tools, filter: Option<&str>) -> Result<Vec<Job>> {
-    let folder = workspace::target_dir()?.join("tools");
-    tools.link(&folder)?;
-    let env = command::find("env").context("env is not in PATH")?;
-    let runner = [env.into(), format!("PATH={}", folder.display()).into()];
+/// The first round: a job for each program.
+fn plain(programs: &[Program], filter: Option<&str>) -> Vec<Job> {
     let filter: Vec<&str> = filter.into_iter().collect();
     let mut programs: Vec<&Program> = programs.iter().collect();
     programs.sort_by_key(|program| place(&alone::FIRST, &program.name));
-    let job = |program: &&Program| program.job(program.name.clone(), &runner, &filter);
-    Ok(programs.iter().map(job).collect())
+    let job = |program: &&Program| program.job(program.name.clone(), &[], &filter);
+    programs.iter().map(job).collect()
 }
 
 /// Where a test or its program is in a list; behind all of them where it is not.
