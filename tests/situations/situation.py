@@ -71,9 +71,10 @@ class Stage:
         head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {self.library!r})\nfrom part import *\nfrom means import *\n"
         return self.put(program, head + textwrap.dedent(body))
 
-    def server(self, program="mcp-server-fake", leak="timer"):
-        """A stand-in server: it answers each line of its input, and at its end leaks as `leak` says (see `part.serve`)."""
-        return self.part(program, f"serve({leak!r})\n")
+    def server(self, program="mcp-server-fake", leak="timer", starts=0.0):
+        """A stand-in server: it answers each line of its input, and at its end leaks as `leak` says (see `part.serve`). So many
+        seconds pass before it reads the first: published servers import what they need then."""
+        return self.part(program, f"time.sleep({starts})\nserve({leak!r})\n")
 
     def run(self, *argv, **popen):
         """Start a program whose parent is this script: nobody in the play. Its streams are /dev/null unless told otherwise."""

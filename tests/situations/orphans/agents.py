@@ -221,7 +221,7 @@ def unknown_host_at_once(stage):
 @scene("orphan", twin="others/job_named_like_a_server")
 def unknown_host_confirmed(stage):
     """The name of a server says little, but its home-made host, which is killed, spoke the protocol to it."""
-    stage.server("mcp-notes", "timer")
+    stage.server("mcp-notes", starts=0.5)
     host = stage.run(stage.part("chat_host.py", "use('host', session('mcp-notes').ask)\n"))
     stage.was_used("host")
     return stage.killed(host, orphans=["mcp-notes"])

@@ -4,11 +4,10 @@ import situation
 from situation import scene
 
 SERVER = """
-const lines = require("readline").createInterface({ input: process.stdin })
-lines.on("line", (line) => {
+setTimeout(() => require("readline").createInterface({ input: process.stdin }).on("line", (line) => {
     const { id } = JSON.parse(line)
     if (id !== undefined) process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: {} }) + "\\n")
-})
+}), 500)
 process.stdout.on("error", () => {})
 setInterval(() => {}, 200) // goes on after the end of input
 """
@@ -27,7 +26,7 @@ def acp_agent(stage):
 @scene("orphan", twin="protocol/job_of_a_busy_shell")
 def below_a_busy_shell(stage):
     """A shell runs others on its wires before the server, as a start-up file does; the agent is killed, and the server stays."""
-    stage.server("server.py", "timer")
+    stage.server("server.py", starts=0.5)
     stage.part("claude", """
         line = f"mkdir -p {DIR}/cache; sleep 0.1; rm -rf {DIR}/cache; sleep 0.1; {BIN}/server.py; true"
         use("agent", session("/bin/bash", "-c", line, wire="socket").ask)
@@ -54,7 +53,7 @@ def framed(stage):
 @scene("in use", twin="protocol/home_made")
 def handed_on(stage):
     """The host handed the wires of a server that no rule knows to another program before it was killed."""
-    stage.server("server.py", "timer")
+    stage.server("server.py", starts=0.5)
     stage.part("successor", "use('successor', handed().ask)\n")
     host = stage.rests("chat_host.py", 'hand_on(session("server.py"), "successor")')
     host.kill()
@@ -64,7 +63,7 @@ def handed_on(stage):
 @scene("orphan", twin="protocol/home_made_host_lives")
 def home_made(stage):
     """A server that no rule knows, of a home-made host, stays when the host is killed."""
-    stage.server("server.py", "timer")
+    stage.server("server.py", starts=0.5)
     host = stage.run(stage.part("chat_host.py", "use('host', session('server.py').ask)\n"))
     stage.was_used("host")
     return stage.killed(host, orphans=["server.py"])
@@ -72,7 +71,7 @@ def home_made(stage):
 @scene("in use", twin="protocol/home_made")
 def home_made_host_lives(stage):
     """A home-made host and its server, which no rule knows, are idle."""
-    stage.server("server.py", "timer")
+    stage.server("server.py", starts=0.5)
     host = stage.run(stage.part("chat_host.py", """
         server = session("server.py")
         here()
@@ -106,7 +105,7 @@ def job_of_a_busy_shell(stage):
 @scene("orphan", twin="protocol/launcher_killed")
 def launcher_between(stage):
     """A company's own launcher runs the server on its own streams; both stay when the host is killed."""
-    stage.server("server.py", "timer")
+    stage.server("server.py", starts=0.5)
     stage.part("company-run", "here()\nsubprocess.run([f'{BIN}/server.py'])\n")
     host = stage.run(stage.part("chat_host.py", "use('host', session('company-run').ask)\n"))
     stage.was_used("host")
@@ -115,7 +114,7 @@ def launcher_between(stage):
 @scene("in use", twin="protocol/launcher_between")
 def launcher_killed(stage):
     """A company's own launcher was killed; the server that it ran goes on being used."""
-    stage.server("server.py", "timer")
+    stage.server("server.py", starts=0.5)
     stage.part("company-run", "here()\nsubprocess.run([f'{BIN}/server.py'])\n")
     host = stage.run(stage.part("chat_host.py", "use('host', session('company-run').ask)\n"))
     stage.beats("host")
@@ -138,7 +137,7 @@ def node_server(stage):
 @scene("orphan", twin="protocol/handed_on")
 def of_an_agent(stage):
     """The agent is killed; its server, which no rule knows, stays."""
-    stage.server("main.py", "timer")
+    stage.server("main.py", starts=0.5)
     agent = stage.run(stage.part("claude", "use('agent', session('/usr/bin/python3', '-ISB', f'{BIN}/main.py', wire='socket').ask)\n"))
     stage.was_used("agent")
     return stage.killed(agent, orphans=["main.py"])
@@ -146,7 +145,7 @@ def of_an_agent(stage):
 @scene("orphan", twin="protocol/own_lines")
 def own_binary(stage):
     """Neither the program of the host nor that of its server is known by any name: a company's own binaries."""
-    stage.server("weather.txt", "timer")
+    stage.server("weather.txt", starts=0.5)
     for binary in ("deskhost", "weatherd"):
         shutil.copy(os.path.realpath(situation.PYTHON), f"{stage.dir}/bin/{binary}")
     text = stage.part("host.txt", "use('host', session(f'{BIN}/weatherd', '-ISB', f'{BIN}/weather.txt').ask)\n")
