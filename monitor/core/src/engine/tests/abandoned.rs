@@ -1,12 +1,14 @@
 //! Servers that a living owner abandoned, and those that only look like it.
 
-use super::story_scene::{SocketUse, WireState};
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::story::*;
+use super::story_scene::{SocketUse, WireState};
 use crate::{
     engine::Settings,
-    model::{ExitStatus, Holder, Signal, Work},
+    model::{ExitStatus, Signal, Stdio, Work},
 };
 
 const NPX: &[&str] = &["node", "/usr/bin/npx", "-y", "@modelcontextprotocol/server-everything"];
@@ -19,24 +21,24 @@ fn let_go() -> Story {
     story
 }
 
-/// Agent 20 has a server: 30 launched 31.
+/// Agent 20 has a server: 30 launched 31. The owner closed its input, and could read its output.
 fn launched() -> Story {
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, NPX, WIRE);
-    story.fork(30, 31);
-    story.exec(31, 30, SERVER, WIRE);
-    assert_eq!(story.told(), ["agent_started", "server_started"]);
+    let mut story = Story::with_agent();
+    story.start(20, 30, NPX, WIRE);
+    story.start(30, 31, SERVER, WIRE);
+    story.told();
     story.facts.own_ends = [true, true];
-    story.facts.stdout = held_by(&[20]);
+    story.facts.stdout = WireState::held_by(&[20]);
     story.work.insert(31, Work::default());
+    story.hung_up.insert(31);
     story
 }
 
-fn held_by(pids: &[u32]) -> WireState {
-    let holder = |pid: &u32| Holder { process: id(*pid), ..Holder::default() };
-    WireState::Held { holders: pids.iter().map(holder).collect(), unseen: false }
+/// It is unproven because of this doubt, whatever time passes.
+fn unproven(story: &mut Story, doubt: &str) {
+    story.pass_secs(3600);
+    assert_eq!(story.told(), ["orphan_suspected".to_owned(), format!("orphan_unproven {doubt}")]);
+    assert_eq!(story.sent(), []);
 }
 
 #[test]
@@ -47,8 +49,8 @@ fn one_whose_wires_were_let_go_of_is_an_orphan_after_the_grace() {
     story.pass(Duration::from_millis(29_900));
     assert_eq!((story.told(), story.sent()), (vec![], vec![]));
     story.pass_secs(1);
-    let detected = serde_json::to_value(&story.notices[0]).unwrap();
-    assert_eq!(detected["evidence"], serde_json::json!(["abandoned", "stdin_hangup"]));
+    let detected = story.event("orphan_detected");
+    assert_eq!(detected["evidence"], json!(["abandoned", "stdin_hangup"]));
     assert_eq!(detected["owner"]["alive"], true);
     assert_eq!((story.told(), story.sent()), (vec!["orphan_detected".to_owned()], vec![(30, Signal::Term)]));
     story.end(30);
@@ -56,72 +58,37 @@ fn one_whose_wires_were_let_go_of_is_an_orphan_after_the_grace() {
 }
 
 #[test]
-fn one_whose_input_is_open_is_none() {
-    let mut story = let_go();
-    story.hung_up.clear();
-    story.pass_secs(3600);
-    assert_eq!((story.told(), story.sent()), (vec![], vec![]));
-}
-
-#[test]
-fn one_whose_answers_are_read_is_unproven() {
-    let mut story = let_go();
-    story.facts.stdout = held_by(&[20]);
-    story.pass_secs(3600);
-    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
-    assert_eq!(story.sent(), []);
-    // The owner has its answer.
-    story.facts.stdout = WireState::HungUp;
-    story.polite.insert(30);
-    story.pass_secs(3600);
-    assert_eq!(
-        (story.told(), story.sent()[0]),
-        (vec!["orphan_detected".to_owned(), "orphan_reaped TERM".to_owned()], (30, Signal::Term))
-    );
-}
-
-#[test]
-fn one_that_closed_its_own_end_is_unproven() {
-    for own_ends in [[false, true], [true, false], [false, false]] {
+fn one_that_somebody_may_use_is_unproven() {
+    let listens = SocketUse { listens: true, ..SocketUse::default() };
+    let clients = SocketUse { clients: true, ..SocketUse::default() };
+    let cases: [(&dyn Fn(&mut Story), &str); 7] = [
+        (&|story| story.facts.stdout = WireState::held_by(&[20]), "stdout_read"),
+        (&|story| story.facts.stdin = WireState::held_by(&[40]), "wire_held"),
+        (&|story| story.facts.own_ends = [false, true], "wire_unknown"),
+        (&|story| story.facts.own_ends = [true, false], "wire_unknown"),
+        (&|story| story.facts.own_ends = [false, false], "wire_unknown"),
+        (&|story| story.sockets = listens.clone(), "clients"),
+        (&|story| story.sockets = clients.clone(), "clients"),
+    ];
+    for (change, doubt) in cases {
         let mut story = let_go();
-        story.facts.own_ends = own_ends;
+        // Another server of the living owner.
+        story.start(20, 40, SERVER, [3, 4, 5].map(Stdio::Pipe));
+        story.told();
+        change(&mut story);
+        unproven(&mut story, doubt);
+        // The doubt goes.
+        (story.facts.own_ends, story.sockets) = ([true, true], SocketUse::default());
+        story.hang_up();
         story.pass_secs(3600);
-        assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven wire_unknown"]);
-        assert_eq!(story.sent(), []);
+        assert_eq!((story.told()[0].as_str(), story.sent()[0]), ("orphan_detected", (30, Signal::Term)));
     }
-}
-
-#[test]
-fn one_that_listens_or_has_clients_is_unproven() {
-    for sockets in [
-        SocketUse { listens: true, ..SocketUse::default() },
-        SocketUse { clients: true, ..SocketUse::default() },
-    ] {
-        let mut story = let_go();
-        story.sockets = sockets;
-        story.pass_secs(3600);
-        assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven clients"]);
-        assert_eq!(story.sent(), []);
-    }
-}
-
-#[test]
-fn another_server_of_a_living_owner_that_has_the_wire_may_use_it() {
-    let mut story = let_go();
-    story.fork(20, 40);
-    story.exec(40, 20, SERVER, [3, 4, 5].map(crate::model::Stdio::Pipe));
-    story.told();
-    story.facts.stdin = held_by(&[40]);
-    story.pass_secs(3600);
-    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven wire_held"]);
-    assert_eq!(story.sent(), []);
 }
 
 #[test]
 fn one_whose_head_was_ended_is_an_orphan_though_its_owner_could_read() {
     for status in [ExitStatus::Signal(15), ExitStatus::Code(143)] {
         let mut story = launched();
-        story.hung_up.insert(31);
         story.end_with(30, status);
         assert_eq!(story.told(), ["orphan_suspected"]);
         story.pass_secs(31);
@@ -136,16 +103,13 @@ fn one_whose_head_was_ended_and_that_goes_on_writing_may_be_read() {
         |bytes: u64| Work { cpu_ns: bytes, written_bytes: bytes, writes: bytes / 100, ..Work::default() };
     // The owner closed the input, as one does after the last request, and somebody else killed the launcher.
     let mut story = launched();
-    story.hung_up.insert(31);
     story.end_with(30, ExitStatus::Signal(9));
     story.work.insert(31, wrote(100));
     story.pass_secs(20);
     story.work.insert(31, wrote(300));
-    story.pass_secs(3600);
-    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
-    assert_eq!(story.sent(), []);
+    unproven(&mut story, "stdout_read");
     // The owner has its results.
-    story.facts.stdout = WireState::HungUp;
+    story.hang_up();
     story.pass_secs(3600);
     assert_eq!(story.told()[0], "orphan_detected");
 }
@@ -153,7 +117,6 @@ fn one_whose_head_was_ended_and_that_goes_on_writing_may_be_read() {
 #[test]
 fn one_whose_timer_goes_on_and_that_writes_last_words_is_an_orphan() {
     let mut story = launched();
-    story.hung_up.insert(31);
     story.end_with(30, ExitStatus::Signal(15));
     let said = Work { cpu_ns: 1, written_bytes: 100, writes: 1, ..Work::default() };
     story.work.insert(31, said);
@@ -166,9 +129,7 @@ fn one_whose_timer_goes_on_and_that_writes_last_words_is_an_orphan() {
 #[test]
 fn one_whose_head_is_ended_later_must_be_silent_from_then_on() {
     let mut story = launched();
-    story.hung_up.insert(31);
-    story.pass_secs(60);
-    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
+    unproven(&mut story, "stdout_read");
     // It has brought results until now.
     story.work.insert(31, Work { cpu_ns: 9, written_bytes: 5000, writes: 9, ..Work::default() });
     story.end_with(30, ExitStatus::Signal(15));
@@ -179,31 +140,25 @@ fn one_whose_head_is_ended_later_must_be_silent_from_then_on() {
 }
 
 #[test]
-fn one_whose_head_exited_by_itself_or_whose_input_is_open_is_none() {
+fn one_whose_head_exited_by_itself_or_that_somebody_else_reads_is_none() {
     for status in [ExitStatus::Code(1), ExitStatus::Code(255), ExitStatus::Signal(11)] {
         let mut story = launched();
-        story.hung_up.insert(31);
         story.end_with(30, status);
-        story.pass_secs(3600);
-        assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
+        unproven(&mut story, "stdout_read");
     }
+    for readers in [&[20, 50][..], &[50]] {
+        let mut story = launched();
+        story.facts.stdout = WireState::held_by(readers);
+        story.end_with(30, ExitStatus::Signal(15));
+        unproven(&mut story, "stdout_read");
+    }
+    // Its input is open.
     let mut story = launched();
-    story.facts.stdin = held_by(&[20]);
+    story.hung_up.clear();
+    story.facts.stdin = WireState::held_by(&[20]);
     story.end_with(30, ExitStatus::Signal(9));
     story.pass_secs(3600);
     assert_eq!((story.told(), story.sent()), (vec![], vec![]));
-}
-
-#[test]
-fn one_whose_head_was_ended_is_none_while_somebody_else_reads() {
-    for readers in [&[20, 50][..], &[50]] {
-        let mut story = launched();
-        story.hung_up.insert(31);
-        story.facts.stdout = held_by(readers);
-        story.end_with(30, ExitStatus::Signal(15));
-        story.pass_secs(3600);
-        assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven stdout_read"]);
-    }
 }
 
 #[test]
@@ -214,8 +169,7 @@ fn the_end_of_its_owner_is_another_reason() {
     story.end(20);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected"]);
     story.pass_secs(11);
-    let detected = serde_json::to_value(&story.notices[0]).unwrap();
-    assert_eq!(detected["evidence"], serde_json::json!(["owner_exited", "stdin_hangup"]));
+    assert_eq!(story.event("orphan_detected")["evidence"], json!(["owner_exited", "stdin_hangup"]));
 }
 
 #[test]
@@ -226,8 +180,7 @@ fn what_its_main_process_leaves_is_ended_too() {
     story.pass_secs(46);
     story.facts.own_ends = [false, false];
     story.pass_secs(10);
-    let sent = story.sent();
-    assert_eq!(sent[..2], [(30, Signal::Term), (31, Signal::Term)]);
+    assert_eq!(story.sent()[..2], [(30, Signal::Term), (31, Signal::Term)]);
 }
 
 #[test]
@@ -245,13 +198,7 @@ fn wires_are_asked_about_four_times_a_minute_while_there_are_servers() {
 fn a_question_covers_a_bounded_number_of_servers_and_all_have_their_turn() {
     let mut story = Story::agent_with_server(Settings::default());
     for pid in 0..1999 {
-        story.fork(20, 1000 + pid);
-        story.exec(
-            1000 + pid,
-            20,
-            SERVER,
-            [1, 2, 3].map(|n| crate::model::Stdio::Pipe(u64::from(pid) * 3 + n)),
-        );
+        story.start(20, 1000 + pid, SERVER, [1, 2, 3].map(|n| Stdio::Pipe(u64::from(pid) * 3 + n)));
     }
     story.hung_up.insert(2998);
     story.told();

@@ -127,8 +127,7 @@ fn what_is_exempt_from_now_on_is_spared_at_any_point() {
 fn what_an_exempt_agent_leaves_is_left() {
     let mut story = Story::agent_with_server(Settings::default());
     configure(&mut story, policy(&exempt("program = 'claude'")));
-    story.fork(20, 40);
-    story.exec(40, 20, SERVER, WIRE);
+    story.start(20, 40, SERVER, WIRE);
     story.end(20);
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
@@ -147,8 +146,7 @@ fn what_no_rule_takes_for_a_server_any_more_is_left() {
     let leaked = |then: &str| {
         let mut story = Story::new(settings.clone());
         story.exec(20, 10, super::story::CLAUDE, TERMINAL);
-        story.fork(20, 30);
-        story.exec(30, 20, &["python3", "/srv/tools.py"], WIRE);
+        story.start(20, 30, &["python3", "/srv/tools.py"], WIRE);
         assert_eq!(story.told(), ["agent_started", "server_started"]);
         configure(&mut story, policy(then));
         story.end(20);
@@ -164,10 +162,8 @@ fn what_no_rule_takes_for_a_server_any_more_is_left() {
 fn what_is_there_already_is_recognised_by_new_rules() {
     let mut story = Story::new(Settings::default());
     story.exec(20, 10, super::story::CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, &["python3", "/srv/tools.py"], WIRE);
-    story.fork(20, 40);
-    story.exec(40, 20, &["python3", "/srv/bot.py"], TERMINAL);
+    story.start(20, 30, &["python3", "/srv/tools.py"], WIRE);
+    story.start(20, 40, &["python3", "/srv/bot.py"], TERMINAL);
     assert_eq!(story.told(), ["agent_started"]);
     let rules = "[[program]]\nkind = 'server'\nname = 'tools'\nprogram = '/srv/tools.py'\n\
                  [[agent]]\nname = 'bot'\nprogram = '/srv/bot.py'";
@@ -204,8 +200,7 @@ fn a_look_at_proc_does_not_take_a_server_apart() {
     const PYTHON: &[&str] = &["/usr/bin/python3", "/srv/precious_mcp_server.py"];
     let mut story = Story::new(Settings::default());
     story.exec(20, 10, super::story::CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, PYTHON, WIRE);
+    story.start(20, 30, PYTHON, WIRE);
     story.told();
     configure(&mut story, policy(&exempt("program = '/srv/precious_mcp_server.py'")));
     let mut server = seen(30, 20, PYTHON, [crate::model::Stdio::Closed; 3]);
@@ -224,8 +219,7 @@ fn an_agent_may_have_a_grace_of_its_own() {
         let rules = Rules::from_source(&rules).unwrap();
         let mut story = Story::new(Settings { rules, ..Settings::default() });
         story.exec(20, 10, &["bot"], TERMINAL);
-        story.fork(20, 30);
-        story.exec(30, 20, SERVER, WIRE);
+        story.start(20, 30, SERVER, WIRE);
         story.end(20);
         story.pass_secs(11);
         assert_eq!(story.told().iter().any(|told| told == "orphan_detected"), detected);

@@ -19,21 +19,18 @@ const SHIM: &[&str] = &["/usr/bin/containerd-shim-runc-v2"];
 fn story(client: &[&str], conmon: bool, engines: &[&str]) -> Story {
     let engines = engines.iter().map(|engine| (*engine).to_owned()).collect();
     let mut story = Story::new(Settings { engines, ..Settings::default() });
-    story.facts.stdin = WireState::Held { holders: Vec::new(), unseen: true };
+    story.facts.stdin = WireState::unseen();
     story.snapshot(vec![
         seen(1, 0, &["/sbin/init"], NOTHING),
         seen(20, 1, CLAUDE, TERMINAL),
         seen(60, 1, SHIM, NOTHING),
     ]);
-    story.fork(20, 40);
-    story.exec(40, 20, client, WIRE);
+    story.start(20, 40, client, WIRE);
     if conmon {
         story.end(60);
-        story.fork(40, 60);
-        story.exec(60, 40, &["/usr/bin/conmon", "-c", "0c"], NOTHING);
+        story.start(40, 60, &["/usr/bin/conmon", "-c", "0c"], NOTHING);
     }
-    story.fork(60, 90);
-    story.exec(90, 60, SERVER, super::containers::OTHER);
+    story.start(60, 90, SERVER, super::containers::OTHER);
     story.fork(90, 91);
     story
 }

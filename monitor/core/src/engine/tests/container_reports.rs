@@ -40,8 +40,7 @@ fn asking() -> Settings {
 /// Two agents with a server each: one is the client of a container.
 fn living(settings: Settings) -> Story {
     let mut story = Story::agent_with_server(settings);
-    story.fork(20, 40);
-    story.exec(40, 20, RUN, OTHER);
+    story.start(20, 40, RUN, OTHER);
     story
 }
 
@@ -54,7 +53,7 @@ fn shown(story: &Story) -> Vec<Option<String>> {
 #[test]
 fn the_container_of_a_living_server_is_known() {
     let mut story = living(asking());
-    story.facts.stdin = WireState::Held { holders: Vec::new(), unseen: true };
+    story.facts.stdin = WireState::unseen();
     story.facts.container = Some(Box::new(ContainerFacts { client: id(40), ..found() }));
     story.pass_secs(14);
     assert_eq!((story.containers_asked.len(), shown(&story)), (0, vec![None, None]));
@@ -71,8 +70,7 @@ fn an_engine_that_does_not_tell_is_asked_three_times() {
     assert_eq!((story.containers_asked.len(), shown(&story)), (3, vec![None, None]));
     // Which of two containers of one image is whose?
     let mut story = Story::agent_with_server(asking());
-    story.fork(20, 40);
-    story.exec(40, 20, &["docker", "run", "-i", "mcp/fetch"], OTHER);
+    story.start(20, 40, &["docker", "run", "-i", "mcp/fetch"], OTHER);
     let other = OtherClient { process: id(70), image: image(&["docker", "run", "-i", "mcp/fetch"]) };
     let facts = ContainerFacts { client: id(40), others: vec![other], ..found() };
     story.facts.container = Some(Box::new(facts));
@@ -89,8 +87,7 @@ fn the_setting_that_is_missing_is_told() {
     let setting = |argv: &[&str], settings: Settings| {
         let mut story = Story::new(settings);
         story.exec(20, 10, CLAUDE, TERMINAL);
-        story.fork(20, 30);
-        story.exec(30, 20, argv, WIRE);
+        story.start(20, 30, argv, WIRE);
         let story = judged(story);
         detected(&story).container.clone().unwrap().setting
     };

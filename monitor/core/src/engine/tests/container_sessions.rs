@@ -3,7 +3,7 @@
 use super::{
     containers::{RUN, found, found_with},
     containers_late::{by_the_shim, comes_late, enclosing},
-    sessions::{ACTIVE, MISSING, answers, did, held_by, settings},
+    sessions::{ACTIVE, MISSING, answers, did, settings},
     story::{CLAUDE, Story, TERMINAL, WIRE, id},
     story_scene::WireState,
 };
@@ -21,14 +21,13 @@ fn asking() -> Settings {
 fn manager(settings: Settings, known_by: u32) -> Story {
     let mut story = Story::new(settings);
     story.sessions.insert(known_by, "a".to_owned());
-    story.facts.stdin = held_by(20);
-    story.facts.stdout = held_by(20);
+    story.facts.stdin = WireState::held_by(&[20]);
+    story.facts.stdout = WireState::held_by(&[20]);
     story.facts.container = Some(Box::new(found()));
     story.exec(20, 10, CLAUDE, TERMINAL);
     did(&mut story, 30, 1);
     did(&mut story, 90, 1);
-    story.fork(20, 30);
-    story.exec(30, 20, RUN, WIRE);
+    story.start(20, 30, RUN, WIRE);
     story.pass_secs(30);
     answers(&mut story, 15, &[("a", ACTIVE)]);
     story.told();
@@ -86,11 +85,10 @@ fn a_session_that_only_the_container_knows_is_that_of_its_client() {
     // It may be another client's container.
     let mut story = Story::new(asking());
     story.sessions.insert(90, "a".to_owned());
-    story.facts.stdin = held_by(20);
+    story.facts.stdin = WireState::held_by(&[20]);
     story.facts.container = Some(Box::new(ContainerFacts { client: id(31), ..found() }));
     story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, RUN, WIRE);
+    story.start(20, 30, RUN, WIRE);
     story.pass_secs(60);
     assert_eq!(shown(&story), (None, None));
 }
@@ -125,7 +123,7 @@ fn an_id_that_the_owner_turns_out_to_have_was_inherited() {
         comes_late(&mut story, Some(Box::new(enclosing())), by_the_shim(), sessions);
         answers(&mut story, 15, &[("a", ACTIVE)]);
         assert_eq!(shown(&story), (Some("a".to_owned()), Some(SessionState::Active)));
-        story.facts.stdin = held_by(20);
+        story.facts.stdin = WireState::held_by(&[20]);
         story.pass_secs(60);
         answers(&mut story, 15, &[("a", ACTIVE)]);
         assert!(report(&story).server.run.is_some_and(|run| run.agent == "claude"));

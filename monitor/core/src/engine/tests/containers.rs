@@ -2,7 +2,7 @@
 
 use super::{
     proof::judged,
-    story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
+    story::{Story, WIRE, id, image},
     story_scene::{Outside, ProcessFacts, SocketUse, WireState, scene},
 };
 use crate::{
@@ -18,11 +18,9 @@ pub const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
 
 /// Agent 20 starts a client, 30.
 pub fn with_client(argv: &[&str]) -> Story {
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, argv, WIRE);
-    assert_eq!(story.told(), ["agent_started", "server_started"]);
+    let mut story = Story::with_agent();
+    story.start(20, 30, argv, WIRE);
+    assert_eq!(story.told(), ["server_started"]);
     story
 }
 
@@ -106,20 +104,16 @@ fn a_client_holds_against_a_person() {
 #[test]
 fn a_client_in_the_launch_chain_or_below_the_server_counts() {
     // A launcher and a shell around the client.
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 25);
-    story.exec(25, 20, &["sh", "-c", "docker run -i mcp/fetch; exit"], WIRE);
-    story.fork(25, 30);
-    story.exec(30, 25, RUN, WIRE);
+    let mut story = Story::with_agent();
+    story.start(20, 25, &["sh", "-c", "docker run -i mcp/fetch; exit"], WIRE);
+    story.start(25, 30, RUN, WIRE);
     let mut story = judged(story);
     story.pass_secs(1000);
     assert_eq!(story.sent(), []);
     assert!(detected(&story).container.is_some());
     // A server that has a client below it, until that client ends.
     let mut story = Story::agent_with_server(Settings::default());
-    story.fork(30, 31);
-    story.exec(31, 30, RUN, OTHER);
+    story.start(30, 31, RUN, OTHER);
     let mut story = judged(story);
     story.pass_secs(1000);
     assert_eq!(story.sent(), []);
@@ -133,8 +127,7 @@ fn a_client_in_the_launch_chain_or_below_the_server_counts() {
 fn a_client_that_appears_while_its_server_is_ended_is_not_signalled() {
     let mut story = judged(Story::agent_with_server(Settings::default()));
     assert_eq!(story.sent(), [(30, Signal::Term)]);
-    story.fork(30, 31);
-    story.exec(31, 30, RUN, OTHER);
+    story.start(30, 31, RUN, OTHER);
     story.pass_secs(1000);
     assert!(story.sent().iter().all(|(pid, _)| *pid != 31));
     assert!(story.told().contains(&"orphan_spared container".to_owned()));
@@ -288,8 +281,7 @@ fn a_container_that_is_not_seen_or_is_not_all_of_the_server_keeps_the_guard() {
         assert_eq!((story.sent(), story.stops.len()), (vec![], 0));
     }
     let mut story = Story::agent_with_server(Settings::default());
-    story.fork(30, 31);
-    story.exec(31, 30, RUN, OTHER);
+    story.start(30, 31, RUN, OTHER);
     story.facts.container = Some(Box::new(found()));
     let mut story = judged(story);
     assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared container"));
@@ -348,7 +340,7 @@ fn of_two_containers_of_one_image_the_times_tell_whose_each_is() {
 fn an_owner_that_lives_is_asked_for_by_nobody() {
     let mut story = with_client(RUN);
     story.facts.container = Some(Box::new(found()));
-    story.facts.stdin = WireState::Held { holders: Vec::new(), unseen: true };
+    story.facts.stdin = WireState::unseen();
     story.pass_secs(10_000);
     assert_eq!((story.sent(), story.stops.len()), (vec![], 0));
 }

@@ -17,11 +17,9 @@ fn below_compose(client: &[&str], settings: Settings) -> Story {
     let mut story = Story::new(settings);
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.messages.insert(30, FirstMessage::Mcp { client: None });
-    story.fork(20, 30);
-    story.exec(30, 20, COMPOSE, WIRE);
+    story.start(20, 30, COMPOSE, WIRE);
     assert_eq!(story.told(), ["agent_started", "server_started"]);
-    story.fork(30, 31);
-    story.exec(31, 30, client, WIRE);
+    story.start(30, 31, client, WIRE);
     story
 }
 

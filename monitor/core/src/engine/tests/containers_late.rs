@@ -3,7 +3,7 @@
 use super::{
     containers::{OTHER, RUN, detected, with_client},
     proof::judged,
-    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+    story::{CLAUDE, SERVER, Story, WIRE, id, seen},
     story_scene::WireState,
     units::NOTHING,
 };
@@ -120,10 +120,8 @@ fn what_a_client_left_that_is_killed_later_is_told() {
         ]);
         story.facts.enclosing = Some(Box::new(enclosing()));
         (story.facts.stdin, story.facts.stdout) = (by_the_shim(), by_the_shim());
-        story.fork(10, 30);
-        story.exec(30, 10, SERVER, WIRE);
-        story.fork(20, 40);
-        story.exec(40, 20, client, NOTHING);
+        story.start(10, 30, SERVER, WIRE);
+        story.start(20, 40, client, NOTHING);
         story.pass_secs(600);
         assert_eq!(story.told(), ["agent_started", "server_started"]);
         story.facts.stdin = stdin;
@@ -142,15 +140,11 @@ fn what_a_client_left_that_is_killed_later_is_told() {
 #[test]
 fn what_a_client_of_podman_left_is_told() {
     let left = |conmon: &str| {
-        let mut story = Story::new(Settings::default());
-        story.exec(20, 10, CLAUDE, TERMINAL);
-        story.fork(20, 40);
-        story.exec(40, 20, &["podman", "run", "-i", "mcp/fetch"], OTHER);
-        story.fork(40, 41);
-        story.exec(41, 40, &[conmon, "-c", "0c"], NOTHING);
+        let mut story = Story::with_agent();
+        story.start(20, 40, &["podman", "run", "-i", "mcp/fetch"], OTHER);
+        story.start(40, 41, &[conmon, "-c", "0c"], NOTHING);
         (story.facts.stdin, story.facts.stdout) = (by_the_shim(), by_the_shim());
-        story.fork(41, 30);
-        story.exec(30, 41, SERVER, WIRE);
+        story.start(41, 30, SERVER, WIRE);
         story.pass_secs(60);
         story.told();
         story.facts.enclosing = Some(Box::new(enclosing()));

@@ -36,8 +36,7 @@ fn monitored_with(change: impl FnOnce(&mut Outside)) -> ContainerFacts {
 /// The client starts conmon, which goes into the background, and the container's process below it.
 fn with_monitor() -> Story {
     let mut story = with_client(RUN);
-    story.fork(30, 88);
-    story.exec(88, 30, CONMON, APART);
+    story.start(30, 88, CONMON, APART);
     story.fork(88, 89);
     story.setsid(89);
     story.end(88);
@@ -83,8 +82,7 @@ fn without_podman_it_is_told() {
 #[test]
 fn another_monitor_below_the_client_is_exempt() {
     let mut story = with_monitor();
-    story.fork(30, 95);
-    story.exec(95, 30, CONMON, APART);
+    story.start(30, 95, CONMON, APART);
     story.facts.container = Some(Box::new(monitored()));
     let mut story = judged(story);
     assert_eq!(last(&mut story), "orphan_spared exempt_rule");
@@ -96,8 +94,7 @@ fn somebody_else_who_may_use_it_is_a_doubt() {
     let another = Holder { process: id(87), image: image(CONMON), ..Holder::default() };
     let read =
         monitored_with(|outside| outside.stdout = WireState::Held { holders: vec![another], unseen: false });
-    let held =
-        monitored_with(|outside| outside.stdin = WireState::Held { holders: Vec::new(), unseen: true });
+    let held = monitored_with(|outside| outside.stdin = WireState::unseen());
     let shared = ContainerFacts { shared: true, ..monitored() };
     let visitor = OtherClient { process: id(70), image: image(&["podman", "exec", "-i", "box", "sh"]) };
     let visited = ContainerFacts { others: vec![visitor], ..monitored() };

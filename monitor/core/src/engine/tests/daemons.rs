@@ -19,10 +19,8 @@ fn started_by_claude(
 ) -> (Story, (Option<String>, Option<u64>)) {
     let mut story = gateway_with_claude(config);
     story.units.insert(22, facts("a", "a"));
-    story.fork(21, 22);
-    story.exec(22, 21, argv, stdio);
-    story.fork(22, 31);
-    story.exec(31, 22, SERVER, [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null]);
+    story.start(21, 22, argv, stdio);
+    story.start(22, 31, SERVER, [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null]);
     let run = story.notices.iter().find_map(|n| match n {
         Notice::ServerStarted { server, .. } => server.run.clone(),
         _ => None,
@@ -73,10 +71,8 @@ fn a_daemon_by_design_is_left_behind_by_nobody() {
 fn a_launcher_of_a_daemon_is_a_part_of_it() {
     let mut story = Story::new(Settings::default());
     story.exec(20, 10, &["node", "/usr/bin/codex", "app-server"], NOTHING);
-    story.fork(20, 21);
-    story.exec(21, 20, &["codex", "app-server"], NOTHING);
-    story.fork(21, 30);
-    story.exec(30, 21, SERVER, WIRE);
+    story.start(20, 21, &["codex", "app-server"], NOTHING);
+    story.start(21, 30, SERVER, WIRE);
     assert_eq!(generations(&story), [Some(1), Some(1)]);
 }
 

@@ -4,10 +4,7 @@ use super::story_scene::WireState;
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
-use crate::{
-    engine::Settings,
-    model::{Holder, Image, Input, Notice, ProcessEvent, ReapRequest, Signal, Whereabouts},
-};
+use crate::model::{Image, Input, Notice, ProcessEvent, ReapRequest, Signal, Whereabouts};
 
 const HERE: Whereabouts = Whereabouts { directory: 1, command: Some(10), environment: Some(5) };
 const THERE: Whereabouts = Whereabouts { directory: 2, ..HERE };
@@ -15,10 +12,8 @@ const OTHER: &[&str] = &["node", "/srv/node_modules/.bin/mcp-server-filesystem",
 
 /// Agent 20, without a server.
 fn agent() -> Story {
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
-    let host = Holder { process: id(20), image: image(&["claude"]), ..Holder::default() };
-    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
+    let mut story = Story::with_agent();
+    story.facts.stdin = WireState::held_as(&[20], &["claude"]);
     story.told();
     story
 }
@@ -26,8 +21,7 @@ fn agent() -> Story {
 /// Agent 20 starts a server that works in `place`.
 fn start(story: &mut Story, pid: u32, argv: &[&str], place: Option<Whereabouts>) {
     story.places.extend(place.map(|place| (pid, place)));
-    story.fork(20, pid);
-    story.exec(pid, 20, argv, WIRE);
+    story.start(20, pid, argv, WIRE);
 }
 
 /// What was told of duplicates since the last call: the server and the count.
@@ -181,8 +175,7 @@ fn the_same_server_of_another_agent_is_no_duplicate() {
     start(&mut story, 30, SERVER, Some(HERE));
     story.exec(21, 10, CLAUDE, TERMINAL);
     story.places.insert(31, HERE);
-    story.fork(21, 31);
-    story.exec(31, 21, SERVER, WIRE);
+    story.start(21, 31, SERVER, WIRE);
     story.pass_secs(100);
     assert_eq!((duplicated(&mut story), story.places_asked.len()), (vec![], 0));
 }

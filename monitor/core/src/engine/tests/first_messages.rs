@@ -17,8 +17,7 @@ fn mcp() -> FirstMessage {
 
 /// Agent 20 lives.
 fn agent() -> Story {
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
+    let mut story = Story::with_agent();
     story.told();
     story
 }
@@ -26,8 +25,7 @@ fn agent() -> Story {
 /// Its child runs a program.
 fn started(story: &mut Story, pid: u32, argv: &[&str], message: FirstMessage) {
     story.messages.insert(pid, message);
-    story.fork(20, pid);
-    story.exec(pid, 20, argv, WIRE);
+    story.start(20, pid, argv, WIRE);
 }
 
 fn server(story: &Story) -> ServerView {
@@ -117,8 +115,7 @@ fn nobody_is_asked_who_cannot_be_one() {
     for (argv, streams) in cases {
         let mut story = agent();
         story.messages.insert(30, mcp());
-        story.fork(20, 30);
-        story.exec(30, 20, argv, streams);
+        story.start(20, 30, argv, streams);
         story.pass_secs(60);
         assert_eq!(story.message_looks, [], "{argv:?}");
     }
@@ -162,11 +159,9 @@ fn once_turned_off_what_was_recognised_is_not_ended() {
 #[test]
 fn the_middle_of_a_pipeline_is_nobodys_server() {
     let mut story = agent();
-    story.fork(20, 30);
-    story.exec(30, 20, &["/bin/sh", "-c", "sort | uniq | tail"], TERMINAL);
+    story.start(20, 30, &["/bin/sh", "-c", "sort | uniq | tail"], TERMINAL);
     story.messages.insert(31, mcp());
-    story.fork(30, 31);
-    story.exec(31, 30, &["/usr/bin/uniq"], WIRE);
+    story.start(30, 31, &["/usr/bin/uniq"], WIRE);
     assert_eq!((story.told(), story.message_looks.len()), (Vec::new(), 0));
 }
 
@@ -177,8 +172,7 @@ fn a_launcher_hands_the_message_on_to_what_it_starts() {
     story.pass_secs(60);
     assert_eq!(story.told(), Vec::<String>::new());
     // The program reads at once: nothing is there when it is asked.
-    story.fork(30, 31);
-    story.exec(31, 30, &["/usr/bin/python3", "main.py"], WIRE);
+    story.start(30, 31, &["/usr/bin/python3", "main.py"], WIRE);
     let view = server(&story);
     assert_eq!((view.id, view.name.as_str()), (id(30).to_string(), "main.py"));
     assert_eq!(view.client.as_deref(), Some("home-made"));
@@ -192,8 +186,7 @@ fn an_init_stub_hands_the_message_on() {
     story.messages.insert(30, mcp());
     story.exec(30, 20, &["/usr/bin/tini", "--", "/opt/acme/own"], WIRE);
     assert_eq!(story.told(), Vec::<String>::new());
-    story.fork(30, 31);
-    story.exec(31, 30, &["/opt/acme/own"], WIRE);
+    story.start(30, 31, &["/opt/acme/own"], WIRE);
     assert_eq!(server(&story).name, "own");
     assert_eq!(story.told(), ["agent_started", "server_started"]);
 }
@@ -204,11 +197,9 @@ fn a_shell_that_starts_nothing_on_both_of_its_streams_is_the_server() {
     let mut story = agent();
     started(&mut story, 30, &["/bin/sh", "/srv/wrapper"], mcp());
     story.messages.insert(31, mcp());
-    story.fork(30, 31);
-    story.exec(31, 30, &["/usr/bin/tee", "in"], PIPED);
+    story.start(30, 31, &["/usr/bin/tee", "in"], PIPED);
     story.messages.insert(32, mcp());
-    story.fork(30, 32);
-    story.exec(32, 30, OWN, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    story.start(30, 32, OWN, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
     assert_eq!(story.message_looks.len(), 1);
     story.pass_secs(3);
     let view = server(&story);
@@ -221,15 +212,13 @@ fn a_shell_that_starts_nothing_on_both_of_its_streams_is_the_server() {
 fn an_unknown_launcher_is_part_of_the_server() {
     let mut story = agent();
     started(&mut story, 30, &["/opt/acme/with-secrets"], mcp());
-    story.fork(30, 31);
-    story.exec(31, 30, OWN, WIRE);
+    story.start(30, 31, OWN, WIRE);
     let report = story.engine.report();
     let shown = &report.agents[0].servers[0].server;
     assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 2));
     assert_eq!(story.told(), ["server_started"]);
     // A rule knows better.
-    story.fork(31, 32);
-    story.exec(32, 31, SERVER, WIRE);
+    story.start(31, 32, SERVER, WIRE);
     let report = story.engine.report();
     assert_eq!(report.agents[0].servers[0].server.rule, "script-mcp");
 }
@@ -239,8 +228,7 @@ fn an_unknown_launcher_is_part_of_the_server() {
 fn a_helper_gives_its_name_for_its_own_life_only() {
     let mut story = agent();
     started(&mut story, 30, OWN, mcp());
-    story.fork(30, 31);
-    story.exec(31, 30, &["/usr/bin/notify-send", "x"], WIRE);
+    story.start(30, 31, &["/usr/bin/notify-send", "x"], WIRE);
     story.end(31);
     let shown = &story.engine.report().agents[0].servers[0].server;
     assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 1));
@@ -251,8 +239,7 @@ fn what_an_inner_wire_says_makes_no_second_server() {
     let mut story = agent();
     started(&mut story, 30, OWN, mcp());
     story.messages.insert(31, mcp());
-    story.fork(30, 31);
-    story.exec(31, 30, &["/srv/inner"], [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    story.start(30, 31, &["/srv/inner"], [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
     assert_eq!((story.told(), story.message_looks.len()), (vec!["server_started".to_owned()], 1));
 }
 
@@ -260,8 +247,7 @@ fn what_an_inner_wire_says_makes_no_second_server() {
 fn one_that_started_a_server_meanwhile_is_an_agent() {
     let mut story = agent();
     started(&mut story, 30, &["/usr/bin/python3", "gateway.py"], FirstMessage::Nothing);
-    story.fork(30, 31);
-    story.exec(31, 30, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    story.start(30, 31, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
     story.messages.insert(30, mcp());
     story.pass_secs(60);
     assert_eq!(story.told(), ["agent_started", "server_started"]);

@@ -28,8 +28,7 @@ fn story(with_hints: bool) -> Story {
     }
     story.creator = Some(super::story::seen(20, 10, CLAUDE, TERMINAL));
     story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, SERVER, WIRE);
+    story.start(20, 30, SERVER, WIRE);
     story
 }
 

@@ -1,31 +1,14 @@
 //! Tests of a launcher that no rule knows, between a host and its server.
 
-use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
-use super::story_scene::WireState;
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use crate::{
     engine::Settings,
-    model::{AgentView, FirstMessage, Holder, Notice, Signal, Stdio},
+    model::{FirstMessage, Signal, Stdio},
 };
 
 const HOST: &[&str] = &["/opt/desk/deskhost"];
 const LAUNCHER: &[&str] = &["/opt/company/company-run", "--", "node"];
 const TINI: &[&str] = &["tini", "--", "node"];
-
-fn owner(story: &Story) -> Option<AgentView> {
-    story.notices.iter().find_map(|notice| match notice {
-        Notice::ServerStarted { owner, .. } => owner.clone(),
-        _ => None,
-    })
-}
-
-/// The processes of the server, as the last notice about it says.
-fn processes(story: &Story) -> Vec<u32> {
-    let of = |notice: &Notice| match notice {
-        Notice::OrphanDetected { server, .. } => Some(server.processes.iter().map(|p| p.pid).collect()),
-        _ => None,
-    };
-    story.notices.iter().rev().find_map(of).unwrap_or_default()
-}
 
 /// Host 20 starts launcher 30, which runs server 40 on its own streams. `said` is what the first look at the launcher's
 /// standard input finds.
@@ -38,8 +21,7 @@ fn launched(host: &[&str], launcher: &[&str], said: FirstMessage) -> Story {
     }
     story.messages.insert(30, said);
     story.exec(30, 20, launcher, WIRE);
-    story.fork(30, 40);
-    story.exec(40, 30, SERVER, WIRE);
+    story.start(30, 40, SERVER, WIRE);
     story
 }
 
@@ -51,14 +33,16 @@ fn it_hides_neither_owner_nor_server_and_ends_with_it() {
             for said in [FirstMessage::Nothing, mcp.clone()] {
                 let case = format!("{host:?} {launcher:?} {said:?}");
                 let mut story = launched(host, launcher, said);
-                assert_eq!(owner(&story).map(|o| o.pid), Some(20), "{case}");
+                assert_eq!(story.event("server_started")["owner"]["pid"], 20, "{case}");
                 story.pass_secs(60);
                 story.polite.extend([30, 40]);
                 story.end(20);
                 story.pass_secs(11);
                 // An init stub ends with its child, and is never signalled.
                 let ended: &[u32] = if launcher == TINI { &[40] } else { &[30, 40] };
-                assert_eq!(processes(&story), ended, "{case}");
+                let shown = &story.event("orphan_detected")["server"]["processes"];
+                let shown: Vec<_> = shown.as_array().unwrap().iter().map(|one| one["pid"].clone()).collect();
+                assert_eq!(shown, ended, "{case}");
                 story.pass_secs(60);
                 let sent = story.sent();
                 assert!(sent.contains(&(40, Signal::Term)), "{case}: {sent:?}");
@@ -86,28 +70,15 @@ fn it_may_end_before_the_host() {
     }
 }
 
-#[test]
-fn while_somebody_talks_to_the_server_nothing_is_ended() {
-    let mut story = launched(HOST, LAUNCHER, FirstMessage::Nothing);
-    let heir = Holder { process: id(70), ..Holder::default() };
-    story.facts.stdin = WireState::Held { holders: vec![heir], unseen: false };
-    story.end(20);
-    story.pass_secs(100);
-    assert_eq!(story.sent(), []);
-}
-
 /// One that makes a wire of its own is no launcher: it talks to the server, and owns it.
 #[test]
 fn what_makes_a_wire_of_its_own_is_the_owner() {
     for server in
         [[Stdio::Pipe(1), Stdio::Pipe(9), Stdio::Null], [Stdio::Pipe(8), Stdio::Pipe(9), Stdio::Null]]
     {
-        let mut story = Story::new(Settings::default());
-        story.exec(20, 10, CLAUDE, TERMINAL);
-        story.fork(20, 30);
-        story.exec(30, 20, LAUNCHER, WIRE);
-        story.fork(30, 40);
-        story.exec(40, 30, SERVER, server);
+        let mut story = Story::with_agent();
+        story.start(20, 30, LAUNCHER, WIRE);
+        story.start(30, 40, SERVER, server);
         story.polite.extend([30, 40]);
         story.end(20);
         story.pass_secs(100);

@@ -18,10 +18,8 @@ fn agent_with_shell() -> Story {
     let mut story = Story::new(Settings::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 40);
-    story.exec(40, 20, SHELL, PLAIN);
-    story.fork(40, 41);
-    story.exec(41, 40, JOB, PLAIN);
+    story.start(20, 40, SHELL, PLAIN);
+    story.start(40, 41, JOB, PLAIN);
     story.told();
     story
 }
@@ -90,8 +88,7 @@ fn what_was_detached_is_none() {
         story.place = (case != "unknown").then(|| SCOPE.to_owned());
         story.exec(19, 10, &["codex"], TERMINAL);
         story.exec(20, 10, CLAUDE, TERMINAL);
-        story.fork(20, 40);
-        story.exec(40, 20, SHELL, PLAIN);
+        story.start(20, 40, SHELL, PLAIN);
         match case {
             "scope" => drop(
                 story
@@ -107,8 +104,7 @@ fn what_was_detached_is_none() {
             "agent" => story.exec(40, 20, &["codex"], TERMINAL),
             _ => {}
         }
-        story.fork(40, 41);
-        story.exec(41, 40, JOB, PLAIN);
+        story.start(40, 41, JOB, PLAIN);
         story.end(20);
         story.pass_secs(100);
         let told = found(&mut story);
@@ -125,10 +121,8 @@ fn servers_are_none_and_what_they_let_go_is() {
     let mut story = Story::new(Settings::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, SERVER, WIRE);
-    story.fork(30, 31);
-    story.exec(31, 30, &["/usr/bin/chromium", "--user-data-dir=/tmp/x"], PLAIN);
+    story.start(20, 30, SERVER, WIRE);
+    story.start(30, 31, &["/usr/bin/chromium", "--user-data-dir=/tmp/x"], PLAIN);
     story.setsid(31);
     story.apart.insert(31, super::proof::apart(31, PLAIN));
     story.polite.insert(30);
@@ -140,8 +134,7 @@ fn servers_are_none_and_what_they_let_go_is() {
     let mut story = Story::new(Settings::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, SERVER, WIRE);
+    story.start(20, 30, SERVER, WIRE);
     story.polite.insert(30);
     story.end(20);
     story.pass_secs(100);
@@ -173,8 +166,7 @@ fn a_listener_is_told_with_its_ports() {
 #[test]
 fn a_person_ends_what_was_named_and_nothing_else() {
     let mut story = agent_with_shell();
-    story.fork(20, 50);
-    story.exec(50, 20, JOB, PLAIN);
+    story.start(20, 50, JOB, PLAIN);
     story.end(20);
     // Before it is told, nobody can have seen it.
     story.hand_in(request(&id(40).to_string()));
@@ -228,8 +220,7 @@ fn a_fork_bomb_makes_one_event_of_bounded_size() {
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
     for pid in 1000..3000 {
-        story.fork(20, pid);
-        story.exec(pid, 20, JOB, PLAIN);
+        story.start(20, pid, JOB, PLAIN);
     }
     story.notices.clear();
     story.end(20);

@@ -100,10 +100,8 @@ fn an_owner_that_lives_is_the_owner_still() {
 fn a_server_without_an_owner_has_none_after_a_restart() {
     let mut first = Story::new(Settings::default());
     first.exec(20, 10, CLAUDE, TERMINAL);
-    first.fork(20, 25);
-    first.exec(25, 20, &["bash", "-c", "x | y > z"], PLAIN);
-    first.fork(25, 30);
-    first.exec(30, 25, SERVER, WIRE);
+    first.start(20, 25, &["bash", "-c", "x | y > z"], PLAIN);
+    first.start(25, 30, SERVER, WIRE);
     first.end(25);
     first.end(20);
     let left = || vec![seen(10, 1, &["/sbin/init"], PLAIN), seen(30, 1, SERVER, WIRE)];
@@ -140,8 +138,7 @@ fn a_host_that_no_rule_knows_is_the_owner_still() {
     let host = || seen(20, 10, HOST, PLAIN);
     first.creator = Some(host());
     first.exec(20, 10, HOST, PLAIN);
-    first.fork(20, 30);
-    first.exec(30, 20, SERVER, WIRE);
+    first.start(20, 30, SERVER, WIRE);
     assert_eq!(first.told(), ["agent_started", "server_started"]);
     // It was started by a double fork, and its owner has let go of its wires.
     let mut next = Story::new(Settings::default());

@@ -1,21 +1,20 @@
 //! Tests of the search for the process that made the wire, where no record names it.
 
-use super::story::{BRIDGE, CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
-use super::story_scene::{ProcessFacts, SocketUse, WireState};
+use serde_json::{Value, json};
+
+use super::story::{BRIDGE, CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
+use super::story_scene::WireState;
 use crate::{
     engine::Settings,
-    model::{AgentView, Holder, Notice, Signal, Stdio},
+    model::{Signal, Stdio},
 };
 
 const HOST: &[&str] = &["python3", "/srv/app/host.py"];
 const NOTHING: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
 
 /// The agent of the first server that was reported.
-fn owner(story: &Story) -> Option<AgentView> {
-    story.notices.iter().find_map(|notice| match notice {
-        Notice::ServerStarted { owner, .. } => owner.clone(),
-        _ => None,
-    })
+fn owner(story: &Story) -> Value {
+    story.event("server_started")["owner"].clone()
 }
 
 /// Server 30 is the first process that is reported. Its parent 20 turns out to run `argv`.
@@ -29,8 +28,8 @@ fn started_by(argv: &[&str], stdio: [Stdio; 3]) -> Story {
 #[test]
 fn a_home_made_host_is_an_agent_because_it_made_the_wire() {
     let mut story = started_by(HOST, TERMINAL);
-    let owner = owner(&story).unwrap();
-    assert_eq!((owner.pid, owner.implied), (20, true));
+    let owner = owner(&story);
+    assert_eq!((&owner["pid"], &owner["implied"]), (&json!(20), &json!(true)));
     assert_eq!(story.told(), ["agent_started", "server_started"]);
     story.end(20);
     story.pass_secs(10);
@@ -41,14 +40,14 @@ fn a_home_made_host_is_an_agent_because_it_made_the_wire() {
 #[test]
 fn an_agent_that_a_rule_knows_is_not_implied() {
     let story = started_by(CLAUDE, TERMINAL);
-    let owner = owner(&story).unwrap();
-    assert_eq!((owner.name.as_str(), owner.implied), ("claude", false));
+    let owner = owner(&story);
+    assert_eq!((&owner["name"], &owner["implied"]), (&json!("claude"), &json!(false)));
 }
 
 #[test]
 fn a_shell_owns_nothing() {
     let mut story = started_by(&["bash"], TERMINAL);
-    assert_eq!(owner(&story), None);
+    assert_eq!(owner(&story), Value::Null);
     story.end(20);
     story.pass_secs(100);
     assert_eq!(story.told(), ["server_started"]);
@@ -62,8 +61,11 @@ fn a_bridge_without_a_wire_is_no_server_and_owns_what_it_talks_to() {
     assert_eq!(story.engine.processes(), 0, "dismissed");
     story.creator = Some(seen(20, 10, BRIDGE, NOTHING));
     story.exec(30, 20, SERVER, WIRE);
-    let owner = owner(&story).unwrap();
-    assert_eq!((owner.name.as_str(), owner.pid, owner.implied), ("supergateway", 20, true));
+    let owner = owner(&story);
+    assert_eq!(
+        (&owner["name"], &owner["pid"], &owner["implied"]),
+        (&json!("supergateway"), &json!(20), &json!(true))
+    );
     story.told();
     story.end(20);
     story.pass_secs(10);
@@ -73,14 +75,11 @@ fn a_bridge_without_a_wire_is_no_server_and_owns_what_it_talks_to() {
 
 #[test]
 fn a_bridge_below_an_agent_owns_what_it_talks_to() {
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 25);
-    story.exec(25, 20, BRIDGE, NOTHING);
-    story.fork(25, 30);
-    story.exec(30, 25, SERVER, WIRE);
-    assert_eq!(owner(&story).unwrap().pid, 25);
-    assert_eq!(story.told(), ["agent_started", "agent_started", "server_started"]);
+    let mut story = Story::with_agent();
+    story.start(20, 25, BRIDGE, NOTHING);
+    story.start(25, 30, SERVER, WIRE);
+    assert_eq!(owner(&story)["pid"], 25);
+    assert_eq!(story.told(), ["agent_started", "server_started"]);
     // The bridge does not end when the agent exits.
     story.end(20);
     story.pass_secs(100);
@@ -90,11 +89,10 @@ fn a_bridge_below_an_agent_owns_what_it_talks_to() {
 #[test]
 fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
     let mut story = Story::new(Settings::default());
-    let bridge = Holder { process: id(20), image: image(BRIDGE), ..Holder::default() };
-    story.facts.stdin = WireState::Held { holders: vec![bridge], unseen: false };
+    story.facts.stdin = WireState::held_as(&[20], BRIDGE);
     story.snapshot(vec![seen(20, 1, BRIDGE, NOTHING), seen(30, 20, SERVER, WIRE)]);
     story.pass_secs(100);
-    assert_eq!(owner(&story).map(|o| o.pid), Some(20));
+    assert_eq!(owner(&story)["pid"], 20);
     assert_eq!(story.told(), ["agent_started", "server_started"]);
     story.end(20);
     story.facts.stdin = WireState::HungUp;
@@ -106,8 +104,7 @@ fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
 fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
     let mut story = Story::agent_with_server(Settings::default());
     // The agent launched the server for a host that existed before. The host talks to the server.
-    let host = Holder { process: id(5), image: image(HOST), ..Holder::default() };
-    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
+    story.facts.stdin = WireState::held_as(&[5], HOST);
     story.end(20);
     story.pass_secs(100);
     let told = ["agent_exited", "orphan_suspected", "agent_started", "orphan_cleared owner_found"];
@@ -119,37 +116,14 @@ fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected"]);
 }
 
-#[test]
-fn a_sibling_with_clients_may_use_the_wire_for_them() {
-    for clients in [true, false] {
-        let mut story = Story::agent_with_server(Settings::default());
-        story.fork(20, 31);
-        story.exec(31, 20, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
-        let sockets = SocketUse { clients, ..SocketUse::default() };
-        story.apart.insert(31, ProcessFacts { sockets, ..ProcessFacts::default() });
-        let sibling = Holder { process: id(31), image: image(SERVER), ..Holder::default() };
-        story.facts.stdin = WireState::Held { holders: vec![sibling], unseen: false };
-        story.end(20);
-        story.pass_secs(10);
-        assert_eq!(story.signals.iter().any(|(pid, ..)| *pid == 30), !clients);
-        let told = story.told();
-        assert_eq!(
-            told.iter().any(|line| line.starts_with("orphan_unproven wire_held")),
-            clients,
-            "{told:?}"
-        );
-    }
-}
-
 /// A helper forked the server and exited before it could be asked what it was. The host holds the wire.
 #[test]
 fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
     let mut story = Story::new(Settings::default());
-    let host = Holder { process: id(5), image: image(HOST), ..Holder::default() };
-    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
+    story.facts.stdin = WireState::held_as(&[5], HOST);
     story.gone.insert(20);
     story.exec(30, 20, SERVER, WIRE);
-    assert_eq!(owner(&story).map(|o| (o.name, o.pid)), Some(("host.py".to_owned(), 5)));
+    assert_eq!((&owner(&story)["name"], &owner(&story)["pid"]), (&json!("host.py"), &json!(5)));
     assert_eq!(story.told(), ["agent_started", "server_started"]);
     story.end(20);
     story.pass_secs(100);
@@ -184,9 +158,8 @@ fn a_maker_that_was_asked_late_is_no_helper() {
 fn a_server_of_a_host_that_is_gone_unasked_is_judged_by_its_wires() {
     for answers_read in [false, true] {
         let mut story = Story::new(Settings::default());
-        let reader = Holder { process: id(6), image: image(HOST), ..Holder::default() };
         if answers_read {
-            story.facts.stdout = WireState::Held { holders: vec![reader], unseen: false };
+            story.facts.stdout = WireState::held_as(&[6], HOST);
         }
         story.gone.insert(20);
         story.exec(30, 20, SERVER, WIRE);

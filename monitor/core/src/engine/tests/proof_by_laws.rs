@@ -1,8 +1,7 @@
 //! Histories that the property tests ("laws") found. Each once led to a wrong signal or to a missed orphan.
 
 use super::{
-    proof::{HOST, OTHER, PLAIN, apart, ended, idle, judged, with_copy},
-    proof_of_use::{held_by, unproven},
+    proof::{HOST, OTHER, PLAIN, apart, ended, idle, judged, unproven, with_copy},
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
     story_scene::{Copy, ProcessFacts, SocketUse, WireState},
 };
@@ -14,10 +13,8 @@ use crate::{
 #[test]
 fn nobody_is_its_own_owner() {
     // The process redirected its own streams and became a server: it has no owner.
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, HOST, PLAIN);
+    let mut story = Story::with_agent();
+    story.start(20, 30, HOST, PLAIN);
     story.exec(30, 20, SERVER, WIRE);
     let mut story = judged(story);
     story.pass_secs(1000);
@@ -28,8 +25,7 @@ fn nobody_is_its_own_owner() {
     assert!(!told.iter().any(|line| line.starts_with("orphan_")), "no orphan without processes: {told:?}");
     // The twin was found in /proc between its fork and its exec, before it had its streams: its creator is the
     // owner.
-    let mut story = Story::new(Settings::default());
-    story.exec(20, 10, CLAUDE, TERMINAL);
+    let mut story = Story::with_agent();
     story.snapshot(vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, CLAUDE, TERMINAL)]);
     story.exec(30, 20, SERVER, WIRE);
     ended(&mut judged(story), 30);
@@ -80,7 +76,7 @@ fn who_was_left_with_the_heir_is_an_heir_when_that_one_is_killed() {
             story.fork(20, 22);
         }
         story.copies = vec![Copy { process: id(22), ..idle(0) }];
-        story.facts.stdin = held_by(22, CLAUDE);
+        story.facts.stdin = WireState::held_as(&[22], CLAUDE);
         let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };
         story.hand_in(Input::Process { event: exit });
         if !left_together {
@@ -96,21 +92,18 @@ fn who_was_left_with_the_heir_is_an_heir_when_that_one_is_killed() {
 #[test]
 fn the_launch_chain_of_a_sibling_holds_the_wire_by_accident_too() {
     let mut story = Story::agent_with_server(Settings::default());
-    story.fork(20, 31);
-    story.exec(31, 20, &["bash", "-c", "cd /srv && mcp-server-time"], OTHER);
-    story.fork(31, 32);
-    story.exec(32, 31, SERVER, OTHER);
-    story.facts.stdin = held_by(31, &["bash"]);
+    story.start(20, 31, &["bash", "-c", "cd /srv && mcp-server-time"], OTHER);
+    story.start(31, 32, SERVER, OTHER);
+    story.facts.stdin = WireState::held_as(&[31], &["bash"]);
     ended(&mut judged(story), 30);
 }
 
 #[test]
 fn a_fork_of_a_sibling_may_be_a_daemon_that_uses_the_wire() {
     let mut story = Story::agent_with_server(Settings::default());
-    story.fork(20, 31);
-    story.exec(31, 20, SERVER, OTHER);
+    story.start(20, 31, SERVER, OTHER);
     story.fork(31, 32);
-    story.facts.stdin = held_by(32, SERVER);
+    story.facts.stdin = WireState::held_as(&[32], SERVER);
     let mut story = judged(story);
     assert!(!story.sent().iter().any(|(pid, _)| *pid == 30), "{:?}", story.told());
 }
@@ -119,14 +112,12 @@ fn a_fork_of_a_sibling_may_be_a_daemon_that_uses_the_wire() {
 fn an_agent_below_a_server_is_not_its_host() {
     // The agent inherited the server's wire, and so did a server of the agent, which is no sibling.
     let mut story = Story::agent_with_server(Settings::default());
-    story.fork(30, 31);
-    story.exec(31, 30, CLAUDE, PLAIN);
-    story.fork(31, 32);
-    story.exec(32, 31, SERVER, OTHER);
-    story.facts.stdin = held_by(31, CLAUDE);
+    story.start(30, 31, CLAUDE, PLAIN);
+    story.start(31, 32, SERVER, OTHER);
+    story.facts.stdin = WireState::held_as(&[31], CLAUDE);
     let mut story = judged(story);
     assert!(!story.told().iter().any(|line| line.starts_with("orphan_cleared")));
-    story.facts.stdin = held_by(32, SERVER);
+    story.facts.stdin = WireState::held_as(&[32], SERVER);
     story.end(31);
     story.pass_secs(10);
     assert!(!story.sent().iter().any(|(pid, _)| *pid == 30), "{:?}", story.told());
@@ -156,14 +147,11 @@ fn a_program_in_place_of_a_multiplexer_is_not_its_creators_servers() {
 fn a_copy_that_is_an_agent_already_is_nobodys_heir() {
     let mut story = Story::new(Settings::default());
     story.exec(10, 5, &["codex"], TERMINAL);
-    story.fork(10, 20);
-    story.exec(20, 10, HOST, PLAIN);
+    story.start(10, 20, HOST, PLAIN);
     story.fork(20, 21);
     // The worker starts a server first, its host second.
-    story.fork(21, 31);
-    story.exec(31, 21, SERVER, OTHER);
-    story.fork(20, 30);
-    story.exec(30, 20, SERVER, WIRE);
+    story.start(21, 31, SERVER, OTHER);
+    story.start(20, 30, SERVER, WIRE);
     story.told();
     let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };
     story.hand_in(Input::Process { event: exit });
@@ -181,12 +169,10 @@ fn who_turns_out_to_have_made_a_suspect_is_its_owner_and_lives() {
     story.fork(20, 21);
     let exit = ProcessEvent::Exit { at: story.now, process: id(20), status: ExitStatus::Code(0) };
     story.hand_in(Input::Process { event: exit });
-    story.fork(21, 31);
-    story.exec(31, 21, SERVER, OTHER);
+    story.start(21, 31, SERVER, OTHER);
     story.exec(21, 1, HOST, PLAIN);
     assert!(story.told().contains(&"orphan_suspected".to_owned()));
-    story.fork(21, 32);
-    story.exec(32, 21, SERVER, [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null]);
+    story.start(21, 32, SERVER, [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null]);
     assert!(story.told().contains(&"orphan_cleared owner_found".to_owned()));
     story.pass_secs(100);
     assert!(!story.sent().iter().any(|(pid, _)| *pid == 31), "{:?}", story.told());
@@ -222,8 +208,7 @@ fn of_what_ended_by_itself_no_wire_tells_that_nobody_uses_it() {
         let mut story = Story::new(Settings::default());
         story.gone.insert(20);
         story.exec(30, 20, SERVER, WIRE);
-        story.fork(30, 31);
-        story.exec(31, 30, &["chrome"], joined);
+        story.start(30, 31, &["chrome"], joined);
         story.apart.insert(31, apart(31, joined));
         if by_itself {
             story.end(30);
@@ -245,8 +230,7 @@ fn the_end_of_a_server_that_may_not_be_signalled_is_told() {
     story.errno = Some(1);
     let mut story = judged(story);
     assert!(story.told().contains(&"reap_failed".to_owned()));
-    story.fork(30, 31);
-    story.exec(31, 30, &["git", "gc"], PLAIN);
+    story.start(30, 31, &["git", "gc"], PLAIN);
     story.apart.insert(31, apart(31, PLAIN));
     story.end(30);
     story.pass_secs(10);
@@ -294,14 +278,13 @@ fn a_bridge_whose_exec_was_lost_may_use_the_server_behind_it() {
     for in_use in [true, false] {
         let mut story = Story::agent_with_server(Settings::default());
         story.fork(20, 31);
-        story.fork(31, 32);
-        story.exec(32, 31, SERVER, OTHER);
+        story.start(31, 32, SERVER, OTHER);
         story.hand_in(Input::Lost { losses: Losses { exec: 1, ..Losses::default() } });
         let other = [Stdio::Pipe(5), Stdio::Pipe(6), Stdio::Null];
         let processes =
             [seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 20, SERVER, other)];
         story.snapshot([&processes[..], &[seen(32, 31, SERVER, OTHER)]].concat());
-        story.facts.stdin = held_by(31, SERVER);
+        story.facts.stdin = WireState::held_as(&[31], SERVER);
         let sockets = SocketUse { clients: in_use, ..SocketUse::default() };
         story.apart.insert(31, ProcessFacts { sockets, ..ProcessFacts::default() });
         let mut story = judged(story);

@@ -1,6 +1,5 @@
 //! What makes a program a server or an agent: names that prove little, programs on trial, agents that no rule knows.
 
-use super::story_scene::WireState;
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
@@ -30,7 +29,7 @@ fn doubts(story: &Story) -> Vec<Doubt> {
 }
 
 fn hung_up(mut story: Story) -> Story {
-    (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story.hang_up();
     story
 }
 
@@ -111,15 +110,13 @@ fn a_program_that_leaves_the_message_and_ends_is_no_server() {
     let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
     for phantom in [31, 32, 33] {
         story.messages.insert(phantom, mcp());
-        story.fork(30, phantom);
-        story.exec(phantom, 30, &["/usr/bin/mkdir", "-p", "x"], WIRE);
+        story.start(30, phantom, &["/usr/bin/mkdir", "-p", "x"], WIRE);
         story.pass(Duration::from_millis(80));
         story.end(phantom);
     }
     assert_eq!(story.told(), ["agent_started"]);
     story.messages.remove(&34);
-    story.fork(30, 34);
-    story.exec(34, 30, OWN, WIRE);
+    story.start(30, 34, OWN, WIRE);
     assert_eq!(story.told(), ["server_started"]);
     assert_eq!(story.engine.report().agents[0].servers[0].server.name, "server.py");
     assert_eq!(story.engine.first_messages.len(), 0);
@@ -129,8 +126,7 @@ fn a_program_that_leaves_the_message_and_ends_is_no_server() {
 fn a_program_that_leaves_the_message_and_lives_is_the_server() {
     let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
     story.messages.insert(31, mcp());
-    story.fork(30, 31);
-    story.exec(31, 30, OWN, WIRE);
+    story.start(30, 31, OWN, WIRE);
     story.pass(Duration::from_millis(240));
     assert_eq!(story.told(), ["agent_started"]);
     story.pass(Duration::from_millis(20));
@@ -142,12 +138,10 @@ fn a_program_that_leaves_the_message_and_lives_is_the_server() {
 fn a_program_below_a_shell_is_on_trial_also_where_it_is_seen_first() {
     let mut story = started(Settings::default(), CLAUDE, SHELL, FirstMessage::Nothing);
     story.messages.insert(31, mcp());
-    story.fork(30, 31);
-    story.exec(31, 30, &["/usr/bin/rm", "x"], WIRE);
+    story.start(30, 31, &["/usr/bin/rm", "x"], WIRE);
     story.end(31);
     assert_eq!(story.told(), ["agent_started"]);
-    story.fork(30, 34);
-    story.exec(34, 30, OWN, WIRE);
+    story.start(30, 34, OWN, WIRE);
     assert_eq!(story.told(), ["server_started"]);
 }
 
@@ -174,10 +168,8 @@ fn what_a_shell_runs_in_its_place_is_known_by_what_the_shell_was() {
 /// Server 30 of claude starts tool 31 on streams of its own, which starts server 32.
 fn agent_below(tool: &[&str]) -> Story {
     let mut story = started(Settings::default(), CLAUDE, SERVER, FirstMessage::Nothing);
-    story.fork(30, 31);
-    story.exec(31, 30, tool, NOWHERE);
-    story.fork(31, 32);
-    story.exec(32, 31, SERVER, INNER);
+    story.start(30, 31, tool, NOWHERE);
+    story.start(31, 32, SERVER, INNER);
     story
 }
 
@@ -204,10 +196,8 @@ fn what_starts_servers_below_a_server_is_an_agent() {
 #[test]
 fn a_link_of_the_launch_chain_that_starts_servers_is_a_bridge() {
     let mut story = started(Settings::default(), CLAUDE, SERVER, FirstMessage::Nothing);
-    story.fork(30, 31);
-    story.exec(31, 30, &["/usr/bin/node", "deeper.js"], WIRE);
-    story.fork(31, 32);
-    story.exec(32, 31, SERVER, INNER);
+    story.start(30, 31, &["/usr/bin/node", "deeper.js"], WIRE);
+    story.start(31, 32, SERVER, INNER);
     assert_eq!(story.engine.report().agents.len(), 1);
     story.end(20);
     story.pass_secs(11);

@@ -1,10 +1,10 @@
 //! Tests of reaping at a person's request.
 
-use super::story::{SERVER, Story, TERMINAL, WIRE, id, image, seen};
+use super::story::{SERVER, Story, TERMINAL, WIRE, seen};
 use super::story_scene::WireState;
 use crate::{
     engine::Settings,
-    model::{Asked, Guard, Holder, Input, Mode, ReapRequest, Signal, State},
+    model::{Asked, Guard, Input, Mode, ReapRequest, Signal, State},
 };
 
 fn ask(story: &mut Story, request: ReapRequest) {
@@ -18,8 +18,7 @@ fn active() -> ReapRequest {
 /// The agent is alive and holds the wire of its server.
 fn in_use(settings: Settings) -> Story {
     let mut story = Story::agent_with_server(settings);
-    let host = Holder { process: id(20), image: image(&["claude"]), ..Holder::default() };
-    story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
+    story.facts.stdin = WireState::held_as(&[20], &["claude"]);
     story.polite.insert(30);
     story
 }
@@ -80,6 +79,9 @@ fn who_asks_overrules_doubts_but_no_guard() {
     let asked_for = || ReapRequest { include_unproven: true, ..ReapRequest::default() };
     let mut story = unproven();
     assert_eq!(story.told(), ["server_started", "orphan_unproven owner_unknown"]);
+    assert_eq!((story.engine.counts(), story.engine.report().orphans().count()), ([0, 1, 0], 0));
+    let named = ReapRequest { targets: vec![Asked::Pid(30)], ..ReapRequest::default() };
+    assert_eq!(story.engine.plan(&named), [], "a filter is no word");
     // Unproven servers are selected only by a request that says so.
     ask(&mut story, ReapRequest::default());
     story.pass_secs(1);

@@ -1,10 +1,12 @@
 //! Tests of servers whose owner lives, and whose thread has ended.
 
-use super::story::{SERVER, Story, TERMINAL, WIRE, id, image};
+use serde_json::json;
+
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use super::story_scene::WireState;
 use crate::{
     engine::Settings,
-    model::{BootTime, Evidence, Holder, Input, Losses, Notice, Policy, ProcessEvent, Signal, Stdio, Work},
+    model::{BootTime, Input, Losses, Policy, ProcessEvent, ProcessId, Signal, Stdio, Work},
     recognise::Rules,
 };
 
@@ -18,12 +20,7 @@ fn settings(rules: &str) -> Settings {
 }
 
 fn held(by: &[u32]) -> WireState {
-    held_as(by, GATEWAY)
-}
-
-fn held_as(by: &[u32], argv: &[&str]) -> WireState {
-    let holder = |pid: &u32| Holder { process: id(*pid), image: image(argv), ..Holder::default() };
-    WireState::Held { holders: by.iter().map(holder).collect(), unseen: false }
+    WireState::held_as(by, GATEWAY)
 }
 
 fn work(cpu_ns: u64, [read_bytes, written_bytes]: [u64; 2], writes: u64) -> Work {
@@ -52,17 +49,6 @@ fn left(rules: &str) -> Story {
     story
 }
 
-/// The evidence of the last verdict, before [`Story::told`] forgets it.
-fn evidence(story: &Story) -> Vec<Evidence> {
-    let of = |notice: &Notice| match notice {
-        Notice::OrphanDetected { evidence, .. } | Notice::OrphanUnproven { evidence, .. } => {
-            Some(evidence.clone())
-        }
-        _ => None,
-    };
-    story.notices.iter().rev().find_map(of).unwrap_or_default()
-}
-
 /// It stays whatever time passes, and this is why.
 fn stays(mut story: Story, unproven: &str) {
     story.pass_secs(35);
@@ -81,7 +67,7 @@ fn the_server_of_an_ended_thread_is_ended_and_its_sibling_is_not() {
     assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()));
     story.polite.insert(30);
     story.pass_secs(1);
-    assert_eq!(evidence(&story), [Evidence::SpawnerThreadExited]);
+    assert_eq!(story.event("orphan_detected")["evidence"], json!(["spawner_thread_exited"]));
     assert_eq!(story.told(), ["orphan_detected", "orphan_reaped TERM"]);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     story.pass_secs(10_000);
@@ -107,15 +93,10 @@ fn without_a_rule_the_end_of_a_thread_is_no_reason() {
     story.pass_secs(10_000);
     assert_eq!((story.told(), story.sent(), story.looks.len()), (Vec::new(), Vec::new(), 0));
     // It is evidence when there is a reason.
-    (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story.hang_up();
     story.end(20);
     story.pass_secs(10);
-    let all = |notice: &Notice| match notice {
-        Notice::OrphanDetected { evidence, .. } => Some(evidence.clone()),
-        _ => None,
-    };
-    let all: Vec<_> = story.notices.iter().filter_map(all).collect();
-    assert_eq!(all, vec![vec![Evidence::OwnerExited, Evidence::StdinHangup]; 2]);
+    assert_eq!(story.event("orphan_detected")["evidence"], json!(["owner_exited", "stdin_hangup"]));
     assert_eq!(story.sent(), [(30, Signal::Term), (40, Signal::Term)]);
 }
 
@@ -131,8 +112,7 @@ fn a_rule_of_the_same_name_for_another_program_does_not_count() {
 fn the_leading_thread_is_not_followed() {
     let mut story = Story::new(settings(SCOPED));
     story.exec(20, 10, GATEWAY, TERMINAL);
-    story.fork(20, 30);
-    story.exec(30, 20, SERVER, WIRE);
+    story.start(20, 30, SERVER, WIRE);
     assert_eq!(story.followed, []);
 }
 
@@ -162,12 +142,12 @@ fn one_that_was_used_is_never_ended_for_its_thread() {
     story.pass_secs(2);
     story.work.insert(30, work(9, [148, 172], 2));
     story.pass_secs(30);
-    assert_eq!(evidence(&story), [Evidence::SpawnerThreadExited]);
+    assert_eq!(story.event("orphan_unproven")["evidence"], json!(["spawner_thread_exited"]));
     story.told();
     story.pass_secs(10_000);
     assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()));
     // Its owner exits, and nobody holds the wires.
-    (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story.hang_up();
     story.end(20);
     story.pass_secs(10);
     assert!(story.sent().contains(&(30, Signal::Term)));
@@ -234,10 +214,10 @@ fn what_it_does_cannot_be_read() {
 #[test]
 fn somebody_else_holds_a_wire() {
     let mut story = left(SCOPED);
-    story.facts.stdin = held_as(&[20, 50], &["cat"]);
+    story.facts.stdin = WireState::held_as(&[20, 50], &["cat"]);
     stays(story, "orphan_unproven wire_held");
     let mut story = left(SCOPED);
-    story.facts.stdout = WireState::Held { holders: Vec::new(), unseen: true };
+    story.facts.stdout = WireState::unseen();
     stays(story, "orphan_unproven stdout_read");
     // A copy of the owner.
     let mut story = gateway(SCOPED);
@@ -254,7 +234,7 @@ fn somebody_else_holds_a_wire() {
 #[test]
 fn another_agent_has_taken_it_over() {
     let mut story = left(SCOPED);
-    story.facts.stdin = held_as(&[50], super::story::CLAUDE);
+    story.facts.stdin = WireState::held_as(&[50], CLAUDE);
     story.pass_secs(30);
     assert_eq!(story.told(), ["orphan_suspected", "agent_started", "orphan_cleared owner_found"]);
     story.pass_secs(10_000);
@@ -264,22 +244,15 @@ fn another_agent_has_taken_it_over() {
 #[test]
 fn it_closed_its_wires_itself() {
     let mut story = left(SCOPED);
-    (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story.hang_up();
     story.facts.own_ends = [false, false];
     stays(story, "orphan_unproven wire_unknown");
     // The twin: the owner closed them.
     let mut story = left(SCOPED);
-    (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story.hang_up();
     story.facts.own_ends = [true, true];
     story.pass_secs(30);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
-}
-
-#[test]
-fn somebody_is_connected() {
-    let mut story = left(SCOPED);
-    story.sockets.clients = true;
-    stays(story, "orphan_unproven clients");
 }
 
 // ---- which thread ended ----------------------------------------------------------------------------------------
@@ -305,7 +278,7 @@ fn a_number_that_is_used_again() {
 fn the_process_is_another_one() {
     let mut story = gateway(SCOPED);
     let thread = std::num::NonZeroU32::new(21).unwrap();
-    let process = crate::model::ProcessId::new(20, 19);
+    let process = ProcessId::new(20, 19);
     story.hand_in(Input::Process { event: ProcessEvent::ThreadExit { at: story.now, process, thread } });
     story.pass_secs(10_000);
     assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()));
@@ -351,7 +324,6 @@ fn threads_are_looked_for_after_other_records_were_lost() {
     let mut story = gateway(SCOPED);
     story.followed.clear();
     story.hand_in(Input::Lost { losses: Losses { exit: 1, ..Losses::default() } });
-    let seen = |pid, parent, argv: &[&str], stdio| super::story::seen(pid, parent, argv, stdio);
     story.snapshot(vec![
         seen(20, 10, GATEWAY, TERMINAL),
         seen(30, 20, SERVER, WIRE),
@@ -365,13 +337,13 @@ fn threads_are_looked_for_after_other_records_were_lost() {
 #[test]
 fn the_owner_exits_within_the_grace() {
     let mut story = left(SCOPED);
-    (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
+    story.hang_up();
     story.pass_secs(25);
     story.end(20);
     story.pass_secs(9);
     assert_eq!(story.sent(), [], "the grace of an owner that has exited begins then");
     story.pass_secs(1);
-    assert_eq!(evidence(&story), [Evidence::OwnerExited, Evidence::StdinHangup]);
+    assert_eq!(story.event("orphan_detected")["evidence"], json!(["owner_exited", "stdin_hangup"]));
     assert_eq!(story.sent(), [(30, Signal::Term), (40, Signal::Term)]);
 }
 

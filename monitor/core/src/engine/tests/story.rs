@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::story_scene::{Copy, Outside, ProcessFacts, SocketUse};
+use super::story_scene::{Copy, Outside, ProcessFacts, SocketUse, WireState};
 use crate::{
     engine::{Engine, Settings},
     model::{
@@ -42,6 +42,7 @@ pub fn seen(pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) -> Snapshot
     }
 }
 
+#[derive(Default)]
 pub struct Story {
     pub engine: Engine,
     pub now: BootTime,
@@ -132,61 +133,23 @@ pub struct Story {
 
 impl Story {
     pub fn new(settings: Settings) -> Self {
-        Self {
-            engine: Engine::new(settings),
-            now: BootTime::default() + Duration::from_secs(1000),
-            facts: Outside::default(),
-            sockets: SocketUse::default(),
-            apart: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            copies: Vec::new(),
-            places: BTreeMap::new(),
-            places_asked: Vec::new(),
-            place: None,
-            hints: BTreeMap::new(),
-            agent_hints: None,
-            branches: BTreeMap::new(),
-            cpu_ms: 0,
-            uid: 0,
-            rss_bytes: 0,
-            creator: None,
-            units: BTreeMap::new(),
-            gone: BTreeSet::new(),
-            ran: BTreeSet::new(),
-            facts_persisted: Vec::new(),
-            errno: None,
-            no_room: false,
-            unsure: BTreeSet::new(),
-            users: Vec::new(),
-            polite: BTreeSet::new(),
-            work: BTreeMap::new(),
-            followed: Vec::new(),
-            late: None,
-            hung_up: BTreeSet::new(),
-            wire_looks: Vec::new(),
-            lines_asked: Vec::new(),
-            messages: BTreeMap::new(),
-            declared: BTreeMap::new(),
-            message_looks: Vec::new(),
-            looks: Vec::new(),
-            signals: Vec::new(),
-            stops: Vec::new(),
-            stop_error: None,
-            containers_asked: Vec::new(),
-            handled: 0,
-            container_changes: false,
-            stops_refused: Vec::new(),
-            resyncs: 0,
-            notices: Vec::new(),
-        }
+        let now = BootTime::default() + Duration::from_secs(1000);
+        Self { engine: Engine::new(settings), now, ..Self::default() }
+    }
+
+    /// Agent 20 lives, and was told of.
+    pub fn with_agent() -> Self {
+        let mut story = Self::new(Settings::default());
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        assert_eq!(story.told(), ["agent_started"]);
+        story
     }
 
     /// Agent 20 has a server, 30. No process holds the other end of its wire.
     pub fn agent_with_server(settings: Settings) -> Self {
         let mut story = Self::new(settings);
         story.exec(20, 10, CLAUDE, TERMINAL);
-        story.fork(20, 30);
-        story.exec(30, 20, SERVER, WIRE);
+        story.start(20, 30, SERVER, WIRE);
         assert_eq!(story.told(), ["agent_started", "server_started"]);
         story
     }
@@ -199,8 +162,8 @@ impl Story {
     fn handle(&mut self, input: Input) {
         self.engine.handle(self.now, input);
         self.handled += 1;
-        // A check costs as much as there are processes. With thousands of them it is made now and then.
-        if self.engine.processes() < 500 || self.handled.is_multiple_of(100) {
+        // A check costs as much as the square of the processes. With many of them it is made now and then.
+        if self.handled.is_multiple_of(1 + (self.engine.processes() / 50).pow(2)) {
             assert_eq!(self.engine.check(), Vec::<String>::new());
         }
     }
@@ -288,6 +251,12 @@ impl Story {
         self.hand_in(Input::Process { event });
     }
 
+    /// A process is forked and runs a program.
+    pub fn start(&mut self, parent: u32, pid: u32, argv: &[&str], stdio: [Stdio; 3]) {
+        self.fork(parent, pid);
+        self.exec(pid, parent, argv, stdio);
+    }
+
     pub fn exec(&mut self, pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3]) {
         self.exec_as(0, pid, parent, argv, stdio);
     }
@@ -350,6 +319,17 @@ impl Story {
     /// What was reported since the last call: each event, and its guards or another detail that identifies it.
     pub fn told(&mut self) -> Vec<String> {
         self.notices.drain(..).map(|notice| line(&notice)).collect()
+    }
+
+    /// The first event of this name since then, as it is written.
+    pub fn event(&self, name: &str) -> serde_json::Value {
+        let events = self.notices.iter().map(|notice| serde_json::to_value(notice).unwrap());
+        events.into_iter().find(|event| event["event"] == name).unwrap_or_default()
+    }
+
+    /// Nobody holds the wires any more.
+    pub fn hang_up(&mut self) {
+        (self.facts.stdin, self.facts.stdout) = (WireState::HungUp, WireState::HungUp);
     }
 
     /// The signals sent since the last call.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::story::{id, image};
 use crate::model::{
     Container, ContainerFacts, Holder as Named, ProcessId, Stdio, UnitFacts, Work,
     scene::{
@@ -91,6 +92,25 @@ pub enum WireState {
     HungUp,
     /// These have it, and perhaps somebody `unseen`.
     Held { holders: Vec<Named>, unseen: bool },
+}
+
+impl WireState {
+    /// These have it.
+    pub fn held_by(pids: &[u32]) -> Self {
+        let holder = |pid: &u32| Named { process: id(*pid), ..Named::default() };
+        Self::Held { holders: pids.iter().map(holder).collect(), unseen: false }
+    }
+
+    /// These have it, all of which run this program.
+    pub fn held_as(pids: &[u32], argv: &[&str]) -> Self {
+        let holder = |pid: &u32| Named { process: id(*pid), image: image(argv), ..Named::default() };
+        Self::Held { holders: pids.iter().map(holder).collect(), unseen: false }
+    }
+
+    /// Somebody has it whom nobody sees.
+    pub fn unseen() -> Self {
+        Self::Held { holders: Vec::new(), unseen: true }
+    }
 }
 
 /// A forked copy of an agent.

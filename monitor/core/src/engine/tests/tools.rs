@@ -12,8 +12,7 @@ use crate::{
 /// Agent 20, its server 30, and a tool of that, 31.
 fn with_tool() -> Story {
     let mut story = Story::agent_with_server(Settings::default());
-    story.fork(30, 31);
-    story.exec(31, 30, &["/srv/migrate"], PLAIN);
+    story.start(30, 31, &["/srv/migrate"], PLAIN);
     for pid in [30, 31] {
         story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
     }

@@ -260,10 +260,8 @@ pub fn gateway_with_claude(config: &str) -> Story {
         story.units.insert(pid, facts("a", "a"));
     }
     story.exec(20, 1, GATEWAY, NOTHING);
-    story.fork(20, 21);
-    story.exec(21, 20, CLAUDE, WIRE);
-    story.fork(21, 30);
-    story.exec(30, 21, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    story.start(20, 21, CLAUDE, WIRE);
+    story.start(21, 30, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
     assert_eq!(generations(&story), [Some(1), Some(1)], "the nested one is of its gateway's run");
     story.told();
     story
@@ -319,8 +317,7 @@ fn an_agent_that_ended_before_it_was_asked_counts_where_its_servers_live() {
         story.gone.insert(agent);
         story.units.insert(server, facts(invocation, "c"));
         story.exec(agent, 10, CLAUDE, NOTHING);
-        story.fork(agent, server);
-        story.exec(server, agent, SERVER, WIRE);
+        story.start(agent, server, SERVER, WIRE);
         story.end(agent);
     }
     story.units.insert(22, facts("c", "c"));

@@ -3,11 +3,10 @@
 use super::story_scene::WireState;
 use std::time::Duration;
 
-use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use crate::{
     engine::Settings,
-    model::{Holder, Input, Losses, Signal},
-    recognise::Rules,
+    model::{Input, Losses, Signal},
 };
 
 const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
@@ -55,16 +54,6 @@ fn no_verdict_rests_on_a_look_that_failed() {
     story.pass_secs(30);
     assert_eq!(story.told().first().map(String::as_str), Some(JUDGED[2]));
     assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
-}
-
-#[test]
-fn an_exempt_server_is_judged_and_spared() {
-    let rules = "[[exempt]]\nname = 'mine'\nprogram = '/srv/node_modules/.bin/mcp-server-filesystem'";
-    let rules = Rules::from_source(rules).unwrap();
-    let story = Story::agent_with_server(Settings { rules, ..Settings::default() });
-    let mut story = spared(story, "exempt_rule");
-    story.pass_secs(3600);
-    assert_eq!((story.told().len(), story.sent().len()), (0, 0));
 }
 
 #[test]
@@ -169,8 +158,7 @@ fn what_a_repair_finds_adopted_is_judged_by_its_wires() {
         let mut story = Story::new(Settings::default());
         story.hand_in(Input::Ready { kernel: String::new(), hooks: Vec::new() });
         if held {
-            let reader = Holder { process: id(5), image: image(&["cat"]), ..Holder::default() };
-            story.facts.stdout = WireState::Held { holders: vec![reader], unseen: false };
+            story.facts.stdout = WireState::held_as(&[5], &["cat"]);
         }
         story.hand_in(Input::Lost { losses: Losses { fork: 1, exec: 1, exit: 1, ..Losses::default() } });
         story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
