@@ -45,8 +45,6 @@ class Actor:
         self.alias = alias
         self.kept = []  # our ends of the wires of what we started
         self.wires = {}  # alias of a job's server -> our ends of its wire: to write, to read
-        self.jobs = {}  # alias of a job's server -> the thread, and what it waits for
-        self.eof_delay = None  # seconds from end of stdin to our exit; None: we do not even read stdin
         self.ears = {}  # further descriptors to watch -> what to do
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(f"{SCENE}/scene.sock")
@@ -99,7 +97,7 @@ class Actor:
 
     def do_start(self, c):
         """Start a program. `how`: fork, vfork, posix_spawn, clone_parent, double_fork, thread (exec by a non-leader), job (by a
-        thread that stays until `end_job`)."""
+        thread that stays)."""
         argv, path = c["argv"], c.get("path") or c["argv"][0]
         env = {**os.environ, **c.get("env", {})}
         far = self.wire(c.get("wire", "inherit"))
@@ -152,25 +150,17 @@ class Actor:
 
     def job(self, alias, work):
         """Has a new thread do this and stay; what it gave."""
-        began, over, result = threading.Event(), threading.Event(), []
+        began, result = threading.Event(), []
 
         def run():
             result.append(work())
             began.set()
-            over.wait()
+            threading.Event().wait()
 
-        thread = threading.Thread(target=run)
-        self.jobs[alias] = (thread, over)
         self.wires[alias] = self.kept[-2:]
-        thread.start()
+        threading.Thread(target=run).start()
         began.wait()
         return result[0]
-
-    def do_end_job(self, c):
-        """The thread that started this server ends; the wire stays open."""
-        thread, over = self.jobs.pop(c["of"])
-        over.set()
-        thread.join()
 
     def do_ask(self, c):
         """Send a line to the server of a job, and wait for the answer."""
@@ -235,30 +225,6 @@ class Actor:
     def do_ignore_term(self, _):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    def do_fork_on_term(self, c):
-        """On SIGTERM fork children that ignore it, then end (or stay, if told so)."""
-
-        def on_term(*_):
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            for alias in c["aliases"]:
-                if os.fork() == 0:
-                    self.go_on_as(alias)
-            if not c.get("stay"):
-                os._exit(0)
-
-        signal.signal(signal.SIGTERM, on_term)
-
-    def do_heed_eof(self, c):
-        """From now on read stdin and exit `after` seconds past its end, as every well-made server does."""
-
-        def stdin():
-            if not os.read(0, 65536):
-                del self.ears[0]
-                signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
-                signal.setitimer(signal.ITIMER_REAL, max(c.get("after", 0), 0.001))
-
-        self.ears[0] = stdin
-
     def do_answer(self, _):
         """From now on answer whatever comes in on stdin."""
 
@@ -281,31 +247,11 @@ class Actor:
     def do_connect(self, c):
         self.kept.append(socket.create_connection(("127.0.0.1", c["port"])))
 
-    def do_keep_wires(self, _):
-        """Our ends of the wires stay open across an exec."""
-        for fd in self.kept:
-            os.set_inheritable(fd, True)
-
-    def do_close_wires(self, _):
-        for fd in self.kept:
-            if isinstance(fd, int):
-                os.close(fd)
-        self.kept.clear()
-
-    def do_write(self, c):
-        """Write a file in the scene's folder or a file of the kernel."""
-        with open(os.path.join(SCENE, c["path"]), "w", encoding="utf-8") as f:
-            f.write(c["text"])
-
     def do_leave_leader(self, _):
         """The leading thread ends, another one goes on: the process lives."""
         threading.Thread(target=self.serve).start()
         self.say({"done": "leave_leader"})
         ctypes.CDLL(None).syscall(SYS_EXIT, 0)
-
-    def do_crash(self, _):
-        self.say({"done": "crash"})
-        ctypes.string_at(0)
 
     def do_exit(self, c):
         self.say({"done": "exit"})

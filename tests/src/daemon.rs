@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::{
     binary::orphand,
     event::Event,
-    host::{Identity, PATIENCE, output},
+    host::{Identity, PATIENCE, output, told},
 };
 
 /// Options of a daemon.
@@ -196,6 +196,12 @@ impl Daemon {
         let mut command = Command::new(orphand()?);
         command.args(args).args(["--socket", SOCKET, "--config", "config.toml"]).current_dir(&self.folder);
         Ok(command)
+    }
+
+    /// The exit code of a verb that uses its socket, and what was printed, errors behind the rest.
+    pub fn says(&self, verb: &[&str]) -> Result<(i32, String)> {
+        let (code, text, error) = told(&mut self.verb(verb)?)?;
+        Ok((code, text + &error))
     }
 
     /// Its control socket.

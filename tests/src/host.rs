@@ -157,6 +157,21 @@ pub fn within<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     }
 }
 
+/// The exit code of a command that ends by itself, its standard output and its standard error.
+pub fn told(command: &mut Command) -> Result<(i32, String, String)> {
+    let told = output(command)?;
+    let code = told.status.code().with_context(|| format!("{command:?} was killed"))?;
+    Ok((code, String::from_utf8(told.stdout)?, String::from_utf8(told.stderr)?))
+}
+
+/// A program that runs as this user, in this group and no other.
+pub fn as_user(uid: u32, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("/usr/bin/setpriv");
+    command.args([format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned()]);
+    command.arg(program);
+    command
+}
+
 /// Runs a command and returns its output. If it does not end, it is killed, which its status shows. What a verb prints with
 /// `--json` is as the schema says.
 pub fn output(command: &mut Command) -> Result<Output> {

@@ -197,6 +197,11 @@ impl Gateway {
         pipes(server).iter().any(|pipe| own.contains(pipe))
     }
 
+    /// Whether this process is a child of it.
+    pub fn started(&self, server: Identity) -> bool {
+        server.parent() == Some(self.id.pid)
+    }
+
     fn line(&self) -> Result<Value> {
         self.lines.recv_timeout(PATIENCE).with_context(|| format!("{:?} does not go on", self.sdk))
     }

@@ -110,21 +110,21 @@ fn siblings_of_cancelled_jobs_are_never_touched() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_server_that_is_ended_is_noticed() -> Result<()> {
-    for sdk in SDKS {
-        scene(|s| {
-            let mut gateway = Gateway::start(s, sdk)?;
-            let plans = quiet_round(s.folder(), 3)?;
-            gateway.begin(&plans)?;
-            gateway.settle()?;
-            let (server, _) = left(s).into_iter().find(|(_, job)| job == "job-1").context("no server")?;
+    scene(|s| {
+        let mut gateways = SDKS.map(|sdk| Gateway::start(s, sdk)).into_iter().collect::<Result<Vec<_>>>()?;
+        let plans = quiet_round(s.folder(), 3)?;
+        gateways.iter_mut().try_for_each(|gateway| gateway.begin(&plans))?;
+        gateways.iter_mut().try_for_each(Gateway::settle)?;
+        for mut gateway in gateways {
+            let mut of_first = left(s).into_iter().filter(|(_, job)| job == "job-1");
+            let (server, _) = of_first.find(|(one, _)| gateway.started(*one)).context("no server")?;
             server.signal(Signal::TERM)?;
             server.wait_gone()?;
             let mut count = Count::default();
             count.add(&gateway.end()?, &[]);
-            let [wrong] = &*count.wrong else { anyhow::bail!("{sdk:?}: {:?}", count.wrong) };
+            let [wrong] = &*count.wrong else { anyhow::bail!("{:?}: {:?}", gateway.sdk, count.wrong) };
             ensure!(wrong.starts_with("job-1: "), "{wrong}");
-            Ok(())
-        })?;
-    }
-    Ok(())
+        }
+        Ok(())
+    })
 }

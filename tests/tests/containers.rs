@@ -13,7 +13,6 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::Signal;
 use serde_json::Value;
 use tests::{
     Actor, Daemon, Identity, Launch, Part, Scene,
@@ -257,37 +256,5 @@ fn docker_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
         ensure!(!inside.alive(), "the container lives");
         ensure!(looks.load(Ordering::SeqCst) >= 4, "stopped without a second look");
         Ok(())
-    })
-}
-
-/// Ten containers of one agent at once, among them some with an init process: all are stopped, and nothing else.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn docker_stops_ten_containers_at_once() -> Result<()> {
-    const NAMES: [&str; 10] = ["b0", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8", "b9"];
-    scene(|s| {
-        let engine = Engine::start(s, Kind::Docker)?;
-        let config = asks(Kind::Docker, &engine.socket());
-        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
-        let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
-        let kept = engine.client_of(&other, &words(&engine.run(&["-i", "--rm"], "kept", &DEAF)))?;
-        let mut clients = Vec::new();
-        for (number, name) in NAMES.into_iter().enumerate() {
-            let options: &[&str] = if number % 2 == 0 { &["-i", "--rm"] } else { &["-i", "--rm", "--init"] };
-            clients.push(engine.client_of(&agent, &words(&engine.run(options, name, &DEAF)))?);
-        }
-        let mut inside = Vec::new();
-        for name in NAMES {
-            inside.push(engine.running(name)?);
-        }
-        let kept_inside = engine.running("kept")?;
-        // The client hands SIGTERM on, and the server ignores it: both live, and are ended as any other.
-        clients.first().context("no client")?.signal(Signal::TERM)?;
-        agent.kill()?;
-        for client in &clients {
-            daemon.wait_for("orphan_reaped", *client)?;
-        }
-        ensure!(inside.iter().all(|one| !one.alive()), "a container lives");
-        all_live(s, &daemon, &[kept, kept_inside])
     })
 }

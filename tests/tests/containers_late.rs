@@ -72,34 +72,3 @@ fn what_a_killed_client_left_in_docker_is_told() -> Result<()> {
         removed.wait_gone()
     })
 }
-
-/// The client is killed under the eyes of the daemon, which asks no engine, and the container goes on. It is told with
-/// its id and the command that stops it, and gets no signal. Of a container whose client lives nothing is told.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn what_a_client_left_that_is_killed_later_is_told() -> Result<()> {
-    scene(|s| {
-        let engine = Engine::start(s, Kind::Docker)?;
-        let daemon = s.daemon_with(&Launch::default())?;
-        let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
-        let (used, used_inside) = run(&engine, &other, &["-i", "--rm"], "used")?;
-        let (client, inside) = run(&engine, &agent, &["-i", "--rm"], "left")?;
-        s.barrier(&daemon)?;
-        client.signal(Signal::KILL)?;
-        client.wait_gone()?;
-        let told = daemon.wait_for("orphan_unproven", inside)?;
-        let id = engine.call(&["inspect", "--format", "{{.Id}}", "left"])?;
-        let text = |at: &str| told.pointer(at).and_then(|value| value.as_str()).unwrap_or_default();
-        ensure!(text("/server/container/id") == id, "{}", told.line);
-        let command = id.get(..12).map(|short| format!("docker stop {short}")).context("no id")?;
-        ensure!(text("/server/container/command") == command, "{}", told.line);
-        s.barrier(&daemon)?;
-        ensure!(inside.alive() && used.alive() && used_inside.alive(), "something was ended");
-        let of_used =
-            |e: &tests::Event| e.kind().starts_with("orphan") && (e.has(used) || e.has(used_inside));
-        let told = daemon.events().into_iter().find(of_used);
-        ensure!(told.is_none(), "in use: {}", told.context("none")?.line);
-        engine.call(&["stop", "-t", "0", "left"])?;
-        inside.wait_gone()
-    })
-}

@@ -1,15 +1,7 @@
 //! Servers in containers of the real podman whose interface is served: which of them are stopped, and which stay. The
 //! client talks to no daemon; it is attached to the conmon of its container.
 
-use std::{
-    rc::Rc,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
-    time::Duration,
-};
+use std::rc::Rc;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -118,43 +110,6 @@ fn podman_stops_what_nobody_can_use() -> Result<()> {
         let used = [kept, kept_inside, alike, shared, shared_inside, entered, entered_inside, attached];
         let others = [visitor, guest, terminal, terminal_inside, detached];
         all_live(s, &daemon, &[&used[..], &others[..]].concat())
-    })
-}
-
-/// Somebody enters a container after it was inspected, just before it is stopped: it is not stopped.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn podman_stops_nothing_that_somebody_entered_a_moment_ago() -> Result<()> {
-    scene(|s| {
-        let engine = Engine::start(s, Kind::Podman)?;
-        engine.serve(s)?;
-        let front = s.folder().join("front.sock");
-        let (reached, at_the_stop) = mpsc::sync_channel::<()>(0);
-        let (go_on, waits) = mpsc::channel::<()>();
-        let (looks, waits) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(waits)));
-        // The second look is that before the stop.
-        let looked = Arc::clone(&looks);
-        engine.front(&front, move |line| {
-            if line.starts_with("GET ") && looked.fetch_add(1, Ordering::SeqCst) == 1 {
-                let _ = reached.send(());
-                let _ = waits.lock().map(|waits| waits.recv());
-            }
-        })?;
-        let config = format!("[containers]\npodman = \"{}\"\n", front.display());
-        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
-        let (agent, other) = (s.start(&Part::agent("agent"))?, s.start(&Part::agent("other"))?);
-        let (client, inside) = run(&engine, &agent, &["-i", "--rm"], "entered")?;
-        agent.kill()?;
-        at_the_stop.recv_timeout(Duration::from_secs(60)).context("no second look")?;
-        let visitor = engine.client_of(&other, &["exec", "-i", "entered", "cat"])?;
-        tests::within("a program in the container", || {
-            let told = engine.call(&["inspect", "--format", "{{len .ExecIDs}}", "entered"]).ok()?;
-            (told == "1").then_some(())
-        })?;
-        go_on.send(())?;
-        let told = daemon.wait_for("orphan_unproven", client)?;
-        ensure!(told.list("doubts").contains(&"clients"), "{}", told.line);
-        all_live(s, &daemon, &[client, inside, visitor])
     })
 }
 

@@ -3,19 +3,12 @@
 use std::{fs, rc::Rc};
 
 use anyhow::{Result, ensure};
-use tests::{Daemon, Launch, Part, Scene, output, scene};
-
-/// What a verb said, and its status.
-fn run(daemon: &Daemon, verb: &[&str]) -> Result<(Option<i32>, String)> {
-    let said = output(daemon.verb(verb)?.env_remove("SUDO_USER"))?;
-    let text = [said.stdout, said.stderr].concat();
-    Ok((said.status.code(), String::from_utf8_lossy(&text).into_owned()))
-}
+use tests::{Daemon, Launch, Part, Scene, scene};
 
 /// A verb that must succeed, and say this.
 fn says(daemon: &Daemon, verb: &[&str], wanted: &str) -> Result<()> {
-    let (code, said) = run(daemon, verb)?;
-    ensure!(code == Some(0) && said.contains(wanted), "{verb:?}: {code:?}: {said}");
+    let (code, said) = daemon.says(verb)?;
+    ensure!(code == 0 && said.contains(wanted), "{verb:?}: {code:?}: {said}");
     Ok(())
 }
 
@@ -88,28 +81,6 @@ fn a_pause_ends_by_itself() -> Result<()> {
     })
 }
 
-/// Not even the SIGKILL of an end that was begun is sent. Its twin is one that nobody paused.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_pause_stops_what_was_begun() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon_with(&Launch { term_timeout: "10s", ..Launch::default() })?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let server = agent.start(&Part::server("server"))?;
-        server.act("ignore_term")?;
-        agent.kill()?;
-        daemon.wait_for("orphan_detected", server.id)?;
-        says(&daemon, &["pause", "1h"], "orphand is paused until ")?;
-        daemon.wait_for("orphan_spared", server.id)?;
-        s.mark(&daemon)?;
-        ensure!(server.id.alive(), "it was killed in the pause");
-        says(&daemon, &["resume"], "orphand ends orphans.")?;
-        let reaped = daemon.wait_for("orphan_reaped", server.id)?;
-        ensure!(reaped["signal"] == "KILL", "{}", reaped.line);
-        Ok(())
-    })
-}
-
 /// A mode that a person chose beats the file, until it is taken back; `--observe` beats both.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -134,8 +105,8 @@ fn a_chosen_mode_beats_the_file() -> Result<()> {
         let observer = successor(s, vec!["--observe"])?;
         let ready = observer.wait("ready", |e| e.kind() == "ready")?;
         ensure!(ready["mode"] == "observe", "{}", ready.line);
-        let (code, said) = run(&observer, &["mode", "enforce"])?;
-        ensure!(code == Some(1) && said.contains("was started with --observe"), "{code:?}: {said}");
+        let (code, said) = observer.says(&["mode", "enforce"])?;
+        ensure!(code == 1 && said.contains("was started with --observe"), "{code:?}: {said}");
         observer.kill()?;
 
         // What was decided cannot be read: nothing is ended.
@@ -153,8 +124,8 @@ fn a_chosen_mode_beats_the_file() -> Result<()> {
 fn what_is_not_remembered_is_told() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon_with(&Launch { state: "/proc/orphand", ..Launch::default() })?;
-        let (code, said) = run(&daemon, &["pause"])?;
-        ensure!(code == Some(1) && said.contains("the next daemon will not know of it"), "{code:?}: {said}");
+        let (code, said) = daemon.says(&["pause"])?;
+        ensure!(code == 1 && said.contains("the next daemon will not know of it"), "{code:?}: {said}");
         ensure!(daemon.ask(&["status"])?["mode"] == "observe", "it is not in effect");
         Ok(())
     })

@@ -45,7 +45,7 @@ fn begin(s: &Scene, manager: &Manager, service: &Service) -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn units_that_leak_are_named_with_what_mends_them() -> Result<()> {
     scene(|s| {
-        let system = s.boot("one", Layout::Hybrid)?;
+        let system = s.boot("one", Layout::V2)?;
         let managers: [Manager; 2] = [system.manager(), system.user_manager(USER)?];
         let (before, _) = doctor()?;
         for manager in &managers {
@@ -78,44 +78,40 @@ fn units_that_leak_are_named_with_what_mends_them() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn the_drop_in_mends_it() -> Result<()> {
-    for layout in [Layout::V2, Layout::Hybrid] {
-        scene(|s| {
-            let system = s.boot("one", layout)?;
-            for manager in [system.manager(), system.user_manager(0)?, system.user_manager(USER)?] {
-                let leaky = Service::untether(&format!("leaky-{:?}", manager.user()).replace(['(', ')'], ""));
-                begin(s, &manager, &leaky)?;
-                let found = unit(&checkup(&[])?, &leaky.unit)?;
-                let init = system.init.pid;
-                let place = &found["place"];
-                ensure!(place["user"].as_u64() == manager.user().map(u64::from), "{place}");
-                ensure!(place["container"] == init, "{place}");
-                let user = if manager.user().is_some() { "--user " } else { "" };
-                let advice = &found["advice"];
-                ensure!(advice["command"] == format!("systemctl {user}edit {}", leaky.unit), "{advice}");
-                let way = format!("nsenter --all --target {init}");
-                ensure!(advice["place"].as_str().is_some_and(|p| p.ends_with(&way)), "{advice}");
-                let mut words = way.split(' ');
-                let mut enter = Command::new(words.next().context("no words")?);
-                let there = output(enter.args(words).args(["cat", "/proc/sys/kernel/hostname"]))?;
-                ensure!(there.stdout == b"one\n", "it leads to {there:?}");
+    scene(|s| {
+        let system = s.boot("one", Layout::Hybrid)?;
+        for manager in [system.manager(), system.user_manager(0)?, system.user_manager(USER)?] {
+            let leaky = Service::untether(&format!("leaky-{:?}", manager.user()).replace(['(', ')'], ""));
+            begin(s, &manager, &leaky)?;
+            let found = unit(&checkup(&[])?, &leaky.unit)?;
+            let init = system.init.pid;
+            let place = &found["place"];
+            ensure!(place["user"].as_u64() == manager.user().map(u64::from), "{place}");
+            ensure!(place["container"] == init, "{place}");
+            let user = if manager.user().is_some() { "--user " } else { "" };
+            let advice = &found["advice"];
+            ensure!(advice["command"] == format!("systemctl {user}edit {}", leaky.unit), "{advice}");
+            let way = format!("nsenter --all --target {init}");
+            ensure!(advice["place"].as_str().is_some_and(|p| p.ends_with(&way)), "{advice}");
+            let mut words = way.split(' ');
+            let mut enter = Command::new(words.next().context("no words")?);
+            let there = output(enter.args(words).args(["cat", "/proc/sys/kernel/hostname"]))?;
+            ensure!(there.stdout == b"one\n", "it leads to {there:?}");
 
-                let drop_in = advice["drop_in"].as_str().context("no drop-in")?;
-                manager.add(&format!("{}.d/mended.conf", leaky.unit), drop_in)?;
-                let found = unit(&checkup(&[])?, &leaky.unit)?;
-                ensure!(found["advice"].is_null(), "not mended: {found}");
-                let shown = &found["properties"];
-                ensure!(shown["kill_mode"] == "control-group", "{shown}");
-                ensure!(shown["timeout_stop_ms"] == 30_000, "{shown}");
-                let main = manager.property(&leaky.unit, "MainPID")?;
-                ensure!(shown["main_pid"] == main.parse::<u32>()?, "{main} is main, not {shown}");
-                let fragment = manager.property(&leaky.unit, "FragmentPath")?;
-                ensure!(shown["fragment"] == fragment, "{fragment} is its file, not {shown}");
-            }
-            Ok(())
-        })
-        .with_context(|| format!("{layout:?}"))?;
-    }
-    Ok(())
+            let drop_in = advice["drop_in"].as_str().context("no drop-in")?;
+            manager.add(&format!("{}.d/mended.conf", leaky.unit), drop_in)?;
+            let found = unit(&checkup(&[])?, &leaky.unit)?;
+            ensure!(found["advice"].is_null(), "not mended: {found}");
+            let shown = &found["properties"];
+            ensure!(shown["kill_mode"] == "control-group", "{shown}");
+            ensure!(shown["timeout_stop_ms"] == 30_000, "{shown}");
+            let main = manager.property(&leaky.unit, "MainPID")?;
+            ensure!(shown["main_pid"] == main.parse::<u32>()?, "{main} is main, not {shown}");
+            let fragment = manager.property(&leaky.unit, "FragmentPath")?;
+            ensure!(shown["fragment"] == fragment, "{fragment} is its file, not {shown}");
+        }
+        Ok(())
+    })
 }
 
 /// An agent that no rule knows is one while it owns servers; without any, its unit is nobody's business. A unit that is

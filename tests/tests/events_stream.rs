@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::{Daemon, Launch, Part, Scene, orphand, output, scene, within};
+use tests::{Daemon, Launch, Part, Scene, as_user, orphand, scene, told, within};
 
 /// A running `orphand events --follow`. It is killed with the test.
 struct Follower {
@@ -81,13 +81,6 @@ impl Drop for Follower {
 
 fn lines(daemon: &Daemon) -> Vec<String> {
     daemon.events().into_iter().map(|event| event.line).collect()
-}
-
-/// Exit code, standard output, standard error.
-fn told(command: &mut Command) -> Result<(i32, String, String)> {
-    let told = output(command)?;
-    let code = told.status.code().context("killed")?;
-    Ok((code, String::from_utf8(told.stdout)?, String::from_utf8(told.stderr)?))
 }
 
 /// An agent that leaks a server, which is ended.
@@ -163,11 +156,8 @@ fn other_users_and_too_many() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon()?;
         leak(s, &daemon, "agent")?;
-        let mut nobody = Command::new("/usr/bin/setpriv");
-        nobody
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(orphand()?)
-            .args(["events", "--since", "1h"]);
+        let mut nobody = as_user(65534, orphand()?);
+        nobody.args(["events", "--since", "1h"]);
         let (code, shown, _) = told(nobody.arg("--socket").arg(daemon.socket()))?;
         ensure!(code == 1 && shown.is_empty(), "{code} {shown}");
         let mut followers = Vec::new();

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::{Daemon, Identity, Launch, Part, orphand, output, scene};
+use tests::{Daemon, Identity, Part, orphand, output, scene};
 
 /// The only thing that the daemon says of this process, as fields.
 fn explained(daemon: &Daemon, process: Identity) -> Result<Value> {
@@ -106,43 +106,5 @@ fn each_question_has_an_answer() -> Result<()> {
         ensure!(code == 0 && shown.contains("No daemon was asked"), "{shown}");
         ensure!(shown.contains("It is taken for a stdio server"), "{shown}");
         Ok(())
-    })
-}
-
-/// In its grace, the time of the verdict is told.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_suspect_has_a_deadline() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon_with(&Launch { grace: "5m", ..Launch::default() })?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let server = agent.start(&Part::server("server"))?;
-        agent.kill()?;
-        daemon.wait_for("orphan_suspected", server.id)?;
-        let one = explained(&daemon, server.id)?;
-        ensure!(one["state"] == "suspect" && one["next"]["step"] == "judged", "{one}");
-        let left = one["next"]["in_ms"].as_u64().context("no time")?;
-        ensure!((200_000..=300_000).contains(&left) && one["next"]["at"].is_string(), "{one}");
-        ensure!(one["cause"] == "owner_exited" && one["since"].is_string(), "{one}");
-        Ok(())
-    })
-}
-
-/// An orphan that is only observed has the guard that keeps it.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn an_observed_orphan_says_so() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon_with(&Launch { args: vec!["--observe"], ..Launch::default() })?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let server = agent.start(&Part::server("server"))?;
-        agent.kill()?;
-        daemon.wait_for("orphan_detected", server.id)?;
-        let one = explained(&daemon, server.id)?;
-        ensure!(one["state"] == "kept" && names(&one, "guards") == ["observe"], "{one}");
-        let (code, shown, _) = text(&mut daemon.verb(&["explain", &server.id.pid.to_string()])?)?;
-        ensure!(code == 0 && shown.contains("orphand only observes"), "{shown}");
-        ensure!(shown.contains(&format!("sudo orphand reap {}", server.id.pid)), "{shown}");
-        server.kill()
     })
 }

@@ -3,7 +3,7 @@
 use std::{fs, rc::Rc};
 
 use anyhow::{Result, ensure};
-use tests::{Actor, Daemon, Launch, Part, Scene, output, scene};
+use tests::{Actor, Daemon, Launch, Part, Scene, scene};
 
 /// As orphand is started by a user.
 fn own_default() -> Launch {
@@ -34,10 +34,9 @@ fn waits(daemon: &Daemon, server: &Actor) -> Result<()> {
 
 /// The text of a verb.
 fn said(daemon: &Daemon, verb: &[&str]) -> Result<String> {
-    let said = output(&mut daemon.verb(verb)?)?;
-    let errors = String::from_utf8_lossy(&said.stderr);
-    ensure!(said.status.success(), "{verb:?} ended with {}: {errors}", said.status);
-    Ok(String::from_utf8(said.stdout)?)
+    let (code, text) = daemon.says(verb)?;
+    ensure!(code == 0, "{verb:?} ended with {code}: {text}");
+    Ok(text)
 }
 
 /// The first start asks about what was left before it, and ends what is left under its eyes: a server that began later, and one
@@ -78,18 +77,6 @@ fn the_first_start_asks() -> Result<()> {
         before.id.wait_gone()?;
         ensure!(!said(&daemon, &["status"])?.contains("from before"), "told of what is gone");
         Ok(())
-    })
-}
-
-/// The configuration may say that it is ended like the rest.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn where_the_configuration_says_so_it_is_ended() -> Result<()> {
-    scene(|s| {
-        let before = left(s, "before")?;
-        let daemon = s.daemon_with(&Launch { config: "found = \"end\"\n".to_owned(), ..own_default() })?;
-        daemon.wait_for("orphan_reaped", before.id)?;
-        before.id.wait_gone()
     })
 }
 

@@ -11,21 +11,14 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use tests::{
-    Daemon, Launch, Part, Scene, orphand, output, scene,
+    Daemon, Launch, Part, Scene, orphand, scene,
     scrape::{page, sum},
-    within,
+    told, within,
 };
 
 /// A daemon that is scraped, with more arguments.
 fn served(args: &[&'static str]) -> Launch {
     Launch { listen: "127.0.0.1:0", args: args.to_vec(), ..Launch::default() }
-}
-
-/// What a verb said, and its status.
-fn told(command: &mut Command) -> Result<(i32, String, String)> {
-    let told = output(command)?;
-    let code = told.status.code().context("killed")?;
-    Ok((code, String::from_utf8(told.stdout)?, String::from_utf8(told.stderr)?))
 }
 
 /// What `status --json` says.

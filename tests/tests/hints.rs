@@ -1,18 +1,12 @@
 //! By what a person recognises agents and servers: the name in the settings, folder, session, terminal.
 
-use std::{fs, process::Command};
+use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tests::{Daemon, Identity, Launch, Part, orphand, output, scene, within};
+use tests::{Identity, Launch, Part, scene, within};
 
 const SESSION: &str = "1b4e28ba-2fa1-11d2-883f-0016d3cca427";
-
-fn told(daemon: &Daemon, args: &[&str]) -> Result<String> {
-    let mut command = Command::new(orphand()?);
-    let told = output(command.args(args).arg("--socket").arg(daemon.socket()))?;
-    Ok(String::from_utf8(told.stdout)?)
-}
 
 /// They are in `ps`, `explain`, events and `history`, also after the end; an entry of the settings with other arguments
 /// names nothing.
@@ -46,7 +40,7 @@ fn a_person_recognises_servers_and_agents() -> Result<()> {
         }
         // What nothing depends on is found a little later.
         let list = within("the names", || {
-            let list: Value = serde_json::from_str(&told(&daemon, &["ps", "--json"]).ok()?).ok()?;
+            let list: Value = serde_json::from_str(&daemon.says(&["ps", "--json"]).ok()?.1).ok()?;
             (list.to_string().matches("/shop").count() >= 2).then_some(list)
         })?;
         let servers = list.pointer("/agents/0/servers").and_then(Value::as_array).context("no servers")?;
@@ -57,11 +51,11 @@ fn a_person_recognises_servers_and_agents() -> Result<()> {
         };
         ensure!(name(named) == Some(json!("notes")) && name(unnamed) == Some(Value::Null), "{list}");
         ensure!(list.pointer("/agents/0/agent/session") == Some(&json!(SESSION)), "{list}");
-        let wide = told(&daemon, &["ps", "-o", "wide"])?;
+        let (_, wide) = daemon.says(&["ps", "-o", "wide"])?;
         ensure!(wide.contains("notes") && wide.contains(SESSION), "{wide}");
-        let explained = told(&daemon, &["explain", &named.pid.to_string()])?.replace('\n', " ");
+        let explained = daemon.says(&["explain", &named.pid.to_string()])?.1.replace('\n', " ");
         ensure!(explained.contains("call it \"notes\""), "{explained}");
-        let report = told(&daemon, &["explain", &named.pid.to_string(), "--report"])?;
+        let (_, report) = daemon.says(&["explain", &named.pid.to_string(), "--report"])?;
         ensure!(!report.contains("/shop") && !report.contains(SESSION), "what is private is in {report}");
         agent.kill()?;
         let detected = daemon.wait_for("orphan_detected", named)?;
@@ -69,7 +63,7 @@ fn a_person_recognises_servers_and_agents() -> Result<()> {
         ensure!(detected["owner"]["session"] == SESSION && detected["next"] == "ended", "{}", detected.line);
         daemon.reaped(&[named])?;
         daemon.reaped(&[unnamed])?;
-        let past = told(&daemon, &["history"])?;
+        let (_, past) = daemon.says(&["history"])?;
         ensure!(past.contains("(notes)") && past.contains(SESSION), "{past}");
         Ok(())
     })

@@ -38,8 +38,8 @@ fn who_killed_a_server_is_told() -> Result<()> {
         daemon.wait_for("server_started", killed.id)?;
         daemon.wait_for("server_started", exits.id)?;
         let mut kill = s.command("/usr/bin/setpriv")?;
-        let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
-        kill.args(user).args(["/usr/bin/kill", "-TERM", &killed.id.pid.to_string()]);
+        let user = format!("--reuid={NOBODY}");
+        kill.args([&user, "--clear-groups"]).args(["/usr/bin/kill", "-TERM", &killed.id.pid.to_string()]);
         let kill = s.spawn(kill.stdin(Stdio::null()))?;
         let by = killed_by(&daemon, "server_exited", killed.id, 15)?;
         ensure!(by["by"] == "process" && by["pid"] == kill.pid && by["start"] == kill.start, "{by}");

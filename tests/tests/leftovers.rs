@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tests::{
-    Actor, Daemon, Identity, Launch, Part, Scene, output, scene,
+    Actor, Daemon, Identity, Launch, Part, Scene, scene,
     scrape::{page, sum},
     within,
 };
@@ -78,12 +78,6 @@ fn told(daemon: &Daemon) -> Vec<Value> {
     found.flat_map(|event| list(&event["processes"])).collect()
 }
 
-fn verb(daemon: &Daemon, args: &[&str]) -> Result<(i32, String)> {
-    let done = output(&mut daemon.verb(args)?)?;
-    let text = String::from_utf8(done.stdout)? + &String::from_utf8(done.stderr)?;
-    Ok((done.status.code().context("killed")?, text))
-}
-
 /// Three branches are left: told once, shown everywhere, never signalled, until a person ends them. The twins: an agent
 /// that leaves nothing, a program that was moved into another scope, and one in a multiplexer.
 #[test]
@@ -134,9 +128,9 @@ fn a_person_ends_what_an_agent_left() -> Result<()> {
             let is_it = |one: &Value| one["server"]["id"] == id.as_str() && one["state"] == "leftover";
             ensure!(heads.iter().any(is_it), "{head} is not in {listed}");
         }
-        let (code, text) = verb(&daemon, &["ps", "--state", "leftover"])?;
+        let (code, text) = daemon.says(&["ps", "--state", "leftover"])?;
         ensure!(code == 0 && text.contains(&left.address), "{text}");
-        let (_, text) = verb(&daemon, &["status"])?;
+        let (_, text) = daemon.says(&["status"])?;
         ensure!(text.contains("3 leftovers ("), "{text}");
         let past = daemon.ask(&["history"])?;
         let run = list(&past["runs"]).into_iter().find(|run| run["run"]["agent"] == "claude");
@@ -154,14 +148,14 @@ fn a_person_ends_what_an_agent_left() -> Result<()> {
         ensure!(shown["locks"] == json!([lock]) && shown["state"] == "leftover", "{shown}");
 
         let reap = ["reap", "--leftovers", "--agent", "claude"];
-        let (code, text) = verb(&daemon, &[&reap[..], &["--dry-run"]].concat())?;
+        let (code, text) = daemon.says(&[&reap[..], &["--dry-run"]].concat())?;
         ensure!(code == 0 && text.contains("3 leftovers to end"), "{text}");
         ensure!(text.contains(&format!("listens on {}", left.address)) && text.contains(&lock), "{text}");
-        let (code, text) = verb(&daemon, &reap)?;
+        let (code, text) = daemon.says(&reap)?;
         ensure!(code == 1 && text.contains("refused to end 3 leftovers"), "{text}");
-        let (code, text) = verb(&daemon, &["reap", "--include-active", "--yes", &left.tail.pid.to_string()])?;
+        let (code, text) = daemon.says(&["reap", "--include-active", "--yes", &left.tail.pid.to_string()])?;
         ensure!(code == 4 && left.tail.alive(), "a leftover is no server: {text}");
-        let (code, text) = verb(&daemon, &[&reap[..], &["--yes"]].concat())?;
+        let (code, text) = daemon.says(&[&reap[..], &["--yes"]].concat())?;
         ensure!(code == 0 && text.contains("3 leftovers ended"), "{text}");
         for one in left.all() {
             one.wait_gone()?;
@@ -173,7 +167,7 @@ fn a_person_ends_what_an_agent_left() -> Result<()> {
         let metrics = page(&daemon, "/metrics")?;
         ensure!(sum(&metrics, "orphand_leftovers") < 0.5, "{metrics}");
         ensure!(told(&daemon).len() == 3, "it was told again");
-        let (code, _) = verb(&daemon, &["ps", "--state", "leftover"])?;
+        let (code, _) = daemon.says(&["ps", "--state", "leftover"])?;
         ensure!(code == 4, "nothing is left");
         Ok(())
     })
@@ -189,15 +183,15 @@ fn one_is_ended_by_its_number() -> Result<()> {
         left.agent.kill()?;
         daemon.wait("leftovers_found", |event| event.is_agent("leftovers_found", left.agent.id))?;
         // By the job, which is not the head.
-        let (code, text) = verb(&daemon, &["reap", "--leftovers", "--yes", &left.job.pid.to_string()])?;
+        let (code, text) = daemon.says(&["reap", "--leftovers", "--yes", &left.job.pid.to_string()])?;
         ensure!(code == 0 && text.contains("1 leftover ended"), "{text}");
         left.shell.wait_gone()?;
         left.job.wait_gone()?;
         ensure!(left.listener.alive() && left.tail.alive(), "more was ended than was asked for");
-        let (code, text) = verb(&daemon, &["reap", "--leftovers", "--yes", "1"])?;
+        let (code, text) = daemon.says(&["reap", "--leftovers", "--yes", "1"])?;
         ensure!(code == 4 && text.contains("pid 1 is no leftover"), "{text}");
         daemon.finish()?;
-        let (code, text) = verb(&daemon, &["reap", "--leftovers", "--yes"])?;
+        let (code, text) = daemon.says(&["reap", "--leftovers", "--yes"])?;
         ensure!(code == 1 && text.contains("cannot find leftovers: no daemon answers"), "{text}");
         ensure!(left.listener.alive() && left.tail.alive(), "ended without a daemon");
         Ok(())

@@ -105,26 +105,3 @@ fn helpers_are_named_and_containers_live() -> Result<()> {
         Ok(())
     })
 }
-
-/// The report of a daemon that only looks names each with its memory.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn the_report_names_what_is_left() -> Result<()> {
-    scene(|s| {
-        let manager = s.boot("one", Layout::V2)?.manager();
-        let daemon = s.daemon_with(&Launch { args: vec!["--observe"], ..launch() })?;
-        let service = gateway(s, &manager, "process")?;
-        let first = service.restart(s, &manager)?;
-        service.restart(s, &manager)?;
-        s.barrier(&daemon)?;
-        let status = daemon.ask(&["status"])?.to_string();
-        let by_run = tests::day::in_status(&serde_json::from_str(&status)?)?;
-        for (one, (name, ..)) in helpers(s, &first, "process")?.iter().zip(HELPERS) {
-            detected(&daemon, one, name)?;
-            let said = by_run.values().find_map(|servers| servers.get(&one.id)).copied();
-            ensure!(near(said, rss(one.id)?), "{name} with {said:?} bytes");
-            ensure!(status.contains(&format!("\"name\":\"{name}\"")), "{name} is not in the report");
-        }
-        Ok(())
-    })
-}

@@ -46,19 +46,3 @@ fn an_orphan_that_runs_away_is_told() -> Result<()> {
         daemon.wait_for("orphan_exited", server.id).map(drop)
     })
 }
-
-/// Ended by orphand: the last event has its CPU time, too.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn every_event_with_memory_has_cpu_time() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon()?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let server = agent.start(&Part::server("server"))?;
-        server.act("work")?;
-        agent.kill()?;
-        let reaped = daemon.wait_for("orphan_reaped", server.id)?;
-        ensure!(reaped["cpu_ms"].as_u64() >= Some(500), "{}", reaped.line);
-        Ok(())
-    })
-}

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use tests::{Client, Daemon, Event, Identity, Launch, Scene, Sdk, scene, within};
+use tests::{Client, Daemon, Event, Identity, Scene, Sdk, scene, within};
 
 const SERVER: &str = include_str!("../actors/notes.py");
 /// 6 KB of TOML: inline tables in each other, each with a key of many parts.
@@ -20,25 +20,6 @@ const INITIALIZE: &str = concat!(
     r#""capabilities":{},"clientInfo":{"name":"home","version":"1"}}}"#,
     "\n"
 );
-const DISCOVER: &str = concat!(
-    r#"{"jsonrpc":"2.0","id":"a","method":"server/discover","params":{"_meta":{"#,
-    r#""io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
-    "\n"
-);
-
-/// What other programs are told first: a language server, a debug adapter, an editor's agent, the server of an
-/// agent's own protocol, a TypeScript server, a node of a currency, a filter, and one that is told nothing.
-const OTHERS: &[&str] = &[
-    "Content-Length: 58\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{}}",
-    "Content-Length: 70\r\n\r\n{\"seq\":1,\"type\":\"request\",\"command\":\"initialize\",\"arguments\":{}}",
-    "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1,\"clientCapabilities\":{}}}\n",
-    "{\"method\":\"initialize\",\"id\":0,\"params\":{\"clientInfo\":{\"name\":\"x\",\"version\":\"1\"}}}\n",
-    "{\"seq\":0,\"type\":\"request\",\"command\":\"configure\",\"arguments\":{}}\n",
-    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}\n",
-    "[{\"name\":\"server/discover\",\"jsonrpc\":\"2.0\"}]\n",
-    "",
-];
-
 /// The server's script; servers read when [`open`] was called.
 fn server(s: &Scene) -> Result<(PathBuf, String)> {
     let path = s.folder().join("notes.py");
@@ -116,30 +97,6 @@ fn play(s: &Scene, name: &str, at: &Path, programs: &Value) -> Result<(Identity,
     Ok((id, started.collect::<Result<_>>()?))
 }
 
-/// Of programs that differ in nothing but their first message, those that are told one of MCP are servers, in both of
-/// its eras. The others are nobody's business, also when their host is killed.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn only_the_message_makes_a_server() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon()?;
-        let says: Vec<&str> = [INITIALIZE].iter().chain(OTHERS).chain(&[DISCOVER]).copied().collect();
-        let (host, started) = start(s, &says)?;
-        let [initialised, others @ .., discovered] = &*started else { anyhow::bail!("{started:?}") };
-        recognised(&daemon, *initialised, Some("home"))?;
-        recognised(&daemon, *discovered, None)?;
-        host.signal(rustix::process::Signal::KILL)?;
-        daemon.reaped(&[*initialised])?;
-        daemon.reaped(&[*discovered])?;
-        s.barrier(&daemon)?;
-        for event in daemon.events() {
-            ensure!(!event.has_any(others), "{}", event.line);
-        }
-        ensure!(others.iter().all(|one| one.alive()), "a program that is no server was ended");
-        Ok(())
-    })
-}
-
 /// A server to which nothing is said, or which has read it at once, is known by the settings of its agent. One with
 /// other arguments is not declared.
 #[test]
@@ -209,29 +166,6 @@ fn a_hostile_settings_file_stops_nothing() -> Result<()> {
     })
 }
 
-/// What a daemon has recognised, the next one knows, and no other program of the same host.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn the_next_daemon_knows_what_was_recognised() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon()?;
-        let (host, started) = start(s, &[INITIALIZE, "x\n"])?;
-        let [server, other] = *started else { anyhow::bail!("{started:?}") };
-        recognised(&daemon, server, Some("home"))?;
-        daemon.kill()?;
-        host.signal(rustix::process::Signal::KILL)?;
-        host.wait_gone()?;
-        let state = "../daemon0/state";
-        let daemon = s.daemon_with(&Launch { state, ..Launch::default() })?;
-        recognised(&daemon, server, None)?;
-        daemon.reaped(&[server])?;
-        s.barrier(&daemon)?;
-        ensure!(other.alive(), "a program that is no server was ended");
-        ensure!(!daemon.events().iter().any(|event| event.has(other)), "it was taken for a server");
-        Ok(())
-    })
-}
-
 /// What else an agent talks to on two pipes: tools that it feeds, a shell, a pipeline, interpreters, a pool of workers.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -272,25 +206,6 @@ signal.pause()";
         };
         let known = daemon.events().iter().filter(by_protocol).count();
         ensure!(known == 1, "{known} servers were recognised by the protocol");
-        Ok(())
-    })
-}
-
-/// Where the configuration says so, nobody looks.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn the_configuration_turns_it_off() -> Result<()> {
-    scene(|s| {
-        let config = "recognise_protocol = false\n".to_owned();
-        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
-        let (host, started) = start(s, &[INITIALIZE])?;
-        s.barrier(&daemon)?;
-        host.signal(rustix::process::Signal::KILL)?;
-        s.barrier(&daemon)?;
-        for event in daemon.events() {
-            ensure!(!event.has_any(&started), "{}", event.line);
-        }
-        ensure!(started.iter().all(|one| one.alive()), "it was ended");
         Ok(())
     })
 }

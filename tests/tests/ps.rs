@@ -4,14 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::{Daemon, Identity, Launch, Part, Scene, orphand, output, scene};
-
-/// The status, standard output and standard error.
-fn told(command: &mut Command) -> Result<(i32, String, String)> {
-    let told = output(command)?;
-    let code = told.status.code().context("killed")?;
-    Ok((code, String::from_utf8(told.stdout)?, String::from_utf8(told.stderr)?))
-}
+use tests::{Daemon, Identity, Launch, Part, Scene, orphand, scene, told};
 
 /// One look through /proc, with the store of a daemon.
 fn look(s: &Scene, daemon: Option<&Daemon>, args: &[&str]) -> Result<(i32, String, String)> {
@@ -125,6 +118,12 @@ fn a_daemon_and_a_look_agree() -> Result<()> {
         daemon.wait_for("server_started", first.id)?;
         agent.kill()?;
         daemon.wait_for("orphan_suspected", first.id)?;
+        let explained = daemon.ask(&["explain", &first.id.pid.to_string()])?;
+        let one = &explained["explained"][0];
+        ensure!(one["state"] == "suspect" && one["next"]["step"] == "judged", "{one}");
+        let left = one["next"]["in_ms"].as_u64().context("no time")?;
+        ensure!((200_000..=300_000).contains(&left) && one["next"]["at"].is_string(), "{one}");
+        ensure!(one["cause"] == "owner_exited" && one["since"].is_string(), "{one}");
         agent = s.start(&Part::agent("agent"))?;
         let second = agent.start(&Part::server("second"))?;
         let idle = agent.start(&Part::server("idle"))?;

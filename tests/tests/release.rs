@@ -1,14 +1,13 @@
 //! A manager lives on and says that it is done with a server: with the lines that the documentation shows, and with the
 //! command.
 
-use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use tests::{
-    Actor, Daemon, Launch, Part, Scene,
+    Actor, Daemon, Launch, Part, Scene, as_user,
     neighbours::{HONEST, HOSTILE},
-    orphand, output, scene,
+    orphand, output, scene, told,
 };
 
 const PAGE: &str = include_str!("../../docs/living-owners.md");
@@ -20,15 +19,6 @@ const USER: u32 = HONEST;
 fn shown(language: &str) -> Result<&'static str> {
     let lines = PAGE.split_once(&format!("```{language}\n")).and_then(|(_, rest)| rest.split_once("```"));
     Ok(lines.with_context(|| format!("the page shows no {language}"))?.0)
-}
-
-/// A program as this user.
-fn as_user(uid: u32, program: &str) -> Command {
-    let mut command = Command::new("/usr/bin/setpriv");
-    command
-        .args([format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned()])
-        .arg(program);
-    command
 }
 
 /// The answer to a user who runs the lines of the page.
@@ -57,11 +47,7 @@ fn says(daemon: &Daemon, uid: u32, language: &str, server: &Actor) -> Result<Val
 
 /// The exit code of `orphand release` for a user, what it printed, and what it said on standard error.
 fn verb(daemon: &Daemon, uid: u32, args: &[&str]) -> Result<(i32, String, String)> {
-    let path = orphand()?;
-    let mut command = as_user(uid, &path.to_string_lossy());
-    let told = output(command.arg("release").args(args).arg("--socket").arg(daemon.socket()))?;
-    let [out, error] = [told.stdout, told.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    Ok((told.status.code().context("a signal ended it")?, out, error))
+    told(as_user(uid, orphand()?).arg("release").args(args).arg("--socket").arg(daemon.socket()))
 }
 
 /// A daemon, and a manager of the user with servers of these names. It keeps their wires.
@@ -87,14 +73,6 @@ impl Stage {
         Ok(Self { daemon, manager, servers })
     }
 
-    /// The user releases a server by the lines of the page.
-    fn release(&self, server: &Actor) -> Result<()> {
-        let answer = says(&self.daemon, USER, "python", server)?;
-        let is_released = answer.pointer("/released/0/released") == Some(&json!(true));
-        ensure!(is_released && answer.get("answer") == Some(&json!("released")), "{answer}");
-        Ok(())
-    }
-
     /// The server was judged because it was released, and was ended; its manager lives.
     fn ended(&self, server: &Actor) -> Result<()> {
         let detected = self.daemon.wait_for("orphan_detected", server.id)?;
@@ -102,14 +80,6 @@ impl Stage {
         self.daemon.wait_for("orphan_reaped", server.id)?;
         server.id.wait_gone()?;
         ensure!(self.manager.id.alive(), "the manager is dead");
-        Ok(())
-    }
-
-    /// The server stays with these doubts.
-    fn stays(&self, server: &Actor, doubts: &[&str]) -> Result<()> {
-        let unproven = self.daemon.wait_for("orphan_unproven", server.id)?;
-        ensure!(unproven.list("doubts") == doubts, "{}", unproven.line);
-        ensure!(server.id.alive(), "it was ended");
         Ok(())
     }
 }
@@ -157,34 +127,5 @@ fn another_user_is_refused() -> Result<()> {
         stage.ended(released)?;
         s.barrier(&stage.daemon)?;
         stage.daemon.silent(&[kept.id])
-    })
-}
-
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_use_keeps_it_until_it_is_released_again() -> Result<()> {
-    scene(|s| {
-        let stage = Stage::set(s, &["used"])?;
-        let [used] = &stage.servers[..] else { bail!("not one server") };
-        stage.release(used)?;
-        stage.manager.send_order(&json!({ "do": "ask", "of": "used" }))?;
-        stage.stays(used, &["active"])?;
-        stage.release(used)?;
-        stage.ended(used)
-    })
-}
-
-/// A copy of the manager has the ends, too.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn another_process_that_holds_an_end_keeps_it() -> Result<()> {
-    scene(|s| {
-        let stage = Stage::set(s, &["held"])?;
-        let [held] = &stage.servers[..] else { bail!("not one server") };
-        let copy = stage.manager.fork("copy")?;
-        stage.release(held)?;
-        stage.stays(held, &["wire_held", "stdout_read"])?;
-        copy.kill()?;
-        stage.ended(held)
     })
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
-use tests::{Daemon, Launch, Part, Scene, output, scene, within};
+use tests::{Daemon, Launch, Part, Scene, scene, within};
 
 fn with(s: &Scene, config: &str) -> Result<Rc<Daemon>> {
     s.daemon_with(&Launch { config: config.to_owned(), ..Launch::default() })
@@ -22,18 +22,11 @@ fn write(daemon: &Daemon, config: &str) -> Result<()> {
     Ok(fs::write(file, config)?)
 }
 
-/// What `orphand reload` said, and its status.
-fn reload(daemon: &Daemon, args: &[&str]) -> Result<(Option<i32>, String)> {
-    let said = output(daemon.verb(&["reload"])?.args(args))?;
-    let text = [said.stdout, said.stderr].concat();
-    Ok((said.status.code(), String::from_utf8_lossy(&text).into_owned()))
-}
-
 /// Has a new configuration in effect.
 fn apply(daemon: &Daemon, config: &str) -> Result<()> {
     write(daemon, config)?;
-    let (code, said) = reload(daemon, &[])?;
-    ensure!((code, said.as_str()) == (Some(0), "Reloaded.\n"), "{code:?}: {said}");
+    let (code, said) = daemon.says(&["reload"])?;
+    ensure!((code, said.as_str()) == (0, "Reloaded.\n"), "{code:?}: {said}");
     Ok(())
 }
 
@@ -44,8 +37,8 @@ fn a_bad_file_keeps_the_old_one() -> Result<()> {
     scene(|s| {
         let daemon = with(s, "")?;
         write(&daemon, "observe = true\n[[exemt]]\nname = \"x\"\n")?;
-        let (code, said) = reload(&daemon, &[])?;
-        ensure!(code == Some(1) && said.lines().count() == 1, "{code:?}: {said}");
+        let (code, said) = daemon.says(&["reload"])?;
+        ensure!(code == 1 && said.lines().count() == 1, "{code:?}: {said}");
         for part in ["config.toml:2:", "did you mean \"exempt\"?", "the old configuration stays in effect"] {
             ensure!(said.contains(part), "no {part}: {said}");
             ensure!(daemon.log().contains(part), "no {part} in the log: {}", daemon.log());
@@ -118,33 +111,6 @@ fn rules_hold_for_what_runs_already() -> Result<()> {
     })
 }
 
-/// What is exempt from now on, its servers included, is left alone; its twin is ended.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn what_is_exempt_from_now_on_is_spared() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon()?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let precious = agent.start(&Part::new("precious-mcp-server", "precious").wire("pipe"))?;
-        let plain = agent.start(&Part::server("plain"))?;
-        let bot = s.start(&Part::new("gemini", "bot").wire("null"))?;
-        let of_bot = bot.start(&Part::server("of-bot"))?;
-        daemon.wait_for("server_started", of_bot.id)?;
-        let rule = |name| format!("[[exempt]]\nname = \"{name}\"\nprogram = \"{name}\"\n");
-        apply(&daemon, &[rule("precious-mcp-server"), rule("gemini")].concat())?;
-        let late = bot.start(&Part::server("late"))?;
-        agent.kill()?;
-        bot.kill()?;
-        daemon.reaped(&[plain.id])?;
-        for spared in [&precious, &of_bot, &late] {
-            let event = daemon.wait_for("orphan_spared", spared.id)?;
-            ensure!(event.list("guards") == ["exempt_rule"], "{}", event.line);
-            ensure!(spared.id.alive(), "{} is dead", spared.alias);
-        }
-        Ok(())
-    })
-}
-
 /// What is open since the start waits for the next one, and that is told.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -152,12 +118,12 @@ fn what_takes_effect_later_is_told() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon()?;
         write(&daemon, "grace = \"1m\"\n[containers]\ndocker = \"/run/none.sock\"\n")?;
-        let (code, said) = reload(&daemon, &[])?;
+        let (code, said) = daemon.says(&["reload"])?;
         ensure!(
-            code == Some(0) && said.contains("containers changed: this takes effect at the next start"),
+            code == 0 && said.contains("containers changed: this takes effect at the next start"),
             "{said}"
         );
-        let (_, said) = reload(&daemon, &["--json"])?;
+        let (_, said) = daemon.says(&["reload", "--json"])?;
         ensure!(
             serde_json::from_str::<Value>(&said)?["later"] == serde_json::json!([]),
             "told twice: {said}"
@@ -193,8 +159,8 @@ fn the_hook_follows() -> Result<()> {
         // A hook that is refused changes nothing.
         fs::set_permissions(&one, fs::Permissions::from_mode(0o777))?;
         write(&daemon, &config(&one))?;
-        let (code, said) = reload(&daemon, &[])?;
-        ensure!(code == Some(1) && said.contains("others may write"), "{code:?}: {said}");
+        let (code, said) = daemon.says(&["reload"])?;
+        ensure!(code == 1 && said.contains("others may write"), "{code:?}: {said}");
         apply(&daemon, "")?;
         s.mark(&daemon)?;
         ensure!(

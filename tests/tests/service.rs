@@ -237,7 +237,7 @@ fn the_unit_reloads_and_its_hook_has_no_rights() -> Result<()> {
         let config = fs::read_to_string(install.path("/etc/orphand/config.toml"))?;
         install.write(
             "/etc/orphand/hook",
-            "#!/bin/sh\ngrep -E '^(Uid|Groups|Cap.*|NoNewPrivs|Seccomp):' /proc/self/status > /tmp/told.new\n\
+            "#!/bin/sh\nid -un > /tmp/told.new; id -Gn >> /tmp/told.new\ngrep -E '^(Uid|Groups|Cap.*|NoNewPrivs|Seccomp):' /proc/self/status >> /tmp/told.new\n\
              mv /tmp/told.new /tmp/told\nsetsid sleep 1000 &\necho $! > /tmp/sleeps\n",
         )?;
         fs::set_permissions(install.path("/etc/orphand/hook"), fs::Permissions::from_mode(0o755))?;
@@ -257,6 +257,7 @@ fn the_unit_reloads_and_its_hook_has_no_rights() -> Result<()> {
         // The service has a /tmp of its own.
         let file = |name: &str| fs::read_to_string(format!("/proc/{}/root/tmp/{name}", daemon.pid)).ok();
         let told = within("the hook has run", || file("told")).with_context(|| install.account())?;
+        ensure!(told.starts_with("orphand-hook\norphand-hook\n"), "another user or group: {told}");
         let uid = status(daemon, &daemon.pid.to_string(), "Uid")?;
         ensure!(!told.contains(&format!("Uid:\t{uid}\n")), "the daemon's user {uid}: {told}");
         ensure!(!told.contains("Uid:\t0\t"), "root: {told}");

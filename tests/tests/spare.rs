@@ -3,17 +3,10 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
-use tests::{Daemon, Part, output, scene};
+use tests::{Part, scene};
 
 /// Debian's nobody.
 const NOBODY: u32 = 65534;
-
-/// What a verb said, and its status.
-fn run(daemon: &Daemon, verb: &[&str]) -> Result<(Option<i32>, String)> {
-    let said = output(&mut daemon.verb(verb)?)?;
-    let text = [said.stdout, said.stderr].concat();
-    Ok((said.status.code(), String::from_utf8_lossy(&text).into_owned()))
-}
 
 /// The program of a process is spared, also in the server that begins later, until that is taken back. Its twin is ended.
 #[test]
@@ -26,11 +19,8 @@ fn a_program_is_spared_until_that_is_taken_back() -> Result<()> {
             agent.start(&Part::new("precious-mcp-server", "precious").wire("pipe").below_shell())?;
         let plain = agent.start(&Part::server("plain"))?;
         daemon.wait_for("server_started", precious.id)?;
-        let (code, said) = run(&daemon, &["spare", &precious.id.pid.to_string()])?;
-        ensure!(
-            code == Some(0) && said.contains("precious-mcp-server") && said.contains("in effect"),
-            "{said}"
-        );
+        let (code, said) = daemon.says(&["spare", &precious.id.pid.to_string()])?;
+        ensure!(code == 0 && said.contains("precious-mcp-server") && said.contains("in effect"), "{said}");
         let file = daemon.socket().with_file_name("conf.d").join("spared.toml");
         let text = fs::read_to_string(&file)?;
         ensure!(text.contains("[[exempt]]") && !text.contains(&precious.id.pid.to_string()), "{text}");
@@ -43,14 +33,14 @@ fn a_program_is_spared_until_that_is_taken_back() -> Result<()> {
             ensure!(spared.list("guards") == ["exempt_rule"], "{}", spared.line);
             ensure!(one.id.alive(), "{} was ended", one.alias);
         }
-        let (code, refused) = run(&daemon, &["spare", "1"])?;
-        ensure!(code == Some(1) && refused.contains("starts everything"), "{refused}");
+        let (code, refused) = daemon.says(&["spare", "1"])?;
+        ensure!(code == 1 && refused.contains("starts everything"), "{refused}");
         let name =
             said.split("--remove '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
-        let (_, listed) = run(&daemon, &["spare", "--list"])?;
+        let (_, listed) = daemon.says(&["spare", "--list"])?;
         ensure!(listed.starts_with(&format!("{name}: ")) && listed.lines().count() == 1, "{name}: {listed}");
-        let (code, said) = run(&daemon, &["spare", "--remove", name])?;
-        ensure!(code == Some(0) && said.starts_with("Not spared any more"), "{said}");
+        let (code, said) = daemon.says(&["spare", "--remove", name])?;
+        ensure!(code == 0 && said.starts_with("Not spared any more"), "{said}");
         ensure!(!file.exists(), "an empty file stays");
         for one in [&precious, &again] {
             daemon.wait_for("orphan_reaped", one.id)?;
@@ -70,12 +60,9 @@ fn a_user_is_spared() -> Result<()> {
         let server = agent.start(&Part::server("server"))?;
         let other = s.start(&Part::agent("other"))?;
         let twin = other.start(&Part::server("twin"))?;
-        let (code, said) = run(&daemon, &["spare", "--user", "nobody", "--json"])?;
+        let (code, said) = daemon.says(&["spare", "--user", "nobody", "--json"])?;
         let spared: serde_json::Value = serde_json::from_str(&said)?;
-        ensure!(
-            code == Some(0) && spared["reloaded"] == true && spared["spared"][0]["user"] == "nobody",
-            "{said}"
-        );
+        ensure!(code == 0 && spared["reloaded"] == true && spared["spared"][0]["user"] == "nobody", "{said}");
         agent.kill()?;
         other.kill()?;
         daemon.reaped(&[twin.id])?;
@@ -98,8 +85,8 @@ fn a_slice_is_spared() -> Result<()> {
             fs::write(procs, one.id.pid.to_string())?;
             daemon.wait_for("server_started", one.id)?;
         }
-        let (code, said) = run(&daemon, &["spare", "--slice", "team.slice"])?;
-        ensure!(code == Some(0) && said.contains("unit = \"team.slice\""), "{said}");
+        let (code, said) = daemon.says(&["spare", "--slice", "team.slice"])?;
+        ensure!(code == 0 && said.contains("unit = \"team.slice\""), "{said}");
         agent.kill()?;
         daemon.reaped(&[twin.id])?;
         let event = daemon.wait_for("orphan_spared", server.id)?;
@@ -121,18 +108,18 @@ fn what_means_nothing_changes_nothing() -> Result<()> {
             &["spare", "--user", "no-such-user"],
             &["spare", "--remove", "nothing"],
         ] {
-            let (code, said) = run(&daemon, verb)?;
+            let (code, said) = daemon.says(verb)?;
             ensure!(
-                code == Some(4) && said.starts_with("orphand: nothing matched: "),
+                code == 4 && said.starts_with("orphand: nothing matched: "),
                 "{verb:?}: {code:?}: {said}"
             );
         }
-        let (code, said) = run(&daemon, &["spare", "--unit", "x.scope"])?;
-        ensure!(code == Some(1) && said.contains("is not a service"), "{code:?}: {said}");
-        ensure!(run(&daemon, &["spare"])?.0 == Some(2), "nothing was named");
+        let (code, said) = daemon.says(&["spare", "--unit", "x.scope"])?;
+        ensure!(code == 1 && said.contains("is not a service"), "{code:?}: {said}");
+        ensure!(daemon.says(&["spare"])?.0 == 2, "nothing was named");
         fs::write(daemon.socket().with_file_name("config.toml"), "grace = 7\n")?;
-        let (code, said) = run(&daemon, &["spare", "--user", "nobody"])?;
-        ensure!(code == Some(1) && said.contains("config.toml:1:"), "{code:?}: {said}");
+        let (code, said) = daemon.says(&["spare", "--user", "nobody"])?;
+        ensure!(code == 1 && said.contains("config.toml:1:"), "{code:?}: {said}");
         ensure!(!file.exists(), "a file was written");
         Ok(())
     })

@@ -2,8 +2,6 @@
 //! daemon take for granted.
 
 use anyhow::{Result, ensure};
-use rustix::process::Signal;
-use serde_json::json;
 use tests::{Identity, Part, scene, scene_alone};
 
 /// However it was started, the server is there, and whose child it is follows from how.
@@ -43,58 +41,6 @@ fn threads() -> Result<()> {
         let fork = server.fork("fork")?;
         ensure!(fork.id.parent() == Some(server.id.pid), "it serves no more");
         ensure!(Identity::of(server.id.pid) == Some(server.id), "another identity");
-        Ok(())
-    })
-}
-
-/// What outlives an agent goes to pid 1, or to the nearest subreaper.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn adopters() -> Result<()> {
-    scene(|s| {
-        let warden = s.start(&Part::new("warden", "warden"))?;
-        warden.act("subreaper")?;
-        let below = warden.start(&Part::agent("below"))?;
-        let beside = s.start(&Part::agent("beside"))?;
-        for (agent, name, adopter) in [(below, "x", warden.id.pid), (beside, "y", 1)] {
-            let server = agent.start(&Part::server(name))?;
-            let worker = server.fork(&format!("{name}-fork"))?;
-            agent.kill()?;
-            ensure!(server.id.parent() == Some(adopter), "adopted by {:?}", server.id.parent());
-            server.signal(Signal::TERM)?;
-            server.id.wait_gone()?;
-            ensure!(worker.id.alive(), "the fork went with it");
-        }
-        Ok(())
-    })
-}
-
-/// Servers that do not go quietly, and those that do.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn tempers() -> Result<()> {
-    scene(|s| {
-        let agent = s.start(&Part::agent("agent"))?;
-        let deaf = agent.start(&Part::server("deaf"))?;
-        deaf.act("ignore_term")?;
-        deaf.signal(Signal::TERM)?;
-        let hydra = agent.start(&Part::server("hydra"))?;
-        hydra.send_order(&json!({ "do": "fork_on_term", "aliases": ["head1", "head2"] }))?;
-        hydra.signal(Signal::TERM)?;
-        let heads = [hydra.child_called("head1")?, hydra.child_called("head2")?];
-        hydra.id.wait_gone()?;
-        heads[0].signal(Signal::TERM)?;
-        let good = agent.start(&Part::server("good"))?;
-        good.act("heed_eof")?;
-        let crashing = agent.start(&Part::server("crashing"))?;
-        crashing.act("crash")?;
-        crashing.id.wait_gone()?;
-        let heir = agent.fork("heir")?;
-        agent.kill()?;
-        good.act("listen")?; // the heir still holds the write end
-        heir.act("close_wires")?;
-        good.id.wait_gone()?;
-        ensure!(deaf.id.alive() && heads[0].id.alive(), "SIGTERM worked");
         Ok(())
     })
 }

@@ -13,6 +13,7 @@ fn generations_and_ends_of_agents() -> Result<()> {
         let server = first.start(&Part::server("server"))?;
         let second = s.start(&Part::agent("second"))?;
         let other = s.start(&Part::new("codex", "other"))?;
+        server.act("work")?;
         first.kill()?;
         second.exit()?;
         for (agent, name, generation) in [(&first, "claude", 1), (&second, "claude", 2), (&other, "codex", 1)]
@@ -34,7 +35,9 @@ fn generations_and_ends_of_agents() -> Result<()> {
         ensure!(ended["servers_left"] == 0, "{}", ended.line);
         let reaped = daemon.reaped(&[server.id])?;
         ensure!(reaped["owner"]["generation"] == 1 && reaped["owner"]["alive"] == false, "{}", reaped.line);
-        ensure!(reaped["freed_bytes"].as_u64() > Some(1 << 20), "{}", reaped.line);
+        let [freed, shared] = ["freed_bytes", "freed_pss_bytes"].map(|key| reaped[key].as_u64());
+        ensure!(freed > Some(1 << 20) && shared.is_some() && shared <= freed, "{}", reaped.line);
+        ensure!(reaped["cpu_ms"].as_u64() >= Some(500), "{}", reaped.line);
         Ok(())
     })
 }

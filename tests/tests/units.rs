@@ -65,45 +65,6 @@ fn what_units_left_before_the_daemon_came() -> Result<()> {
     Ok(())
 }
 
-/// A server that its unit left behind and whose wire a sibling still holds: only the unit proves it. The twin's unit goes on, and
-/// so does its agent.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_stale_invocation_is_proof_though_the_agent_lives() -> Result<()> {
-    scene(|s| {
-        let manager = s.boot("one", Layout::Hybrid)?.manager();
-        let below =
-            |name: &str| Service::new(name, "process", vec![Child::new(SERVER, format!("{name}-server"))]);
-        let (left, kept) = (below("left"), below("kept"));
-        let anew = Service::new("anew", "process", vec![left.nested(s)?]).run_by("gateway");
-        let going = Service::new("going", "process", vec![kept.nested(s)?]).run_by("gateway");
-        begin(s, &manager, &anew)?;
-        begin(s, &manager, &going)?;
-        anew.restart(s, &manager)?;
-        let config = "[[agent]]\nname = \"home\"\nunit = \"*.service\"\n".into();
-        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
-        let agents = s.truth().agents("left");
-        let [old, new] = agents.as_slice() else { anyhow::bail!("{agents:?}") };
-        // It is told of, and stays, because no rule says that it may go; with it its servers.
-        let told = daemon.wait_for("orphan_detected", old.id)?;
-        ensure!(told["class"] == "agent", "{}", told.line);
-        ensure!(told.list("evidence").contains(&"stale_invocation"), "{}", told.line);
-        let spared = daemon.wait_for("orphan_spared", old.id)?;
-        ensure!(spared.list("guards").contains(&"live_agent_below"), "{}", spared.line);
-        s.barrier(&daemon)?;
-        let servers = ["left-server", "kept-server"];
-        let mut living = ids(&s.truth().all());
-        living.retain(|one| one.alive() && *one != old.id);
-        daemon.silent(&living)?;
-        ensure!(old.id.alive() && new.id.alive(), "an agent was ended");
-        ensure!(
-            servers.iter().all(|name| s.truth().wait(name, 1).is_ok_and(|t| t.id.alive())),
-            "a server was ended"
-        );
-        Ok(())
-    })
-}
-
 /// The same with a rule that says it may go: it is ended, and then its servers are. The present one is not touched.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use serde_json::Value;
 use tests::{
-    Daemon, Launch, Layout, Scene, Service, USER,
+    Daemon, Launch, Layout, Scene, Service,
     day::{ByRun, Chance, Day, identity, in_status, rss, told},
     scene,
 };
@@ -60,30 +60,6 @@ fn earlier(day: &Day<'_>) -> Result<ByRun> {
     Ok(wanted)
 }
 
-/// What is told in events without numbers: everything left behind goes, the present stays, memory is given back.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn all_but_the_present_are_reaped() -> Result<()> {
-    scene(|s| {
-        let mut day = begin(s, Layout::Hybrid)?;
-        let daemon = s.daemon()?;
-        day.restart_until(RESTARTS, Some(&daemon))?;
-        reaped_but_the_present(s, &day, &[&daemon])?;
-        let reaped = without_decoys(told(&[&daemon], "orphan_reaped")?, &day)?;
-        ensure!(reaped.values().flatten().copied().collect::<BTreeSet<_>>() == day.left()?, "{reaped:?}");
-        let left = day.left()?;
-        for event in daemon.events().iter().filter(|e| e.kind() == "orphan_reaped") {
-            let freed = event["freed_bytes"].as_u64().unwrap_or_default();
-            ensure!(freed > 100_000, "nothing given back: {}", event.line);
-            ensure!(event["freed_pss_bytes"].as_u64() <= Some(freed), "{}", event.line);
-            ensure!(event["signal"] == "TERM", "{}", event.line);
-        }
-        ensure!(left.len() == (RESTARTS - 1) * SERVERS);
-        ensure!(reaped == earlier(&day)?, "reaped under other numbers: {:?}", reaped.keys());
-        Ok(())
-    })
-}
-
 /// While it only looks: 64 runs, each with exactly its own servers, and with the memory that /proc says they have.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -125,54 +101,6 @@ fn compare_memory(day: &Day<'_>, daemon: &Daemon) -> Result<()> {
         ensure!(sum.abs_diff(truth) * 100 <= truth, "run {number:?}: {sum} bytes, /proc says {truth}");
     }
     Ok(())
-}
-
-/// A daemon that comes after restart 40 finds the same orphans; what it did not see it has no numbers for.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_late_daemon_finds_the_same_orphans() -> Result<()> {
-    const LATE: usize = 40;
-    scene(|s| {
-        let mut day = begin(s, Layout::Hybrid)?;
-        day.restart_until(LATE, None)?;
-        let before = day.left()?;
-        let daemon = s.daemon_with(&observer())?;
-        day.restart_until(RESTARTS, Some(&daemon))?;
-        s.barrier(&daemon)?;
-        for one in &before {
-            let detected = daemon.wait_for("orphan_detected", *one)?;
-            // Stopped is what its unit was if the look came in the middle of a restart.
-            let evidence = detected.list("evidence");
-            let proven = ["stale_invocation", "unit_stopped"].iter().any(|e| evidence.contains(e));
-            ensure!(proven, "{}", detected.line);
-            ensure!(detected.list("guards") == ["observe"], "{}", detected.line);
-            ensure!(detected["server"]["run"]["unit"] == "untether.service", "{}", detected.line);
-            ensure!(detected.generation().is_none(), "a number that nobody counted: {}", detected.line);
-        }
-        let found = without_decoys(told(&[&daemon], "orphan_detected")?, &day)?;
-        let found: BTreeSet<_> = found.into_values().flatten().collect();
-        ensure!(found == day.left()?, "{} orphans found, {} left", found.len(), day.left()?.len());
-        Ok(())
-    })
-}
-
-/// The same day in managers of users, which are subreapers: root's and an ordinary one's.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn the_same_under_the_managers_of_users() -> Result<()> {
-    scene(|s| {
-        let system = s.boot("one", Layout::V2)?;
-        let daemon = s.daemon()?;
-        for uid in [0, USER] {
-            let service = Service::untether(&format!("untether-{uid}"));
-            let mut day = Day::begin(s, system.user_manager(uid)?, service)?;
-            day.restart_until(12, Some(&daemon))?;
-            reaped_but_the_present(s, &day, &[&daemon])?;
-            let reaped = without_decoys(told(&[&daemon], "orphan_reaped")?, &day)?;
-            ensure!(reaped == earlier(&day)?, "{uid}: reaped under other numbers: {:?}", reaped.keys());
-        }
-        Ok(())
-    })
 }
 
 /// The daemon is killed at any moment of the day, again and again, and started anew: numbers, counts and who was reaped come

@@ -2,19 +2,16 @@
 
 use std::{
     fs,
-    io::{Read as _, Write as _},
-    net::TcpStream,
-    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
 use tests::{
-    Launch,
+    Launch, as_user,
     neighbours::{HONEST, Honest, hostile},
-    orphand, output, scene_alone,
+    orphand, scene_alone,
     scrape::page,
-    within,
+    told, within,
 };
 
 use super::GRACE;
@@ -107,10 +104,9 @@ fn a_crowd_at_the_control_socket_keeps_nobody_out() -> Result<()> {
             slowest = slowest.max(asked.elapsed());
         }
         let asked = Instant::now();
-        let mut other = Command::new("/usr/bin/setpriv");
-        other.args([format!("--reuid={HONEST}"), format!("--regid={HONEST}"), "--clear-groups".to_owned()]);
-        let told = output(other.arg(orphand()?).args(["release", "1", "--socket"]).arg(&socket))?;
-        ensure!(told.status.code() == Some(4), "{}", String::from_utf8_lossy(&told.stderr));
+        let (code, _, error) =
+            told(as_user(HONEST, orphand()?).args(["release", "1", "--socket"]).arg(&socket))?;
+        ensure!(code == 4, "{error}");
         let third = asked.elapsed();
         ensure!(slowest.max(third) < Duration::from_secs(4), "answers took {slowest:?} and {third:?}");
         let took = honest.judged_in_time(&daemon, GRACE)?;
@@ -119,21 +115,5 @@ fn a_crowd_at_the_control_socket_keeps_nobody_out() -> Result<()> {
             "a crowd: root is answered within {slowest:?}, another user within {third:?}, judged after {took:?}"
         );
         Ok(())
-    })
-}
-
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_page_of_another_name_reads_nothing() -> Result<()> {
-    scene_alone(|s| {
-        let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", ..Launch::default() })?;
-        let honest = Honest::at_work(s, "honest")?;
-        let mut stream = TcpStream::connect(daemon.address()?)?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: rebind.example:9477\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        ensure!(answer.starts_with("HTTP/1.1 421") && !answer.contains("orphand_"), "{answer}");
-        ensure!(page(&daemon, "/metrics")?.contains("\norphand_watching 1"), "nobody watches");
-        honest.judged_in_time(&daemon, GRACE).map(drop)
     })
 }

@@ -35,6 +35,8 @@ fn a_storm_of_forks_delays_nobody() -> Result<()> {
         let storm = hostile(s, BOMB, &[])?;
         let took = honest.judged_in_time(&daemon, GRACE)?;
         ensure!(storm.alive(), "the storm of user {HOSTILE} is over: nothing was tried");
+        let lost = daemon.events().into_iter().find(|e| matches!(e.kind(), "lost" | "resynced"));
+        ensure!(lost.is_none(), "what is below no agent takes no room: {lost:?}");
         println!("a storm of forks: judged after {took:?}");
         Ok(())
     })

@@ -10,12 +10,11 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
 /// nothing is an error.
-pub const ALONE: [(&str, &str); 10] = [
+pub const ALONE: [(&str, &str); 9] = [
     ("judgement every_situation_is_judged_right", MANY),
     ("untether", MANY),
     ("hunt", MANY),
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
-    ("bootstrap a_fork_bomb_next_door_loses_nothing", "it storms the host"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
     ("neighbours", "they storm the host, and ask how long an honest user waits for a verdict"),

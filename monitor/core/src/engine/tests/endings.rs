@@ -80,7 +80,12 @@ fn an_exit_has_its_code_and_no_killer() {
 #[test]
 fn without_a_record_the_sender_is_unknown() {
     assert_eq!(ends(living(), KILLED), ("server_exited", Ending::signal(9, None)));
-    assert_eq!(ends(suspect(), KILLED), ("orphan_cleared", Ending::signal(9, None)));
+    let mut cleared = suspect();
+    cleared.pass_secs(3);
+    cleared.end_with(30, KILLED);
+    assert_eq!(ended(&cleared), ("orphan_cleared", Ending::signal(9, None)));
+    let told = cleared.event("orphan_cleared");
+    assert_eq!((&told["reason"], &told["after_ms"]), (&"exited".into(), &3000.into()));
     assert_eq!(ends(observed(), KILLED), ("orphan_exited", Ending::signal(9, None)));
 }
 

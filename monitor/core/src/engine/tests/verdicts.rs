@@ -7,6 +7,7 @@ use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use crate::{
     engine::Settings,
     model::{Input, Losses, Signal},
+    recognise::Rules,
 };
 
 const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
@@ -54,6 +55,16 @@ fn no_verdict_rests_on_a_look_that_failed() {
     story.pass_secs(30);
     assert_eq!(story.told().first().map(String::as_str), Some(JUDGED[2]));
     assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+#[test]
+fn an_exempt_server_is_judged_and_spared() {
+    let rules = "[[exempt]]\nname = 'mine'\nprogram = '/srv/node_modules/.bin/mcp-server-filesystem'";
+    let rules = Rules::from_source(rules).unwrap();
+    let story = Story::agent_with_server(Settings { rules, ..Settings::default() });
+    let mut story = spared(story, "exempt_rule");
+    story.pass_secs(3600);
+    assert_eq!((story.told().len(), story.sent().len()), (0, 0));
 }
 
 #[test]
