@@ -1,7 +1,6 @@
 //! A manager lives on and says that it is done with a server: with the lines that the documentation shows, and with the
 //! command.
 
-
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use tests::{

@@ -13,6 +13,8 @@ use crate::{
 
 const NPX: &[&str] = &["node", "/usr/bin/npx", "-y", "@modelcontextprotocol/server-everything"];
 
+type Change<'c> = &'c dyn Fn(&mut Story);
+
 /// Agent 20 has a server, 30, and let go of both of its wires.
 fn let_go() -> Story {
     let mut story = Story::agent_with_server(Settings::default());
@@ -61,7 +63,7 @@ fn one_whose_wires_were_let_go_of_is_an_orphan_after_the_grace() {
 fn one_that_somebody_may_use_is_unproven() {
     let listens = SocketUse { listens: true, ..SocketUse::default() };
     let clients = SocketUse { clients: true, ..SocketUse::default() };
-    let cases: [(&dyn Fn(&mut Story), &str); 7] = [
+    let cases: [(Change<'_>, &str); 7] = [
         (&|story| story.facts.stdout = WireState::held_by(&[20]), "stdout_read"),
         (&|story| story.facts.stdin = WireState::held_by(&[40]), "wire_held"),
         (&|story| story.facts.own_ends = [false, true], "wire_unknown"),
