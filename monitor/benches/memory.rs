@@ -35,30 +35,18 @@ fn main() {
     divan::main();
 }
 
-/// A daemon that has asked before: descriptors are kept.
 #[divan::bench]
-fn resident_again(bencher: divan::Bencher<'_, '_>) {
+fn resident(bencher: divan::Bencher<'_, '_>) {
     let crowd = Crowd::start();
     let Ok(probe) = Probe::new() else { return };
     let about = About::Memory(crowd.ids());
-    probe.answer(&about);
     bencher.bench_local(|| probe.answer(&about));
-}
-
-/// The first question: everything is opened and its identity compared.
-#[divan::bench]
-fn resident_first(bencher: divan::Bencher<'_, '_>) {
-    let crowd = Crowd::start();
-    let about = About::Memory(crowd.ids());
-    bencher
-        .with_inputs(Probe::new)
-        .bench_local_refs(|probe| probe.as_ref().ok().map(|probe| probe.answer(&about)));
 }
 
 #[divan::bench(sample_count = 20)]
 fn proportional(bencher: divan::Bencher<'_, '_>) {
     let crowd = Crowd::start();
-    let Ok(probe) = Probe::new() else { return };
+    let Ok(proc) = Proc::system() else { return };
     let ids = crowd.ids();
-    bencher.bench_local(|| probe.proportional(&ids));
+    bencher.bench_local(|| ids.iter().map(|id| proc.proportional(*id)).filter_map(Result::ok).sum::<u64>());
 }

@@ -6,7 +6,6 @@ use divan::Bencher;
 use orphand::{
     control::measure,
     host::Proc,
-    probe::Sampler,
     sink::{
         metrics::{Exposition, Metrics},
         wall_clock::WallClock,
@@ -97,6 +96,5 @@ fn measure_resident(bencher: Bencher<'_, '_>) {
     let Ok(proc) = Proc::system() else { return };
     let Ok(own) = proc.process(std::process::id()) else { return };
     let mut status = status(0, (own.id().pid, own.id().start));
-    let mut sampler = Sampler::new();
-    bencher.bench_local(|| measure(&proc, &mut sampler, &mut status.report, false));
+    bencher.bench_local(|| measure(&proc, &mut status.report, false));
 }

@@ -27,7 +27,7 @@ use super::{
 use crate::{
     host::{Proc, with_deadline},
     os::users,
-    probe::{Sampler, holdings},
+    probe::holdings,
     store::{StoreError, history, standing},
 };
 use orphand_core::model::{Decided, Explained, Holdings, Memory, ProcessId, Report, ServerReport, Status};
@@ -53,7 +53,6 @@ const STOPPED: &str = "the daemon is stopping";
 pub(super) struct LoopHandle {
     queries: mpsc::Sender<Query>,
     proc: Arc<Proc>,
-    sampler: Arc<Mutex<Sampler>>,
     state_dir: Arc<Path>,
     history_reads: Arc<Semaphore>,
     /// How many decisions were made; that of the last one that was written.
@@ -66,7 +65,6 @@ impl LoopHandle {
         Self {
             queries,
             proc: Arc::new(proc),
-            sampler: Arc::default(),
             state_dir: state_dir.into(),
             history_reads,
             decisions: Arc::default(),
@@ -117,16 +115,12 @@ impl LoopHandle {
         let Answer::Status { status } = self.query(Request::Status { pss }, 0).await? else {
             return Err(STOPPED.to_owned());
         };
-        let (proc, sampler) = (Arc::clone(&self.proc), Arc::clone(&self.sampler));
+        let proc = Arc::clone(&self.proc);
         beside(move || {
             with_deadline(move || {
-                // It is moved out of the lock, because a process may block the thread that reads its memory.
-                let locked = || sampler.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut taken = std::mem::take(&mut *locked());
                 let mut status = (*status).clone();
-                measure(&proc, &mut taken, &mut status.report, pss);
+                measure(&proc, &mut status.report, pss);
                 mark_stale_binaries(&proc, &mut status.report);
-                *locked() = taken;
                 status
             })
         })
@@ -201,10 +195,10 @@ fn person(uid: u32, on_behalf_of: Option<String>) -> String {
 
 /// Measures memory and CPU time of all servers and of agents that were left behind: resident memory, and
 /// proportional if requested. A process that has exited counts as 0. If one cannot be read, the proportional sum is absent.
-pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: bool) {
+pub fn measure(proc: &Proc, report: &mut Report, pss: bool) {
     let all: Vec<&mut ServerReport> = report.servers_mut().collect();
     let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.members).copied().collect();
-    let found = sampler.of(proc, &processes);
+    let found = proc.used(&processes);
     let found: HashMap<ProcessId, &Memory> = found.iter().map(|one| (one.process, one)).collect();
     for one in all {
         let own = || one.members.iter().copied();
@@ -212,7 +206,7 @@ pub fn measure(proc: &Proc, sampler: &mut Sampler, report: &mut Report, pss: boo
         one.server.rss_bytes = Some(used().map(|one| one.rss_bytes).sum());
         one.server.cpu_ms = Some(used().map(|one| one.cpu_ms).sum());
         if pss {
-            one.pss_bytes = own().try_fold(0, |sum, process| Some(sum + proportional(proc, process)?));
+            one.pss_bytes = own().try_fold(0, |sum, process| Some(sum + proc.proportional(process).ok()?));
         }
     }
 }
@@ -225,10 +219,4 @@ fn mark_stale_binaries(proc: &Proc, report: &mut Report) {
             process.stale_binary = dir.has_stale_binary();
         }
     }
-}
-
-/// Proportional memory in bytes: 0 if the process has exited, absent if it cannot be read.
-fn proportional(proc: &Proc, process: ProcessId) -> Option<u64> {
-    let Ok(Some(dir)) = proc.identified(process) else { return Some(0) };
-    dir.proportional_bytes().ok()
 }

@@ -61,7 +61,6 @@ pub use system::{
 };
 pub use tasks::{PidNamespace, TaskRow};
 pub use unix::{UnixSocket, UnixSockets, port_range};
-pub use usage::{Usage, UsageFile};
 pub use watch::{Alone, UNANSWERED, Visit, hastily, with_deadline};
 
 use crate::os::descriptors::ran_out;

@@ -9,11 +9,7 @@ use rustix::{
     path::DecInt,
 };
 
-use super::{
-    FdDir, FdTable, Stat, Visit, each_number, fields, link, read,
-    usage::{Usage, UsageFile},
-    watch::visit,
-};
+use super::{FdDir, FdTable, Stat, Visit, each_number, fields, link, read, watch::visit};
 use orphand_core::model::{Image, ProcessId, Stdio};
 
 /// The open directory of a process in /proc.
@@ -272,25 +268,6 @@ impl ProcessDir {
         let root = openat(self.body(), "root", PATH, Mode::empty())?;
         let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
         openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | resolve)
-    }
-
-    /// Opens its `stat` for repeated reads of what it uses.
-    pub fn usage(&self) -> Result<UsageFile, Errno> {
-        Ok(UsageFile { stat: self.open_file("stat")?, statm: self.open_file("statm")? })
-    }
-
-    /// What it uses now: resident memory and CPU time.
-    pub fn used(&self) -> Result<Usage, Errno> {
-        let _at = self.at()?;
-        self.usage()?.read()
-    }
-
-    /// The proportional set size in bytes, from `smaps_rollup`. It costs 15 us plus 10 us for each resident
-    /// megabyte.
-    pub fn proportional_bytes(&self) -> Result<u64, Errno> {
-        let (rollup, _) = self.file("smaps_rollup", 8192)?;
-        let kib: u64 = fields::number(&rollup, "Pss").ok_or(Errno::INVAL)?;
-        Ok(kib.saturating_mul(1024))
     }
 
     /// Its working directory, as the text of the link `cwd`.

@@ -13,6 +13,8 @@ pub struct Stat {
     /// The number of its controlling terminal; 0 for none.
     pub tty: u32,
     pub flags: u64,
+    /// Its CPU time in clock ticks, that of threads that have ended included.
+    pub cpu: u64,
     /// The number of threads. An exited leader counts until it is waited for.
     pub threads: u32,
     /// The start time in clock ticks since boot.
@@ -34,9 +36,10 @@ impl Stat {
         // The kernel writes a signed number.
         let tty = u32::try_from(fields.next()?.parse::<i64>().ok()? & i64::from(u32::MAX)).ok()?;
         let flags = fields.nth(9 - 8)?.parse().ok()?;
-        let threads = fields.nth(20 - 10)?.parse().ok()?;
+        let (user, system): (u64, u64) = (fields.nth(14 - 10)?.parse().ok()?, fields.next()?.parse().ok()?);
+        let threads = fields.nth(20 - 16)?.parse().ok()?;
         let start = fields.nth(22 - 21)?.parse().ok()?;
-        Some(Self { state, ppid, sid, tty, flags, threads, start })
+        Some(Self { state, ppid, sid, tty, flags, cpu: user.saturating_add(system), threads, start })
     }
 
     /// Its controlling terminal, if that is a pseudo terminal: the number in `/dev/pts`.
@@ -132,7 +135,16 @@ mod tests {
         let stat = Stat::parse(LINE.as_bytes()).unwrap();
         assert_eq!(
             stat,
-            Stat { state: b'S', ppid: 17, sid: 4200, tty: 0, flags: 4_194_304, threads: 5, start: 229_468 }
+            Stat {
+                state: b'S',
+                ppid: 17,
+                sid: 4200,
+                tty: 0,
+                flags: 4_194_304,
+                cpu: 3,
+                threads: 5,
+                start: 229_468
+            }
         );
     }
 
@@ -151,7 +163,8 @@ mod tests {
 
     #[test]
     fn the_last_thread_begins_to_exit() {
-        let stat = |flags, threads| Stat { state: b'R', ppid: 1, sid: 1, tty: 0, flags, threads, start: 1 };
+        let stat =
+            |flags, threads| Stat { state: b'R', ppid: 1, sid: 1, tty: 0, flags, cpu: 0, threads, start: 1 };
         assert!(stat(PF_EXITING, 1).has_begun_to_exit());
         // The process does not exit while another thread goes on.
         assert!(!stat(PF_EXITING, 2).has_begun_to_exit());
@@ -160,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_dead_leader_is_no_dead_process() {
-        let stat = |state, threads| Stat { state, ppid: 1, sid: 1, tty: 0, flags: 0, threads, start: 1 };
+        let stat =
+            |state, threads| Stat { state, ppid: 1, sid: 1, tty: 0, flags: 0, cpu: 0, threads, start: 1 };
         assert!(stat(b'Z', 2).is_alive());
         assert!(!stat(b'Z', 1).is_alive());
         assert!(stat(b'T', 1).is_alive());

@@ -6,14 +6,14 @@
 //! entry that matches. Whatever is in the files: if there is no answer, nothing is declared.
 
 use std::{
-    sync::Mutex,
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use rustix::{io::Errno, process::geteuid};
 
 use super::{
-    Probe, locked, metered,
+    Probe, metered,
     settings::{self, Program},
     settings_files::{Finder, Gathered},
 };
@@ -134,7 +134,8 @@ fn ask(gathered: Gathered) -> Result<settings::Answer, HelperError> {
 /// Says that a helper failed, from time to time.
 fn complain(why: &HelperError) {
     static LAST: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut last = locked(&LAST);
+    // Nothing panics while it is locked.
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) {
         *last = Some(Instant::now());
         drop(last);

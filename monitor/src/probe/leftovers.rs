@@ -1,6 +1,6 @@
 //! What the host says about branches of processes that an ended agent left.
 
-use super::{Probe, holdings, locked};
+use super::{Probe, holdings};
 use crate::host::{Lodging, with_deadline};
 use orphand_core::model::{Branch, ProcessId, SHOWN};
 
@@ -15,9 +15,7 @@ impl Probe {
     fn branch(&self, processes: &[ProcessId], with_ports: bool) -> Option<Branch> {
         let head = *processes.first()?;
         let dir = self.proc.identified(head).ok()??;
-        let mut sampler = std::mem::take(&mut *locked(&self.memory));
-        let used = sampler.of(&self.proc, processes);
-        *locked(&self.memory) = sampler;
+        let used = self.proc.used(processes);
         Some(Branch {
             head,
             parent: self.proc.ancestors(&dir).next().map(|parent| parent.id()),

@@ -11,7 +11,6 @@ mod hints;
 mod hung_up;
 mod leftovers;
 mod manager;
-mod memory;
 mod open_to_all;
 pub mod registry;
 mod server;
@@ -21,15 +20,10 @@ mod settings_files;
 mod unit;
 mod whereabouts;
 
-use std::{
-    hash::RandomState,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread,
-};
+use std::{hash::RandomState, sync::Arc, thread};
 
 pub use self::containers::{EngineVersion, Engines};
 pub use self::declared::Candidate;
-pub use self::memory::Sampler;
 pub(crate) use crate::read::holdings;
 pub use manager::ManagerError;
 
@@ -45,15 +39,12 @@ use orphand_core::model::{
     scene::{Scene, SceneQuestion},
 };
 
-/// Inspects the host. Clones share what they remember.
-///
-/// Invariant: no lock is held while a process is inspected, because a thread that waits for a process forever
-/// would keep the lock. The thread takes what is remembered out, and puts it back afterwards.
+/// Inspects the host. It remembers nothing, and holds no lock while a process is inspected: a thread that waits for a
+/// process forever would keep it.
 #[derive(Clone, Debug)]
 pub struct Probe {
     proc: Proc,
     kernel: KernelSide,
-    memory: Arc<Mutex<Sampler>>,
     /// The key of the hashes by which directories and command lines are compared.
     key: RandomState,
     engines: Arc<Engines>,
@@ -65,7 +56,6 @@ impl Probe {
         Ok(Self {
             proc: Proc::system()?,
             kernel: KernelSide::default(),
-            memory: Arc::default(),
             key: RandomState::new(),
             engines: Arc::default(),
         })
@@ -104,12 +94,7 @@ impl Probe {
 
     fn answer_now(&self, about: &About) -> Answer {
         match about {
-            About::Memory(processes) => {
-                let mut sampler = std::mem::take(&mut *locked(&self.memory));
-                let processes = sampler.of(&self.proc, processes);
-                *locked(&self.memory) = sampler;
-                Answer::Memory { processes }
-            }
+            About::Memory(processes) => Answer::Memory { processes: self.proc.used(processes) },
             About::Leftovers { branches, .. } => Answer::Leftovers { branches: self.leftovers(branches) },
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => {
@@ -179,11 +164,6 @@ fn metered<T: Send + 'static>(work: impl Fn() -> T + Send + Sync + 'static) -> T
         processor_time::add(spent);
     }
     found
-}
-
-fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code panics while it holds this lock.
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
