@@ -70,10 +70,10 @@ impl EffectHandler for Environment {
             Effect::Track { process, tracking } => self.track_member(driver, process, tracking)?,
             Effect::Untrack { process } => {
                 self.shares.forget(process);
-                self.kernel.untrack(process.pid)?;
+                self.kernel.members.untrack(process.pid)?;
             }
             Effect::FollowThread { process, thread, until } => {
-                if let Followed::Ended { at } = self.kernel.threads().follow(process, thread, until)? {
+                if let Followed::Ended { at } = self.kernel.threads.follow(process, thread, until)? {
                     driver.feed(Input::Process { event: ProcessEvent::ThreadExit { at, process, thread } });
                 }
             }

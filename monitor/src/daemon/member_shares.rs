@@ -101,7 +101,7 @@ impl Environment {
         process: ProcessId,
         tracking: Tracking,
     ) -> anyhow::Result<()> {
-        match self.kernel.track(process, tracking)? {
+        match self.kernel.members.track(process, tracking)? {
             Tracked::Followed => self.shares.forget(process),
             Tracked::Gone => {
                 self.shares.forget(process);
@@ -129,7 +129,7 @@ impl Environment {
         let mut left = Vec::new();
         for (uid, last) in self.shares.users.clone() {
             let waits = self.shares.waiting.values().any(|(_, of)| *of == uid);
-            if !waits && last + FIRST <= now && self.kernel.has_room_again(uid) {
+            if !waits && last + FIRST <= now && self.kernel.members.has_room_again(uid) {
                 left.push(uid);
             }
         }

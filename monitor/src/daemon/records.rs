@@ -24,7 +24,7 @@ impl Environment {
         let refused = std::mem::take(&mut losses.member);
         if refused > 0 {
             any = true;
-            let users = self.kernel.refused()?;
+            let users = self.kernel.members.refused()?;
             self.note_refused(driver, &users, refused);
             driver.perform(self)?;
         }

@@ -16,15 +16,12 @@ use rustix::{
         DumpableBehavior, Resource, Rlimit, Signal, getrlimit, set_dumpable_behavior,
         set_parent_process_death_signal, setrlimit,
     },
-    thread::{
-        CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_name,
-        set_no_new_privs,
-    },
+    thread::{set_name, set_no_new_privs},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{FILES, Task};
-use crate::os::own;
+use crate::os::{capabilities, own};
 
 /// The first command-line argument that makes the program a helper. The second one is the name of its task.
 pub const ARGUMENT: &str = "__helper";
@@ -63,9 +60,7 @@ fn confine(task: Task) -> io::Result<()> {
     // execve(2) made the process dumpable again. Root owns the files in /proc of one that is not.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     set_no_new_privs(true)?;
-    clear_ambient_capability_set()?;
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    capabilities::drop_all()?;
     own::drop_oom_protection();
     // Otherwise the process would be called `exe`, after the path that it is started by.
     let _ = set_name(c"orphand-helper");

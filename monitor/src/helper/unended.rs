@@ -3,33 +3,26 @@
 //!
 //! Invariant: there is one of a user, and [`MOST`] in all; until it has ended, no further one is started for that user.
 
-use std::{
-    process::Child,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{process::Child, sync::Mutex};
 
 use super::HelperError;
+use crate::os::lock;
 
 /// The most in all.
 const MOST: usize = 16;
 
 static THEM: Mutex<Vec<(Option<u32>, Child)>> = Mutex::new(Vec::new());
 
-fn them() -> MutexGuard<'static, Vec<(Option<u32>, Child)>> {
-    // No code panics while it holds this lock.
-    THEM.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// It is to end, and has to be waited for.
 pub(super) fn keep(mut child: Child, user: Option<u32>) {
     // Nobody has waited for it, so its number is its own.
     let _ = child.kill();
-    them().push((user, child));
+    lock(&THEM).push((user, child));
 }
 
 /// Waits for those that have ended, and refuses a user of whom one has not.
 pub(super) fn require_room(user: Option<u32>) -> Result<(), HelperError> {
-    let mut them = them();
+    let mut them = lock(&THEM);
     them.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
     let is_full = them.len() >= MOST || them.iter().any(|(of, _)| *of == user);
     if is_full { Err(HelperError::Stuck) } else { Ok(()) }
@@ -48,10 +41,10 @@ mod tests {
         let stdin = child.stdin.take();
         let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
-        them().push((Some(4711), child));
+        lock(&THEM).push((Some(4711), child));
         assert!(require_room(Some(4711)).is_err() && require_room(Some(4712)).is_ok());
         drop(stdin);
         assert!(super::super::ends(&pidfd, std::time::Duration::from_secs(20)));
-        assert!(require_room(Some(4711)).is_ok() && them().is_empty());
+        assert!(require_room(Some(4711)).is_ok() && lock(&THEM).is_empty());
     }
 }

@@ -19,7 +19,7 @@ use std::{
     collections::BTreeMap,
     os::fd::OwnedFd,
     sync::{
-        Arc, LazyLock, Mutex, PoisonError,
+        Arc, LazyLock, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -32,7 +32,10 @@ use rustix::{
 };
 
 use super::{identity::real_user, watch::Post};
-use crate::os::budgets::{Budget, Budgets};
+use crate::os::{
+    budgets::{Budget, Budgets},
+    lock,
+};
 use orphand_core::model::{Share, StuckProcess};
 
 /// The most threads that may wait in total; each costs some 20 KiB. The unit's `TasksMax` leaves room for
@@ -105,8 +108,7 @@ static LEDGER: LazyLock<Mutex<Ledger>> = LazyLock::new(|| Mutex::new(Ledger::new
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
 fn ledger<T>(work: impl FnOnce(&mut Ledger, Instant) -> T) -> T {
-    // No code panics while it holds this lock.
-    let mut ledger = LEDGER.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ledger = lock(&LEDGER);
     let now = Instant::now();
     let found = work(&mut ledger, now);
     let Ledger { stuck, waits, charged } = &mut *ledger;

@@ -15,7 +15,7 @@ use std::{
     cell::RefCell,
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender},
     },
@@ -26,6 +26,7 @@ use std::{
 use rustix::{fs::CWD, io::Errno};
 
 use super::{Stat, read, stuck};
+use crate::os::lock;
 
 /// The longest wait for one process. A read of /proc normally takes microseconds.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -73,19 +74,14 @@ impl Post {
         Arc::new(Self { place: Mutex::default(), skipped, patience })
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
-        // No code panics while it holds this lock.
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take(self: &Arc<Self>) {
-        self.place().thread = Some(rustix::thread::gettid().as_raw_pid());
+        lock(&self.place).thread = Some(rustix::thread::gettid().as_raw_pid());
         POST.set(Some(Arc::clone(self)));
     }
 
     /// Abandons the thread if it has waited for one process too long. Returns the pid of that process.
     fn leave(self: &Arc<Self>) -> Option<u32> {
-        let mut place = self.place();
+        let mut place = lock(&self.place);
         let (pid, since) = place.at.filter(|(_, since)| since.elapsed() > self.patience)?;
         // The thread can run but has not got a processor: the host is overloaded, and the process is not at
         // fault.
@@ -119,7 +115,7 @@ pub(super) fn visit(pid: u32) -> Result<Visit, Errno> {
     let post = POST.with_borrow(Clone::clone);
     let mut outer = None;
     if let Some(post) = &post {
-        let mut place = post.place();
+        let mut place = lock(&post.place);
         if place.left {
             return Err(UNANSWERED);
         }
@@ -132,7 +128,7 @@ pub(super) fn visit(pid: u32) -> Result<Visit, Errno> {
 impl Drop for Visit {
     fn drop(&mut self) {
         let Some(post) = &self.post else { return };
-        let mut place = post.place();
+        let mut place = lock(&post.place);
         place.at = self.outer.map(|pid| (pid, Instant::now()));
         if place.left {
             stuck::answered(self.pid, post);
@@ -231,7 +227,7 @@ fn send<T: Send + 'static>(
         // The caller may have abandoned this thread. Then the channel is closed.
         let _ = tell.send(found);
     });
-    let idle = crew().pop();
+    let idle = lock(&CREW).pop();
     let job = match idle {
         Some(idle) => match idle.send(job) {
             Ok(()) => return Some(answer),
@@ -249,7 +245,7 @@ fn work(mut job: Job) {
         job();
         let (way, jobs) = mpsc::channel();
         {
-            let mut crew = crew();
+            let mut crew = lock(&CREW);
             if crew.len() >= IDLE {
                 return;
             }
@@ -258,10 +254,6 @@ fn work(mut job: Job) {
         let Ok(next) = jobs.recv() else { return };
         job = next;
     }
-}
-
-fn crew() -> MutexGuard<'static, Vec<Sender<Job>>> {
-    CREW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -77,11 +77,7 @@ pub fn drop_to(besides: CapabilitySet, works: impl FnOnce() -> bool) -> Result<K
     // as the service manager made it. Then a program could gain capabilities only by the ambient set, which
     // is cleared below.
     if had.effective.contains(CapabilitySet::SETPCAP) {
-        // The kernel knows fewer capabilities than the mask has bits, and reports an error for the others.
-        let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
-        for one in all.take_while(|one| capability_is_in_bounding_set(*one).is_ok()) {
-            remove_capability_from_bounding_set(one).map_err(failed("clear the bounding set"))?;
-        }
+        clear_bounding_set().map_err(failed("clear the bounding set"))?;
     }
     clear_ambient_capability_set().map_err(failed("clear the ambient set"))?;
     let kept = kept(had.permitted, besides);
@@ -92,6 +88,23 @@ pub fn drop_to(besides: CapabilitySet, works: impl FnOnce() -> bool) -> Result<K
     let kept = self::kept(had.permitted, besides | bpf);
     set(kept.effective, kept.effective | kept.held_back)?;
     Ok(kept)
+}
+
+/// Gives up all capabilities for good, for a process that is to have none, nor gain one by execve(2).
+pub fn drop_all() -> io::Result<()> {
+    // This takes a capability itself. A process without that capability gains nothing by execve(2) either, or had less
+    // from the start.
+    let _ = clear_bounding_set();
+    clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}
+
+fn clear_bounding_set() -> Result<(), Errno> {
+    // The kernel knows fewer capabilities than the mask has bits, and reports an error for the others.
+    let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
+    let mut known = all.take_while(|one| capability_is_in_bounding_set(*one).is_ok());
+    known.try_for_each(remove_capability_from_bounding_set)
 }
 
 /// Capabilities that are in effect for the calling thread as long as this value lives.

@@ -18,4 +18,11 @@ pub mod systemd_notify;
 pub mod trust;
 pub mod users;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use readable::readable;
+
+/// Locks. No code of ours panics while it holds a lock; if some did, what it guards would still be whole.
+pub fn lock<T: ?Sized>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}

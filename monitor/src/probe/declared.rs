@@ -6,7 +6,7 @@
 //! entry that matches. Whatever is in the files: if there is no answer, nothing is declared.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -17,7 +17,10 @@ use super::{
     settings::{self, Program},
     settings_files::{Finder, Gathered},
 };
-use crate::helper::{self, HelperError, Order, Task};
+use crate::{
+    helper::{self, HelperError, Order, Task},
+    os::lock,
+};
 use orphand_core::{
     model::{FirstMessage, ProcessId},
     recognise::entry_name,
@@ -134,8 +137,7 @@ fn ask(gathered: Gathered) -> Result<settings::Answer, HelperError> {
 /// Says that a helper failed, from time to time.
 fn complain(why: &HelperError) {
     static LAST: Mutex<Option<Instant>> = Mutex::new(None);
-    // Nothing panics while it is locked.
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = lock(&LAST);
     if last.is_none_or(|last| last.elapsed() >= BETWEEN_LINES) {
         *last = Some(Instant::now());
         drop(last);

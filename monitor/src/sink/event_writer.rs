@@ -9,7 +9,7 @@ use std::{
     io,
     os::fd::AsFd,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread,
@@ -19,6 +19,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags};
 
 use super::Format;
+use crate::os::lock;
 use orphand_core::model::{BootTime, Losses, Notice};
 
 /// How many notices may be queued. The line of a server has about 2 kB.
@@ -74,11 +75,6 @@ enum Item {
     Notice(BootTime, Box<Notice>),
     /// A number of notices was dropped here; the first was caused at this time.
     Gap(BootTime, u64),
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // No code panics while it holds the lock, and the state would be consistent even then.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl EventWriter {

@@ -6,13 +6,14 @@ use std::{
     fs::File,
     io::{self, Read as _},
     marker::PhantomData,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 use aya::{Btf, Ebpf, Pod, programs::Iter};
 use monitor_common::record;
 
 use super::{attach, kernel_error::KernelError};
+use crate::os::lock;
 
 /// What the kernel's buffer holds, and more.
 const BUFFER: usize = 64 << 10;
@@ -35,8 +36,7 @@ impl<T: Pod> Iterator<T> {
         kind: &'static str,
         btf: &Btf,
     ) -> Result<Self, KernelError> {
-        // Nothing panics while it is locked, and what it guards would be whole all the same.
-        let mut all = programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(programs);
         let iter: &mut Iter = attach::program(&mut all, program)?;
         iter.load(kind, btf).map_err(|e| KernelError::program(program, &e))?;
         Ok(Self { programs: Arc::downgrade(programs), program, records: PhantomData })
@@ -69,7 +69,7 @@ impl<T: Pod> Iterator<T> {
 
     fn begin(&self) -> Result<File, String> {
         let programs = self.programs.upgrade().ok_or("the kernel side is gone")?;
-        let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut programs = lock(&programs);
         let iter: &mut Iter = attach::program(&mut programs, self.program).map_err(|e| e.to_string())?;
         let link = iter.attach().and_then(|id| iter.take_link(id));
         let link = link.map_err(|e| KernelError::program(self.program, &e).to_string())?;

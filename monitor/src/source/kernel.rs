@@ -29,12 +29,12 @@ use super::{
     kernel_side::KernelSide,
     layout, log,
     maps::{counts, hash_map, set_candidates, take},
-    members::{Members, Room, RoomInUse, Tracked},
+    members::{Members, Room},
     misses::Misses,
     tasks::{self, Tasks},
     threads::Threads,
 };
-use orphand_core::model::{Candidate, Losses, ProcessEvent, ProcessId, Tracking};
+use orphand_core::model::{Candidate, Losses, ProcessEvent};
 
 /// The programs, built by build.rs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/orphand-ebpf"));
@@ -54,8 +54,8 @@ pub struct KernelSource {
     /// How many bytes of the ring each user has.
     ring_shares: SharedCounts<SHARE_SLOTS>,
     candidates: HashMap<MapData, [u8; COMM_LEN], u32>,
-    members: Members,
-    threads: Threads,
+    pub members: Members,
+    pub threads: Threads,
     idle: Array<MapData, u32>,
     counters: PerCpuArray<MapData, Counters>,
     counted: Counters,
@@ -189,7 +189,7 @@ impl KernelSource {
             |holders: &Arc<Mutex<Holders>>| holders.lock().is_ok_and(|mut holders| holders.prove().is_ok());
         let passes =
             holders.as_ref().is_none_or(is_right) && tasks.as_ref().is_none_or(|tasks| tasks.prove().is_ok());
-        passes && self.counters().is_ok() && self.set_idle(false).is_ok() && self.untrack(0).is_ok()
+        passes && self.counters().is_ok() && self.set_idle(false).is_ok() && self.members.untrack(0).is_ok()
     }
 
     pub fn hooks(&self) -> Vec<String> {
@@ -265,35 +265,6 @@ impl KernelSource {
         Ok(self.idle.set(0, u32::from(idle), 0)?)
     }
 
-    /// Follows a process. One that is gone is not entered, so nothing is left behind for a later process with its number. Nor is
-    /// one that there is no room for.
-    pub fn track(&mut self, process: ProcessId, tracking: Tracking) -> Result<Tracked, KernelError> {
-        self.members.track(process, tracking)
-    }
-
-    pub fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
-        self.members.untrack(pid)
-    }
-
-    pub const fn threads(&mut self) -> &mut Threads {
-        &mut self.threads
-    }
-
-    /// Whose processes the kernel side could not follow since the last call: [`Losses::member`] says how many.
-    pub fn refused(&mut self) -> Result<Vec<u32>, KernelError> {
-        self.members.refused()
-    }
-
-    /// Whether there is room again for those of this user.
-    pub fn has_room_again(&self, uid: u32) -> bool {
-        self.members.has_room_again(uid)
-    }
-
-    /// How many processes are followed, those that wait for a judgement included: while nothing happens, both counts agree.
-    pub fn room_in_use(&self) -> Result<RoomInUse, KernelError> {
-        self.members.room_in_use()
-    }
-
     /// What was lost since the last call. Forks below a candidate beyond its budget are no loss.
     pub fn losses(&mut self) -> Result<Losses, KernelError> {
         let now = self.counters()?;
@@ -336,7 +307,7 @@ impl KernelSource {
         let mut errors: BTreeMap<String, u64> =
             kinds.into_iter().map(|(kind, counter)| (kind.to_owned(), now.get(counter))).collect();
         errors.insert("undecodable".to_owned(), self.undecodable);
-        errors.insert("threads_full".to_owned(), self.threads.full());
+        errors.insert("threads_full".to_owned(), self.threads.full);
         Ok(errors)
     }
 

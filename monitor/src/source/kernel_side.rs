@@ -5,10 +5,13 @@
 //! processes waits for none. Who called a port is witnessed: /proc shows a connection that was closed for a minute, or
 //! not at all.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{calls::Calls, holders::Holders, tasks::Tasks};
-use crate::host::{Access, Proc, TaskRow};
+use crate::{
+    host::{Access, Proc, TaskRow},
+    os::lock,
+};
 use orphand_core::model::{ProcessId, Stdio};
 
 /// A descriptor that is open on a requested pipe, FIFO or socket, or on the peer of a requested socket.
@@ -87,8 +90,7 @@ impl KernelSide {
     /// hundred milliseconds, depending on the number of descriptors on the host.
     pub fn pass(&self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
         let holders = self.holders.as_ref().ok_or("there are no passes")?;
-        // Nothing panics while it is locked.
-        holders.lock().unwrap_or_else(PoisonError::into_inner).pass(wanted, beside)
+        lock(holders).pass(wanted, beside)
     }
 
     /// All processes of the host: the kernel tells, or else /proc.

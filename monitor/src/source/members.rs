@@ -63,7 +63,7 @@ impl Room {
     }
 }
 
-pub(super) struct Members {
+pub struct Members {
     entries: HashMap<MapData, u32, Member>,
     filter: SharedCounts<FILTER_SLOTS>,
     anchors: HashMap<MapData, u32, Anchor>,
@@ -84,8 +84,9 @@ impl Members {
         })
     }
 
-    /// Follows a process, see [`super::kernel::KernelSource::track`].
-    pub(super) fn track(&mut self, process: ProcessId, tracking: Tracking) -> Result<Tracked, KernelError> {
+    /// Follows a process. One that is gone is not entered, so nothing is left behind for a later process with its number.
+    /// Nor is one that there is no room for.
+    pub fn track(&mut self, process: ProcessId, tracking: Tracking) -> Result<Tracked, KernelError> {
         let state = match tracking {
             Tracking::Member => State::Member,
             Tracking::Agent => State::Agent,
@@ -127,17 +128,17 @@ impl Members {
         Ok(Tracked::Gone)
     }
 
-    pub(super) fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
+    pub fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
         absent_is_fine(self.anchors.insert(pid, Anchor::refused(pid), EXIST))?;
         Ok(self.remove(pid)?)
     }
 
-    pub(super) fn has_room(&self, uid: u32) -> bool {
+    fn has_room(&self, uid: u32) -> bool {
         self.used(uid) < self.room.share
     }
 
     /// Whether it may be followed, and there is room for an eighth of the share besides: time to look for those that were refused.
-    pub(super) fn has_room_again(&self, uid: u32) -> bool {
+    pub fn has_room_again(&self, uid: u32) -> bool {
         self.used(uid) <= self.room.share - self.room.share.div_ceil(8)
     }
 
@@ -145,13 +146,13 @@ impl Members {
         self.shares.count(share_slot(uid, self.room.seed))
     }
 
-    pub(super) fn room_in_use(&self) -> Result<RoomInUse, KernelError> {
+    pub fn room_in_use(&self) -> Result<RoomInUse, KernelError> {
         let entries = self.entries.keys().try_fold(0, |entries, key| key.map(|_| entries + 1))?;
         Ok(RoomInUse { entries, counted: self.filter.counts().map(u64::from).sum() })
     }
 
     /// Whose processes the kernel side could not enter since the last call.
-    pub(super) fn refused(&mut self) -> Result<Vec<u32>, KernelError> {
+    pub fn refused(&mut self) -> Result<Vec<u32>, KernelError> {
         let users: Vec<u32> = self.refused.keys().collect::<Result<_, _>>()?;
         for uid in &users {
             absent_is_fine(self.refused.remove(uid))?;

@@ -40,9 +40,9 @@ pub fn run(source: &mut KernelSource, mut command: Command) -> Result<Vec<Proces
     let failed = |what: String| KernelError(format!("the self-test failed: {what}"));
     let me = identity::identity(std::process::id())
         .ok_or_else(|| failed("cannot read /proc/self/stat".to_owned()))?;
-    source.track(me, Tracking::Member)?;
+    source.members.track(me, Tracking::Member)?;
     let seen = witness(source, &mut command);
-    source.untrack(me.pid)?;
+    source.members.untrack(me.pid)?;
     let (child, status, events) = seen?;
 
     let (own, others): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| subject(event) == child.pid);

@@ -30,7 +30,8 @@ pub enum Followed {
 
 pub struct Threads {
     entries: HashMap<MapData, u32, u32>,
-    full: u64,
+    /// How many had no room.
+    pub(super) full: u64,
 }
 
 impl Threads {
@@ -70,10 +71,6 @@ impl Threads {
                 Ok(Followed::Ended { at: seen_at })
             }
         }
-    }
-
-    pub(super) const fn full(&self) -> u64 {
-        self.full
     }
 
     fn enter(&mut self, thread: u32, pid: u32) -> Result<bool, KernelError> {

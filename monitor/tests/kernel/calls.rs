@@ -45,7 +45,7 @@ fn every_caller_is_somebody() {
     let calls = source.side().calls.unwrap();
     // A group of its own: it ends all that it started.
     let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{SERVERS}"));
-    assert!(source.track(actor.id, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
     actor.word();
     let mut lines = Vec::new();
     while lines.last().is_none_or(|line: &serde_json::Value| line["what"] != "done") {

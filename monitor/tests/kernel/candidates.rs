@@ -46,7 +46,7 @@ p.wait()
     // The barrier: a followed process that lives and dies after it.
     let barrier = Actor::wait_for_the_word("");
     let last = barrier.id;
-    assert!(source.track(last, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(last, Tracking::Member).unwrap().is_followed());
     barrier.run();
     let events = drain_until_exit(&mut source, last).into_iter().filter(|e| subject(e) != last).collect();
     (parent, child, events)
@@ -140,7 +140,7 @@ wait()
     actor.finish();
     let barrier = Actor::wait_for_the_word("");
     let last = barrier.id;
-    assert!(source.track(last, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(last, Tracking::Member).unwrap().is_followed());
     barrier.run();
     let after = drain_until_exit(&mut source, last).into_iter().filter(|e| subject(e) != last).collect();
     (id, before, after)
@@ -150,7 +150,7 @@ wait()
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn confirmed_it_goes_on_with_all_below_it() {
     let (id, before, after) =
-        judged(|source, id| assert!(source.track(id, Tracking::Agent).unwrap().is_followed()));
+        judged(|source, id| assert!(source.members.track(id, Tracking::Agent).unwrap().is_followed()));
     assert_eq!(forks(&before), 2, "{before:#?}");
     assert_eq!(forks(&after), 2, "its own, and its child's: {after:#?}");
     assert_eq!(exits(&after, id).len(), 1);
@@ -159,7 +159,7 @@ fn confirmed_it_goes_on_with_all_below_it() {
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn refused_it_is_forgotten_with_all_below_it() {
-    let (_, before, after) = judged(|source, id| source.untrack(id.pid).unwrap());
+    let (_, before, after) = judged(|source, id| source.members.untrack(id.pid).unwrap());
     assert_eq!(forks(&before), 2, "{before:#?}");
     // The parent of the candidate is this test: nothing else is left.
     assert!(after.is_empty(), "{after:#?}");
@@ -172,14 +172,14 @@ fn a_dead_process_is_not_followed() {
     let actor = Actor::wait_for_the_word("");
     let id = actor.id;
     actor.run();
-    assert!(!source.track(id, Tracking::Member).unwrap().is_followed());
+    assert!(!source.members.track(id, Tracking::Member).unwrap().is_followed());
     let me = orphand::host::identity::identity(std::process::id()).unwrap();
     assert!(
-        !source.track(ProcessId::new(me.pid, me.start + 1), Tracking::Member).unwrap().is_followed(),
+        !source.members.track(ProcessId::new(me.pid, me.start + 1), Tracking::Member).unwrap().is_followed(),
         "another birth"
     );
-    assert!(source.track(me, Tracking::Member).unwrap().is_followed());
-    source.untrack(me.pid).unwrap();
+    assert!(source.members.track(me, Tracking::Member).unwrap().is_followed());
+    source.members.untrack(me.pid).unwrap();
 }
 
 #[test]
@@ -201,14 +201,14 @@ wait()
         let actor = Actor::wait_for_the_word(&script);
         let manager = actor.id;
         if is_manager {
-            assert!(source.track(manager, Tracking::Manager).unwrap().is_followed());
+            assert!(source.members.track(manager, Tracking::Manager).unwrap().is_followed());
         }
         let (truth, _) = actor.run();
         let born = truth.line("child")["born"].as_u64().unwrap();
         let child = ProcessId::new(truth.number("child", "child"), born);
         let barrier = Actor::wait_for_the_word("");
         let last = barrier.id;
-        assert!(source.track(last, Tracking::Member).unwrap().is_followed());
+        assert!(source.members.track(last, Tracking::Member).unwrap().is_followed());
         barrier.run();
         let mut events = drain_until_exit(&mut source, last);
         events.retain(|e| subject(e) != last);

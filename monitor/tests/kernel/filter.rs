@@ -58,7 +58,7 @@ fn assert_seen(events: &[ProcessEvent], child: ProcessId) {
 
 #[track_caller]
 fn assert_exact(source: &KernelSource, entries: u64) {
-    let room = source.room_in_use().unwrap();
+    let room = source.members.room_in_use().unwrap();
     assert_eq!((room.entries, room.counted), (entries, entries));
 }
 
@@ -70,7 +70,7 @@ fn entered_by_the_kernel_side_two_numbers_share_a_slot() {
         "one, two = pair(SLOTS)\ntell(one); tell(two)\ngo(); end(two)\ngo(); end(one)",
     ));
     let id = root.id;
-    assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(id, Tracking::Member).unwrap().is_followed());
     root.word();
     let (one, two) = (root.told(), root.told());
     assert_eq!(one.pid.abs_diff(two.pid), SLOTS);
@@ -97,13 +97,16 @@ fn entered_by_user_space_two_numbers_share_a_slot() {
     stranger.word();
     let (one, two) = (stranger.told(), stranger.told());
     for child in [one, two] {
-        assert!(source.track(child, Tracking::Agent).unwrap().is_followed());
-        assert!(source.track(child, Tracking::Member).unwrap().is_followed(), "changed, not counted twice");
+        assert!(source.members.track(child, Tracking::Agent).unwrap().is_followed());
+        assert!(
+            source.members.track(child, Tracking::Member).unwrap().is_followed(),
+            "changed, not counted twice"
+        );
     }
     assert_exact(&source, 2);
     // Forgotten by user space: a stranger in a slot that is in use.
-    source.untrack(two.pid).unwrap();
-    source.untrack(two.pid).unwrap();
+    source.members.untrack(two.pid).unwrap();
+    source.members.untrack(two.pid).unwrap();
     assert_exact(&source, 1);
     stranger.word();
     stranger.word();
@@ -133,7 +136,7 @@ for _ in range(2):
     let followed = [true, false, true].map(|follow| {
         let child = stranger.told();
         if follow {
-            assert!(source.track(child, Tracking::Member).unwrap().is_followed());
+            assert!(source.members.track(child, Tracking::Member).unwrap().is_followed());
         }
         stranger.word();
         child
@@ -161,8 +164,8 @@ fn counts_of_both_sides_add_up() {
     let running: Vec<_> = actors.into_iter().map(|actor| std::thread::spawn(move || actor.run())).collect();
     while !running.iter().all(std::thread::JoinHandle::is_finished) {
         for root in &roots {
-            source.untrack(root.pid).unwrap();
-            followed += u32::from(source.track(*root, Tracking::Member).unwrap().is_followed());
+            source.members.untrack(root.pid).unwrap();
+            followed += u32::from(source.members.track(*root, Tracking::Member).unwrap().is_followed());
         }
         source.drain(|event| events.push(event));
     }
@@ -190,10 +193,10 @@ for number in range(10, min(most, 200_000)): os.dup2(0, number)
 os._exit(0)",
         );
         let id = actor.id;
-        assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+        assert!(source.members.track(id, Tracking::Member).unwrap().is_followed());
         let running = std::thread::spawn(move || actor.run());
         drain_until_exit(&mut source, id);
-        assert_eq!(source.track(id, Tracking::Member).unwrap(), Tracked::Gone);
+        assert_eq!(source.members.track(id, Tracking::Member).unwrap(), Tracked::Gone);
         met += u32::from(presence(id) == Presence::Alive);
         running.join().unwrap();
         assert_exact(&source, 0);

@@ -22,7 +22,7 @@ fn a_full_ring_counts_what_it_loses() {
     let mut source = KernelSource::open(&KernelOptions { ring_bytes: 4096, ..options() }).unwrap();
     let actor = Actor::wait_for_the_word(FIFTY);
     let root = actor.id;
-    assert!(source.track(root, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(root, Tracking::Member).unwrap().is_followed());
     actor.run();
     let mut decoded = 0;
     source.drain(|_| decoded += 1);
@@ -30,7 +30,7 @@ fn a_full_ring_counts_what_it_loses() {
     let made = source.counters().unwrap().made();
     assert_eq!((made, Losses { member: 0, ..lost }), (decoded, Losses::default()));
     assert!(lost.member > 0, "{lost:?}");
-    assert_eq!(source.refused().unwrap(), [0], "whose they were");
+    assert_eq!(source.members.refused().unwrap(), [0], "whose they were");
     assert_eq!(source.losses().unwrap(), Losses::default(), "told once");
 
     // Once drained it works as before: records were lost, memberships were not.
@@ -70,8 +70,8 @@ fn whoever_has_no_room_is_counted_and_not_told_by_half() {
     assert!((1..=4).contains(&told), "{told} of 10 told");
     assert_eq!(ends, told + 1, "{:#?}", play.events);
     assert_eq!((lost.member, lost.fork), (10 - told as u64, 0), "{lost:?}");
-    assert_eq!(source.refused().unwrap(), [0]);
-    assert_eq!(source.refused().unwrap(), Vec::<u32>::new(), "told once");
+    assert_eq!(source.members.refused().unwrap(), [0]);
+    assert_eq!(source.members.refused().unwrap(), Vec::<u32>::new(), "told once");
     // All have ended: what they had is free again.
     for _ in 0..3 {
         let play = play_on(&mut source, "os.fork() or os._exit(0)\nwait()");
@@ -86,15 +86,15 @@ fn one_user_leaves_room_for_another() {
     let mut source = KernelSource::open(&KernelOptions { members: 16, ..options() }).unwrap();
     let crowd = Actor::wait_for_the_word(&format!("os.setuid(64003)\n{TEN}"));
     let (id, mut events) = (crowd.id, Vec::new());
-    assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(id, Tracking::Member).unwrap().is_followed());
     crowd.run();
     source.drain(|event| events.push(event));
     assert!(forks(&events) <= 8, "{}", forks(&events));
-    assert_eq!(source.refused().unwrap(), [64_003]);
+    assert_eq!(source.members.refused().unwrap(), [64_003]);
     // Entered by user space, which keeps to the same shares: four processes of root's, for whom there is room.
     let play = play_on(&mut source, "for _ in range(4):\n    os.fork() or os._exit(0)\n    wait()");
     assert_eq!(forks(&play.events), 4);
-    assert_eq!(source.refused().unwrap(), Vec::<u32>::new());
+    assert_eq!(source.members.refused().unwrap(), Vec::<u32>::new());
 }
 
 #[test]
@@ -104,14 +104,14 @@ fn what_is_forgotten_gives_back_its_room() {
     for _ in 0..20 {
         let actor = Actor::wait_for_the_word("os.fork() or os._exit(0)\nwait()");
         let id = actor.id;
-        assert!(source.track(id, Tracking::Member).unwrap().is_followed());
-        source.untrack(id.pid).unwrap();
-        assert!(source.track(id, Tracking::Agent).unwrap().is_followed(), "tracked again");
+        assert!(source.members.track(id, Tracking::Member).unwrap().is_followed());
+        source.members.untrack(id.pid).unwrap();
+        assert!(source.members.track(id, Tracking::Agent).unwrap().is_followed(), "tracked again");
         actor.run();
     }
     source.drain(|_| {});
     assert_eq!(source.losses().unwrap(), Losses::default());
-    assert!(source.has_room_again(0));
+    assert!(source.members.has_room_again(0));
 }
 
 #[test]
@@ -138,7 +138,7 @@ bomb(3)   # 340 processes
     );
     let agent = Actor::wait_for_the_word(FIFTY);
     let (bomb_root, agent_root) = (bomb.id, agent.id);
-    assert!(source.track(agent_root, Tracking::Agent).unwrap().is_followed());
+    assert!(source.members.track(agent_root, Tracking::Agent).unwrap().is_followed());
     let bombing = std::thread::spawn(move || bomb.run());
     agent.run();
     bombing.join().unwrap();
@@ -185,7 +185,7 @@ fn a_storm_of_candidates_takes_no_verdict_away() {
         assert!(begun.elapsed().as_secs() < 20, "no fork: {before:#?}");
         source.drain(|event| before.push(event));
     }
-    assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(id, Tracking::Member).unwrap().is_followed());
     let storm = format!("for _ in range(18000):\n    os.posix_spawn('{many}', ['x'], {{}})\n    wait()");
     Actor::wait_for_the_word(&storm).run();
     source.drain(|_| {});

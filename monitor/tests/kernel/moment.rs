@@ -156,7 +156,7 @@ impl Trial {
         let mut kernel = KernelSource::open(&options()).unwrap();
         let (first, second) = (Helper::start(FIRST, fifo), Helper::start(SECOND, fifo));
         let followed = identity(first.child.id()).unwrap();
-        assert!(kernel.track(followed, Tracking::Member).unwrap().is_followed());
+        assert!(kernel.members.track(followed, Tracking::Member).unwrap().is_followed());
         Self {
             kernel,
             // Each signal is aimed anew.

@@ -23,7 +23,7 @@ const RING: u32 = 16 << 10;
 /// Runs a storm of this user, of which nothing is read meanwhile. What came into the ring of it.
 fn storm(source: &mut KernelSource, uid: u32) -> Actor {
     let mut storm = Actor::wait_for_the_word(&format!("os.setuid({uid})\ngo()\n{STORM}\nsay('over')\ngo()"));
-    assert!(source.track(storm.id, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(storm.id, Tracking::Member).unwrap().is_followed());
     storm.word();
     storm.word();
     storm.told();
@@ -36,7 +36,7 @@ fn storms_of_others_take_no_record_away() {
     let mut source = KernelSource::open(&KernelOptions { ring_bytes: RING, ..options() }).unwrap();
     let quiet = Actor::wait_for_the_word("for _ in range(5):\n    os.fork() or os._exit(0)\n    wait()");
     let root = quiet.id;
-    assert!(source.track(root, Tracking::Agent).unwrap().is_followed());
+    assert!(source.members.track(root, Tracking::Agent).unwrap().is_followed());
     let storms = [64_003, 64_004, 64_005].map(|uid| storm(&mut source, uid));
     quiet.run();
     // Only now is anything read.
@@ -46,7 +46,7 @@ fn storms_of_others_take_no_record_away() {
     let lost = source.losses().unwrap();
     assert_eq!(Losses { member: 0, ..lost }, Losses::default(), "nothing that nobody answers for");
     assert!(lost.member > 0, "the storms filled nothing: nothing was tried");
-    let mut refused = source.refused().unwrap();
+    let mut refused = source.members.refused().unwrap();
     refused.sort_unstable();
     assert_eq!(refused, [64_003, 64_004, 64_005]);
     for storm in storms {
@@ -67,7 +67,7 @@ fn who_storms_has_half_of_the_ring_and_is_told() {
     assert!((half..half + 512).contains(&bytes), "{bytes} bytes of {RING}");
     let lost = source.losses().unwrap();
     assert!(lost.member > 0 && lost.fork == 0, "{lost:?}");
-    assert_eq!(source.refused().unwrap(), [0]);
+    assert_eq!(source.members.refused().unwrap(), [0]);
     storm.run();
     source.drain(|_| {});
     assert!(source.losses().is_ok());
@@ -100,7 +100,7 @@ fn all_numbers_of_one_range_have_one_share() {
     let mut told = |uid: u32| {
         let mut actor = Actor::wait_for_the_word(&crowd(uid));
         let (id, mut events) = (actor.id, Vec::new());
-        assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+        assert!(source.members.track(id, Tracking::Member).unwrap().is_followed());
         actor.word();
         actor.told();
         source.drain(|event| events.push(event));
@@ -124,20 +124,20 @@ fn what_the_kernel_side_entered_is_forgotten_at_once() {
     let mut source = KernelSource::open(&KernelOptions { members: 40, ..options() }).unwrap();
     let mut actor = Actor::wait_for_the_word(&crowd(64_003));
     let (id, mut events) = (actor.id, Vec::new());
-    assert!(source.track(id, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(id, Tracking::Member).unwrap().is_followed());
     actor.word();
     actor.told();
     source.drain(|event| events.push(event));
-    assert_eq!((forks(&events), source.room_in_use().unwrap().entries), (10, 11));
+    assert_eq!((forks(&events), source.members.room_in_use().unwrap().entries), (10, 11));
     for event in &events {
-        source.untrack(subject(event).pid).unwrap();
+        source.members.untrack(subject(event).pid).unwrap();
     }
-    assert_eq!(source.room_in_use().unwrap().entries, 1, "they live, and are forgotten");
-    assert!(source.has_room_again(64_003));
+    assert_eq!(source.members.room_in_use().unwrap().entries, 1, "they live, and are forgotten");
+    assert!(source.members.has_room_again(64_003));
     actor.run();
     let after = drain_until_exit(&mut source, id);
     assert_eq!(after.len(), 1, "{after:#?}");
-    let room = source.room_in_use().unwrap();
+    let room = source.members.room_in_use().unwrap();
     assert_eq!((room.entries, room.counted), (0, 0));
 }
 
@@ -187,7 +187,7 @@ say("child", parent=parent)
             )
         });
         let under = |e: &ProcessEvent| matches!(e, ProcessEvent::Exec { parent, .. } if Some(u64::from(parent.pid)) == line["parent"].as_u64());
-        let room = source.room_in_use().unwrap();
+        let room = source.members.room_in_use().unwrap();
         assert_eq!((room.entries, room.counted), (0, 0), "an entry that nobody gives back: {events:#?}");
         if events.iter().any(under) {
             met += 1;

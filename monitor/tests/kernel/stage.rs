@@ -151,7 +151,7 @@ pub fn play(script: &str) -> Play {
 pub fn play_on(source: &mut KernelSource, script: &str) -> Play {
     let actor = Actor::wait_for_the_word(script);
     let root = actor.id;
-    assert!(source.track(root, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(root, Tracking::Member).unwrap().is_followed());
     let (truth, status) = actor.run();
     let events = drain_until_exit(source, root);
     Play { root, truth, status, events }

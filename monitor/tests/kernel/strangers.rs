@@ -43,7 +43,7 @@ fn reported(name: &str, wired_strangers: bool) -> Vec<&'static str> {
     let (truth, _) = actor.run();
     let barrier = Actor::wait_for_the_word("");
     let last = barrier.id;
-    assert!(source.track(last, Tracking::Member).unwrap().is_followed());
+    assert!(source.members.track(last, Tracking::Member).unwrap().is_followed());
     barrier.run();
     let events = drain_until_exit(&mut source, last);
     let seen = |what: &&str| {

@@ -33,12 +33,12 @@ def end(job):
 /// An agent that runs this.
 fn agent(source: &mut KernelSource, script: &str) -> Actor {
     let actor = Actor::wait_for_the_word(&format!("{JOBS}\n{script}"));
-    assert!(source.track(actor.id, Tracking::Agent).unwrap().is_followed());
+    assert!(source.members.track(actor.id, Tracking::Agent).unwrap().is_followed());
     actor
 }
 
 fn follow(source: &mut KernelSource, process: ProcessId, thread: ProcessId) -> Followed {
-    source.threads().follow(process, number(thread), thread.start).unwrap()
+    source.threads.follow(process, number(thread), thread.start).unwrap()
 }
 
 fn number(thread: ProcessId) -> NonZeroU32 {
@@ -122,7 +122,7 @@ fn one_that_has_ended_is_told_at_once() {
     let Followed::Ended { at } = follow(&mut source, id, one) else { panic!() };
     assert!(at.ticks() >= one.start);
     // The number belongs to a thread that began later than the one that is meant.
-    let earlier = source.threads().follow(id, number(two), two.start - 1).unwrap();
+    let earlier = source.threads.follow(id, number(two), two.start - 1).unwrap();
     assert_eq!(earlier, Followed::Ended { at: BootTime::of_ticks(two.start - 1) });
     // That thread is told when it ends: it may be meant, too.
     agent.word();
@@ -177,7 +177,7 @@ fn a_full_map_is_counted_and_swept() {
     drain_until(&mut source, &mut events, |events| !ended(events, id).is_empty());
     assert_eq!(follow(&mut source, id, three), Followed::Yes, "the end of another made room");
     // Its threads end while it is no agent any more: nobody removes them until the room is needed.
-    source.untrack(id.pid).unwrap();
+    source.members.untrack(id.pid).unwrap();
     living.word();
     living.finish();
     let mut other = agent(&mut source, "one = job()\ngo()\nos._exit(0)");

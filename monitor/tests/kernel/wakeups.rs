@@ -31,7 +31,7 @@ impl Sleeper {
 fn wakes(expected: bool, options: &KernelOptions, tracking: Tracking, idle: bool, script: &str) -> bool {
     let mut source = KernelSource::open(options).unwrap();
     let actor = Actor::wait_for_the_word(script);
-    assert!(source.track(actor.id, tracking).unwrap().is_followed());
+    assert!(source.members.track(actor.id, tracking).unwrap().is_followed());
     let sleeper = Sleeper::new(&source);
     source.set_idle(idle).unwrap();
     actor.run();

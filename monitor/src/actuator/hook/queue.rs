@@ -5,7 +5,7 @@ use std::{
     net::Shutdown,
     os::unix::net::UnixStream,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
@@ -17,6 +17,7 @@ use super::{
     facts::{Account, Variables, variables},
     run::{self, Outcome, Report},
 };
+use crate::os::lock;
 use orphand_core::model::{BootTime, Notice, text};
 
 /// The most events that wait for their run.
@@ -70,11 +71,6 @@ pub(super) struct Event {
     pub(super) name: &'static str,
     pub(super) variables: Variables,
     pub(super) line: String,
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    // No code panics while it holds the lock; if one did, the state would still be consistent.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Hooks {

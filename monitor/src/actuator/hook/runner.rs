@@ -38,16 +38,12 @@ use rustix::{
         Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
         set_child_subreaper, setsid, umask, wait,
     },
-    thread::{
-        CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
-        remove_capability_from_bounding_set, set_capabilities,
-    },
 };
 
 use super::run::{Outcome, Report};
 use crate::{
     host::{is_own_child, own_children},
-    os::{descriptors, own},
+    os::{capabilities, descriptors, own},
 };
 use orphand_core::model::text;
 
@@ -96,26 +92,13 @@ fn confine(descriptors: Option<u64>) -> io::Result<()> {
     let _ = setsid();
     set_child_subreaper(Some(getpid()))?;
     umask(Mode::from_raw_mode(0o022));
-    drop_rights()?;
+    capabilities::drop_all()?;
     // The daemon may be protected from the kernel's OOM killer; a hook needs no such protection.
     own::drop_oom_protection();
     // The process that started the daemon may have left it descriptors without the close-on-exec flag.
     close_fds::set_fds_cloexec(3, &[]);
     // The daemon has raised its own limit, which programs that use select(2) do not expect.
     descriptors.map_or(Ok(()), descriptors::lower_to)
-}
-
-/// Gives up, for every user, what execve(2) would keep and what root would gain by it.
-fn drop_rights() -> io::Result<()> {
-    clear_ambient_capability_set()?;
-    // This takes a capability itself. A process without that capability gains nothing by execve(2) either, or
-    // had less from the start.
-    let all = (0..u64::BITS).map(|number| CapabilitySet::from_bits_retain(1 << number));
-    for one in all.take_while(|one| capability_is_in_bounding_set(*one).is_ok()) {
-        let _ = remove_capability_from_bounding_set(one);
-    }
-    let none = CapabilitySet::empty();
-    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
 /// What the threads of the runner tell.

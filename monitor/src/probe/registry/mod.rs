@@ -15,7 +15,7 @@ mod trouble;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -27,7 +27,7 @@ use tokio::{
 
 pub use self::address::RedisUrl;
 use self::trouble::{STRANGER, Trouble};
-use crate::os::clock;
+use crate::os::{clock, lock};
 use orphand_core::model::{KeyState, SessionsSeen};
 
 /// What stands for the id of a session in the name of its key.
@@ -105,8 +105,7 @@ impl Registry {
 
     /// How many rounds failed since the start, by what.
     pub fn errors(&self) -> BTreeMap<String, u64> {
-        // Nothing panics while it is locked.
-        let counted = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = lock(&self.errors);
         trouble::KINDS
             .iter()
             .map(|kind| ((*kind).to_owned(), counted.get(*kind).copied().unwrap_or(0)))
@@ -157,7 +156,7 @@ impl Asker {
             return self.options.every;
         };
         let kind = trouble.kind();
-        *self.errors.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
+        *lock(&self.errors).entry(kind).or_default() += 1;
         let is_news = |(at, last)| Instant::elapsed(&at) >= WARN_AGAIN || last != kind;
         // A stranger comes when the registry is down, which has been told.
         if (self.failed == 0 || kind == STRANGER) && self.warned.is_none_or(is_news) {

@@ -14,7 +14,7 @@ mod gauges;
 mod labels;
 mod scrape;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 pub(super) use self::labels::{Labels, OwnersWithSeries, owner as owner_labels};
 pub use self::scrape::Exposition;
@@ -24,6 +24,7 @@ use self::{
     scrape::Scrape,
 };
 use super::wall_clock::WallClock;
+use crate::os::lock;
 use orphand_core::model::{Notice, Signal, Status, recognised_by};
 
 /// How many owners of one user have series of their own. A program may choose any name.
@@ -45,7 +46,7 @@ impl Metrics {
 
     /// Counts a notice. Cheap, and never waits for a slow scrape: a scrape holds the lock only while it copies the counters.
     pub fn observe(&self, notice: &Notice) {
-        let mut all = self.counters();
+        let mut all = lock(&self.counters);
         match notice {
             Notice::OrphanDetected { class, again, server, owner, evidence, latency_ms, cpu_ms, .. } => {
                 let (labels, user) = (labels::owner_of(server, owner.as_ref()), labels::user(server));
@@ -85,7 +86,7 @@ impl Metrics {
     /// The text of a scrape. Without a status the daemon does not watch.
     pub fn render(&self, status: Option<&Status>, exposition: Exposition) -> String {
         let mut scrape = Scrape::default();
-        let mut counters = self.counters();
+        let mut counters = lock(&self.counters);
         for (_, server) in status.into_iter().flat_map(|status| status.report.servers()) {
             counters.read(&server.server.id, server.server.cpu_ms);
         }
@@ -93,10 +94,6 @@ impl Metrics {
         drop(counters);
         gauges::write(status, self.wall, &mut scrape);
         scrape.write(exposition)
-    }
-
-    fn counters(&self) -> MutexGuard<'_, Counters> {
-        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
