@@ -63,12 +63,10 @@ pub struct Reaper {
 }
 
 impl Reaper {
-    /// A reaper that watches no process yet.
     pub fn new() -> Result<Self> {
         Self::with_room(descriptors::quarter().min(ROOM))
     }
 
-    /// A reaper that watches at most `room` processes.
     pub fn with_room(room: usize) -> Result<Self> {
         let (watched, ends) = (BTreeMap::new(), JoinSet::new());
         Ok(Self { proc: Arc::new(Proc::system()?), watched, ends, room, scope: None })

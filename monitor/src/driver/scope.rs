@@ -78,7 +78,6 @@ fn hide(scope: &Scope, rules: &Rules, process: &mut SnapshotProcess) {
     }
 }
 
-/// Whether a rule recognises an agent or a server.
 fn is_known(rules: &Rules, image: &Image) -> bool {
     matches!(rules.role_but_for_exemption(image), Role::Agent { .. } | Role::Server { .. })
 }

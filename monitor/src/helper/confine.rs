@@ -76,7 +76,6 @@ fn confine(task: Task) -> io::Result<()> {
     Ok(())
 }
 
-/// The question and the files that wait in the standard input.
 fn question() -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES + 1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);

@@ -52,11 +52,8 @@ const ENDING: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Talk to a container engine.
     Engine,
-    /// Talk to a service manager.
     Manager,
-    /// Read the settings of agents.
     Settings,
 }
 
@@ -105,7 +102,6 @@ impl From<Errno> for HelperError {
     }
 }
 
-/// Whether helpers may run as other users.
 pub fn can_be_others() -> bool {
     capabilities(None).is_ok_and(|had| had.permitted.contains(OTHER_USERS))
 }

@@ -107,7 +107,6 @@ enum At<'a> {
     Other,
 }
 
-/// The service that a control group belongs to.
 fn unit(path: &str) -> Option<Unit> {
     let mut at = At::Above;
     let mut end = 0;

@@ -12,7 +12,6 @@ const MOST: usize = 8 * 1024 * 1024;
 /// The number of attempts. A process that calls exec during a search makes that search fail.
 const TRIES: usize = 3;
 
-/// Whether an entry `NAME=VALUE` is what is searched for.
 type IsWanted<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 impl ProcessDir {

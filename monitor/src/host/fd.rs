@@ -52,7 +52,6 @@ impl Target {
         }
     }
 
-    /// The inode number, if it is a socket.
     pub const fn socket(&self) -> Option<u64> {
         if let Self::Socket(inode) = self { Some(*inode) } else { None }
     }
@@ -76,7 +75,6 @@ pub struct Fd {
     pub target: Target,
 }
 
-/// The open descriptors of a process at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FdTable {
     /// The descriptors, in ascending order of their numbers.
@@ -187,7 +185,6 @@ impl FdDir {
         text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
     }
 
-    /// What the kernel says of the open file of descriptor `number`.
     fn fdinfo(&self, number: u32) -> io::Result<Vec<u8>> {
         let _at = self.at()?;
         let path = format!("../fdinfo/{number}");

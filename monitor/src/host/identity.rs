@@ -63,7 +63,6 @@ pub fn user(process: ProcessId) -> Option<u32> {
     }
 }
 
-/// The identity of the process that has this pid now.
 pub fn identity(pid: u32) -> Option<ProcessId> {
     Some(ProcessId::new(pid, stat(pid).ok()?.start))
 }
@@ -79,7 +78,6 @@ pub(super) fn real_user(pid: u32) -> Option<u32> {
     fields::number(&status(pid)?, "Uid")
 }
 
-/// The effective user id of the process that has this pid now.
 pub fn effective_user(pid: u32) -> Option<u32> {
     fields::words(&status(pid)?, "Uid")?.nth(1)?.parse().ok()
 }

@@ -58,7 +58,6 @@ impl Proc {
         Some(process)
     }
 
-    /// The pids of all present descendants of this process.
     pub fn descendants(&self, pid: u32) -> Option<Vec<u32>> {
         let parent = |pid| Some((pid, self.process(pid).ok()?.stat().ppid));
         let pairs: Vec<_> = self.pids().ok()?.into_iter().filter_map(parent).collect();

@@ -31,7 +31,6 @@ pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     }
 }
 
-/// Whether it is a Python with /dev/null as standard input.
 pub(super) fn may_have_moved(process: &SnapshotProcess) -> bool {
     let base = |path: &str| path.rsplit('/').next().is_some_and(is_python);
     process.stdio[0] == Stdio::Null

@@ -25,7 +25,6 @@ pub enum TcpState {
     Connected,
 }
 
-/// A line of `net/tcp`, `net/udp`, `net/tcp6` or `net/udp6`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InternetSocket {
     pub local: Endpoint,

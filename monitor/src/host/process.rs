@@ -12,7 +12,6 @@ use rustix::{
 use super::{FdDir, FdTable, Stat, Visit, each_number, fields, link, read, watch::visit};
 use orphand_core::model::{Image, ProcessId, Stdio};
 
-/// The open directory of a process in /proc.
 #[derive(Debug)]
 pub struct ProcessDir {
     pid: u32,
@@ -40,7 +39,6 @@ impl ProcessDir {
         Ok(Self { pid, dir, thread, stat })
     }
 
-    /// The identity of the process: pid and start time.
     pub fn id(&self) -> ProcessId {
         ProcessId::new(self.pid, self.stat.start)
     }
@@ -137,7 +135,6 @@ impl ProcessDir {
         self.file("cmdline", most)
     }
 
-    /// The path of its executable, as in [`Image::exe`].
     pub fn exe(&self) -> String {
         executable(&self.named("exe").unwrap_or_default()).0
     }
@@ -188,7 +185,6 @@ impl ProcessDir {
         fields::number(&status, "TracerPid").map(Some).ok_or(Errno::INVAL)
     }
 
-    /// The ids of the threads that trace a thread of it, ptrace(2).
     pub fn tracers(&self) -> Result<Vec<u32>, Errno> {
         let mut tracers = Vec::new();
         for tid in self.threads()? {
@@ -298,7 +294,6 @@ impl ProcessDir {
         self.open_file("ns/pid")
     }
 
-    /// Opens a file of its directory for reading.
     pub(super) fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         openat(self.body(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())

@@ -15,7 +15,6 @@ use super::{
 };
 use orphand_core::model::{BootTime, Image, ProcessId, Snapshot};
 
-/// The most bytes of [`CommandLine::cmdline`].
 pub const COMMAND_LINE_MAX: usize = 32 * 1024;
 
 /// The program and arguments of a process, as bytes.

@@ -2,7 +2,6 @@
 
 use std::str::SplitAsciiWhitespace;
 
-/// Some fields of `/proc/PID/stat`, `proc_pid_stat(5)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The state of the leading thread, a letter: `R`, `S`, `D`, `T`, `Z`, ...

@@ -118,7 +118,6 @@ fn ledger<T>(work: impl FnOnce(&mut Ledger, Instant) -> T) -> T {
     found
 }
 
-/// Whether this process must not be read now.
 pub(super) fn refuses(pid: u32) -> bool {
     IN_USE.load(Ordering::Acquire) && {
         let user = real_user(pid);
@@ -175,7 +174,6 @@ impl Reading {
         Self { since: Instant::now(), busy: busy(), user }
     }
 
-    /// The reading of this process is over: the wait is charged to its user.
     pub(super) fn end(self, pid: u32) {
         let took = self.since.elapsed();
         if took >= SHORTEST {

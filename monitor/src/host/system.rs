@@ -10,7 +10,6 @@ use std::{
 
 use super::{HostError, Proc, identity};
 
-/// The kernel's identifier of this boot, random(4).
 pub fn boot_id() -> Result<String, HostError> {
     let path = PathBuf::from("/proc/sys/kernel/random/boot_id");
     match fs::read_to_string(&path) {
@@ -51,7 +50,6 @@ fn scan() -> io::Result<Vec<u32>> {
     Ok(numbers.filter(|pid| is_own_child(*pid)).collect())
 }
 
-/// Whether the process that has this pid now is a child of this program.
 pub fn is_own_child(pid: u32) -> bool {
     identity::stat(pid).is_ok_and(|stat| stat.ppid == std::process::id())
 }

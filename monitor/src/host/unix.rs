@@ -41,7 +41,6 @@ pub struct UnixSocket {
     /// The file that the socket or its listener was bound to: the lower 32 bits of the inode number, and
     /// the device in the encoding of stat(2).
     pub file: Option<(u32, u64)>,
-    /// The inode numbers of the clients that wait to be accepted.
     pub waiting: Vec<u64>,
 }
 
@@ -113,7 +112,6 @@ impl UnixSockets {
         within(&namespace, Self::here)
     }
 
-    /// All unix sockets of the namespace that listen or are connected.
     pub fn all(&mut self) -> io::Result<Vec<UnixSocket>> {
         let mut found = Vec::new();
         self.ask(0, NLM_F_DUMP, |socket| found.push(socket))?;

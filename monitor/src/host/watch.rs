@@ -43,7 +43,6 @@ const STACK: usize = 512 << 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Whether an [`Alone`] exists.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
 /// The ways to the idle threads.

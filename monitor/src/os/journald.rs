@@ -20,13 +20,11 @@ use rustix::{
     net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr},
 };
 
-/// The socket where journald accepts entries.
 const SOCKET: &str = "/run/systemd/journal/socket";
 /// The environment variable with the device and inode of the stream that the service manager connected to the
 /// journal, systemd.exec(5).
 const STREAM: &str = "JOURNAL_STREAM";
 
-/// The priority of an entry, syslog(3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     Error = 3,
@@ -36,7 +34,6 @@ pub enum Priority {
     Debug = 7,
 }
 
-/// Whether `stream` leads to the journal.
 pub fn is_at(stream: impl AsFd) -> bool {
     env::var(STREAM).is_ok_and(|named| {
         fstat(stream).is_ok_and(|found| named == format!("{}:{}", found.st_dev, found.st_ino))
@@ -52,7 +49,6 @@ pub fn field(entry: &mut String, name: &str, value: &str) {
     entry.push('\n');
 }
 
-/// Appends the fields that every entry has.
 pub fn head(entry: &mut String, message: &str, priority: Priority) {
     field(entry, "MESSAGE", message);
     // A write to a string cannot fail.

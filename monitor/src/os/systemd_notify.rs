@@ -97,7 +97,6 @@ impl Notify {
     }
 }
 
-/// Sends one message to `socket`, or fails at once.
 fn send(socket: &OsStr, message: &[u8]) -> io::Result<()> {
     let address = match socket.as_bytes().strip_prefix(b"@") {
         Some(name) => SocketAddr::from_abstract_name(name)?,

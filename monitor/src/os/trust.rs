@@ -21,18 +21,14 @@ const OTHERS_WRITE: u32 = 0o022;
 /// The sticky bit: only the owner of a directory's entry may rename or remove it, `inode(7)`.
 const STICKY: u32 = 0o1000;
 
-/// Why a file is not trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum Distrust {
     #[error("cannot look at {}: {source}", path.display())]
     Unseen { path: PathBuf, source: io::Error },
-    /// Another user owns it and may change it.
     #[error("{} belongs to user {uid}, who could change it: chown it to root", path.display())]
     Owner { path: PathBuf, uid: u32 },
-    /// Its mode lets other users change it.
     #[error("others may write {} (mode {mode:04o}): chmod go-w it", path.display())]
     Writable { path: PathBuf, mode: u32 },
-    /// It is not a regular file, but a device, a socket or the like.
     #[error("{} is no regular file", path.display())]
     NoFile { path: PathBuf },
     #[error("{} is no directory", path.display())]

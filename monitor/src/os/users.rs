@@ -33,7 +33,6 @@ pub struct User {
     pub gid: u32,
 }
 
-/// The user with this name; `None` if there is none.
 pub fn user(name: &str) -> Result<Option<User>> {
     let found = entry("passwd", name)?.map(|line| parse(&line, user_of)).transpose()?;
     // getent(1) looks up a name of digits as a number.
@@ -44,7 +43,6 @@ pub fn user_by_id(uid: u32) -> Result<Option<User>> {
     entry("passwd", &uid.to_string())?.map(|line| parse(&line, user_of)).transpose()
 }
 
-/// The id of the group with this name; `None` if there is none.
 pub fn group(name: &str) -> Result<Option<u32>> {
     let found = entry("group", name)?.map(|line| parse(&line, group_of)).transpose()?;
     Ok(found.filter(|(its, _)| its == name).map(|(_, gid)| gid))
@@ -106,7 +104,6 @@ fn parse<T>(line: &str, read: impl Fn(&str) -> Option<T>) -> Result<T> {
     read(line).ok_or_else(|| anyhow!("getent answered {line:?}"))
 }
 
-/// Parses `name:password:uid:gid:..`.
 fn user_of(text: &str) -> Option<User> {
     let mut fields = text.lines().next()?.split(':');
     let name = fields.next()?.to_owned();
@@ -114,7 +111,6 @@ fn user_of(text: &str) -> Option<User> {
     Some(User { name, uid, gid })
 }
 
-/// Parses `name:password:gid:members`.
 fn group_of(text: &str) -> Option<(String, u32)> {
     let mut fields = text.lines().next()?.split(':');
     let name = fields.next()?.to_owned();

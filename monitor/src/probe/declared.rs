@@ -35,7 +35,6 @@ const READER_FOR_ROOT: (u32, u32) = (65_533, 65_533);
 /// Between two lines in the log about helpers that failed.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// A process that settings may declare.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub process: ProcessId,
@@ -134,7 +133,6 @@ fn ask(gathered: Gathered) -> Result<settings::Answer, HelperError> {
     helper::ask(Order { task: Task::Settings, files, user, namespace: None, patience: PATIENCE }, &question)
 }
 
-/// Says that a helper failed, from time to time.
 fn complain(why: &HelperError) {
     static LAST: Mutex<Option<Instant>> = Mutex::new(None);
     let mut last = lock(&LAST);

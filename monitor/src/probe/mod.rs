@@ -127,7 +127,6 @@ impl Probe {
         Reader { proc: &self.proc, kernel: &self.kernel, unit: &unit }.scenes(questions)
     }
 
-    /// The scene of these servers and copies.
     pub fn scene(&self, question: &SceneQuestion) -> Scene {
         self.scenes(&[question]).pop().unwrap_or_default()
     }

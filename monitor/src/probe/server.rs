@@ -13,7 +13,6 @@ const WEIGHED: u64 = 4 << 30;
 const WEIGHED_AT_ONCE: u64 = 1 << 30;
 
 impl Probe {
-    /// The facts about these servers.
     pub fn facts(&self, subjects: &[&Subject]) -> Vec<ServerFacts> {
         let questions: Vec<_> = subjects.iter().map(|subject| &subject.question).collect();
         // First what takes its time and is no evidence: who uses a server is to be read last.
@@ -27,7 +26,6 @@ impl Probe {
         subjects.iter().zip(scenes).map(|(subject, scene)| self.facts_beside(subject, scene)).collect()
     }
 
-    /// The facts about this server, with this scene.
     fn facts_beside(&self, subject: &Subject, scene: Scene) -> ServerFacts {
         let enclosing = self.enclosing(&subject.processes).map(Box::new);
         // An engine may take its time, so it is asked only where the answer may come later.

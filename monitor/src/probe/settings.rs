@@ -13,12 +13,10 @@ use orphand_core::recognise::{Declarations, Notation};
 /// Which of some programs are declared by some files, which come with the question.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Question {
-    /// How each file is written.
     pub files: Vec<Notation>,
     pub programs: Vec<Program>,
 }
 
-/// A program that may be declared.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Program {
     /// The command lines that it may be declared by.
@@ -30,7 +28,6 @@ pub(super) struct Program {
 /// For each program the name of the entry that declares it.
 pub(super) type Answer = Vec<Option<String>>;
 
-/// The answer to a question, in the helper.
 pub(super) fn help(question: &[u8], files: Vec<OwnedFd>) -> Option<Vec<u8>> {
     helper::answered(question, |question| answer(question, files))
 }

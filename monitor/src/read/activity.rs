@@ -24,7 +24,6 @@ pub(crate) fn work(dir: &ProcessDir) -> Result<Work, Errno> {
     Ok(Work { process: dir.id(), cpu_ns: running_time(dir)?, read_bytes, written_bytes, writes })
 }
 
-/// The time that all threads of a process have run, in nanoseconds.
 fn running_time(dir: &ProcessDir) -> Result<u64, Errno> {
     let mut cpu_ns = 0_u64;
     for tid in dir.threads()? {

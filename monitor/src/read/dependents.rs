@@ -23,7 +23,6 @@ use orphand_core::{
 struct Wanted {
     /// By the number of the terminal, with who opened it.
     terminals: HashMap<u32, (u32, ProcessId)>,
-    /// The first processes of namespaces.
     namespaces: Vec<(ProcessId, u32)>,
     /// By the threads of debuggers.
     debuggers: HashMap<u32, u32>,
@@ -180,7 +179,6 @@ fn wires(rows: &Rows<'_>) -> HashMap<u32, Vec<Stdio>> {
     rows.rows().iter().map(|row| (row.process.pid, of(row))).collect()
 }
 
-/// Enters who maps the shared memory at which a process waits.
 fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {
     if wanted.memory.is_empty() {
         return;

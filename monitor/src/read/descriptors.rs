@@ -25,7 +25,6 @@ pub(super) struct Stream {
 
 #[derive(Default)]
 pub(super) struct Ends {
-    /// Its pipes and FIFOs.
     pub streams: Vec<Stream>,
     /// The numbers of the terminals of which it has the other side.
     pub terminals: Vec<u32>,

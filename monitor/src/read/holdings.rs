@@ -15,7 +15,6 @@ const FILES: usize = 1024;
 /// The most names of each kind that are told.
 const NAMES: usize = 16;
 
-/// What these processes block, as far as it can be read.
 pub fn holdings(proc: &Proc, processes: &[ProcessId]) -> Holdings {
     names(proc, processes, NAMES)
 }

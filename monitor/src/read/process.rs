@@ -25,7 +25,6 @@ pub(super) struct Member {
     pub process: ProcessId,
     pub table: FdTable,
     pub ends: Ends,
-    /// The threads that trace a thread of it.
     pub tracers: Vec<u32>,
     /// Its PID namespace, if it is the first process there.
     pub leads: Option<Vec<u8>>,

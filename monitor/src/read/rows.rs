@@ -96,14 +96,12 @@ impl<'a> Rows<'a> {
         self.asked
     }
 
-    /// Enters a process that was read in full.
     pub fn full(&mut self, row: ProcessRow) {
         self.known.insert(row.process, Known::Row { in_full: true });
         let unit = (self.unit)(row.process);
         self.scene.processes.push(ProcessRow { unit, ..row });
     }
 
-    /// Enters that a process that was asked about has ended.
     pub fn gone(&mut self, process: ProcessId) {
         self.known.insert(process, Known::Gone);
     }
@@ -120,7 +118,6 @@ impl<'a> Rows<'a> {
         &self.scene.processes
     }
 
-    /// Whether this process was asked about and read.
     pub fn is_full(&self, process: ProcessId) -> bool {
         self.known.get(&process) == Some(&Known::Row { in_full: true })
     }

@@ -23,7 +23,6 @@ pub(super) fn wanted(members: &[Member]) -> Beside {
     }
 }
 
-/// Enters who has what was asked for, and the message queues.
 pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
     let has_another =
         |end: &OpenEnd| ends.iter().any(|one| one.file == end.file && one.process != end.process);

@@ -52,7 +52,6 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints
     }
 }
 
-/// Whether the descriptor is still this socket.
 fn is_it(socket: &OwnedFd, inode: u64) -> bool {
     rustix::fs::fstat(socket).is_ok_and(|stat| stat.st_ino == inode)
 }

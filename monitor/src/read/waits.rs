@@ -48,7 +48,6 @@ pub(super) struct Places {
     pub queues: BTreeSet<u32>,
 }
 
-/// What the threads of the process wait at for other processes.
 pub(super) fn places(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<Places, Errno> {
     const PRIVATE: u64 = 0x80;
     let (mut addresses, mut queues) = (Vec::new(), BTreeSet::new());

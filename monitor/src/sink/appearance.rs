@@ -13,7 +13,6 @@ use orphand_core::model::EventKind;
 pub struct Appearance {
     pub word: &'static str,
     pub style: Style,
-    /// The severity of the entry in the journal.
     pub priority: Priority,
     /// The `MESSAGE_ID`, `systemd.journal-fields(7)`.
     pub id: &'static str,

@@ -98,7 +98,6 @@ fn table_of(columns: &[&str], rows: &[table::Row], paint: Paint) -> String {
     if rows.is_empty() { String::new() } else { table::render(paint, columns, rows, None) + "\n" }
 }
 
-/// Whether it may still be there.
 const fn is_there(one: &PastOrphan) -> bool {
     matches!(one.outcome, Outcome::Stays | Outcome::Ending)
 }

@@ -174,7 +174,6 @@ fn more(notice: &Notice) -> Option<String> {
     }
 }
 
-/// What is about no single agent or server.
 fn of_the_host(notice: &Notice) -> String {
     match notice {
         Notice::Ready { mode, processes, agents, servers, found, .. } => {
@@ -247,7 +246,6 @@ fn since_owner_exit(found: &[Evidence], after_ms: u64) -> String {
     if witnessed { format!(", gone for {}", text::millis(after_ms)) } else { String::new() }
 }
 
-/// Why a server may have been left behind.
 fn suspicion(owner: Option<&AgentView>) -> String {
     match owner {
         Some(owner) if owner.alive => format!("left behind though {} lives", agent_name(owner)),

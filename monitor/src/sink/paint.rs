@@ -4,15 +4,12 @@ use std::{ffi::OsStr, fmt::Display};
 
 use anstyle::{AnsiColor, Color, Style};
 
-/// Orphans.
 pub const ALARM: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Red)));
 /// Failures and losses.
 pub const WARNING: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
-/// Good results.
 pub const GOOD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Green)));
 /// What should be easy to find.
 pub const NOTE: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
-/// Names.
 pub const NAME: Style = Style::new().bold();
 /// Secondary text: times, tree lines, headings.
 pub const DIM: Style = Style::new().dimmed();

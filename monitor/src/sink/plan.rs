@@ -31,7 +31,6 @@ impl PlanItem {
         self.planned.guards.is_empty()
     }
 
-    /// Whether it is no server, but a leftover.
     pub fn is_leftover(&self) -> bool {
         self.planned.state == State::Leftover
     }
@@ -136,7 +135,6 @@ fn blocks(one: &PlanItem) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// The guards that forbid ending it, as text.
 fn guard_reasons(one: &PlanItem) -> Option<String> {
     (!one.is_to_end()).then(|| human::guards_of(&one.planned.server, &one.planned.guards))
 }

@@ -55,7 +55,6 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     out
 }
 
-/// The proportional memory of all servers, if it was measured.
 fn proportional(status: &Status) -> Option<u64> {
     let measured = status.report.servers().filter_map(|(_, one)| one.pss_bytes);
     measured.reduce(u64::saturating_add)
@@ -121,7 +120,6 @@ pub fn errors(status: &Status) -> String {
     }
 }
 
-/// Losses as a sentence; empty if there were none.
 fn lost(status: &Status) -> String {
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n));
     let kinds = status.lost.kinds().into_iter().chain(dropped);

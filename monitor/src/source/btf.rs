@@ -38,7 +38,6 @@ pub struct Type<'a> {
     extra: &'a [u8],
 }
 
-/// A field of a structure or union.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Where its name is.
@@ -169,12 +168,10 @@ impl<'a> Type<'a> {
         matches!(self.kind, kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG)
     }
 
-    /// Whether it has fields.
     pub const fn is_record(&self) -> bool {
         matches!(self.kind, kind::STRUCT | kind::UNION)
     }
 
-    /// The fields of a structure or union.
     pub fn members(self) -> impl Iterator<Item = Member> + 'a {
         let mask = if self.packed_offsets { 0x00ff_ffff } else { u32::MAX };
         self.entries(self.is_record(), 12).filter_map(move |m| {
@@ -187,7 +184,6 @@ impl<'a> Type<'a> {
         self.entries(self.kind == kind::ENUM, 8).filter_map(|c| Some((u32_at(c, 0)?, u32_at(c, 4)?)))
     }
 
-    /// The types of a prototype's parameters.
     pub fn parameters(self) -> impl Iterator<Item = TypeId> + 'a {
         self.entries(self.kind == kind::PROTOTYPE, 8).filter_map(|p| u32_at(p, 4))
     }
@@ -203,7 +199,6 @@ impl<'a> Type<'a> {
     }
 }
 
-/// BTF of these types and strings.
 pub fn pack(types: &[u8], strings: &[u8]) -> Vec<u8> {
     let len = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let header = [24, 0, len(types), len(types), len(strings)];

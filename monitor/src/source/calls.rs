@@ -23,7 +23,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Of programs that are attached.
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
         Ok(Self {
             called: maps::hash_map(programs, "CALLED")?,

@@ -66,7 +66,6 @@ pub fn settle(records: &[EndRecord], wanted: &[Stdio], shared: &[u64]) -> Result
         .collect())
 }
 
-/// An open file description.
 #[derive(Default)]
 struct File {
     /// In the order of their appearance.

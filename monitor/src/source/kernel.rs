@@ -38,7 +38,6 @@ use orphand_core::model::{Candidate, Losses, ProcessEvent};
 
 /// The programs, built by build.rs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/orphand-ebpf"));
-/// The kernel's type information.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Records that may be taken beyond those that were there when it was asked for them.
@@ -51,7 +50,6 @@ const PATIENCE: u32 = 200;
 /// The attached programs, their ring and their maps. Dropping it detaches them.
 pub struct KernelSource {
     ring: RingBuf<MapData>,
-    /// How many bytes of the ring each user has.
     ring_shares: SharedCounts<SHARE_SLOTS>,
     candidates: HashMap<MapData, [u8; COMM_LEN], u32>,
     pub members: Members,

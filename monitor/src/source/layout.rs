@@ -7,7 +7,6 @@ use thiserror::Error;
 
 use super::btf::{Btf, Type, TypeId, kind};
 
-/// Why this kernel cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LayoutError(String);
@@ -28,7 +27,6 @@ pub struct Layout {
     pub tasks: Result<TaskOffsets, LayoutError>,
 }
 
-/// The layout of the kernel whose BTF these bytes are.
 pub fn read(btf: &[u8]) -> Result<Layout, LayoutError> {
     let btf =
         Btf::parse(btf).map_err(|error| LayoutError(format!("the kernel's type information {error}")))?;

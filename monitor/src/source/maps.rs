@@ -11,7 +11,6 @@ use monitor_common::{COMM_LEN, Candidate as Rule, SharedCounts};
 use super::kernel_error::KernelError;
 use orphand_core::model::Candidate;
 
-/// A map of the loaded programs.
 pub(super) fn take(programs: &mut Ebpf, name: &'static str) -> Result<Map, KernelError> {
     programs.take_map(name).ok_or_else(|| KernelError::no_object(name))
 }
@@ -58,7 +57,6 @@ fn comm(name: &str) -> [u8; COMM_LEN] {
     comm
 }
 
-/// A value, if there is one.
 pub(super) fn value<K: Pod, V: Pod>(map: &HashMap<MapData, K, V>, key: K) -> Result<Option<V>, MapError> {
     match map.get(&key, 0) {
         Ok(value) => Ok(Some(value)),

@@ -195,7 +195,6 @@ impl Members {
     }
 }
 
-/// How many processes can live on this host.
 pub fn as_many_as_can_live() -> MemberCount {
     MemberCount::for_limits(process_limits())
 }

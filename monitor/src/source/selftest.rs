@@ -27,7 +27,6 @@ pub fn child() {
     let _ = setsid();
 }
 
-/// The command that runs this program as the self-test's child.
 pub fn command() -> Command {
     let mut command = Command::new(own::PROGRAM);
     command.arg(CHILD_ARGUMENT);
@@ -62,7 +61,6 @@ pub fn run(source: &mut KernelSource, mut command: Command) -> Result<Vec<Proces
     Ok(others)
 }
 
-/// The child, how it ended, and what was reported.
 type Seen = (ProcessId, ExitStatus, Vec<ProcessEvent>);
 
 fn witness(source: &mut KernelSource, command: &mut Command) -> Result<Seen, KernelError> {

@@ -22,7 +22,6 @@ pub const HOOK: &str = "iter:task";
 pub struct Tasks(Iterator<TaskRecord>);
 
 impl Tasks {
-    /// Loads and proves the program.
     pub(super) fn open(programs: &Arc<Mutex<Ebpf>>, btf: &Btf) -> Result<Self, KernelError> {
         let tasks = Self(Iterator::load(programs, "every_task", "task", btf)?);
         tasks.prove().map_err(KernelError)?;

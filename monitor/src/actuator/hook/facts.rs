@@ -60,7 +60,6 @@ impl Account {
     }
 }
 
-/// The environment variables, as names and values.
 pub(super) type Variables = [(&'static str, String); 6];
 
 /// The variables for an event that was recorded in `account` before.

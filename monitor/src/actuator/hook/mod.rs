@@ -61,7 +61,6 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether the hook is run as another user than ours.
     pub const fn is_for_another_user(&self) -> bool {
         self.user.other.is_some()
     }

@@ -47,7 +47,6 @@ struct Hook {
     ended: Receiver<()>,
 }
 
-/// What is shared with the thread.
 #[derive(Default)]
 struct State {
     /// None: the configuration does not name it any more.
@@ -55,7 +54,6 @@ struct State {
     /// The events that wait, and their bytes.
     waiting: usize,
     bytes: usize,
-    /// How many events were queued so far.
     queued: u64,
     dropped: u64,
     /// Whether the last event was dropped. Only the first drop of a series is logged.
@@ -175,7 +173,6 @@ impl Hooks {
     }
 }
 
-/// The main function of a hook's thread.
 fn serve(state: &Mutex<State>, events: Receiver<Event>) {
     for event in events {
         let settings = {

@@ -101,7 +101,6 @@ fn confine(descriptors: Option<u64>) -> io::Result<()> {
     descriptors.map_or(Ok(()), descriptors::lower_to)
 }
 
-/// What the threads of the runner tell.
 enum News {
     NotStarted(io::Error),
     /// The hook itself has ended.

@@ -72,7 +72,6 @@ fn in_our_groups(gid: u32) -> bool {
     getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
 }
 
-/// Whether we may become another user and drop our groups.
 fn may_switch() -> bool {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))

@@ -26,7 +26,6 @@ const MOST: usize = 256;
 /// The most connections to an engine whose holders are asked for.
 const CONNECTIONS: usize = 1000;
 
-/// The socket of an engine, and who can open it.
 pub(super) struct Door {
     stat: Stat,
     /// It has an access list, which is not read.

@@ -30,10 +30,8 @@ const NAME: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineVersion {
-    /// Of its interface.
     #[serde(rename = "ApiVersion")]
     pub api: String,
-    /// Of the engine itself.
     #[serde(rename = "Version")]
     pub engine: String,
 }
@@ -56,7 +54,6 @@ pub(super) enum Question {
         expected: Found,
         /// Whether a monitor holds its standard streams.
         monitored: bool,
-        /// The time from SIGTERM to SIGKILL.
         seconds: u64,
     },
     Version,
@@ -76,7 +73,6 @@ pub(super) type Answer = Result<Told, String>;
 /// A running container, as far as what is told of it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Found {
-    /// Its id, 64 hexadecimal digits.
     pub id: String,
     pub name: String,
     pub image: String,

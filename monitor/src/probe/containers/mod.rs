@@ -35,7 +35,6 @@ use orphand_core::{
     recognise::{own_container, works_for_podman},
 };
 
-/// The sockets of the engines that may be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Engines {
     pub docker: Option<PathBuf>,
@@ -188,7 +187,6 @@ impl Probe {
         unix.among(&peers).unwrap_or_default().iter().any(|peer| peer.file == Some(file))
     }
 
-    /// The container's processes, and who is joined with them.
     fn inside(&self, first: &ProcessDir) -> Option<(Vec<ProcessId>, Scene)> {
         let [stdin, stdout, _] = first.stdio();
         if !Stdio::are_wires(stdin, stdout) {
@@ -201,7 +199,6 @@ impl Probe {
         has_first.then_some((processes, scene))
     }
 
-    /// A process and what descends from it.
     fn inner(&self, first: &ProcessDir) -> Option<Vec<ProcessId>> {
         let below = self.proc.descendants(first.id().pid)?;
         let below = below.into_iter().filter_map(|pid| Some(self.proc.process(pid).ok()?.id()));

@@ -19,7 +19,6 @@ const CONMON: &str = "conmon";
 /// The most bytes of its command line that are read; its container's id is at the beginning.
 const COMMAND_LINE: usize = 4096;
 
-/// What a client of podman is attached to.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub monitor: ProcessId,
@@ -89,7 +88,6 @@ pub(super) fn monitored_by(dir: &ProcessDir) -> Option<String> {
     container_of(&dir.command_line(COMMAND_LINE).ok()?.0)
 }
 
-/// The other ends of the connections among these sockets.
 fn peers(sockets: &[UnixSocket]) -> HashSet<u64> {
     let connected = sockets.iter().filter(|socket| socket.connection);
     connected.filter_map(|socket| socket.peer.filter(|peer| *peer > 0)).collect()

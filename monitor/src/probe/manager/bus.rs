@@ -29,7 +29,6 @@ const SERVICE: &str = "org.freedesktop.systemd1.Service";
 const LONGEST: usize = 64 << 10;
 /// The byte order of this host, as a message tells its own.
 const ENDIAN: u8 = if cfg!(target_endian = "little") { b'l' } else { b'B' };
-/// Types of messages.
 const CALL: u8 = 1;
 const RETURN: u8 = 2;
 const ERROR: u8 = 3;
@@ -95,7 +94,6 @@ struct Call<'a> {
 }
 
 impl Bus {
-    /// The properties of the unit; `None` if there is no such unit.
     fn talk(&mut self, question: &Question) -> io::Result<Option<UnitProperties>> {
         self.log_in(question.uid)?;
         let own = question.manager.is_some();

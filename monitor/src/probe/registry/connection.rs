@@ -22,7 +22,6 @@ const MOST: usize = 1 << 20;
 /// Keys that are asked for at a time.
 const BATCH: usize = 256;
 
-/// What is read of a reply.
 enum Reply {
     Text(String),
     Number(i64),
@@ -47,7 +46,6 @@ pub async fn ask(options: &Options, keys: &[String]) -> Result<(RegistryLife, Ve
     Ok((life.ok_or(Trouble::Reply)?, states))
 }
 
-/// Tries the first two addresses of the host.
 async fn connect(options: &Options) -> Result<TcpStream, Trouble> {
     let RedisUrl { host, port, password, .. } = &options.redis;
     let found = timeout(PATIENCE, lookup_host((host.as_str(), *port))).await.map_err(|_| Trouble::Timeout)?;

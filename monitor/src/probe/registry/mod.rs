@@ -30,7 +30,6 @@ use self::trouble::{STRANGER, Trouble};
 use crate::os::{clock, lock};
 use orphand_core::model::{KeyState, SessionsSeen};
 
-/// What stands for the id of a session in the name of its key.
 pub const ID: &str = "{id}";
 
 /// The longest pause after rounds that failed.
@@ -40,7 +39,6 @@ const WARN_AGAIN: Duration = Duration::from_secs(300);
 /// Rounds that the daemon has not taken in yet.
 const QUEUE: usize = 4;
 
-/// Where the registry is, and what is asked there.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub redis: RedisUrl,
@@ -103,7 +101,6 @@ impl Registry {
         }
     }
 
-    /// How many rounds failed since the start, by what.
     pub fn errors(&self) -> BTreeMap<String, u64> {
         let counted = lock(&self.errors);
         trouble::KINDS

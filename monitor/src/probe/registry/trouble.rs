@@ -66,7 +66,6 @@ impl Trouble {
         }
     }
 
-    /// What an error with this code means.
     pub fn of(code: &str) -> Self {
         match code {
             "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::Refused,
@@ -77,7 +76,6 @@ impl Trouble {
     }
 }
 
-/// The connection broke.
 impl From<io::Error> for Trouble {
     fn from(_: io::Error) -> Self {
         Self::Closed

@@ -37,7 +37,6 @@ pub struct Leak {
     pub last: Timestamp,
 }
 
-/// The leaks of a history, most memory first.
 pub fn leaks(past: &History) -> Vec<Leak> {
     let runs: BTreeMap<_, _> = past.runs.iter().map(|one| (&one.run, one)).collect();
     let mut found: BTreeMap<_, Leak> = BTreeMap::new();

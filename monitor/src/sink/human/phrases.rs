@@ -3,7 +3,6 @@
 use orphand_core::model::text;
 use orphand_core::model::{AgentView, Doubt, Guard, Leftover, ProcessView, ServerView, Watched, list};
 
-/// How many programs of a launch chain are named.
 const LINKS: usize = 5;
 
 /// Programs whose first argument says what they do.

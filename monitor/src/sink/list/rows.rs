@@ -54,7 +54,6 @@ pub struct Row {
 pub struct Arrangement {
     pub tree: bool,
     pub sort: Column,
-    /// Whether the order is turned round.
     pub inverted: bool,
     /// What a server has to contain to be shown.
     pub filter: String,
@@ -104,7 +103,6 @@ fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: 
     }
 }
 
-/// What happens next, in three words.
 fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
     let due = report.deadline.map(|at| words::short(at.since(now)));
     match report.state {
@@ -308,7 +306,6 @@ fn tree<'a>(
     all
 }
 
-/// The run of this agent and number; a new one if there is none.
 fn run_of<'b, 'a>(
     all: &'b mut Vec<(String, Runs<'a>)>,
     agent: &str,

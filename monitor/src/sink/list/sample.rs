@@ -12,7 +12,6 @@ pub struct Sample {
     pub mode: Option<Mode>,
     /// What persons decided about that, in words; absent if nothing.
     pub decided: Option<String>,
-    /// Who looked, in words.
     pub source: String,
     pub now: BootTime,
     /// Memory that was freed by ending orphans of the runs of the last day; absent if it is not known.

@@ -14,7 +14,6 @@ use super::{
 };
 use orphand_core::model::Report;
 
-/// How the list is printed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layout {
     pub paint: Paint,

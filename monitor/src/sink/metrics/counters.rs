@@ -118,13 +118,11 @@ impl Counters {
         }
     }
 
-    /// It is no orphan any more.
     pub(super) fn end(&mut self, id: &str, cpu_ms: Option<u64>) {
         self.read(id, cpu_ms);
         self.orphans.remove(id);
     }
 
-    /// Puts all counters into a scrape.
     pub(super) fn write(&self, scrape: &mut Scrape) {
         scrape.latency = self.latency;
         let (host, other) = ((Labels::new(), &self.host), (labels::other(), &self.other));

@@ -2,7 +2,6 @@
 //!
 //! Names and labels are a contract with users. The tests hold a whole scrape to this table.
 
-/// What the values of a family mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// It only grows. Its samples end in `_total`.
@@ -34,7 +33,6 @@ pub struct Family {
     pub help: &'static str,
 }
 
-/// Declares the families, and the table of them.
 macro_rules! families {
     ($($constant:ident = $name:literal, $kind:ident, [$($label:literal),*], $help:literal;)*) => {
         $(pub(super) const $constant: Family =

@@ -46,7 +46,6 @@ pub(super) fn of_class(class: Class) -> Labels {
     if class == Class::Agent { vec![("class", "agent".to_owned())] } else { Labels::new() }
 }
 
-/// The user whose share a server uses.
 pub(super) fn user(server: &ServerView) -> u32 {
     let of_run = || server.run.as_ref().and_then(|run| run.uid);
     server.processes.first().map(|process| process.uid).or_else(of_run).unwrap_or_default()

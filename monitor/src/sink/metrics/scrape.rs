@@ -7,7 +7,6 @@ use super::{
     labels::Labels,
 };
 
-/// A format that scrapers understand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
     OpenMetrics,
@@ -24,7 +23,6 @@ impl Exposition {
         if open { Self::OpenMetrics } else { Self::Text }
     }
 
-    /// Its media type.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",

@@ -23,7 +23,6 @@ const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// What all parts of the page share.
 #[derive(Debug)]
 pub struct Page {
     wall: WallClock,

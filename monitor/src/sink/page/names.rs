@@ -20,7 +20,6 @@ impl Keys {
     }
 }
 
-/// The name of an agent and its unit.
 pub(super) fn owner(labels: &Labels) -> (String, Option<String>) {
     let label = |name: &str| labels.iter().find(|(label, _)| *label == name).map(|(_, value)| cut(value));
     (label("agent").unwrap_or_default(), label("unit"))
@@ -43,7 +42,6 @@ fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Harmless, and not too long.
 fn cut(name: &str) -> String {
     let name = sanitise(name);
     match name.char_indices().nth(SHOWN) {

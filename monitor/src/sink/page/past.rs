@@ -73,7 +73,6 @@ struct OfRun {
 }
 
 impl Page {
-    /// What to ask the store.
     pub fn question(&self, range: Range, now: BootTime) -> TimelineQuery {
         range.query(self.wall.timestamp(now))
     }

@@ -32,7 +32,6 @@ pub struct Snapshot {
     agents: Vec<Agent>,
 }
 
-/// Servers by state, and their memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Sums {
     live: Sum,

@@ -43,7 +43,6 @@ struct Mark {
 }
 
 impl TraceReader {
-    /// Opens the trace at `path` and reads its header.
     pub fn open(path: &Path) -> Result<Self> {
         let file =
             File::open(path).map_err(|error| anyhow!("cannot open the trace {}: {error}", path.display()))?;

@@ -139,7 +139,6 @@ fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("cannot create the trace {}: {error}", path.display())
 }
 
-/// Whether `file` is empty or a trace.
 fn is_ours(file: &mut File) -> io::Result<bool> {
     let mut beginning = Vec::new();
     file.take(BEGINNING.len() as u64).read_to_end(&mut beginning)?;
