@@ -1,12 +1,7 @@
 //! What a process is engaged in that its descriptors do not show: where its threads sleep, whether it ignores SIGHUP,
 //! which PID namespace it lives in, which terminals it opened, and what its `io_uring` instances keep.
 
-use std::{fs::File, io::Read as _};
-
-use rustix::{
-    fs::{Mode, OFlags, openat},
-    io::Errno,
-};
+use rustix::io::Errno;
 
 use super::{ProcessDir, Target, fields, stat::Stat};
 
@@ -14,7 +9,7 @@ use super::{ProcessDir, Target, fields, stat::Stat};
 const RING_MAX: usize = 256 * 1024;
 
 /// Bytes of a list of children that are read.
-const CHILDREN_MAX: u64 = 64 * 1024;
+const CHILDREN_MAX: usize = 64 * 1024;
 
 impl ProcessDir {
     /// The numbers of the children of its threads; an error where that is not all: not every kernel has them
@@ -22,27 +17,18 @@ impl ProcessDir {
     pub fn children(&self) -> Result<Vec<u32>, Errno> {
         let mut found = Vec::new();
         for tid in self.threads()? {
-            let text = match self.children_of(tid) {
-                Err(Errno::NOENT | Errno::SRCH) if self.thread_has_ended(tid) => continue,
+            let (text, more) = match self.file(&format!("task/{tid}/children"), CHILDREN_MAX) {
+                // The thread has ended.
+                Err(Errno::NOENT | Errno::SRCH) if self.tracer(tid) == Ok(None) => continue,
                 text => text?,
             };
+            if more {
+                return Err(Errno::OVERFLOW);
+            }
+            let text = String::from_utf8_lossy(&text);
             found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
         Ok(found)
-    }
-
-    fn children_of(&self, tid: u32) -> Result<String, Errno> {
-        let _at = self.at()?;
-        let path = format!("task/{tid}/children");
-        let file = openat(self.body(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let mut text = String::new();
-        let read = File::from(file).take(CHILDREN_MAX + 1).read_to_string(&mut text);
-        read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if text.len() as u64 > CHILDREN_MAX { Err(Errno::OVERFLOW) } else { Ok(text) }
-    }
-
-    fn thread_has_ended(&self, tid: u32) -> bool {
-        matches!(self.tracer(tid), Ok(None))
     }
 
     /// Whether it ignores SIGHUP: the lowest bit of `SigIgn`.

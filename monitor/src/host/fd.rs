@@ -2,8 +2,6 @@
 
 use std::{
     cell::OnceCell,
-    fs::File,
-    io::{self, Read},
     os::fd::{AsFd, OwnedFd},
 };
 
@@ -16,6 +14,7 @@ use rustix::{
 use super::{
     DIRECTORY, each_number, fields, link,
     mounts::may_hang,
+    read,
     watch::{Visit, visit},
 };
 use orphand_core::model::Stdio;
@@ -134,9 +133,9 @@ pub struct FdDir {
 }
 
 /// Bytes of a file in `fdinfo` that are read.
-const FDINFO_MAX: u64 = 4096;
+const FDINFO_MAX: usize = 4096;
 /// Bytes of `mountinfo` that are read.
-const MOUNTINFO_MAX: u64 = 1024 * 1024;
+const MOUNTINFO_MAX: usize = 1024 * 1024;
 
 impl FdDir {
     pub(super) const fn new(pid: u32, dir: OwnedFd) -> Self {
@@ -149,13 +148,8 @@ impl FdDir {
 
     /// The mounts that the process sees, the text of its `mountinfo`.
     fn mountinfo(&self) -> &[u8] {
-        self.mountinfo.get_or_init(|| {
-            let mut lines = Vec::new();
-            let file = openat(&self.dir, "../mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-            // An unreadable `mountinfo` counts as empty: no mount is then taken for remote.
-            file.map(|file| File::from(file).take(MOUNTINFO_MAX).read_to_end(&mut lines).ok()).ok();
-            lines
-        })
+        // An unreadable `mountinfo` counts as empty: no mount is then taken for remote.
+        self.mountinfo.get_or_init(|| read(&self.dir, "../mountinfo", MOUNTINFO_MAX).unwrap_or_default().0)
     }
 
     /// Whether access to this path may block for ever, judged by the mounts that the process sees.
@@ -185,13 +179,9 @@ impl FdDir {
         text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
     }
 
-    fn fdinfo(&self, number: u32) -> io::Result<Vec<u8>> {
+    fn fdinfo(&self, number: u32) -> Result<Vec<u8>, Errno> {
         let _at = self.at()?;
-        let path = format!("../fdinfo/{number}");
-        let file = openat(&self.dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let mut text = Vec::new();
-        File::from(file).take(FDINFO_MAX).read_to_end(&mut text)?;
-        Ok(text)
+        Ok(read(&self.dir, &format!("../fdinfo/{number}"), FDINFO_MAX)?.0)
     }
 
     /// The kind of descriptor `number`, as a standard stream.

@@ -1,13 +1,13 @@
 //! The memory that a process shares with others, from `/proc/PID/maps`.
 
-use std::{fs::File, io::Read as _, ops::Range};
+use std::ops::Range;
 
 use rustix::io::Errno;
 
 use super::ProcessDir;
 
 /// Bytes of `maps` that are read. A process may have 65,530 mappings (`DEFAULT_MAX_MAP_COUNT`).
-const MAPS_MAX: u64 = 16 * 1024 * 1024;
+const MAPS_MAX: usize = 16 * 1024 * 1024;
 
 /// Memory that a process shares with whoever maps the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +22,8 @@ pub struct SharedMemory {
 impl ProcessDir {
     /// The memory that it shares. An error if not all of it could be read.
     pub fn shared_memory(&self) -> Result<Vec<SharedMemory>, Errno> {
-        let _at = self.at()?;
-        let mut text = Vec::new();
-        let read = File::from(self.open_file("maps")?).take(MAPS_MAX).read_to_end(&mut text);
-        let size = read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        if size as u64 >= MAPS_MAX {
+        let (text, more) = self.file("maps", MAPS_MAX)?;
+        if more {
             return Err(Errno::FBIG);
         }
         Ok(text.split(|byte| *byte == b'\n').filter_map(shared).collect())

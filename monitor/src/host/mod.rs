@@ -34,7 +34,13 @@ mod unix;
 mod usage;
 mod watch;
 
-use std::{io, mem::MaybeUninit, path::PathBuf, sync::Arc};
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    mem::MaybeUninit,
+    path::PathBuf,
+    sync::Arc,
+};
 
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -192,30 +198,16 @@ fn link(dir: impl AsFd, path: &str) -> Result<Vec<u8>, Errno> {
 /// `PATH_MAX`. `d_path()` fails with `ENAMETOOLONG` when a path is longer than a page.
 const LINK_MAX: usize = 4096;
 
-/// Reads up to `limit` bytes of a file. The second value says whether the file has more. Use it only for
-/// files that the kernel produces as one record (`stat`, `status`, `statm`, `cmdline`, `environ`, `cgroup`,
-/// `smaps_rollup`). The kernel fills the buffer for those as long as it has data, so a short read is the
-/// end of the file, and no further system call is needed to find the end.
+/// Reads up to `limit` bytes of a file, and whether it has more. Room for a page from the start: the kernel makes `stat`
+/// and the like as one record, which then comes in one piece.
 fn read(dir: impl AsFd, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
     let file = openat(dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut bytes = Vec::with_capacity(limit.min(4095) + 1);
-    loop {
-        if bytes.len() > limit {
-            bytes.truncate(limit);
-            return Ok((bytes, true));
-        }
-        bytes.reserve(1);
-        let asked = bytes.capacity() - bytes.len();
-        match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
-            Ok(got) if got < asked => {
-                let more = bytes.len() > limit;
-                bytes.truncate(limit);
-                return Ok((bytes, more));
-            }
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
+    let got = File::from(file).take((limit as u64).saturating_add(1)).read_to_end(&mut bytes);
+    got.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    let more = bytes.len() > limit;
+    bytes.truncate(limit);
+    Ok((bytes, more))
 }
 
 #[cfg(test)]

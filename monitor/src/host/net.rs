@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead as _, BufReader, Read as _},
+    io::{self, BufRead as _, BufReader},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
@@ -64,7 +64,7 @@ impl ProcessDir {
     fn internet_sockets(&self, files: [&str; 2]) -> io::Result<Vec<InternetSocket>> {
         let mut sockets = Vec::new();
         for file in files {
-            match self.table(file, u64::MAX) {
+            match self.table(file) {
                 Ok(text) => sockets.extend(parse(file, &text, internet_socket)?),
                 // The kernel has no IPv6, or the process has ended.
                 Err(error) if is_absent(&error) => {}
@@ -76,15 +76,15 @@ impl ProcessDir {
 
     pub fn unix_sockets(&self) -> io::Result<Vec<UnixSocketLine>> {
         let file = "net/unix";
-        parse(file, &self.table(file, u64::MAX)?, unix_socket)
+        parse(file, &self.table(file)?, unix_socket)
     }
 
     /// The local addresses of its network namespace. Of the loopback range only the single addresses are
     /// listed. `None` if the list cannot be read or is longer than `ADDRESSES_MAX`.
     pub fn addresses(&self) -> Option<Vec<IpAddr>> {
         let read = |file| {
-            let text = self.table(file, ADDRESSES_MAX).ok()?;
-            ((text.len() as u64) < ADDRESSES_MAX).then_some(text)
+            let (text, more) = self.file(file, ADDRESSES_MAX).ok()?;
+            (!more).then(|| String::from_utf8_lossy(&text).into_owned())
         };
         let mut found: Vec<IpAddr> = ipv4_addresses(&read("net/fib_trie")?).map(IpAddr::V4).collect();
         // A kernel without IPv6 does not have this file.
@@ -92,16 +92,14 @@ impl ProcessDir {
         Some(found)
     }
 
-    fn table(&self, file: &str, limit: u64) -> io::Result<String> {
-        let mut bytes = Vec::new();
-        File::from(self.open_file(file)?).take(limit).read_to_end(&mut bytes)?;
+    fn table(&self, file: &str) -> io::Result<String> {
         // The name of a unix socket may be any bytes.
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8_lossy(&self.file(file, usize::MAX)?.0).into_owned())
     }
 }
 
 /// The most bytes of a list of addresses that are read.
-const ADDRESSES_MAX: u64 = 4 * 1024 * 1024;
+const ADDRESSES_MAX: usize = 4 * 1024 * 1024;
 
 fn is_absent(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::SRCH))

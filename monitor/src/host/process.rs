@@ -49,7 +49,7 @@ impl ProcessDir {
         visit(self.pid)
     }
 
-    /// Reads at most `limit` bytes of a file that the kernel makes as one record, and whether there is more.
+    /// Reads at most `limit` bytes of a file, and whether there is more.
     pub(super) fn file(&self, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
         let _at = self.at()?;
         read(self.body(), path, limit)

@@ -117,11 +117,11 @@ impl KernelSource {
         let wanted = hash_map(&mut programs, "WANTED")?;
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
         let mut hooks = attach::attach(&mut programs, options.setsid, &btf)?;
-        let signals = layout.signals.map_err(KernelError::from);
+        let signals = layout.signals;
         let signals = signals.and_then(|_| attach::raw_tracepoint(&mut programs, attach::SIGNAL));
         let without = "who sends a signal to a server is not told";
         hooks.extend(optional(attach::SIGNAL, without, signals).map(|()| attach::SIGNAL_HOOK.to_owned()));
-        let calls = layout.calls.map_err(KernelError::from).and_then(|_| {
+        let calls = layout.calls.and_then(|_| {
             attach::raw_tracepoint(&mut programs, attach::CONNECTION)?;
             Calls::new(&mut programs)
         });
@@ -147,9 +147,9 @@ impl KernelSource {
             programs: Arc::new(Mutex::new(programs)),
         };
         let programs = &source.programs;
-        let holders = layout.ends.map_err(KernelError::from);
+        let holders = layout.ends;
         let holders = holders.and_then(|_| Holders::open(programs, &btf, wanted, options.wanted));
-        let tasks = layout.tasks.map_err(KernelError::from).and_then(|_| Tasks::open(programs, &btf));
+        let tasks = layout.tasks.and_then(|_| Tasks::open(programs, &btf));
         let without = "who holds a wire is read from /proc, which does not show all";
         source.side.holders =
             optional(holders::HOOK, without, holders).map(|holders| Arc::new(Mutex::new(holders)));

@@ -5,19 +5,11 @@ use std::io;
 use aya::{EbpfError, maps::MapError, programs::ProgramError};
 use thiserror::Error;
 
-use super::layout::LayoutError;
 use orphand_core::model::text::with_causes;
 
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct KernelError(pub(super) String);
-
-impl From<LayoutError> for KernelError {
-    fn from(error: LayoutError) -> Self {
-        let what = "the kernel's type information does not have what orphand reads";
-        Self(format!("{what}: {error}; please report this kernel"))
-    }
-}
 
 impl From<MapError> for KernelError {
     fn from(error: MapError) -> Self {
@@ -29,6 +21,12 @@ impl KernelError {
     /// The kernel tells nothing of its types.
     pub fn no_btf(path: &str, error: &io::Error) -> Self {
         Self(format!("cannot read {path} ({error}): orphand needs a kernel built with CONFIG_DEBUG_INFO_BTF"))
+    }
+
+    /// `what` it does not have, or has otherwise.
+    pub(super) fn layout(what: &str) -> Self {
+        let lacks = "the kernel's type information does not have what orphand reads";
+        Self(format!("{lacks}: {what}; please report this kernel"))
     }
 
     /// The object does not fit this program: a broken build.

@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 
 use monitor_common::{CallOffsets, EndOffsets, Offsets, SignalOffsets, TaskOffsets, WAYS};
-use thiserror::Error;
 
-use super::btf::{Btf, Type, TypeId, kind};
-
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct LayoutError(String);
+use super::{
+    btf::{Btf, Type, TypeId, kind},
+    kernel_error::KernelError,
+};
 
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -21,15 +19,15 @@ pub struct Layout {
     /// BTF of the functions that programs are attached to.
     pub functions: Vec<u8>,
     // What a kernel may lack: then what reads it is left out.
-    pub signals: Result<SignalOffsets, LayoutError>,
-    pub calls: Result<CallOffsets, LayoutError>,
-    pub ends: Result<EndOffsets, LayoutError>,
-    pub tasks: Result<TaskOffsets, LayoutError>,
+    pub signals: Result<SignalOffsets, KernelError>,
+    pub calls: Result<CallOffsets, KernelError>,
+    pub ends: Result<EndOffsets, KernelError>,
+    pub tasks: Result<TaskOffsets, KernelError>,
 }
 
-pub fn read(btf: &[u8]) -> Result<Layout, LayoutError> {
-    let btf =
-        Btf::parse(btf).map_err(|error| LayoutError(format!("the kernel's type information {error}")))?;
+pub fn read(btf: &[u8]) -> Result<Layout, KernelError> {
+    let btf = Btf::parse(btf)
+        .map_err(|error| KernelError::layout(&format!("the kernel's type information {error}")))?;
     let kernel = Kernel::new(btf);
     let place = |way, size| kernel.place(way, size);
     kernel.arguments("sched_process_fork", 2)?;
@@ -81,18 +79,18 @@ impl<'a> Kernel<'a> {
         Self { btf, by_name }
     }
 
-    fn named(&self, name: &str) -> Result<Type<'a>, LayoutError> {
+    fn named(&self, name: &str) -> Result<Type<'a>, KernelError> {
         let found = self.by_name.get(name.as_bytes()).copied();
-        found.ok_or_else(|| LayoutError(format!("this kernel has no `{name}`")))
+        found.ok_or_else(|| KernelError::layout(&format!("this kernel has no `{name}`")))
     }
 
     /// Where a field is in the structure that the way to it begins with. `size`: its size, 0 for any.
-    fn place(&self, way: &'static str, size: u32) -> Result<u32, LayoutError> {
+    fn place(&self, way: &'static str, size: u32) -> Result<u32, KernelError> {
         let mut steps = way.split('.');
         let mut record = self.named(steps.next().unwrap_or_default());
         let (mut offset, mut ty) = (0, 0);
         for step in steps {
-            let missing = || LayoutError(format!("this kernel has no field `{step}` as in `{way}`"));
+            let missing = || KernelError::layout(&format!("this kernel has no field `{step}` as in `{way}`"));
             let (names, index) =
                 step.strip_suffix(']').and_then(|step| step.split_once('[')).unwrap_or((step, ""));
             let of = record?;
@@ -114,7 +112,7 @@ impl<'a> Kernel<'a> {
         if size == 0 || found == size {
             return Ok(offset);
         }
-        Err(LayoutError(format!("this kernel's `{way}` has {found} bytes, not {size}")))
+        Err(KernelError::layout(&format!("this kernel's `{way}` has {found} bytes, not {size}")))
     }
 
     /// Offset in bytes and type of a field, anonymous structures and unions included.
@@ -136,15 +134,17 @@ impl<'a> Kernel<'a> {
         None
     }
 
-    fn constant(&self, name: &str) -> Result<u32, LayoutError> {
+    fn constant(&self, name: &str) -> Result<u32, KernelError> {
         let mut constants = self.named(PID_TYPE)?.constants();
         let found = constants.find(|&(at, _)| self.btf.string(at) == name.as_bytes());
-        found.map(|(_, value)| value).ok_or_else(|| LayoutError(format!("this kernel has no `{name}`")))
+        found
+            .map(|(_, value)| value)
+            .ok_or_else(|| KernelError::layout(&format!("this kernel has no `{name}`")))
     }
 
     /// The types of a tracepoint's arguments, `TP_PROTO`: at least so many. In BTF it is a pointer to a function whose first
     /// parameter is the tracepoint's own data.
-    fn arguments(&self, name: &str, wanted: usize) -> Result<Vec<TypeId>, LayoutError> {
+    fn arguments(&self, name: &str, wanted: usize) -> Result<Vec<TypeId>, KernelError> {
         let pointer = self.btf.resolve(self.named(&format!("{TRACEPOINT}{name}"))?.size_or_type);
         let prototype =
             pointer.filter(|ty| ty.kind == kind::POINTER).and_then(|ty| self.btf.resolve(ty.size_or_type));
@@ -153,7 +153,9 @@ impl<'a> Kernel<'a> {
         if found >= wanted {
             return Ok(arguments);
         }
-        Err(LayoutError(format!("this kernel's tracepoint `{name}` has {found} arguments, not {wanted}")))
+        Err(KernelError::layout(&format!(
+            "this kernel's tracepoint `{name}` has {found} arguments, not {wanted}"
+        )))
     }
 }
 

@@ -111,7 +111,7 @@ fn namespace() -> Check {
 
 fn btf() -> Check {
     let read = fs::read(BTF).map_err(|error| KernelError::no_btf(BTF, &error));
-    let known = read.and_then(|btf| layout::read(&btf).map_err(KernelError::from));
+    let known = read.and_then(|btf| layout::read(&btf));
     of("BTF", known.map(|_| format!("{BTF} has all types that are needed")))
 }
 

@@ -224,28 +224,25 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
         }
         return rows;
     }
-    for (agent, runs) in tree(shown, agents, how) {
+    let runs = tree(shown, agents, how);
+    let mut names: Vec<&str> = Vec::new();
+    names.extend(runs.iter().map(|run| run.agent.as_str()));
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(*name));
+    for agent in names {
         let key = format!("agent {agent}");
         let open = how.is_open(&key, true);
-        let all = runs.iter().flat_map(|(_, run)| &run.servers);
-        rows.push(group(
-            &key,
-            Kind::Agent,
-            open,
-            format!("{}  {}", if agent == NOBODY { "without an owner" } else { &agent }, extent(all)),
-        ));
-        if !open {
-            continue;
-        }
-        for (generation, run) in runs {
-            let number = generation.map_or_else(|| "no run".to_owned(), |number| format!("#{number}"));
+        let of_agent = || runs.iter().filter(|run| run.agent == agent);
+        let name = if agent == NOBODY { "without an owner" } else { agent };
+        let label = format!("{name}  {}", extent(of_agent().flat_map(|run| &run.servers)));
+        rows.push(group(&key, Kind::Agent, open, label));
+        for run in of_agent().filter(|_| open) {
+            let number = run.number.map_or_else(|| "no run".to_owned(), |number| format!("#{number}"));
             let key = format!("{key} {number}");
             let open = how.is_open(&key, true);
             rows.push(group(&key, Kind::Generation, open, run.label(&number)));
-            if open {
-                for (at, entry) in run.servers {
-                    server(at, entry, 2, how, &mut rows);
-                }
+            for (at, entry) in run.servers.iter().filter(|_| open) {
+                server(*at, entry, 2, how, &mut rows);
             }
         }
     }
@@ -255,6 +252,8 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
 /// The agents and the servers of one run.
 #[derive(Default)]
 struct Run<'a> {
+    agent: String,
+    number: Option<u64>,
     agents: Vec<&'a AgentView>,
     servers: Vec<(usize, &'a Entry)>,
 }
@@ -275,52 +274,32 @@ impl Run<'_> {
     }
 }
 
-type Runs<'a> = Vec<(Option<u64>, Run<'a>)>;
-
-/// The runs by agent. An agent comes where its first server would; those without servers come last.
-fn tree<'a>(
-    shown: Vec<(usize, &'a Entry)>,
-    agents: &'a [AgentReport],
-    how: &Arrangement,
-) -> Vec<(String, Runs<'a>)> {
-    let mut all: Vec<(String, Runs<'a>)> = Vec::new();
+/// The runs. An agent comes where its first server would; those without servers come last.
+fn tree<'a>(shown: Vec<(usize, &'a Entry)>, agents: &'a [AgentReport], how: &Arrangement) -> Vec<Run<'a>> {
+    let mut all: Vec<Run<'a>> = Vec::new();
+    let place = |all: &[Run<'a>], agent: &str, number| {
+        all.iter().position(|run| run.agent == agent && run.number == number)
+    };
     for (at, entry) in shown {
-        if let Some(run) = run_of(&mut all, &entry.agent, entry.generation) {
+        let (agent, number) = (&entry.agent, entry.generation);
+        if let Some(run) = place(&all, agent, number).and_then(|at| all.get_mut(at)) {
             run.servers.push((at, entry));
+        } else {
+            let servers = vec![(at, entry)];
+            all.push(Run { agent: agent.clone(), number, servers, ..Run::default() });
         }
     }
-    for AgentReport { agent, servers, .. } in agents {
-        let name = text::clean(&agent.name);
-        let is_there = |(of, runs): &(String, Runs<'a>)| {
-            *of == name && runs.iter().any(|(number, _)| *number == agent.generation)
-        };
+    for AgentReport { agent: view, servers, .. } in agents {
+        let (agent, number) = (text::clean(&view.name), view.generation);
         let is_meant =
-            servers.is_empty() && !how.ownerless && name.to_lowercase().contains(&how.filter.to_lowercase());
-        if !is_meant && !all.iter().any(is_there) {
-            continue;
-        }
-        if let Some(run) = run_of(&mut all, &name, agent.generation) {
-            run.agents.push(agent);
+            servers.is_empty() && !how.ownerless && agent.to_lowercase().contains(&how.filter.to_lowercase());
+        match place(&all, &agent, number).and_then(|at| all.get_mut(at)) {
+            Some(run) => run.agents.push(view),
+            None if is_meant => all.push(Run { agent, number, agents: vec![view], servers: vec![] }),
+            None => {}
         }
     }
     all
-}
-
-fn run_of<'b, 'a>(
-    all: &'b mut Vec<(String, Runs<'a>)>,
-    agent: &str,
-    number: Option<u64>,
-) -> Option<&'b mut Run<'a>> {
-    slot(slot(all, agent.to_owned())?, number)
-}
-
-/// What belongs to this key; a new one if there is none.
-fn slot<K: PartialEq, V: Default>(all: &mut Vec<(K, V)>, key: K) -> Option<&mut V> {
-    let at = all.iter().position(|(of, _)| *of == key).unwrap_or(all.len());
-    if at == all.len() {
-        all.push((key, V::default()));
-    }
-    all.get_mut(at).map(|(_, value)| value)
 }
 
 /// `2 servers, 300 MB`.

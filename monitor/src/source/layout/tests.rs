@@ -8,8 +8,11 @@ use monitor_common::Offsets;
 use proptest::prelude::*;
 
 use self::cut::cut;
-use super::{LayoutError, read};
-use crate::source::btf::{Btf, pack};
+use super::read;
+use crate::source::{
+    btf::{Btf, pack},
+    kernel_error::KernelError,
+};
 
 const V5_10: &[u8] = include_bytes!("../../../tests/btf/5.10.btf");
 const V6_1: &[u8] = include_bytes!("../../../tests/btf/6.1.btf");
@@ -18,7 +21,7 @@ const V6_18: &[u8] = include_bytes!("../../../tests/btf/6.18.btf");
 const V7_3: &[u8] = include_bytes!("../../../tests/btf/7.3.btf");
 const ALL: [&[u8]; 5] = [V5_10, V6_1, V6_12, V6_18, V7_3];
 
-fn offsets(btf: &[u8]) -> Result<Offsets, LayoutError> {
+fn offsets(btf: &[u8]) -> Result<Offsets, KernelError> {
     read(btf).map(|layout| layout.events)
 }
 
@@ -96,7 +99,7 @@ fn what_is_missing_is_named() {
         assert!(error.to_string().contains(&format!("no field `{word}`")), "{error}");
     }
     let error = offsets(&without(V6_1, "PIDTYPE_SID")).unwrap_err();
-    assert_eq!(error.to_string(), "this kernel has no `PIDTYPE_SID`");
+    assert!(error.to_string().contains("this kernel has no `PIDTYPE_SID`"), "{error}");
 }
 
 #[test]
