@@ -176,11 +176,6 @@ impl Actor {
         self.cast.expect(alias)
     }
 
-    /// The actor that this one has started by itself.
-    pub fn child_called(&self, alias: &str) -> Result<Actor> {
-        self.cast.expect(alias)
-    }
-
     /// Sends a signal to it.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         self.id.signal(signal)
