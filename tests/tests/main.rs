@@ -4,7 +4,6 @@
 mod bootstrap;
 mod cancelled_jobs;
 mod configuration;
-mod container_sessions;
 mod containers;
 mod containers_compose;
 mod containers_late;

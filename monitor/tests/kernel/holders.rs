@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeSet,
     fs::File,
-    os::unix::fs::MetadataExt as _,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -96,82 +95,6 @@ say(pipe=ino(r), r=r, w=w, d=d, own=own)
 
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn an_end_in_flight_is_in_no_table_and_counts() {
-    let stand = Stand::new(
-        r#"
-a, b = socket.socketpair()
-r, w = os.pipe(); kept_r, kept_w = os.pipe()
-socket.send_fds(a, [b"x"], [w, kept_w]); os.close(w)
-say(gone=ino(r), kept=ino(kept_r), r=r, kept_r=kept_r, kept_w=kept_w)
-"#,
-    );
-    let gone = pass(&[pipe(&stand, "gone")]);
-    let [end] = &gone[..] else { panic!("{gone:#?}") };
-    assert_eq!((end.process, end.number, end.access.read), (stand.me(), stand.fd("r"), true));
-    assert_eq!((end.readers, end.writers, end.references), (1, 1, 1));
-
-    let kept = pass(&[pipe(&stand, "kept")]);
-    assert_eq!(writers(&kept), [(stand.me(), stand.fd("kept_w"))]);
-    let writer = kept.iter().find(|end| end.access.write).unwrap();
-    assert_eq!((writer.references, writer.writers), (2, 1), "one descriptor, and one in flight");
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn a_file_that_is_registered_with_io_uring_counts() {
-    let stand = Stand::new(
-        r#"
-r, w = os.pipe()
-ring = libc.syscall(425, 4, ctypes.create_string_buffer(120))                  # io_uring_setup
-files = array.array("i", [w])
-done = libc.syscall(427, ring, 2, ctypes.c_void_p(files.buffer_info()[0]), 1)  # IORING_REGISTER_FILES
-os.close(w)
-say(pipe=ino(r), ring=max(ring, 0), failed=-done)
-"#,
-    );
-    assert!(stand.number("ring") > 0 && stand.number("failed") == 0, "io_uring is switched off here");
-    let ends = pass(&[pipe(&stand, "pipe")]);
-    let [end] = &ends[..] else { panic!("{ends:#?}") };
-    assert_eq!((end.access.write, end.readers, end.writers), (false, 1, 1));
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn a_table_of_a_thread_is_its_processs_and_one_of_threads_is_told_once() {
-    let own = Stand::new(
-        r"
-r, w = os.pipe(); ready = threading.Event()
-def work():
-    libc.unshare(0x400); ready.set(); until_the_end()   # CLONE_FILES
-threading.Thread(target=work, daemon=True).start(); ready.wait()
-os.close(w)
-say(pipe=ino(r), w=w)
-",
-    );
-    let ends = pass(&[pipe(&own, "pipe")]);
-    assert_eq!(writers(&ends), [(own.me(), own.fd("w"))], "{ends:#?}");
-    let readers: Vec<_> = ends.iter().filter(|end| end.access.read).collect();
-    assert!(readers.len() == 2 && readers.iter().all(|end| end.references == 2), "{ends:#?}");
-
-    let leaderless = Stand::new(
-        r#"
-r, w = os.pipe(); me = os.getpid(); who("me")
-def leader(): return open(f"/proc/{me}/stat").read().rsplit(") ", 1)[1][0]
-def work():
-    while leader() != "Z": time.sleep(0.001)
-    say(pipe=ino(r), w=w); os.read(0, 1); os._exit(0)
-threading.Thread(target=lambda: time.sleep(3600), daemon=True).start()
-threading.Thread(target=work, daemon=True).start()
-libc.syscall(60, 0)                                     # exit(2): this thread only
-"#,
-    );
-    let ends = pass(&[pipe(&leaderless, "pipe")]);
-    assert_eq!(writers(&ends), [(leaderless.who("me"), leaderless.fd("w"))], "{ends:#?}");
-    assert!(ends.iter().all(|end| end.references == 1));
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn a_table_of_two_processes_counts_for_both() {
     let stand = Stand::new(
         r#"
@@ -192,26 +115,6 @@ say(pipe=ino(r), w=w)
         // What is in flight does not hide behind the table that counts once.
         assert_eq!(end.references, if end.access.write { 3 } else { 2 }, "{end:?}");
     }
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn other_namespaces_hide_nothing() {
-    let stand = Stand::new(
-        r#"
-r, w = os.pipe()
-libc.unshare(0x20000000)                                      # PID namespace
-def inside():
-    assert libc.unshare(0x20000) == 0                         # mount namespace, whose mounts stay in it
-    assert libc.mount(b"none", b"/", None, 0x44000, None) == 0
-    assert libc.mount(b"none", b"/proc", b"proc", 0, None) == 0
-who("inside", child(inside))
-os.close(w)
-say(pipe=ino(r), w=w)
-"#,
-    );
-    let ends = pass(&[pipe(&stand, "pipe")]);
-    assert_eq!(writers(&ends), [(stand.who("inside"), stand.fd("w"))], "{ends:#?}");
 }
 
 #[test]
@@ -243,35 +146,6 @@ say(c=closed, f=flying, **{name: ino(s.fileno()) for name, s in names.items()})
     // In no table, and yet somebody's peer.
     assert_eq!((find("f").len(), one("e")), (0, Some(stand.number("f"))));
     assert!(ends.iter().all(|end| end.process == stand.me() && end.access.read && end.access.write));
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn a_fifo_with_a_name_is_on_another_device() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("fifo");
-    let stand = Stand::new(&format!(
-        r#"
-os.mkfifo("{0}")
-fifo = os.open("{0}", os.O_RDWR); name = os.open("{0}", os.O_PATH); r, w = os.pipe()
-say(fifo=ino(fifo), pipe=ino(r), both=fifo, name=name)
-"#,
-        path.display()
-    ));
-    let ends = pass(&[pipe(&stand, "fifo"), pipe(&stand, "pipe")]);
-    let device = |of| ends.iter().filter(|end| end.of == of).map(|end| end.device).collect::<BTreeSet<_>>();
-    let told = dir.path().metadata().unwrap().dev();
-    let dev = rustix::fs::major(told) << 20 | rustix::fs::minor(told);
-    assert_eq!(device(pipe(&stand, "fifo")), BTreeSet::from([dev]));
-    assert_eq!(device(pipe(&stand, "pipe")).len(), 1);
-    assert!(!device(pipe(&stand, "pipe")).contains(&dev));
-    let of_fifo: Vec<_> = ends.iter().filter(|end| end.of == pipe(&stand, "fifo")).collect();
-    let shown: Vec<_> =
-        of_fifo.iter().map(|end| (end.number, end.access.read, end.access.write, end.writers)).collect();
-    assert_eq!(
-        sorted(shown),
-        sorted(vec![(stand.fd("both"), true, true, 1), (stand.fd("name"), false, false, 1)])
-    );
 }
 
 #[test]

@@ -38,15 +38,6 @@ fn a_full_ring_counts_what_it_loses() {
     assert_eq!(play.events.len(), 3, "{:#?}", play.events);
 }
 
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn a_large_ring_loses_nothing_of_the_same() {
-    let mut source = KernelSource::open(&options()).unwrap();
-    let play = play_on(&mut source, FIFTY);
-    assert_eq!(play.events.len(), 101);
-    assert_eq!(source.losses().unwrap(), Losses::default());
-}
-
 /// Ten children at once.
 const TEN: &str = r"
 r, w = os.pipe()

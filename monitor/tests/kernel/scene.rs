@@ -9,11 +9,8 @@ use orphand::{
 };
 use orphand_core::model::{
     ProcessId, Stdio,
-    scene::{Address, Began, Called, Endpoint, Holder, Scene, SceneQuestion, SceneServer, Side, Wait},
+    scene::{Endpoint, Holder, Scene, SceneQuestion, SceneServer, Side},
 };
-
-mod depends;
-mod sockets;
 
 /// The scene of one server of these processes, with these wires.
 pub fn scene(processes: &[ProcessId], wires: [Stdio; 2]) -> Scene {
@@ -165,79 +162,6 @@ say(fifo=inode, fd=fd)
         let of_it = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Pipe { inode, .. } if *inode == fifo);
         assert_eq!(found.endpoints.iter().find(of_it), Some(&Endpoint::Pipe { inode: fifo, named }));
         assert_eq!(of_pipe(&found, fifo), [(Side::Reads, Holder::Process(server), vec![stand.fd("fd")])]);
-    }
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn what_a_copy_waits_for_is_told_of_copies_only() {
-    let stand = Stand::new(
-        r#"
-who("waits", child(lambda: None))
-def sleeps(): os.write(tell, b"x"); time.sleep(600)
-pid = os.fork()
-if pid == 0: sleeps()
-os.read(done, 1); who("sleeps", pid)
-say()
-"#,
-    );
-    let [waits, sleeps] = ["waits", "sleeps"].map(|name| stand.who(name));
-    let rests = |process: ProcessId| {
-        let stat = || std::fs::read_to_string(format!("/proc/{}/stat", process.pid)).unwrap();
-        while !stat().contains(") S ") {
-            std::thread::yield_now();
-        }
-    };
-    rests(waits);
-    rests(sleeps);
-    let question = SceneQuestion { copies: vec![waits, sleeps], ..SceneQuestion::default() };
-    let found = ask(&question);
-    assert_eq!([waits, sleeps].map(|one| found.row(one).unwrap().waits), [Wait::Ends, Wait::Anything]);
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(sleeps.pid.cast_signed()).unwrap(),
-        rustix::process::Signal::KILL,
-    )
-    .unwrap();
-    assert_eq!(scene(&[waits], NONE).row(waits).unwrap().waits, Wait::Anything, "nobody asked");
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn servers_that_hold_each_other_are_one_scene() {
-    let stand = Stand::new(
-        r#"
-r1, w1 = os.pipe(); r2, w2 = os.pipe()
-who("one", child(lambda: (os.close(w1), os.close(r2)))); who("two", child(lambda: (os.close(w2), os.close(r1))))
-ids = [ino(r1), ino(r2)]
-for fd in (r1, w1, r2, w2): os.close(fd)
-say(pipes=ids)
-"#,
-    );
-    let (one, two, pipes) = (stand.who("one"), stand.who("two"), stand.numbers("pipes"));
-    let servers = vec![
-        server(&[one], [Stdio::Pipe(pipes[0]), Stdio::Null]),
-        server(&[two], [Stdio::Pipe(pipes[1]), Stdio::Null]),
-    ];
-    let found = ask(&SceneQuestion { servers, ..SceneQuestion::default() });
-    let holders = |at: usize| {
-        of_pipe(&found, pipes[at]).into_iter().map(|(side, holder, _)| (side, holder)).collect::<Vec<_>>()
-    };
-    let [one, two] = [one, two].map(Holder::Process);
-    assert_eq!(holders(0), [(Side::Reads, one), (Side::Writes, two)]);
-    assert_eq!(holders(1), [(Side::Reads, two), (Side::Writes, one)]);
-}
-
-fn is_open(endpoint: &Endpoint, inode: u64) -> Option<(Address, Called)> {
-    match endpoint {
-        Endpoint::Open { inode: one, by, called } if *one == inode => Some((*by, *called)),
-        _ => None,
-    }
-}
-
-fn joins(endpoint: &Endpoint, one: u64, other: u64) -> Option<Began> {
-    match endpoint {
-        Endpoint::Connection { near, far, began } if (*near, *far) == (one, other) => Some(*began),
-        _ => None,
     }
 }
 

@@ -40,53 +40,6 @@ fn the_self_test_fails_without_a_record() {
     assert!(error.to_string().contains("record came about process"), "{error}");
 }
 
-/// Runs the test `name` of this program by way of `wrapper`.
-fn elsewhere(wrapper: &[&str], name: &str) {
-    let out = Command::new(wrapper[0])
-        .args(&wrapper[1..])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", name])
-        .env("ORPHAND_ELSEWHERE", "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&out.stdout);
-    assert!(
-        out.status.success() && text.contains("1 passed"),
-        "{text}{}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-}
-
-fn is_elsewhere() -> bool {
-    std::env::var_os("ORPHAND_ELSEWHERE").is_some()
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn without_rights_it_says_which() {
-    if !is_elsewhere() {
-        return elsewhere(
-            &["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs"],
-            "setup::without_rights_it_says_which",
-        );
-    }
-    let error = KernelSource::open(&options()).map(drop).unwrap_err();
-    assert!(error.to_string().starts_with("watching the kernel needs CAP_BPF and CAP_PERFMON:"), "{error}");
-}
-
-#[test]
-#[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn in_another_pid_namespace_it_refuses() {
-    if !is_elsewhere() {
-        return elsewhere(
-            &["unshare", "--pid", "--fork", "--mount-proc"],
-            "setup::in_another_pid_namespace_it_refuses",
-        );
-    }
-    let error = KernelSource::open(&options()).map(drop).unwrap_err();
-    assert!(error.to_string().contains("in a PID namespace of its own"), "{error}");
-}
-
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn the_programs_load_with_their_log_on() {

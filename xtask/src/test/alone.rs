@@ -29,7 +29,7 @@ pub const WHOLE: [&str; 1] = ["kernel"];
 
 /// Programs of whose tests one runs at a time, in this order, beside all other tests, and why. Those of another reason are
 /// other tests.
-pub const IN_TURN: [(&str, &str); 11] = [
+pub const IN_TURN: [(&str, &str); 10] = [
     ("generations", UNITS),
     ("openclaw", UNITS),
     ("units", UNITS),
@@ -38,7 +38,6 @@ pub const IN_TURN: [(&str, &str); 11] = [
     ("containers", ENGINES),
     ("containers_compose", ENGINES),
     ("containers_late", ENGINES),
-    ("container_sessions", ENGINES),
     ("containers_podman", ENGINES),
     ("containers_rootless", ENGINES),
 ];
