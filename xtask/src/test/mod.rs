@@ -84,7 +84,8 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     command::say("test", "building");
     let built = workspace::build()?;
     let programs = Program::all()?;
-    let plain = if args.privileged { Vec::new() } else { plain(&programs, filter) };
+    let runs = |group: &str| !left_out.iter().any(|left| left.name == group);
+    let plain = if args.privileged { Vec::new() } else { plain(&programs, filter, runs(groups::LAWS)) };
     let for_any_user = || pool::run("for any user", Vec::new(), plain, 2);
     if args.unprivileged {
         return for_any_user()?.count().judge(filter);
@@ -101,7 +102,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
         dist::make(true)?;
     }
     setup::fixtures(&mut fixtures())?;
-    let runs = |group: &str| filter.is_none() && !left_out.iter().any(|left| left.name == group);
+    let runs = |group: &str| filter.is_none() && runs(group);
     let beside = Beside::start(rest(args.check, runs(groups::FUZZ)))?;
     // Most of them mostly wait.
     let at_a_time = 2 * thread::available_parallelism().map_or(2, usize::from);
@@ -121,11 +122,15 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
 }
 
 /// The first round: a job for each program.
-fn plain(programs: &[Program], filter: Option<&str>) -> Vec<Job> {
+fn plain(programs: &[Program], filter: Option<&str>, in_depth: bool) -> Vec<Job> {
     let filter: Vec<&str> = filter.into_iter().collect();
     let mut programs: Vec<&Program> = programs.iter().collect();
     programs.sort_by_key(|program| place(&alone::FIRST, &program.name));
-    let job = |program: &&Program| program.job(program.name.clone(), &[], &filter);
+    let job = |program: &&Program| {
+        let mut job = program.job(program.name.clone(), &[], &filter);
+        job.command.envs(in_depth.then_some(("ORPHAND_LAWS", groups::STORIES)));
+        job
+    };
     programs.iter().map(job).collect()
 }
 

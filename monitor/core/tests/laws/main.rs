@@ -5,8 +5,8 @@
 //! asking the engine; `laws` compares the two. `scenarios*` are stories written by hand, `histories` plays lists of
 //! acts, `strategies` makes such at random, `properties` and `garbage` check the laws on them, `twins` shows that each check can fail.
 //!
-//! Every run plays other random stories and tells their seed: `ORPHAND_LAWS_SEED=N` repeats them. `ORPHAND_LAWS=N` plays N for the law that
-//! matters, `PROPTEST_CASES=N` for each of the others. What broke a law is written as a trace for `orphand replay`.
+//! Every run plays the same random stories; `ORPHAND_LAWS_SEED=any` plays others and tells their seed. `ORPHAND_LAWS=N` plays N for
+//! each law. What broke a law is written as a trace for `orphand replay`.
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test says so when it fails")]
 
 mod answers;
