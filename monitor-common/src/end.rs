@@ -46,6 +46,8 @@ pub mod end_flags {
     pub const UNREADABLE: u32 = 2;
     /// The line of a terminal that was asked for: its number stands in place of the device.
     pub const LINE: u32 = 4;
+    /// An internet socket whose port its program chose by bind(2), as far as can be told.
+    pub const CHOSEN_PORT: u32 = 8;
 }
 
 const _: () = assert!(size_of::<EndRecord>() == 6 * 8 + 8 * 4);

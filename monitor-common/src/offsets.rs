@@ -4,7 +4,8 @@
 /// Sets of fields of the running kernel's structures: the name of a field, the way to it, and its size in bytes, 0 for
 /// any. A value is the field's place in its structure, in bytes, which user space finds in BTF.
 ///
-/// The way begins with a structure. `a[N]` is an element of an array, `a|b` one of two names: kernels differ.
+/// The way begins with a structure. `a[N]` is an element of an array, `a|b` one of two names: kernels differ. Where it ends in `:`, the
+/// place is in bits.
 macro_rules! offsets {
     ($($(#[$about:meta])* $set:ident { $($name:ident = $way:literal, $size:literal;)+ })+) => {
         $(
@@ -140,4 +141,6 @@ pub struct Tuning {
     pub exit_has_group_dead: u32,
     /// What [`EndOffsets::file_count`] has for a file with one reference: 1, or 0 for an `f_ref` (`FILE_REF_ONEREF`).
     pub file_count_of_one: u32,
+    /// Where `sock.sk_userlocks` is, in bits: four of them until 6.7, a byte since. 0 if that is not known.
+    pub sock_userlocks: u32,
 }

@@ -110,6 +110,9 @@ fn fill(
     record.access = file.access()?;
     record.mode = mode;
     record.device = inode.device()?;
+    if socket && file.has_chosen_port()? {
+        record.flags |= end_flags::CHOSEN_PORT;
+    }
     if fifo {
         (record.readers, record.writers) = inode.pipe()?;
     }

@@ -18,8 +18,12 @@ const S_IFSOCK: u32 = 0o140_000;
 const S_IFCHR: u32 = 0o020_000;
 /// include/uapi/linux/major.h.
 const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
-/// `AF_UNIX`, include/linux/socket.h.
+/// include/linux/socket.h.
 const AF_UNIX: u16 = 1;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+/// include/net/sock.h: bind(2) was given a port.
+const SOCK_BINDPORT_LOCK: u8 = 8;
 
 #[derive(Clone, Copy)]
 pub struct File(*const u8);
@@ -55,12 +59,8 @@ impl File {
     /// None: another kind of socket, one without a peer, or a file that only names a socket (`O_PATH`).
     #[inline(always)]
     pub fn peer(self) -> Result<Option<u64>, Counter> {
-        let socket = pointer(self.0, global!(END_OFFSETS.file_private))?;
-        if socket.is_null() {
-            return Ok(None);
-        }
-        let sock = pointer(socket, global!(END_OFFSETS.socket_sk))?;
-        if sock.is_null() || read::<u16>(sock, global!(END_OFFSETS.sock_family))? != AF_UNIX {
+        let sock = self.sock()?;
+        if sock.is_null() || family(sock)? != AF_UNIX {
             return Ok(None);
         }
         let peer = pointer(sock, global!(END_OFFSETS.unix_peer))?;
@@ -74,6 +74,33 @@ impl File {
         let from_socket = global!(END_OFFSETS.alloc_inode).wrapping_sub(global!(END_OFFSETS.alloc_socket));
         Inode(socket.wrapping_add(from_socket as usize)).number().map(Some)
     }
+
+    /// Whether it is an internet socket with a port that its program may have chosen, and not the system.
+    #[inline(always)]
+    pub fn has_chosen_port(self) -> Result<bool, Counter> {
+        let sock = self.sock()?;
+        if sock.is_null() || !matches!(family(sock)?, AF_INET | AF_INET6) {
+            return Ok(false);
+        }
+        let place = global!(TUNING.sock_userlocks);
+        if place == 0 {
+            return Ok(true);
+        }
+        let locks = read::<u8>(sock, place / 8)? >> (place % 8);
+        Ok(locks & SOCK_BINDPORT_LOCK != 0)
+    }
+
+    /// `struct sock` of a socket; null for a file that only names one (`O_PATH`).
+    #[inline(always)]
+    fn sock(self) -> Result<*const u8, Counter> {
+        let socket = pointer(self.0, global!(END_OFFSETS.file_private))?;
+        if socket.is_null() { Ok(socket) } else { pointer(socket, global!(END_OFFSETS.socket_sk)) }
+    }
+}
+
+#[inline(always)]
+fn family(sock: *const u8) -> Result<u16, Counter> {
+    read(sock, global!(END_OFFSETS.sock_family))
 }
 
 impl Inode {

@@ -22,7 +22,7 @@ use super::{
 use crate::source::kernel_side::{Beside, KernelSide, OpenEnd};
 use orphand_core::model::{
     ProcessId, Stdio,
-    scene::{Endpoint, Side},
+    scene::{Address, Called, Endpoint, Side},
 };
 
 /// The wait before a second pass. A reference without a descriptor may be a write(2) in progress in a process with
@@ -70,6 +70,8 @@ pub(super) fn enter(kernel: &KernelSide, rows: &mut Rows<'_>, members: &[Member]
         host.enter_pipe(rows, &Pipe { inode, ends, streams });
     }
     let beyond = host.beyond;
+    enter_chosen_ports(rows, joints, &by_file, is_complete);
+    tell_own_tables(rows, &ends);
     join_lost_wires(rows, joints, &by_file, is_complete);
     for (socket, at) in joints.take_without_peer() {
         let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
@@ -84,6 +86,37 @@ pub(super) fn enter(kernel: &KernelSide, rows: &mut Rows<'_>, members: &[Member]
     for socket in joined {
         let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
         enter_socket(rows, joints, socket, ends, &beyond, is_complete);
+    }
+}
+
+/// Enters the sockets whose port may be one that the system gave out to who only sends, and is not: their programs chose
+/// it, as a VPN or a mesh network chooses one. Without passes that is not known.
+fn enter_chosen_ports(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    by_file: &BTreeMap<Stdio, Vec<&OpenEnd>>,
+    is_complete: bool,
+) {
+    for socket in joints.take_perhaps_open() {
+        let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
+        if !is_complete || ends.iter().any(|end| end.has_chosen_port) {
+            joints.open(rows, socket, Address::Udp, Called::Unknown);
+        }
+    }
+}
+
+/// Enters the processes of which a thread has a descriptor table of its own: /proc/PID/fd does not show what that has, a
+/// listener for example.
+fn tell_own_tables(rows: &mut Rows<'_>, ends: &[OpenEnd]) {
+    let mut tables: BTreeMap<ProcessId, u64> = BTreeMap::new();
+    let mut several = BTreeSet::new();
+    for end in ends.iter().filter(|end| end.table != 0 && rows.is_full(end.process)) {
+        if *tables.entry(end.process).or_insert(end.table) != end.table {
+            several.insert(end.process);
+        }
+    }
+    for process in several {
+        rows.unread(Some(process), "a thread of it has open files of its own");
     }
 }
 
@@ -307,13 +340,15 @@ fn listed(rows: &mut Rows<'_>, wanted: &[Stdio]) -> Vec<OpenEnd> {
         for (number, of) in ends {
             let Some(access) = fds.access(number) else { continue };
             let (process, file) = (dir.id(), found.len() as u64);
-            let (device, peer, references, readers, writers) = (0, None, 1, 0, 0);
+            let (device, table, references, readers, writers) = (0, 0, 1, 0, 0);
             found.push(OpenEnd {
                 process,
                 number,
                 of,
                 device,
-                peer,
+                peer: None,
+                has_chosen_port: false,
+                table,
                 access,
                 file,
                 references,

@@ -149,7 +149,9 @@ fn add_udp(
             let asks = open_ones.asks(local, remote, is_addressed);
             let began = if asks { Began::Near } else { Began::Unknown };
             connect(rows, joints, (inode, far.map_or(0, |far| far.inode)), began, place);
-        } else if !local.0.is_unspecified() || network.gives_out(local.1) != Some(true) {
+        } else if local.0.is_unspecified() && network.gives_out(local.1) == Some(true) {
+            joints.perhaps_open(inode);
+        } else {
             let by = if is_multicast_dns(local.0, local.1) { Address::MulticastDns } else { Address::Udp };
             joints.open(rows, inode, by, Called::Unknown);
         }

@@ -21,6 +21,8 @@ pub(super) struct Joints {
     of: HashMap<u64, Vec<(u32, Side)>>,
     /// Connections whose other socket no table tells, by the socket that is known.
     without_peer: Vec<(u64, u32)>,
+    /// Sockets that are open to anybody if their programs chose their ports.
+    perhaps_open: Vec<u64>,
     /// The wires, and the end that their server has.
     wires: HashMap<Stdio, BTreeSet<Side>>,
     /// The wires of the server to which a process belongs.
@@ -142,6 +144,15 @@ impl Joints {
     /// The connections whose other socket no table tells, which only a pass may tell now.
     pub fn take_without_peer(&mut self) -> Vec<(u64, u32)> {
         std::mem::take(&mut self.without_peer)
+    }
+
+    /// Notes a datagram socket that is open to anybody unless the system gave its port out to who only sends.
+    pub fn perhaps_open(&mut self, inode: u64) {
+        self.perhaps_open.push(inode);
+    }
+
+    pub fn take_perhaps_open(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.perhaps_open)
     }
 
     /// All sockets whose holders are asked for.

@@ -8,8 +8,12 @@
 use std::collections::BTreeSet;
 
 use nix::libc;
-use rustix::io::Errno;
+use rustix::{
+    io::Errno,
+    net::sockopt::{Timeout, socket_timeout},
+};
 
+use super::pipe::duplicate_any;
 use crate::host::{FdTable, ProcessDir, SharedMemory, SystemCall, Target};
 use orphand_core::model::Stdio;
 
@@ -82,7 +86,8 @@ fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
         Wait::Input(number) => {
             let Ok(number) = u32::try_from(number) else { return false };
             match table.target(number) {
-                Some(Target::Pipe(_) | Target::Socket(_)) => true,
+                Some(Target::Pipe(_)) => true,
+                Some(Target::Socket(_)) => waits_without_limit(dir, number) == Ok(true),
                 // A FIFO with a name.
                 Some(Target::Path(path)) if path.starts_with(b"/") => {
                     dir.fd_dir().is_ok_and(|fds| matches!(fds.stdio(number), Stdio::Pipe(_)))
@@ -93,6 +98,12 @@ fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
         Wait::Several => !table.fds.iter().any(|fd| brings_something(&fd.target)),
         Wait::Other => false,
     }
+}
+
+/// Whether who waits for this socket does so without a time limit (`SO_RCVTIMEO`).
+fn waits_without_limit(dir: &ProcessDir, number: u32) -> Result<bool, Errno> {
+    let socket = duplicate_any(dir, number)?.ok_or(Errno::SRCH)?;
+    Ok(socket_timeout(&socket, Timeout::Recv)?.is_none())
 }
 
 /// Whether a wait at this file may end by itself, or by what others do: a timer, watched files, a process whose end is

@@ -128,6 +128,8 @@ fn end(record: &EndRecord, file: &File) -> OpenEnd {
         of: of(record),
         device: record.device,
         peer: peer(record),
+        has_chosen_port: record.flags & end_flags::CHOSEN_PORT != 0,
+        table: record.table,
         access: Access { read: record.access & READ != 0, write: record.access & WRITE != 0 },
         file: file.number,
         references: record.references.saturating_add(shared),

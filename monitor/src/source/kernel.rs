@@ -93,6 +93,7 @@ impl KernelSource {
             seed: room.seed,
             exit_has_group_dead: u32::from(layout.exit_has_group_dead),
             file_count_of_one: u32::from(!layout.counts_files_from_zero),
+            sock_userlocks: layout.sock_userlocks,
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.
         let log_level: u8 = if options.log { u8::MAX } else { 0 };

@@ -27,6 +27,11 @@ pub struct OpenEnd {
     pub device: u32,
     /// The peer's inode number, for a unix socket; 0 if the peer was closed or is not accepted yet.
     pub peer: Option<u64>,
+    /// Whether it is an internet socket whose port its program chose by bind(2), or where that cannot be told.
+    pub has_chosen_port: bool,
+    /// An identifier of the descriptor table. Threads share one, unless one of them has its own (unshare(2)); 0 if the
+    /// process is giving it up, or it is not known.
+    pub table: u64,
     pub access: Access,
     /// An identifier of the open file description (`struct file`). Duplicates and inherited descriptors
     /// have the same one. It is not an address.

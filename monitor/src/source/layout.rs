@@ -16,6 +16,8 @@ pub struct Layout {
     pub exit_has_group_dead: bool,
     /// Whether references to files are counted from 0.
     pub counts_files_from_zero: bool,
+    /// Where `sock.sk_userlocks` is, in bits; 0 if there is none.
+    pub sock_userlocks: u32,
     /// BTF of the functions that programs are attached to.
     pub functions: Vec<u8>,
     // What a kernel may lack: then what reads it is left out.
@@ -38,6 +40,7 @@ pub fn read(btf: &[u8]) -> Result<Layout, KernelError> {
         // `bool group_dead`: one byte. Anything else in its place is not it.
         exit_has_group_dead: exit.get(1).is_some_and(|&ty| kernel.btf.size(ty) == Some(1)),
         counts_files_from_zero: kernel.place("file.f_ref", 8).is_ok(),
+        sock_userlocks: kernel.place("sock.sk_userlocks:", 0).unwrap_or(0),
         functions: kernel.btf.only_functions(&["ksys_setsid", "bpf_iter_task", "bpf_iter_task_file"]),
         signals: kernel.arguments("signal_generate", 5).and_then(|_| SignalOffsets::read(place)),
         calls: kernel.arguments("inet_sock_set_state", 3).and_then(|_| CallOffsets::read(place)),
@@ -84,19 +87,25 @@ impl<'a> Kernel<'a> {
         found.ok_or_else(|| KernelError::layout(&format!("this kernel has no `{name}`")))
     }
 
-    /// Where a field is in the structure that the way to it begins with. `size`: its size, 0 for any.
+    /// Where a field is in the structure that the way to it begins with, in bytes; in bits where the way ends in `:`.
+    /// `size`: its size, 0 for any.
     fn place(&self, way: &'static str, size: u32) -> Result<u32, KernelError> {
         let mut steps = way.split('.');
         let mut record = self.named(steps.next().unwrap_or_default());
-        let (mut offset, mut ty) = (0, 0);
+        let (mut offset, mut ty) = (0_u32, 0);
         for step in steps {
             let missing = || KernelError::layout(&format!("this kernel has no field `{step}` as in `{way}`"));
+            let (step, in_bits) = step.strip_suffix(':').map_or((step, false), |step| (step, true));
             let (names, index) =
                 step.strip_suffix(']').and_then(|step| step.split_once('[')).unwrap_or((step, ""));
             let of = record?;
             // Real kernels nest anonymous structures four deep; the bound makes the search total.
             let found = names.split('|').find_map(|name| self.find(of, name.as_bytes(), 0, 8));
-            let (at, of_type) = found.ok_or_else(missing)?;
+            let (bits, of_type) = found.ok_or_else(missing)?;
+            if in_bits {
+                return offset.checked_mul(8).and_then(|offset| offset.checked_add(bits)).ok_or_else(missing);
+            }
+            let at = (bits % 8 == 0).then_some(bits / 8).ok_or_else(missing)?;
             ty = of_type;
             let mut within = 0;
             if !index.is_empty() {
@@ -115,14 +124,14 @@ impl<'a> Kernel<'a> {
         Err(KernelError::layout(&format!("this kernel's `{way}` has {found} bytes, not {size}")))
     }
 
-    /// Offset in bytes and type of a field, anonymous structures and unions included.
+    /// Offset in bits and type of a field, anonymous structures and unions included.
     fn find(&self, record: Type<'a>, field: &[u8], base: u32, depth: u32) -> Option<(u32, TypeId)> {
         let depth = depth.checked_sub(1)?;
         for member in record.members() {
             let name = self.btf.string(member.name);
             let bits = base.checked_add(member.bits)?;
             if name == field {
-                return (bits % 8 == 0).then_some((bits / 8, member.ty));
+                return Some((bits, member.ty));
             }
             if name.is_empty()
                 && let Some(inner) = self.btf.resolve(member.ty).filter(Type::is_record)

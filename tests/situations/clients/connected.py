@@ -47,6 +47,18 @@ def io_uring(stage):
     person = stage.client("tcp", "mcp-server-fake")
     return stage.killed(agent, in_use=[person, "mcp-server-fake"])
 
+@scene("in use", twin="orphans/silent_listener")
+def own_table(stage):
+    """A thread of the server has a descriptor table of its own and listens there; no other thread sees the socket; the agent is killed."""
+    stage.part("mcp-server-web", """
+        listener = listen("tcp")
+        in_own_table(lambda: answer_calls(listener), listener.fileno())
+        serve()
+    """)
+    agent = stage.agent("mcp-server-web")
+    person = stage.client("tcp", "mcp-server-web")
+    return stage.killed(agent, in_use=[person, "mcp-server-web"])
+
 @scene("in use", twin="orphans/calls_a_database")
 @scene(
     "in use", name="abstract_socket", twin="orphans/silent_listener", kind="abstract", server="mcp-server-ipc",
@@ -208,6 +220,34 @@ def udp_connected_to_an_open_socket(stage):
             if sock.recvfrom(100)[0] != b"pong":
                 raise EOFError("no answer")
         use("person", ask)
+    """)
+    return stage.killed(agent, in_use=[person, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/reports_over_udp")
+def udp_port_of_its_choice(stage):
+    """The server answers over UDP, at all addresses and a port of its choice, as a VPN does: the system might give that out; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
+            ports = range(*map(int, f.read().split()))
+        # Situations go on side by side.
+        for port in ports[os.getpid() % 1000:]:
+            try:
+                sock.bind(("0.0.0.0", port))
+                break
+            except OSError:
+                pass
+        tell("go/mcp-server-fake.udp", str(port))
+        in_background(answer_calls, sock)
+        serve()
+    """)
+    agent = stage.agent()
+    person = stage.when_over("person", """
+        def ask():
+            with dial("udp", "mcp-server-fake") as server:
+                ask_over(server)
+        ask()
+        on_call("person", ask)
     """)
     return stage.killed(agent, in_use=[person, "mcp-server-fake"])
 

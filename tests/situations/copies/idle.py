@@ -1,3 +1,4 @@
+import situation
 from situation import scene
 
 @scene("in use", twin="orphans/pool_workers")
@@ -116,6 +117,31 @@ def idle_at_a_message_queue(stage):
     worker = stage.who("worker")
     stage.was_used("host")
     stage.when_called("person", person)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers_at_a_queue")
+def idle_for_a_time(stage):
+    """The host is killed; a forked worker that holds the wire waits at a socket with a time limit of its own (SO_RCVTIMEO), then goes on."""
+    host = stage.rests("chat_host.py", """
+        import struct
+        server = start("mcp-server-fake")
+        queue, far = socket.socketpair()
+        def work():
+            queue.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 20, 0))
+            tell("beats/worker", "0")
+            try:
+                queue.recv(1)
+            except BlockingIOError:
+                pass
+            use("worker", server.ask)
+        copy(work, alias="worker")
+        # Whoever else would write to the queue rests for ever, too.
+        copy(rest, alias="other")
+    """)
+    worker, other = stage.who("worker"), stage.who("other")
+    stage.asleep(worker, other)
+    stage.checks.append(lambda: situation.within("the worker goes on", lambda: stage._count("worker") > 0))
+    stage.over.add("worker")
     return stage.killed(host, in_use=[worker, "mcp-server-fake"])
 
 @scene("in use", twin="orphans/pool_workers_at_a_queue")

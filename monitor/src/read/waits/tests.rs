@@ -5,7 +5,9 @@ use crate::{host::Proc, probe::tests::Started, read::activity};
 
 /// Whether a process that runs this script, and then `last`, counts as one that waits for nothing else.
 fn rests(script: &str, last: &str) -> bool {
-    let script = format!("import os, select, signal, threading, time\n{script}\nprint(flush=True)\n{last}");
+    let script = format!(
+        "import os, select, signal, socket, struct, threading, time\n{script}\nprint(flush=True)\n{last}"
+    );
     let (copy, _) = Started::python(&script, Std::null());
     let proc = Proc::system().unwrap();
     // It may have to run on for a moment until it waits.
@@ -42,6 +44,7 @@ fn who_waits_for_others_without_a_limit_rests() {
         "signal.sigwait({signal.SIGUSR1})",
         "r, w = os.pipe(); os.read(r, 1)",
         "r, w = os.pipe(); select.select([r], [], [])",
+        "a, b = socket.socketpair(); a.recv(1)",
         "r, w = os.pipe(); p = select.poll(); p.register(r); p.poll()",
         "r, w = os.pipe(); p = select.epoll(); p.register(r); p.poll()",
         "threading.Lock().acquire() and (l := threading.Lock()).acquire() and l.acquire()",
@@ -60,6 +63,10 @@ fn who_goes_on_by_itself_does_not() {
         ("r, w = os.pipe(); p = select.epoll(); p.register(r)", "p.poll(600)"),
         ("l = threading.Lock(); l.acquire()", "l.acquire(timeout=600)"),
         ("t = threading.Thread(target=time.sleep, args=(600,)); t.start()", "t.join()"),
+        (
+            "a, b = socket.socketpair(); a.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack('ll', 600, 0))",
+            "a.recv(1)",
+        ),
         ("", "os.kill(os.getpid(), signal.SIGSTOP)"),
         ("", "signal.sigtimedwait({signal.SIGUSR1}, 600)"),
     ] {

@@ -37,7 +37,7 @@ fn all_fields_arrive() {
         peer: 9,
         mode: 0o140_777,
         access: READ | WRITE,
-        flags: end_flags::PEER,
+        flags: end_flags::PEER | end_flags::CHOSEN_PORT,
         file: 1,
         ..one(3, 2, 4, 1)
     };
@@ -48,6 +48,8 @@ fn all_fields_arrive() {
         of: PIPE,
         device: 13,
         peer: None,
+        has_chosen_port: false,
+        table: 2,
         access: Access { read: false, write: true },
         file: 0,
         references: 5,
@@ -58,6 +60,7 @@ fn all_fields_arrive() {
         number: 4,
         of: Stdio::Socket(8),
         peer: Some(9),
+        has_chosen_port: true,
         access: Access { read: true, write: true },
         file: 1,
         references: 1,
