@@ -16,6 +16,7 @@ mod environ;
 mod fd;
 mod fields;
 pub mod identity;
+mod lock_file;
 mod look;
 mod maps;
 mod mounts;
@@ -52,6 +53,7 @@ pub use cgroup::{Lodging, slices};
 pub use cgroup_memory::{memory_of, owner_of_group};
 pub use condition::SystemCall;
 pub use fd::{Access, Fd, FdDir, FdTable, Target, character_device};
+pub use lock_file::{Instance, lock_holder};
 use look::{Seen, as_parent, look};
 pub use maps::SharedMemory;
 pub use net::{Endpoint, InternetSocket, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket};
@@ -62,9 +64,7 @@ pub use scope::{Place, Scope};
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine};
 pub use stat::Stat;
 pub use stuck::stuck;
-pub use system::{
-    boot_id, is_own_child, lock_holder, own_children, own_pid_namespace, pid_namespace_of, process_limits,
-};
+pub use system::{boot_id, is_own_child, own_children, own_pid_namespace, pid_namespace_of, process_limits};
 pub use tasks::{PidNamespace, TaskRow};
 pub use unix::{UnixSocket, UnixSockets, port_range};
 pub use watch::{Alone, UNANSWERED, Visit, hastily, with_deadline};

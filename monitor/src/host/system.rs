@@ -3,7 +3,6 @@
 
 use std::{
     fs, io,
-    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -54,24 +53,6 @@ pub fn is_own_child(pid: u32) -> bool {
     identity::stat(pid).is_ok_and(|stat| stat.ppid == std::process::id())
 }
 
-/// The pid of the process that holds an exclusive flock(2) on the file at `path`, from the kernel's own
-/// list. An attempt to take the lock could keep out a daemon that starts at the same time.
-pub fn lock_holder(path: &Path) -> Option<u32> {
-    let file = fs::metadata(path).ok()?;
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
-    holder(&locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
-}
-
-/// Finds the holder in lines `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`. A line of a waiting
-/// process has `->` in front: `proc_locks(5)`.
-fn holder(locks: &str, file: &str) -> Option<u32> {
-    locks.lines().find_map(|line| match *line.split_ascii_whitespace().collect::<Vec<_>>() {
-        [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok(),
-        _ => None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,24 +64,6 @@ mod tests {
         assert_eq!(process_limits().count(), 2);
         assert!(process_limits().all(|limit| limit > 0));
         assert!(own_pid_namespace().unwrap().to_string_lossy().starts_with("pid:["));
-    }
-
-    #[test]
-    fn the_kernel_lists_who_holds_a_lock() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("lock");
-        assert_eq!(lock_holder(&path), None);
-        let file = fs::File::create(&path).unwrap();
-        assert_eq!(lock_holder(&path), None, "there is a file, and nobody holds it");
-        file.lock().unwrap();
-        assert_eq!(lock_holder(&path), Some(std::process::id()));
-        let locks = "1: FLOCK  ADVISORY  WRITE 708 00:13:422 0 EOF\n\
-                     2: -> FLOCK  ADVISORY  WRITE 709 00:13:423 0 EOF\n3: POSIX  ADVISORY  WRITE 710 00:13:424 0 EOF\n";
-        assert_eq!(holder(locks, "00:13:422"), Some(708));
-        assert_eq!(
-            (holder(locks, "00:13:423"), holder(locks, "00:13:424"), holder(locks, "00:13:42")),
-            (None, None, None)
-        );
     }
 
     #[test]

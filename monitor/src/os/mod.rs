@@ -1,4 +1,4 @@
-//! The operating system around the daemon: time, users, limits, capabilities, the lock file, the log,
+//! The operating system around the daemon: time, users, limits, capabilities, the log,
 //! systemd.
 //!
 //! No module here knows of agents or servers. For the daemon's shell only.
@@ -10,7 +10,6 @@ pub mod descriptors;
 #[cfg(test)]
 pub(crate) mod forks_of_tests;
 pub mod journald;
-pub mod lock_file;
 pub mod own;
 pub mod processor_time;
 mod readable;

@@ -5,7 +5,6 @@
 //! Arguments of processes have their secrets redacted like everywhere; still a trace tells what runs on a host:
 //! the file is readable by its owner only.
 
-mod outflow;
 mod reader;
 mod writer;
 

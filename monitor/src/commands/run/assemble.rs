@@ -20,8 +20,8 @@ use crate::{
         reload, standing::Decisions, stuck_reads::StuckReads,
     },
     driver::Driver,
-    host::{Alone, Proc},
-    os::{capabilities, clock, lock_file::Instance, systemd_notify::Notify},
+    host::{Alone, Instance, Proc},
+    os::{capabilities, clock, systemd_notify::Notify},
     probe::{Engines, Probe, registry::Registry},
     sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
     source::{

@@ -292,6 +292,27 @@ fn a_full_disk_ends_the_recording_and_nothing_else() {
 }
 
 #[test]
+fn whoever_reads_a_pipe_late_gets_all_of_it_and_holds_nobody_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let input = Input::Ready { kernel: "x".repeat(100_000), hooks: Vec::new() };
+    let mut writer = TraceWriter::create(&path, &header()).unwrap();
+    (0..20).for_each(|n| writer.record(BootTime(n), &input));
+    assert!(writer.recording());
+    let file = fs::File::open(&path).unwrap();
+    let reader = std::thread::spawn(move || io::read_to_string(file).unwrap());
+    drop(writer);
+    assert_eq!(reader.join().unwrap().lines().count(), 21);
+    let mut writer = TraceWriter::create(&path, &header()).unwrap();
+    let ended = (0..1000).find(|n| {
+        writer.record(BootTime(*n), &input);
+        !writer.recording()
+    });
+    assert!(ended.is_some_and(|n| (160..180).contains(&n)), "{ended:?}");
+}
+
+#[test]
 fn what_is_recorded_gets_into_the_file_in_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.orphtrace");

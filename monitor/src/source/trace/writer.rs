@@ -2,17 +2,21 @@
 //! ends with one warning.
 
 use std::{
+    collections::VecDeque,
     fs::{File, OpenOptions},
-    io::{self, BufWriter, Read, Write},
+    io::{self, Read, Write},
     os::unix::fs::{FileTypeExt as _, OpenOptionsExt},
     path::{Path, PathBuf},
-    time::Duration,
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Result, anyhow, bail};
-use rustix::{fs::OFlags, io::Errno};
+use rustix::{
+    fs::OFlags,
+    io::{Errno, ioctl_fionbio},
+};
 
-use super::outflow::Outflow;
 use orphand_core::model::{BootTime, Input, TraceHeader};
 
 /// How every trace begins, of any version.
@@ -20,12 +24,22 @@ pub(super) const BEGINNING: &[u8] = br#"{"orphand_trace":"#;
 
 /// What was recorded longer ago than this is in the file, as long as more is recorded.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
+/// So many bytes are written together.
+const TOGETHER: usize = 256 << 10;
+/// So many bytes may wait for the reader of a pipe. One who is further behind ends the recording.
+const MOST: usize = 16 << 20;
+/// At the end, for what still waits.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two tries then.
+const AGAIN: Duration = Duration::from_millis(10);
 
 pub struct TraceWriter {
     path: PathBuf,
     /// Nothing after a failure.
-    file: Option<BufWriter<Box<dyn Write + Send>>>,
+    file: Option<Box<dyn Write + Send>>,
     line: Vec<u8>,
+    /// What is still to be written.
+    waiting: VecDeque<u8>,
     flushed: BootTime,
 }
 
@@ -72,7 +86,7 @@ impl TraceWriter {
             rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0)).map_err(|errno| fail(errno.into()))?;
         }
         if file.metadata().map_err(fail)?.file_type().is_fifo() {
-            return Self::new(path, Outflow::to(file).map_err(fail)?, header);
+            ioctl_fionbio(&file, true).map_err(|errno| fail(errno.into()))?;
         }
         Self::new(path, file, header)
     }
@@ -80,30 +94,35 @@ impl TraceWriter {
     /// Begins a recording in `file`; `path` is what errors call it.
     pub fn new(path: &Path, file: impl Write + Send + 'static, header: &TraceHeader) -> Result<Self> {
         let fail = |error: io::Error| failed(path, &error);
-        let mut file: BufWriter<Box<dyn Write + Send>> = BufWriter::with_capacity(256 * 1024, Box::new(file));
+        let mut file: Box<dyn Write + Send> = Box::new(file);
         let mut line = serde_json::to_vec(header).map_err(|error| fail(error.into()))?;
         line.push(b'\n');
-        file.write_all(&line).and_then(|()| file.flush()).map_err(fail)?;
-        Ok(Self { path: path.to_owned(), file: Some(file), line, flushed: BootTime::default() })
+        let mut waiting = VecDeque::from(line);
+        pour(&mut waiting, &mut *file).map_err(fail)?;
+        let (line, flushed) = (Vec::new(), BootTime::default());
+        Ok(Self { path: path.to_owned(), file: Some(file), line, waiting, flushed })
     }
 
     /// Records `input`, about to be handed in at `at`. Does nothing once recording has failed.
     pub fn record(&mut self, at: BootTime, input: &Input) {
-        let Some(file) = &mut self.file else { return };
+        if self.file.is_none() {
+            return;
+        }
         self.line.clear();
-        let written = serde_json::to_writer(&mut self.line, &Line { at, input }).map_err(io::Error::from);
+        let written = serde_json::to_writer(&mut self.line, &Line { at, input });
         self.line.push(b'\n');
-        let written = written.and_then(|()| file.write_all(&self.line));
-        self.settle(written);
-        if at.since(self.flushed) >= FLUSH_AFTER {
+        self.waiting.extend(&self.line);
+        self.settle(written.map_err(io::Error::from));
+        if at.since(self.flushed) >= FLUSH_AFTER || self.waiting.len() > TOGETHER {
             self.flushed = at;
             self.flush();
         }
     }
 
-    /// Puts into the file what was recorded so far: before the daemon sleeps, and at its end.
+    /// Puts into the file what was recorded so far: before the daemon sleeps, and at its end. What a pipe has no room for
+    /// waits.
     pub fn flush(&mut self) {
-        let flushed = self.file.as_mut().map_or(Ok(()), Write::flush);
+        let flushed = self.file.as_mut().map_or(Ok(()), |file| pour(&mut self.waiting, &mut **file));
         self.settle(flushed);
     }
 
@@ -114,17 +133,38 @@ impl TraceWriter {
     fn settle(&mut self, result: io::Result<()>) {
         let Err(error) = result else { return };
         tracing::warn!("recording to {} ended: {error}; going on without", self.path.display());
-        // What is left in the buffer would fail again when dropped.
-        if let Some(file) = self.file.take() {
-            drop(file.into_parts());
-        }
+        (self.file, self.waiting) = (None, VecDeque::new());
     }
 }
 
 impl Drop for TraceWriter {
+    /// Waits a moment for the reader of a pipe.
     fn drop(&mut self) {
+        let began = Instant::now();
         self.flush();
+        while !self.waiting.is_empty() && began.elapsed() < PATIENCE {
+            sleep(AGAIN);
+            self.flush();
+        }
     }
+}
+
+/// Writes what waits, as far as there is room.
+fn pour(waiting: &mut VecDeque<u8>, file: &mut dyn Write) -> io::Result<()> {
+    while !waiting.is_empty() {
+        match file.write(waiting.as_slices().0) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => drop(waiting.drain(..written)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) if waiting.len() <= MOST => break,
+            Err(_) => {
+                let why = format!("{} MiB wait to be written: whoever reads it is too slow", MOST >> 20);
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// [`orphand_core::model::TraceEntry`] with a borrowed input.

@@ -2,12 +2,12 @@
 //!
 //! Invariant: the process that holds an [`Instance`] holds the lock. The kernel releases the lock at any end
 //! of the process, so a file that is left behind does no harm. The path must be the same for every daemon of
-//! the host, whatever its state directory and socket: `/run/orphand/lock`. For `run`. `host::lock_holder`
-//! tells which process holds the lock.
+//! the host, whatever its state directory and socket: `/run/orphand/lock`. For `run`. The kernel tells which process
+//! holds the lock.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions},
-    io::{self, Read, Seek, Write},
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::Path,
 };
@@ -16,10 +16,8 @@ use anyhow::{Result, anyhow, bail};
 use rustix::{
     fs::{FlockOperation, OFlags, flock},
     io::Errno,
-    process::{Pid, test_kill_process},
 };
 
-/// The right to be the only daemon of the host.
 #[derive(Debug)]
 pub struct Instance {
     lock: File,
@@ -33,7 +31,7 @@ impl Drop for Instance {
 }
 
 impl Instance {
-    /// Takes the lock at `path` and writes our process id into the file. Creates the directory if necessary.
+    /// Takes the lock at `path`. Creates the directory if necessary.
     pub fn lock(path: &Path) -> Result<Self> {
         if let Some(dir) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(failed("make", dir))?;
@@ -41,7 +39,7 @@ impl Instance {
         loop {
             // Other users must not read the file: any process that can open a file can lock it, and so
             // prevent the daemon's start.
-            let mut file = OpenOptions::new()
+            let file = OpenOptions::new()
                 .read(true)
                 .write(true)
                 .create(true)
@@ -53,21 +51,16 @@ impl Instance {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => {
-                    let pid = holder(&mut file).map_or("unknown".to_owned(), |pid| pid.to_string());
+                    let pid = lock_holder(path).map_or("unknown".to_owned(), |pid| pid.to_string());
                     bail!("another orphand is running on this host (pid {pid}); stop it first");
                 }
                 Err(errno) => return Err(failed("lock", path)(errno.into())),
             }
             // A lock on a file that was removed or replaced does not exclude another daemon.
             let ours = file.metadata().map_err(failed("read", path))?;
-            if !std::fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())) {
-                continue;
+            if fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())) {
+                return Ok(Self { lock: file });
             }
-            file.set_len(0)
-                .and_then(|()| file.rewind())
-                .and_then(|()| writeln!(file, "{}", std::process::id()))
-                .map_err(failed("write", path))?;
-            return Ok(Self { lock: file });
         }
     }
 }
@@ -79,26 +72,22 @@ fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> anyhow::Err
     }
 }
 
-/// The process id in the file. The holder writes it as soon as it has the lock.
-fn holder(file: &mut File) -> Option<u32> {
-    // The holder takes the lock a moment before it writes its id. The older id in the file belongs to a
-    // daemon that has ended.
-    for _ in 0..1000 {
-        let mut content = String::new();
-        file.rewind().ok()?;
-        file.take(64).read_to_string(&mut content).ok()?;
-        let pid = content.strip_suffix('\n').and_then(|pid| pid.parse().ok());
-        if let Some(pid) = pid.filter(|pid| exists(*pid)) {
-            return Some(pid);
-        }
-        std::thread::yield_now();
-    }
-    None
+/// The pid of the process that holds an exclusive flock(2) on the file at `path`, from the kernel's own list. An attempt
+/// to take the lock could keep out a daemon that starts at the same time.
+pub fn lock_holder(path: &Path) -> Option<u32> {
+    let file = fs::metadata(path).ok()?;
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
+    holder(&locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
 }
 
-fn exists(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
+/// Finds the holder in lines `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`. A line of a waiting
+/// process has `->` in front: `proc_locks(5)`.
+fn holder(locks: &str, file: &str) -> Option<u32> {
+    locks.lines().find_map(|line| match *line.split_ascii_whitespace().collect::<Vec<_>>() {
+        [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok(),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -127,20 +116,29 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_daemon_left_is_no_obstacle() {
+    fn the_kernel_lists_who_holds_a_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
-        std::fs::write(&path, "1\nand more than a pid\n").unwrap();
-        drop(Instance::lock(&path).unwrap());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+        assert_eq!(lock_holder(&path), None);
+        let file = fs::File::create(&path).unwrap();
+        assert_eq!(lock_holder(&path), None, "there is a file, and nobody holds it");
+        file.lock().unwrap();
+        assert_eq!(lock_holder(&path), Some(std::process::id()));
+        let locks = "1: FLOCK  ADVISORY  WRITE 708 00:13:422 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 709 00:13:423 0 EOF\n3: POSIX  ADVISORY  WRITE 710 00:13:424 0 EOF\n";
+        assert_eq!(holder(locks, "00:13:422"), Some(708));
+        assert_eq!(
+            (holder(locks, "00:13:423"), holder(locks, "00:13:424"), holder(locks, "00:13:42")),
+            (None, None, None)
+        );
     }
 
     #[test]
     fn another_process_holds_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");
-        let script = "import fcntl, os, sys\nf = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n\
-                      print(os.getpid(), file=f, flush=True); print(flush=True); sys.stdin.read()";
+        let script = "import fcntl, sys\nf = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n\
+                      print(flush=True); sys.stdin.read()";
         let mut other = Command::new("python3")
             .args(["-c", script])
             .arg(&path)
