@@ -7,7 +7,6 @@
 //! cost is charged to the calling thread ([`processor_time`]).
 
 mod confine;
-mod unended;
 
 use std::{
     fs::File,
@@ -18,6 +17,7 @@ use std::{
         unix::process::CommandExt as _,
     },
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Mutex,
     thread,
     time::{Duration, Instant},
 };
@@ -41,7 +41,7 @@ use serde::{Serialize, de::DeserializeOwned};
 pub use self::confine::{ARGUMENT, answered, serve};
 use crate::os::{
     capabilities::{OTHER_USERS, raise},
-    own, processor_time,
+    lock, own, processor_time,
 };
 
 /// The most files that a helper is given.
@@ -109,7 +109,7 @@ pub fn can_be_others() -> bool {
 /// Starts a helper, puts the question to it, and gives its answer.
 pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Result<A, HelperError> {
     let (patience, user, began) = (order.patience, order.user.map(|(uid, _)| uid), Instant::now());
-    unended::require_room(user)?;
+    require_room(user)?;
     // A file, not a pipe: a process with two wires might be a server.
     let mut answer = File::from(memfd_create("answer", MemfdFlags::CLOEXEC)?);
     let child = start(order, question, answer.try_clone()?)?;
@@ -117,7 +117,7 @@ pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Resu
     let pidfd = match pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())) {
         Ok(pidfd) => pidfd,
         Err(errno) => {
-            unended::keep(child, user);
+            keep(child, user);
             return Err(errno.into());
         }
     };
@@ -128,7 +128,7 @@ pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Resu
     };
     processor_time::add(processor_time::of_process(child.id()).unwrap_or_else(|| began.elapsed()));
     if !has_ended {
-        unended::keep(child, user);
+        keep(child, user);
         return Err(HelperError::Silent(patience));
     }
     let status = { child }.wait()?;
@@ -230,6 +230,28 @@ impl Drop for Hidden {
     }
 }
 
+/// The most of them in all.
+const UNENDED: usize = 16;
+
+/// Helpers that could not be ended in time, and their users: one that reads from a file system of a user's own dies only
+/// when that answers. There is one of a user; until it has ended, no further one is started for that user.
+static THEM: Mutex<Vec<(Option<u32>, Child)>> = Mutex::new(Vec::new());
+
+/// It is to end, and has to be waited for.
+fn keep(mut child: Child, user: Option<u32>) {
+    // Nobody has waited for it, so its number is its own.
+    let _ = child.kill();
+    lock(&THEM).push((user, child));
+}
+
+/// Waits for those that have ended, and refuses a user of whom one has not.
+fn require_room(user: Option<u32>) -> Result<(), HelperError> {
+    let mut them = lock(&THEM);
+    them.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
+    let is_full = them.len() >= UNENDED || them.iter().any(|(of, _)| *of == user);
+    if is_full { Err(HelperError::Stuck) } else { Ok(()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,5 +271,21 @@ mod tests {
         let file = || OwnedFd::from(File::open("/dev/null").unwrap());
         let of = |count: usize| sent(&7, &(0..count).map(|_| file()).collect::<Vec<_>>());
         assert!(of(0).is_ok() && of(FILES).is_ok() && of(FILES + 1).is_err());
+    }
+
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_user_with_one_that_lives_gets_no_other() {
+        let mut command = Command::new("cat");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let stdin = child.stdin.take();
+        let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+        let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
+        lock(&THEM).push((Some(4711), child));
+        assert!(require_room(Some(4711)).is_err() && require_room(Some(4712)).is_ok());
+        drop(stdin);
+        assert!(ends(&pidfd, std::time::Duration::from_secs(20)));
+        assert!(require_room(Some(4711)).is_ok() && lock(&THEM).is_empty());
     }
 }

@@ -1,10 +1,11 @@
-//! Finds the systemd service of a process from the path of its control group. Pure.
+//! Control groups: the systemd service of a process, from the path of its group (pure), and what their file system shows
+//! of a group.
 //!
 //! systemd gives each unit a control group below its slices (`/system.slice/x.service`). A manager below
 //! another one (that of a user or a container) repeats this layout below its own root. The path above the
 //! first slice or unit is the root of the manager.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt as _};
 
 use orphand_core::model::Unit;
 
@@ -178,6 +179,53 @@ fn kind(name: &str) -> Kind {
 fn is_user_manager(service: &str) -> bool {
     let uid = service.strip_prefix("user@").and_then(|rest| rest.strip_suffix(".service"));
     uid.is_some_and(|uid| uid.parse::<u32>().is_ok())
+}
+
+/// Where the hierarchies are mounted: version 2, its place on hybrid hosts, and version 1.
+const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+const MEMORY: &str = "/sys/fs/cgroup/memory";
+const LEGACY: &str = "/sys/fs/cgroup";
+
+/// The memory in bytes of the control group of a process with this text of `/proc/PID/cgroup`, without inactive page
+/// cache, which the kernel takes back when it wants to. `None` if it cannot be read.
+pub fn memory_of(cgroup: &str) -> Option<u64> {
+    cgroup.lines().find_map(|line| {
+        let (controllers, path) = group(line)?;
+        // A group outside of our cgroup namespace has a path that is not known.
+        if path.split('/').any(|part| part == "..") {
+            return None;
+        }
+        if controllers.split(',').any(|controller| controller == "memory") {
+            return read(MEMORY, path, "memory.usage_in_bytes", "total_inactive_file ");
+        }
+        let mut mounts = UNIFIED.iter().filter(|_| controllers.is_empty());
+        mounts.find_map(|mount| read(mount, path, "memory.current", "inactive_file "))
+    })
+}
+
+/// The user who owns the control group with this line of `/proc/PID/cgroup`: only this user and root make groups in it.
+/// `None` if it cannot be seen.
+pub fn owner_of_group(line: &str) -> Option<u32> {
+    let (controllers, path) = group(line)?;
+    if path.split('/').any(|part| part == "..") {
+        return None;
+    }
+    let owner = |mount: &str| Some(fs::symlink_metadata(format!("{mount}{path}")).ok()?.uid());
+    if controllers.is_empty() {
+        // On hybrid hosts the first place is only the directory of the other hierarchies.
+        let is_mount = |mount: &&str| fs::exists(format!("{mount}/cgroup.procs")).is_ok_and(|there| there);
+        return UNIFIED.iter().copied().find(is_mount).and_then(owner);
+    }
+    let name = controllers.strip_prefix("name=").unwrap_or(controllers);
+    owner(&format!("{LEGACY}/{name}"))
+}
+
+fn read(mount: &str, path: &str, current: &str, cache: &str) -> Option<u64> {
+    let text = |name: &str| fs::read_to_string(format!("{mount}{path}/{name}")).ok();
+    let current: u64 = text(current)?.trim().parse().ok()?;
+    let stat = text("memory.stat")?;
+    let cache = stat.lines().find_map(|line| line.strip_prefix(cache)).and_then(|line| line.parse().ok());
+    Some(current.saturating_sub(cache.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -10,14 +10,12 @@
 //! ([`with_deadline`]). Parsers are pure functions over bytes.
 
 mod cgroup;
-mod cgroup_memory;
 mod condition;
 mod environ;
 mod fd;
 mod fields;
 pub mod identity;
 mod lock_file;
-mod look;
 mod maps;
 mod mounts;
 mod moved_wire;
@@ -49,12 +47,10 @@ use rustix::{
     io::Errno,
 };
 
-pub use cgroup::{Lodging, slices};
-pub use cgroup_memory::{memory_of, owner_of_group};
+pub use cgroup::{Lodging, memory_of, owner_of_group, slices};
 pub use condition::SystemCall;
 pub use fd::{Access, Fd, FdDir, FdTable, Target, character_device};
 pub use lock_file::{Instance, lock_holder};
-use look::{Seen, as_parent, look};
 pub use maps::SharedMemory;
 pub use net::{Endpoint, InternetSocket, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket};
 use process::CGROUP_MAX;
@@ -62,6 +58,7 @@ pub use process::ProcessDir;
 pub use rights::Rights;
 pub use scope::{Place, Scope};
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine};
+use snapshot::{Seen, as_parent};
 pub use stat::Stat;
 pub use stuck::stuck;
 pub use system::{boot_id, is_own_child, own_children, own_pid_namespace, pid_namespace_of, process_limits};

@@ -12,16 +12,29 @@ pub(crate) mod forks_of_tests;
 pub mod journald;
 pub mod own;
 pub mod processor_time;
-mod readable;
 pub mod systemd_notify;
 pub mod trust;
 pub mod users;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
-pub use readable::readable;
+use tokio::io::{Interest, unix::AsyncFd};
 
 /// Locks. No code of ours panics while it holds a lock; if some did, what it guards would still be whole.
 pub fn lock<T: ?Sized>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes `fd` available to a task that waits until it is readable. The caller must be inside a tokio runtime,
+/// and `fd` should be non-blocking.
+#[expect(
+    deprecated,
+    reason = "the successor is an unsafe function because of descriptors that change under it; an OwnedFd does not"
+)]
+pub fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(fd, Interest::READABLE)
 }

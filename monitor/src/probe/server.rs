@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Probe, activity};
-use crate::read::unread;
+use crate::read::pipe;
 use orphand_core::model::{CopyFacts, ProcessId, ServerFacts, Subject, scene::Scene};
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
@@ -35,7 +35,7 @@ impl Probe {
         let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
         let due = subject.question.servers.first().filter(|_| subject.question.waits);
-        let unread = due.and_then(|server| unread::bytes(&self.proc, &server.processes, server.stdin));
+        let unread = due.and_then(|server| pipe::waiting_bytes(&self.proc, &server.processes, server.stdin));
         ServerFacts { scene, work, unread, container, enclosing }
     }
 

@@ -28,7 +28,6 @@ mod shared;
 mod tests;
 mod unix;
 mod unlisted;
-pub(crate) mod unread;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};

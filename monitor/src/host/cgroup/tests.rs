@@ -152,3 +152,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn groups_that_have_no_known_owner() {
+    for line in ["", "0::/../x", "0::/no/such/group", "4:memory:/no/such/group", "4:nothing:", "x", "1:y"] {
+        assert_eq!(owner_of_group(line), None, "{line}");
+    }
+}
+
+#[test]
+fn groups_that_cannot_be_read() {
+    for text in ["", "0::/../x", "0::/no/such/group", "4:memory:/no/such/group", "4:cpu,memory:/..", "x"] {
+        assert_eq!(memory_of(text), None, "{text}");
+    }
+}
