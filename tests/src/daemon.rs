@@ -115,10 +115,10 @@ impl Daemon {
         } else {
             (None, Stdio::from(log))
         };
-        // If the test is killed, the daemon must not go on and end what later tests start. Each of these
-        // programs execs the next.
+        // If the test is killed, the daemon must not go on and end what later tests start. Its priority is that of the
+        // packaged unit. Each of these programs execs the next.
         let mut command = Command::new("/usr/bin/setpriv");
-        command.args(["--pdeathsig", "KILL"]);
+        command.args(["--pdeathsig", "KILL", "/usr/bin/nice", "-n", "-10"]);
         if !launch.log.is_empty() {
             command.env("ORPHAND_LOG", launch.log);
         }
