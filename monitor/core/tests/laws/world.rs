@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use orphand_core::{
     engine::Settings,
-    model::{ExitStatus, Mode, ProcessId},
+    model::{ExitStatus, ProcessId},
     recognise::{Candidate, Rules},
 };
 
@@ -128,14 +128,6 @@ impl World {
     /// A world of usual size whose daemon runs and reaps.
     pub fn running() -> Self {
         let mut world = Self::new(Settings::default(), Manners::default(), 400);
-        world.host.start();
-        world
-    }
-
-    /// The same, only looking.
-    pub fn observing() -> Self {
-        let settings = Settings { mode: Mode::Observe, ..Settings::default() };
-        let mut world = Self::new(settings, Manners::default(), 400);
         world.host.start();
         world
     }
