@@ -50,8 +50,7 @@ def used(stage, agent, three):
         use("person", lambda: ask_over(connection))
     """))
     stage.beats("person")
-    agent.kill()
-    return stage.truth(in_use=[person, *three])
+    return stage.killed(agent, in_use=[person, *three])
 
 @scene("in use", twin="orphans/joined_siblings")
 def used_through_two_siblings(stage):

@@ -1,43 +1,55 @@
 import situation
+import textwrap
 from situation import scene
+
+QUEUE = """
+        librt = ctypes.CDLL("librt.so.1", use_errno=True)
+        name = ("/" + os.path.basename(DIR)).encode()
+        queue = librt.mq_open(name, 0o102, 0o600, None)
+"""
+
+def idle(stage, host, work, person):
+    """The host is killed. Its forked worker, which inherited the server's wire and does `work()`, announces itself and rests until a
+    person does `ask()`. An unknown host must have used its server."""
+    asks = stage.run(stage.part("person", textwrap.dedent(person) + "\non_call('person', ask)\n"))
+    rest = "use('host', server.ask)" if host == "chat_host.py" else "rest()"
+    body = f"server = start('mcp-server-fake')\n{textwrap.dedent(work)}\ncopy(work)\nhere()\n{rest}\n"
+    killed = stage.run(stage.part(host, body))
+    stage.who(host)
+    worker = stage.who("worker")
+    if host == "chat_host.py":
+        stage.was_used("host")
+    stage.when_called("person", asks)
+    stage.asleep(worker)
+    return stage.killed(killed, in_use=[worker, "mcp-server-fake"])
 
 @scene("in use", twin="orphans/pool_workers")
 def idle_at_a_closed_fifo(stage):
     """The host is killed; a forked worker that holds the wire waits in open(2) for whoever opens its FIFO next."""
-    host = stage.run(stage.part("chat_host.py", """
+    return idle(stage, "chat_host.py", """
         os.mkfifo(f"{DIR}/requests")
         os.mkfifo(f"{DIR}/answers")
-        server = start("mcp-server-fake")
         def work():
+            here("worker")
             while True:
                 with open(f"{DIR}/requests") as fifo:
                     fifo.read()
                 server.ask()
                 with open(f"{DIR}/answers", "w") as fifo:
                     fifo.write("pong")
-        copy(work, alias="worker")
-        here()
-        use("host", server.ask)
-    """))
-    person = stage.run(stage.part("person", """
+    """, """
         def ask():
             with open(f"{DIR}/requests", "w") as fifo:
                 fifo.write("ping")
             with open(f"{DIR}/answers") as fifo:
                 if fifo.read() != "pong":
                     raise EOFError
-        on_call("person", ask)
-    """))
-    worker = stage.who("worker")
-    stage.was_used("host")
-    stage.when_called("person", person)
-    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+    """)
 
 @scene("in use", twin="orphans/pool_workers")
 def idle_at_a_folder(stage):
     """The host is killed; a forked worker that holds the wire waits for files that a person puts into a folder (inotify)."""
-    host = stage.rests("claude", """
-        server = start("mcp-server-fake")
+    return idle(stage, "claude", """
         os.makedirs(f"{DIR}/inbox")
         def work():
             inbox = checked(libc.inotify_init1(0), "inotify")
@@ -46,78 +58,48 @@ def idle_at_a_folder(stage):
             while select.select([inbox], [], [])[0] and os.read(inbox, 4096):
                 server.ask()
                 tell("go/answer", "")
-        copy(work)
-    """)
-    person = stage.run(stage.part("person", """
+    """, """
         def ask():
             open(f"{DIR}/inbox/task", "w").close()
             wait_for("answer")
-        on_call("person", ask)
-    """))
-    worker = stage.who("worker")
-    stage.asleep(worker)
-    stage.when_called("person", person)
-    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+    """)
 
 @scene("in use", twin="orphans/pool_workers")
 def idle_at_a_lock(stage):
     """The host is killed; a forked worker that holds the wire waits for a file that a person has locked."""
-    stage.write("lock")
-    person = stage.run(stage.part("person", """
-        lock = open(f"{DIR}/lock", "w")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        here()
+    return idle(stage, "claude", """
         def work():
-            fcntl.flock(lock, fcntl.LOCK_UN)
-            wait_for("answer")
-        on_call("person", work)
-    """))
-    stage.who("person")
-    host = stage.rests("claude", """
-        server = start("mcp-server-fake")
-        def work():
+            present("person")
+            here("worker")
             lock = open(f"{DIR}/lock", "w")
             fcntl.flock(lock, fcntl.LOCK_EX)
             server.ask()
             tell("go/answer", "")
-        copy(work, alias="worker")
+    """, """
+        lock = open(f"{DIR}/lock", "w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        here()
+        def ask():
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            wait_for("answer")
     """)
-    worker = stage.who("worker")
-    stage.asleep(worker)
-    stage.when_called("person", person)
-    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
 
 @scene("in use", twin="orphans/pool_workers")
 def idle_at_a_message_queue(stage):
     """The host is killed; a forked worker that holds the wire waits at a POSIX message queue."""
-    MQ = """
-        librt = ctypes.CDLL("librt.so.1", use_errno=True)
-        name = ("/" + os.path.basename(DIR)).encode()
-        queue = librt.mq_open(name, 0o102, 0o600, None)
-    """
-    host = stage.run(stage.part("chat_host.py", MQ + """
-        server = start("mcp-server-fake")
+    return idle(stage, "chat_host.py", QUEUE + """
         def work():
-            librt.mq_unlink(name) if False else None
+            here("worker")
             buffer = ctypes.create_string_buffer(8192)
             while librt.mq_receive(queue, buffer, 8192, None) >= 0:
                 server.ask()
                 tell("go/answer", "")
-        copy(work, alias="worker")
-        here()
-        use("host", server.ask)
-    """))
-    person = stage.run(stage.part("person", MQ + """
+    """, QUEUE + """
         def ask():
             librt.mq_send(queue, b"ping", 4, 0)
             wait_for("answer")
             librt.mq_unlink(name)
-        on_call("person", ask)
-    """))
-    worker = stage.who("worker")
-    stage.was_used("host")
-    stage.when_called("person", person)
-    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+    """)
 
 @scene("in use", twin="orphans/pool_workers_at_a_queue")
 def idle_for_a_time(stage):
@@ -251,31 +233,25 @@ def idle_at_an_eventfd(stage):
 @scene("in use", twin="orphans/pool_workers")
 def idle_with_a_connection(stage):
     """The host is killed; a forked worker that holds the wire waits on a connection to a gateway for its next request."""
-    gateway = stage.run(stage.part("broker", """
-        caller = listen("tcp").accept()[0]
-        caller.settimeout(TIMEOUT)
-        on_call("broker", lambda: ask_over(caller))
-    """))
-    host = stage.rests("claude", """
-        server = start("mcp-server-fake")
+    return idle(stage, "claude", """
         def work():
-            broker = dial("tcp", "broker")
+            broker = dial("tcp", "person")
             broker.settimeout(None)
             here("worker")
             while broker.recv(100):
                 server.ask()
                 broker.sendall(b"pong")
-        copy(work)
+    """, """
+        caller = listen("tcp").accept()[0]
+        caller.settimeout(TIMEOUT)
+        def ask():
+            ask_over(caller)
     """)
-    worker = stage.who("worker")
-    stage.when_called("broker", gateway)
-    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
 
 @scene("in use", twin="orphans/pool_workers")
 def idle_with_a_listener(stage):
     """The host is killed; a forked worker that holds the wire is idle, but listens for requests of its own."""
-    host = stage.rests("claude", """
-        server = start("mcp-server-fake")
+    return idle(stage, "claude", """
         def work():
             listener = listen("unix", "worker")
             here("worker")
@@ -283,13 +259,10 @@ def idle_with_a_listener(stage):
                 while call.recv(100):
                     server.ask()
                     call.sendall(b"pong")
-        copy(work)
+    """, """
+        def ask():
+            call("unix", "worker")
     """)
-    worker = stage.who("worker")
-    person = stage.run(stage.part("person", "on_call('person', lambda: call('unix', 'worker'))\n"))
-    host.kill()
-    stage.when_called("person", person)
-    return stage.truth(in_use=[worker, "mcp-server-fake"])
 
 @scene("in use", twin="orphans/pool_workers")
 def idle_with_a_server(stage):
@@ -325,29 +298,17 @@ def sleeps_until_its_time(stage):
 @scene("in use", twin="orphans/pool_workers")
 def waits_for_a_job(stage):
     """The host is killed; a forked worker that holds the wire waits for a program that it started, and then goes on."""
-    job = stage.part("job", """
-        here()
-        rest()
-    """)
-    person = stage.run(stage.part("person", """
-        job = os.pidfd_open(present("job"))
-        here()
+    job = stage.part("job", "here()\nrest()\n")
+    return idle(stage, "claude", f"""
         def work():
-            signal.pidfd_send_signal(job, signal.SIGTERM)
-            wait_for("answer")
-        on_call("person", work)
-    """))
-    host = stage.rests("claude", f"""
-        server = start("mcp-server-fake")
-        def work():
+            here("worker")
             subprocess.call([{job!r}], stdin=subprocess.DEVNULL, close_fds=True)
             server.ask()
             tell("go/answer", "")
-        copy(work, alias="worker")
+    """, """
+        job = os.pidfd_open(present("job"))
+        def ask():
+            signal.pidfd_send_signal(job, signal.SIGTERM)
+            wait_for("answer")
     """)
-    stage.who("person")
-    worker = stage.who("worker")
-    stage.asleep(worker)
-    stage.asleep(stage.who("job"))
-    stage.when_called("person", person)
-    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+

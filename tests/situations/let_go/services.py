@@ -52,10 +52,8 @@ def dev_server_with_a_log(stage):
         serve()
     """)
     agent = stage.agent("mcp-server-shell")
-    person = stage.run(stage.part("person", "on_call('person', lambda: call('tcp', 'web-server'))\n"))
-    agent.kill()
-    stage.when_called("person", person)
-    return stage.truth(in_use=["web-server"], orphans=["mcp-server-shell"])
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server"], orphans=["mcp-server-shell"])
 
 @scene("in use", twin="let_go/dev_server")
 def dies_with_its_parent(stage):
@@ -132,10 +130,8 @@ def launcher_of_a_site(stage):
         serve()
     """)
     agent = stage.agent("mcp-server-shell")
-    person = stage.run(stage.part("person", "on_call('person', lambda: call('tcp', 'web-server'))\n"))
-    agent.kill()
-    stage.when_called("person", person)
-    return stage.truth(in_use=["web-server", "dev-launcher"], orphans=["mcp-server-shell"])
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server", "dev-launcher"], orphans=["mcp-server-shell"])
 
 @scene("in use", twin="orphans/idle_terminal")
 def logs_to_a_terminal(stage):

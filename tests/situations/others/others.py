@@ -14,9 +14,7 @@ def agent_below_a_server(stage):
     """)
     agent = stage.agent("mcp-server-agents")
     stage.beats("codex")
-    agent.kill()
-    in_use = [stage.who("codex"), stage.who("mcp-server-fake")]
-    return stage.truth(in_use=in_use, may_end=["mcp-server-agents"])
+    return stage.killed(agent, in_use=["codex", "mcp-server-fake"], may_end=["mcp-server-agents"])
 
 @scene("in use", twin="orphans/helper_below_a_server")
 def agent_of_npm_below_a_server(stage):
@@ -82,9 +80,7 @@ def conmon(stage):
     """)
     agent = stage.agent("mcp-server-podman")
     stage.beats("container")
-    agent.kill()
-    in_use = [stage.who("conmon"), stage.who("container")]
-    return stage.truth(in_use=in_use, may_end=["mcp-server-podman"])
+    return stage.killed(agent, in_use=["conmon", "container"], may_end=["mcp-server-podman"])
 
 @scene("in use")
 def dev_server(stage):
@@ -223,9 +219,7 @@ def own_agent_below_a_server(stage):
     """)
     agent = stage.agent("mcp-server-agents")
     stage.beats("assistant")
-    agent.kill()
-    in_use = [stage.who("assistant.py"), stage.who("mcp-server-fake")]
-    return stage.truth(in_use=in_use, may_end=["mcp-server-agents"])
+    return stage.killed(agent, in_use=["assistant.py", "mcp-server-fake"], may_end=["mcp-server-agents"])
 
 @scene("in use")
 def parallel_jobs(stage):

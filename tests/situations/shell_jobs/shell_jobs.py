@@ -3,17 +3,6 @@ import situation
 from situation import scene
 
 @scene("in use")
-def appended_pipe(stage):
-    """`tail -f requests | mcp-server-x > results &`: input through a pipe from tail, output to a file."""
-    stage.write("requests", '{"id":0}\n')
-    agent = stage.rests("claude", 'shell(f"tail -s 0.1 -f requests 2> /dev/null | {BIN}/mcp-server-fake > results 2> /dev/null &")')
-    stage.run(stage.part("person", "use('person', lambda: open(f'{DIR}/requests', 'a').write('{\"id\":1}\\n'))\n"))
-    server = stage.who("mcp-server-fake")
-    stage.grows("results")
-    agent.kill()
-    return stage.truth(in_use=[server, *[p for p in stage.find("tail") if p.argv()[0] == "tail"]])
-
-@scene("in use")
 def at_job(stage):
     """The agent queued a job; a double-forked shell in a session of its own runs a pipeline with a server, later; the agent is dead by then."""
     agent = stage.rests("claude", """
@@ -57,30 +46,6 @@ def coproc(stage):
     return stage.truth(in_use=[server, *stage.find("talk.sh")])
 
 @scene("in use")
-def find_exec(stage):
-    """`find .. -exec sh -c 'mcp-server-x < FILE | sort' \\; &`: input is a file, the result goes through a pipe."""
-    stage.write("list.json", "{}\n")
-    agent = stage.rests("claude", """
-        line = f"{BIN}/mcp-server-batch < $0 | cat > results; true"
-        shell(f"nohup find . -name list.json -exec sh -c '{line}' {{}} \\\\; > /dev/null 2>&1 &")
-    """)
-    server = stage.who("mcp-server-batch")
-    stage.grows("results")
-    agent.kill()
-    others = [p for name in ("find", "cat") for p in stage.find(name) if p.argv()[0] == name]
-    return stage.truth(in_use=[server, *others])
-
-@scene("in use")
-def here_string(stage):
-    """`mcp-server-x <<< '{}' > results &`: the input is a pipe whose writer is gone, the output a file."""
-    agent = stage.rests("claude", """
-        shell(f"nohup {BIN}/mcp-server-batch <<< '{{}}' > results 2> /dev/null &")
-    """)
-    server = stage.who("mcp-server-batch")
-    stage.grows("results")
-    return stage.killed(agent, in_use=[server])
-
-@scene("in use")
 def loop(stage):
     """A nohup loop outlives the agent and starts one server after the other: each is born when the agent is dead."""
     stage.part("mcp-server-batch", """
@@ -100,27 +65,57 @@ def loop(stage):
     stage.grows("results")
     return stage.truth(in_use=[server, *loop])
 
-@scene("in use")
-def make(stage):
-    """`make &` in the Bash tool; a recipe pipes requests through a server; the agent is killed."""
-    stage.put("Makefile", "results:\n\techo {} | $(SERVER) | tee results > /dev/null; true\n", mode=0o644)
-    agent = stage.rests("claude", 'shell(f"nohup make -f {BIN}/Makefile SERVER={BIN}/mcp-server-batch > make.log 2>&1 &")')
-    server = stage.who("mcp-server-batch")
-    stage.grows("results")
-    agent.kill()
-    others = [p for name in ("make", "tee") for p in stage.find(name) if p.argv()[0] == name]
-    return stage.truth(in_use=[server, *others])
-
-@scene("in use", twin="orphans/login_shell")
-def pipeline(stage):
+@scene(
+    "in use", name="appended_pipe", about="`tail -f requests | mcp-server-x > results &`: input through a pipe from tail, output to a file.",
+    line="tail -s 0.1 -f requests 2> /dev/null | BIN/mcp-server-fake > results 2> /dev/null &", parts=["tail"], asks="file",
+)
+@scene(
+    "in use", name="find_exec", about="`find .. -exec sh -c 'mcp-server-x < FILE | sort' \\; &`: input is a file, the result goes through a pipe.",
+    line="nohup find . -name requests -exec sh -c 'BIN/mcp-server-batch < $0 | cat > results; true' {} \\; > /dev/null 2>&1 &",
+    parts=["find", "cat"],
+)
+@scene(
+    "in use", name="here_string", about="`mcp-server-x <<< '{}' > results &`: the input is a pipe whose writer is gone, the output a file.",
+    line="nohup BIN/mcp-server-batch <<< '{}' > results 2> /dev/null &",
+)
+@scene(
+    "in use", name="make", about="`make &` in the Bash tool; a recipe pipes requests through a server; the agent is killed.",
+    line="nohup make SERVER=BIN/mcp-server-batch > make.log 2>&1 &", parts=["make", "tee"],
+)
+@scene(
+    "in use", name="process_substitution", about="`nohup bash -c 'server < <(tail -f requests) > >(sed .. > results)' &`; the agent is killed.",
+    line="nohup bash -c 'BIN/mcp-server-fake < <(tail -s 0.1 -f requests) > >(sed -u s/x/y/ > results)' > /dev/null 2>&1 &",
+    parts=["tail", "sed"], asks="file",
+)
+@scene(
+    "in use", name="timeout", about="`timeout 600 sh -c 'cat requests - | server' | tee` with a person's FIFO for input; the agent is killed.",
+    line="timeout 600 sh -c 'cat requests | BIN/mcp-server-fake; true' 2> /dev/null | tee results > /dev/null &",
+    parts=["cat", "tee"], asks="fifo",
+)
+@scene(
+    "in use", name="xargs", about="`.. | xargs -n 1 sh -c 'echo .. | mcp-server-x' > results &` works off a list; the agent is killed.",
+    line="(seq 9 | xargs -n 1 sh -c 'echo $0 | BIN/mcp-server-batch | cat; true' > results) 2> /dev/null &", parts=["xargs", "cat"], session=False,
+)
+@scene(
+    "in use", twin="orphans/login_shell", parts=["sh", "sed"],
+    line="nohup sh -c 'echo {} | BIN/mcp-server-batch | sed -u s/x/y/ > results' > /dev/null 2>&1 &",
+)
+def pipeline(stage, line, parts=(), asks=None, session=True):
     """`nohup sh -c 'echo {} | mcp-server-x | sed .. > results' &` works off a job; the agent is killed."""
-    agent = stage.rests("claude", """
-        shell(f"nohup sh -c 'echo {{}} | {BIN}/mcp-server-batch | sed -u s/x/y/ > results' > /dev/null 2>&1 &")
-    """)
-    server = stage.who("mcp-server-batch")
+    if asks == "fifo":
+        os.mkfifo(f"{stage.dir}/requests")
+    else:
+        stage.write("requests", '{"id":0}\n')
+    stage.write("Makefile", "results:\n\techo {} | $(SERVER) | tee results > /dev/null; true\n")
+    agent = stage.rests("claude", f"shell({line.replace('BIN', stage.dir + '/bin')!r}, start_new_session={session})")
+    if asks:
+        stage.run(stage.part("person", """
+            requests = os.open(f"{DIR}/requests", os.O_WRONLY | os.O_APPEND)
+            use("person", lambda: os.write(requests, b'{"id":1}\\n'))
+        """))
+    server = stage.who("mcp-server-fake" if asks else "mcp-server-batch")
     stage.grows("results")
-    agent.kill()
-    return stage.truth(in_use=[server, situation.Process(server.parent()), *stage.find("sed")[-1:]])
+    return stage.killed(agent, in_use=[server, *(p for name in parts for p in stage.find(name) if p.argv()[0] == name)])
 
 @scene("in use", twin="orphans/reader_gone")
 def pipeline_of_a_killed_shell(stage):
@@ -134,22 +129,6 @@ def pipeline_of_a_killed_shell(stage):
     agent.kill()
     situation.Process(server.parent()).kill()
     return stage.truth(in_use=[server, *sed])
-
-@scene("in use")
-def process_substitution(stage):
-    """`nohup bash -c 'server < <(tail -f requests) > >(sed .. > results)' &`; the agent is killed."""
-    stage.part("mcp-server-fake", "serve('timer')\n")
-    stage.write("requests", '{"id":0}\n')
-    agent = stage.rests("claude", """
-        line = f"{BIN}/mcp-server-fake < <(tail -s 0.1 -f requests) > >(sed -u s/x/y/ > results)"
-        shell(f"nohup bash -c '{line}' > /dev/null 2>&1 &")
-    """)
-    stage.run(stage.part("person", "use('person', lambda: open(f'{DIR}/requests', 'a').write('{\"id\":1}\\n'))\n"))
-    server = stage.who("mcp-server-fake")
-    stage.grows("results")
-    agent.kill()
-    parts = [p for name in ("tail", "sed") for p in stage.find(name) if p.argv()[0] == name]
-    return stage.truth(in_use=[server, *parts])
 
 @scene("in use", twin="orphans/unknown_host")
 def test_run(stage):
@@ -168,23 +147,6 @@ def test_run(stage):
     agent = stage.rests("claude", 'shell(f"nohup {BIN}/pytest -k servers > pytest.log 2>&1 &")')
     stage.beats("pytest")
     return stage.killed(agent, in_use=["pytest", "long"])
-
-@scene("in use")
-def timeout(stage):
-    """`timeout 600 sh -c 'cat requests - | server' | tee` with a person's FIFO for input; the agent is killed."""
-    os.mkfifo(f"{stage.dir}/asked")
-    agent = stage.rests("claude", """
-        shell(f"timeout 600 sh -c 'cat asked | {BIN}/mcp-server-fake; true' 2> /dev/null | tee results > /dev/null &")
-    """)
-    stage.run(stage.part("person", """
-        asked = os.open(f"{DIR}/asked", os.O_WRONLY)
-        use("person", lambda: os.write(asked, b'{"id":1}\\n'))
-    """))
-    server = stage.who("mcp-server-fake")
-    stage.grows("results")
-    agent.kill()
-    others = [p for name in ("cat", "tee") for p in stage.find(name) if p.argv()[0] == name]
-    return stage.truth(in_use=[server, *others])
 
 @scene("in use")
 def two_fifos(stage):
@@ -213,15 +175,3 @@ def web_service(stage):
     stage.uses("person", "use('person', lambda: call('tcp', 'my-mcp-web'))\n")
     return stage.ended(agent, in_use=["my-mcp-web"])
 
-@scene("in use")
-def xargs(stage):
-    """`.. | xargs -n 1 sh -c 'echo .. | mcp-server-x' > results &` works off a list; the agent is killed."""
-    agent = stage.rests("claude", """
-        line = f"seq 9 | xargs -n 1 sh -c 'echo $0 | {BIN}/mcp-server-batch | cat; true' > results"
-        shell(f"({line}) 2> /dev/null &", start_new_session=False)
-    """)
-    server = stage.who("mcp-server-batch")
-    stage.grows("results")
-    agent.kill()
-    others = [p for name in ("xargs", "cat") for p in stage.find(name) if p.argv()[0] == name]
-    return stage.truth(in_use=[server, *others])
