@@ -19,7 +19,7 @@ use std::{
     collections::BTreeMap,
     os::fd::OwnedFd,
     sync::{
-        Arc, LazyLock, Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -33,7 +33,7 @@ use rustix::{
 
 use super::{identity::real_user, watch::Post};
 use crate::os::{
-    budgets::{Budget, Budgets},
+    budgets::{Account, Budget},
     lock,
 };
 use orphand_core::model::{Share, StuckProcess};
@@ -65,20 +65,24 @@ struct Held {
 #[derive(Debug)]
 struct Ledger {
     stuck: BTreeMap<u32, Held>,
-    waits: Budgets,
-    /// The users who are charged, each with the process that was waited for last, and its user.
-    charged: BTreeMap<Share, (u32, u32)>,
+    /// The waits of each user, the process that was waited for last, and its user.
+    waits: BTreeMap<Share, (Account, u32, u32)>,
 }
 
 impl Ledger {
-    fn new() -> Self {
-        Self { stuck: BTreeMap::new(), waits: Budgets::new(BUDGET, None), charged: BTreeMap::new() }
+    const fn new() -> Self {
+        Self { stuck: BTreeMap::new(), waits: BTreeMap::new() }
+    }
+
+    /// Whether nothing of this user is read now, because his processes answer late.
+    fn is_left_unread(&self, user: u32, now: Instant) -> bool {
+        self.waits.get(&Share::of(user)).is_some_and(|(waits, ..)| !waits.waits(now, BUDGET).is_zero())
     }
 
     /// Whether this process of this user must not be read now.
     fn refuses(&self, pid: u32, user: Option<u32>, now: Instant) -> bool {
-        let is_left_unread = |user: u32| !self.waits.waits(user, now).is_zero();
-        self.stuck.contains_key(&pid) || self.is_full_for(user) || user.is_some_and(is_left_unread)
+        let is_left_unread = user.is_some_and(|user| self.is_left_unread(user, now));
+        self.stuck.contains_key(&pid) || self.is_full_for(user) || is_left_unread
     }
 
     /// Whether this user may take no further place. `None` is whoever cannot be told.
@@ -97,13 +101,14 @@ impl Ledger {
         if user == 0 || waited < SHORTEST {
             return;
         }
-        self.charged.insert(Share::of(user), (pid, user));
-        let most = MOST_SPENT.saturating_sub(self.waits.spent(user, now));
-        self.waits.charge(user, now, waited.min(most));
+        let one = self.waits.entry(Share::of(user)).or_insert((Account::new(now), pid, user));
+        let most = MOST_SPENT.saturating_sub(one.0.left_at(now, BUDGET));
+        one.0.charge(now, BUDGET, waited.min(most));
+        (one.1, one.2) = (pid, user);
     }
 }
 
-static LEDGER: LazyLock<Mutex<Ledger>> = LazyLock::new(|| Mutex::new(Ledger::new()));
+static LEDGER: Mutex<Ledger> = Mutex::new(Ledger::new());
 /// Whether there is something in it, readable without the lock.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
@@ -111,10 +116,8 @@ fn ledger<T>(work: impl FnOnce(&mut Ledger, Instant) -> T) -> T {
     let mut ledger = lock(&LEDGER);
     let now = Instant::now();
     let found = work(&mut ledger, now);
-    let Ledger { stuck, waits, charged } = &mut *ledger;
-    let is_idle = waits.is_idle(now);
-    charged.retain(|_, (_, user)| !waits.spent(*user, now).is_zero());
-    IN_USE.store(!(stuck.is_empty() && is_idle), Ordering::Release);
+    ledger.waits.retain(|_, (waits, ..)| !waits.left_at(now, BUDGET).is_zero());
+    IN_USE.store(!(ledger.stuck.is_empty() && ledger.waits.is_empty()), Ordering::Release);
     found
 }
 
@@ -150,10 +153,10 @@ pub fn stuck() -> Vec<StuckProcess> {
         unanswered_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
     };
     ledger(|ledger, now| {
-        let late = ledger.charged.values().filter(|(pid, user)| {
-            *user != UNKNOWN && !ledger.stuck.contains_key(pid) && !ledger.waits.waits(*user, now).is_zero()
+        let late = ledger.waits.values().filter(|(_, pid, user)| {
+            *user != UNKNOWN && !ledger.stuck.contains_key(pid) && ledger.is_left_unread(*user, now)
         });
-        let late = late.map(|(pid, user)| row(*pid, Some(*user), ledger.waits.spent(*user, now)));
+        let late = late.map(|(waits, pid, user)| row(*pid, Some(*user), waits.left_at(now, BUDGET)));
         let waited = |held: &Held| now.saturating_duration_since(held.since);
         ledger.stuck.iter().map(|(pid, held)| row(*pid, held.user, waited(held))).chain(late).collect()
     })
@@ -290,10 +293,7 @@ mod tests {
         }
         assert!(ledger.refuses(2, Some(1000), now) && !ledger.refuses(2, Some(1001), now));
         assert!(!ledger.refuses(2, None, now) && !ledger.refuses(2, Some(0), now));
-        assert!(
-            !ledger.waits.is_idle(now + Duration::from_secs(20)),
-            "it is remembered that some end while they are read"
-        );
+        assert!(ledger.waits.contains_key(&Share::of(UNKNOWN)), "that some end while they are read");
         assert!(!ledger.refuses(2, Some(1000), now + Duration::from_secs(20)));
     }
 

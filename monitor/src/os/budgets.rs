@@ -28,23 +28,29 @@ pub struct Budgets {
     total: Account,
 }
 
+/// What was spent on one user.
 #[derive(Clone, Copy, Debug)]
-struct Account {
+pub struct Account {
     spent: Duration,
     at: Instant,
 }
 
 impl Account {
-    fn left_at(self, now: Instant, budget: Budget) -> Duration {
+    pub const fn new(at: Instant) -> Self {
+        Self { spent: Duration::ZERO, at }
+    }
+
+    /// What is remembered of it now.
+    pub fn left_at(self, now: Instant, budget: Budget) -> Duration {
         self.spent.saturating_sub(now.saturating_duration_since(self.at) / budget.part)
     }
 
-    fn charge(&mut self, now: Instant, budget: Budget, cost: Duration) {
+    pub fn charge(&mut self, now: Instant, budget: Budget, cost: Duration) {
         *self = Self { spent: self.left_at(now, budget).saturating_add(cost), at: now };
     }
 
     /// How long it takes until something may be spent again.
-    fn waits(self, now: Instant, budget: Budget) -> Duration {
+    pub fn waits(self, now: Instant, budget: Budget) -> Duration {
         self.left_at(now, budget).saturating_sub(budget.allowance).saturating_mul(budget.part)
     }
 }
@@ -52,20 +58,7 @@ impl Account {
 impl Budgets {
     /// For each user, and for all together.
     pub fn new(user: Budget, all: Option<Budget>) -> Self {
-        let total = Account { spent: Duration::ZERO, at: Instant::now() };
-        Self { user, all, spent: BTreeMap::new(), total }
-    }
-
-    /// What is remembered of this user now.
-    pub fn spent(&self, user: u32, now: Instant) -> Duration {
-        self.spent.get(&Share::of(user)).map_or(Duration::ZERO, |own| own.left_at(now, self.user))
-    }
-
-    /// Forgets what is to be forgotten. Whether nothing is remembered of any user.
-    pub fn is_idle(&mut self, now: Instant) -> bool {
-        let budget = self.user;
-        self.spent.retain(|_, account| !account.left_at(now, budget).is_zero());
-        self.spent.is_empty()
+        Self { user, all, spent: BTreeMap::new(), total: Account::new(Instant::now()) }
     }
 
     /// How long work for this user has to wait; zero if it may begin.
@@ -80,9 +73,9 @@ impl Budgets {
         if user == 0 {
             return;
         }
-        self.is_idle(now);
-        let new = Account { spent: Duration::ZERO, at: now };
-        self.spent.entry(Share::of(user)).or_insert(new).charge(now, self.user, cost);
+        let budget = self.user;
+        self.spent.retain(|_, account| !account.left_at(now, budget).is_zero());
+        self.spent.entry(Share::of(user)).or_insert(Account::new(now)).charge(now, budget, cost);
         if let Some(all) = self.all {
             self.total.charge(now, all, cost);
         }
