@@ -31,7 +31,7 @@ fn living(one: &Explained, report: &ServerReport, moment: &Moment) -> String {
     let server = &report.server;
     let lives = one.owner.as_ref().is_some_and(|owner| owner.alive);
     let mut told = heading(&server.name, if lives { "is in use" } else { "outlived its client" });
-    let chain = server.processes.iter().map(|process| program(&process.exe));
+    let chain = server.processes.iter().map(|process| text::base(&process.exe));
     line(&mut told, "Processes", &chain.collect::<Vec<_>>().join(" > "));
     line(&mut told, "Known by", &text::sanitise(&server.rule));
     if let Some(owner) = &one.owner {
@@ -114,13 +114,8 @@ fn reasons(told: &mut String, evidence: &[Evidence], doubts: &[Doubt]) {
 }
 
 fn holder(step: &ReachedBy) -> String {
-    let who = step.program.as_deref().map_or("somebody who cannot be seen", program);
+    let who = step.program.as_deref().map_or("somebody who cannot be seen", text::base);
     format!("`{}` {}", text::sanitise(who).replace('`', "'"), text::sanitise(&step.via))
-}
-
-/// The name of a program without its folder.
-fn program(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]

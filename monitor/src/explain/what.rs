@@ -11,7 +11,7 @@ pub(super) fn name(one: &Explained) -> String {
     let server = one.report.as_deref().map(|report| report.server.name.clone());
     let program = || {
         let path = one.process.argv.first().filter(|path| !path.is_empty()).unwrap_or(&one.process.exe);
-        path.rsplit('/').next().unwrap_or(path).to_owned()
+        text::base(path).to_owned()
     };
     Some(agent.or(server).unwrap_or_else(program))
         .filter(|name| !name.is_empty())

@@ -3,10 +3,7 @@
 use rustix::io::Errno;
 
 use super::{Proc, ProcessDir, fields};
-use orphand_core::model::{Memory, ProcessId};
-
-/// Milliseconds per clock tick: `USER_HZ` is 100 on every architecture that orphand is built for.
-const MILLIS_PER_TICK: u64 = 10;
+use orphand_core::model::{BootTime, Memory, ProcessId};
 
 impl Proc {
     /// What those of `processes` use that are alive and can be read.
@@ -28,7 +25,7 @@ impl ProcessDir {
         let (statm, _) = self.file("statm", 256)?;
         let pages = pages(&statm).ok_or(Errno::INVAL)?;
         let rss_bytes = pages.saturating_mul(rustix::param::page_size() as u64);
-        let cpu_ms = self.stat().cpu.saturating_mul(MILLIS_PER_TICK);
+        let cpu_ms = BootTime::of_ticks(self.stat().cpu).0 / 1_000_000;
         Ok(Memory { process: self.id(), rss_bytes, cpu_ms })
     }
 

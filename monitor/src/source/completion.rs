@@ -8,7 +8,7 @@ use monitor_common::ARGV_MAX;
 
 use super::decode::arguments;
 use crate::host::CommandLine;
-use orphand_core::model::Image;
+use orphand_core::model::{Image, text::base};
 
 /// The whole image, where `found` goes on from what the record said.
 pub fn completed(record: &Image, found: &CommandLine) -> Option<Image> {
@@ -27,10 +27,6 @@ pub fn completed(record: &Image, found: &CommandLine) -> Option<Image> {
         argv: arguments(&found.cmdline),
         argv_truncated: found.more,
     })
-}
-
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]

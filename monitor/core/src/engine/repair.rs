@@ -10,7 +10,7 @@ use crate::{
     lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
         BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
-        Stdio,
+        Stdio, text::base,
     },
     recognise::Role,
     verdict::{Inspection, Rows, Sought, seek},
@@ -311,8 +311,4 @@ impl Engine {
         self.follow_spawner(key);
         self.world.forget_dead_agents();
     }
-}
-
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }

@@ -15,6 +15,11 @@ pub fn is_hostile(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// What is behind the last slash of a path.
+pub fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 /// Makes a name safe for one line of a terminal: hostile characters become visible (`\n`, `\x1b`,
 /// `\u{202e}`). The function is idempotent.
 pub fn sanitise(name: &str) -> Cow<'_, str> {

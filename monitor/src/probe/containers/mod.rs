@@ -29,7 +29,8 @@ use crate::{
 };
 use orphand_core::{
     model::{
-        ContainerFacts, ContainerId, ContainerQuery, Image, MadeContainer, OtherClient, ProcessId, Stdio,
+        BootTime, ContainerFacts, ContainerId, ContainerQuery, Image, MadeContainer, OtherClient, ProcessId,
+        Stdio,
         scene::{Scene, SceneQuestion, SceneServer},
     },
     recognise::{own_container, works_for_podman},
@@ -44,8 +45,6 @@ pub struct Engines {
 
 /// How long an engine may take to tell what it knows.
 const TELLING: Duration = Duration::from_secs(3);
-/// Clock ticks in a second, as /proc shows times (`USER_HZ`).
-const TICKS: u64 = 100;
 
 /// The engine whose containers have monitors.
 const PODMAN: &str = "podman";
@@ -223,14 +222,12 @@ fn has_name_of_client(name: &str) -> bool {
 
 /// When something happened, in clock ticks since the host started, of nanoseconds since 1970.
 fn since_boot(ns: i64) -> u64 {
-    let since = i128::from(ns) - i128::from(clock::realtime_offset());
-    u64::try_from(since / i128::from(1_000_000_000 / TICKS)).unwrap_or_default()
+    BootTime(u64::try_from(ns.saturating_sub(clock::realtime_offset())).unwrap_or_default()).ticks()
 }
 
 /// When a process was started, in seconds since 1970.
 fn born_at(process: ProcessId) -> u64 {
-    let offset = clock::realtime_offset() / 1_000_000_000;
-    u64::try_from(offset).unwrap_or_default() + process.start / TICKS
+    BootTime::of_ticks(process.start).0.saturating_add_signed(clock::realtime_offset()) / 1_000_000_000
 }
 
 /// Whether the process is in a control group whose name has this id.

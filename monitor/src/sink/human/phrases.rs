@@ -95,7 +95,7 @@ fn program(process: &ProcessView) -> String {
     let title = process.argv.first().map_or("", String::as_str);
     let mut parts = title.split_whitespace();
     let first = parts.next().unwrap_or(&process.exe);
-    let name = first.rsplit('/').next().unwrap_or(first).trim_end_matches(':');
+    let name = text::base(first).trim_end_matches(':');
     let second = parts.next().or_else(|| process.argv.get(1).map(String::as_str)).unwrap_or_default();
     let is_verb = !second.is_empty() && second.bytes().all(|b| b.is_ascii_lowercase());
     let shown =
@@ -132,7 +132,7 @@ pub(in crate::sink) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover])
     const MOST: usize = 4;
     let one = |head: &Leftover| {
         let path = head.process.argv.first().filter(|path| !path.is_empty()).unwrap_or(&head.process.exe);
-        let name = text::clean(path.rsplit('/').next().unwrap_or(path));
+        let name = text::clean(text::base(path));
         let ports: Vec<_> = head.listens.iter().take(MOST).map(|port| text::sanitise(port)).collect();
         let ports = if ports.is_empty() { String::new() } else { format!(", {}", ports.join(", ")) };
         format!("{name} (pid {}, {}{ports})", head.process.pid, text::word(head.class))

@@ -24,6 +24,10 @@ pub(super) fn write(status: Option<&Status>, wall: WallClock, scrape: &mut Scrap
         counters(status, scrape);
     }
     let Some(status) = watching else { return };
+    // A family is there, if only without samples.
+    for family in f::ALL.iter().filter(|one| one.kind == f::Kind::Gauge && one.name != f::SESSIONS.name) {
+        scrape.of(family);
+    }
     // Both modes, so that an alert sees the number go back to 0.
     for mode in [Mode::Reap, Mode::Observe] {
         let is_it = f64::from(u8::from(mode == status.mode));
@@ -122,9 +126,6 @@ fn servers(report: &Report, series: &Series, scrape: &mut Scrape) {
         scrape.add(&f::ORPHAN_PROCESSES, labels, float(server.server.count()));
         scrape.add(&f::ORPHAN_BYTES, labels, float(server.rss_bytes()));
     };
-    for family in [f::SERVERS, f::SERVER_BYTES, f::ORPHANS, f::ORPHAN_PROCESSES, f::ORPHAN_BYTES] {
-        scrape.of(&family);
-    }
     for run in &report.runs {
         none(&series.labels(Some(&run.run), None), scrape);
     }
@@ -143,8 +144,6 @@ fn servers(report: &Report, series: &Series, scrape: &mut Scrape) {
             orphan(&[labels, labels::of_class(Class::Agent)].concat(), left, scrape);
         }
     }
-    scrape.of(&f::LEFTOVERS);
-    scrape.of(&f::LEFTOVER_BYTES);
     for left in &report.leftovers {
         let labels = series.labels(Some(&left.run), Some(&left.agent));
         scrape.add(&f::LEFTOVERS, &labels, float(left.count));
@@ -169,9 +168,6 @@ fn generations(report: &Report, series: &Series, wall: WallClock, scrape: &mut S
 /// Why servers stay, and duplicates. Without the generation: an unproven server is not an orphan of a run, and a duplicate
 /// counts only while its owner lives. A server with two doubts counts for both.
 fn reasons(report: &Report, own: &OwnersWithSeries, scrape: &mut Scrape) {
-    for family in [f::SPARED, f::UNPROVEN, f::DUPLICATE_SERVERS] {
-        scrape.of(&family);
-    }
     let left = report.agents.iter().filter_map(|agent| agent.left_behind.as_deref());
     for server in report.servers().map(|(_, server)| server).chain(left) {
         for guard in server.guards.iter().filter(|_| server.state == State::Kept) {

@@ -6,7 +6,10 @@ use std::{
 };
 
 use crate::sink::metrics::Labels;
-use orphand_core::model::{ServerView, text::sanitise};
+use orphand_core::model::{
+    ServerView,
+    text::{base, sanitise},
+};
 
 const SHOWN: usize = 64;
 
@@ -36,10 +39,6 @@ pub(super) fn server(server: &ServerView) -> String {
     }
     let program = server.processes.last().map(|process| base(&process.exe)).filter(|name| !name.is_empty());
     program.map_or_else(|| "server".to_owned(), cut)
-}
-
-fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn cut(name: &str) -> String {
