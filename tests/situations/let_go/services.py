@@ -24,6 +24,44 @@ def browser(stage):
         stage.beats(one)
     return stage.ended(agent, in_use=[one for one in ("chromium", "gpu", "renderer")])
 
+@scene("mixed", twin="orphans/tied_browser")
+@scene(
+    "mixed", name="browser_in_its_session", twin="orphans/driven_browser", own_session=False,
+    about="A leaking server opened a person's browser by `xdg-open` in its own session, with /dev/null; the agent is killed.",
+)
+def browser_on_its_wires(stage, own_session=True):
+    """A leaking server opened a person's browser by `xdg-open`, which hands its wires on, as webbrowser.open() does; the agent is killed."""
+    stage.put("xdg-open", f"#!/bin/sh\n{stage.dir}/bin/firefox\n")
+    stage.part("firefox", """
+        if ALIAS == "firefox":
+            start("firefox", "--as", "page", wire=None, stdin=0, stdout=1)
+        use(ALIAS, lambda: open(f"{DIR}/profile", "a").write("page\\n"))
+    """)
+    how = "stdin=0, stdout=1, start_new_session=True" if own_session else "stderr=subprocess.DEVNULL"
+    stage.part("mcp-server-login", f"""
+        start("xdg-open", wire=None, {how})
+        serve()
+    """)
+    agent = stage.agent("mcp-server-login")
+    for one in ("firefox", "page"):
+        stage.beats(one)
+    agent.kill()
+    return stage.truth(in_use=stage.find("firefox", 2), orphans=["mcp-server-login"])
+
+@scene("mixed", twin="orphans/helper_below_a_server")
+def document(stage):
+    """A leaking server opened a document for a person by `xdg-open`, on its wires and in its session; the agent is killed."""
+    stage.put("xdg-open", f"#!/bin/sh\n{stage.dir}/bin/office\n")
+    stage.part("office", "here()\nuse('office', lambda: open(f'{DIR}/document', 'a').write('word\\n'))\n")
+    stage.part("mcp-server-office", """
+        start("xdg-open", wire=None, stdin=0, stdout=1)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-office")
+    office = stage.who("office")
+    stage.beats("office")
+    return stage.killed(agent, in_use=[office], orphans=["mcp-server-office"])
+
 @scene("in use", twin="orphans/waits_for_its_tool")
 def dev_server(stage):
     """`nohup dev-server &` in a server's shell tool; the session ends cleanly, the server exits, a person goes on using the dev server."""

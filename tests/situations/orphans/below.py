@@ -74,6 +74,20 @@ def shell_job_that_is_waited_for(stage):
     agent.kill()
     return stage.truth(orphans=stage.everyone())
 
+@scene("orphan", twin="let_go/browser_on_its_wires")
+def driven_browser(stage):
+    """A server drives a browser over two pipes beside the standard streams, which are /dev/null, in a session of its own; the agent is killed."""
+    stage.part("chromium", "here()\nrest()\n")
+    stage.part("mcp-server-browser", """
+        (far_r, w), (r, far_w) = os.pipe(), os.pipe()
+        start("chromium", wire=None, stderr=subprocess.DEVNULL, pass_fds=[far_r, far_w], start_new_session=True)
+        os.close(far_r)
+        os.close(far_w)
+        present("chromium")
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-browser"), orphans=["mcp-server-browser", "chromium"])
+
 @scene("orphan", twin="let_go/browser")
 def tied_browser(stage):
     """A server's browser has a session of its own but keeps fd 2 as a socket to it, as puppeteer's do; the agent is killed, both stay."""

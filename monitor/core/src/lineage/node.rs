@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
     model::{AgentHints, Image, Killer, ProcessId, Stdio, UnitFacts},
-    recognise::Role,
+    recognise::{Role, is_opener},
 };
 
 /// Identifies an agent for as long as the engine runs.
@@ -172,6 +172,8 @@ pub struct Node {
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,
+    /// Whether it is, or was started by, a program that opens a file or an address for a person (`xdg-open`).
+    pub opened: bool,
     /// Whether it is not known yet that the process matters.
     pub pending: bool,
     /// The last signal that was sent to it and that it does not handle.
@@ -213,6 +215,7 @@ impl Node {
             server: None,
             wraps: None,
             protected: false,
+            opened: false,
             pending: true,
             strike: None,
             up: None,
@@ -230,6 +233,7 @@ impl Node {
             agent: self.agent,
             server: self.server,
             protected: self.protected,
+            opened: self.opened,
             pending: self.pending,
             ..Self::new(child, Arc::clone(&self.exec))
         }
@@ -270,6 +274,7 @@ impl Node {
     /// of its creator, and what it does to them before its exec is decided by the program of its creator.
     pub fn run(&mut self, program: Program, streams: [Stdio; 3], provenance: Provenance) {
         self.provenance = provenance;
+        self.opened |= is_opener(&program.image);
         let before = &self.exec;
         let origin = Origin { process: self.id, execs: before.origin.execs.saturating_add(1) };
         let mut makers = [None, None, None];

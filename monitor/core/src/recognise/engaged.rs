@@ -1,8 +1,9 @@
-//! What a process is there for: a shell that takes a person's commands, a debugger, or a browser.
+//! What a process is there for: a shell that takes a person's commands, a debugger, a browser, or what opens something
+//! for a person.
 
 use super::{
     carriers::Row,
-    known_programs::{BROWSERS, DEBUGGERS, contains},
+    known_programs::{BROWSERS, DEBUGGERS, OPENERS, SHELLS, contains},
     program::{Carrier, command_name, words},
     text::{base, without_deleted},
 };
@@ -11,6 +12,19 @@ use crate::model::Image;
 /// Whether a program of this name is a browser.
 pub fn is_browser(name: &str) -> bool {
     contains(BROWSERS, name)
+}
+
+/// Whether it opens a file or an address for a person, in whatever program the desktop has for it.
+pub fn is_opener(image: &Image) -> bool {
+    let opens = |word: &String| contains(OPENERS, base(word));
+    match &*image.argv {
+        [head, ..] if opens(head) => true,
+        // Most are shell scripts.
+        [head, second, ..] => {
+            contains(SHELLS, base(head)) && opens(second) || base(head) == "gio" && second == "open"
+        }
+        _ => false,
+    }
 }
 
 /// Whether it is a shell without a command and without a script: it waits for what a person types.
@@ -47,6 +61,16 @@ mod tests {
             ["bash -c x", "bash -lc x", "sh script.sh", "fish --command x", "python3", "", "bash -- script"]
         {
             assert!(!is_shell_of_a_person(&image(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_opens_something_for_a_person() {
+        for line in ["xdg-open http://x", "/bin/sh /usr/bin/xdg-open /x.pdf", "gio open /x.odt"] {
+            assert!(is_opener(&image(line)), "{line}");
+        }
+        for line in ["gio mount /x", "bash -c xdg-open", "open", "", "python3 xdg-open", "x xdg-open"] {
+            assert!(!is_opener(&image(line)), "{line}");
         }
     }
 

@@ -84,11 +84,20 @@ pub(super) const DEBUGGERS: &[&str] = &[
     "strace",
 ];
 
+/// Programs that open a file or an address in whatever program the desktop has for it.
+#[rustfmt::skip]
+pub(super) const OPENERS: &[&str] = &[
+    "dde-open", "enlightenment_open", "exo-open", "gnome-open", "gvfs-open", "kde-open", "kde-open5", "kfmclient",
+    "mate-open", "sensible-browser", "wslview", "www-browser", "x-www-browser", "xdg-email", "xdg-open",
+];
+
 /// Programs of browsers.
 #[rustfmt::skip]
 pub(super) const BROWSERS: &[&str] = &[
-    "MiniBrowser", "brave", "camoufox", "camoufox-bin", "chrome", "chrome-headless-shell", "chromium", "chromium-browser",
-    "electron", "firefox", "firefox-bin", "firefox-esr", "google-chrome", "headless_shell", "microsoft-edge", "msedge",
+    "MiniBrowser", "brave", "brave-browser", "camoufox", "camoufox-bin", "chrome", "chrome-headless-shell", "chromium",
+    "chromium-browser", "electron", "epiphany", "falkon", "firefox", "firefox-bin", "firefox-esr", "floorp",
+    "google-chrome", "headless_shell", "konqueror", "librewolf", "microsoft-edge", "msedge", "opera", "qutebrowser",
+    "vivaldi", "vivaldi-bin", "waterfox", "zen", "zen-bin",
 ];
 
 /// Whether the sorted list contains the name.
@@ -111,7 +120,7 @@ mod tests {
     #[test]
     fn every_list_is_sorted_and_none_repeats_another() {
         let lists = [SHELLS, LAUNCHERS, MULTIPLEXERS, EXEMPT, STEWARDS, TOOLS, CONTAINER_CLIENTS];
-        for list in lists.into_iter().chain([DEBUGGERS, BROWSERS]) {
+        for list in lists.into_iter().chain([DEBUGGERS, OPENERS, BROWSERS]) {
             for pair in list.windows(2) {
                 assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
             }

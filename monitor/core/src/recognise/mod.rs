@@ -47,7 +47,7 @@ pub use self::container::{
     works_for_podman, works_through_client,
 };
 pub use self::declared::{Declarations, Notation, entry_name};
-pub use self::engaged::{is_browser, is_debugger, is_shell_of_a_person};
+pub use self::engaged::{is_browser, is_debugger, is_opener, is_shell_of_a_person};
 pub use self::first_message::first_message;
 pub use self::fork_server::fork_server_listener;
 pub use self::nothing::Known;

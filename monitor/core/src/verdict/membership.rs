@@ -7,7 +7,10 @@
 use std::{collections::BTreeSet, iter};
 
 use super::inspection::Inspection;
-use crate::model::{ProcessId, Stdio, scene::ProcessRow};
+use crate::{
+    model::{ProcessId, Stdio, scene::ProcessRow},
+    recognise::is_browser,
+};
 
 /// The living processes of a server, by their relation to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,6 +116,8 @@ fn is_core(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     };
     server.recognised().contains(&facts.process)
         || (server.stdin.is_wire()
+            && !is_opened(inspection, facts)
+            && !is_a_browser(inspection, facts)
             && !only_inherits_input(inspection, facts)
             && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_started_on_it())))
 }
@@ -138,6 +143,16 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts:
     if inspection.server.main_ended && inspection.rows.listens(facts.process) {
         return false;
     }
+    if is_opened(inspection, facts) {
+        return false;
+    }
+    if is_a_browser(inspection, facts) {
+        let wires = [inspection.server.stdin, inspection.server.stdout];
+        return was_tied(inspection, facts)
+            || inspection.rows.is_driven_by(facts.process, wires, members)
+            || was_joined(inspection, members, facts)
+            || is_of_a_browser(inspection, members, facts) && stays_below(inspection, members, bonds, facts);
+    }
     stays_below(inspection, members, bonds, facts)
         || inspection.rows.is_joined(facts.process, members)
         || facts
@@ -146,6 +161,27 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts:
             .skip(usize::from(only_inherits_input(inspection, facts)))
             .any(|s| s.is_wire() && [inspection.server.stdin, inspection.server.stdout].contains(s))
         || was_joined(inspection, members, facts)
+}
+
+/// Whether the process was opened for a person, as by `xdg-open`. Who opens something hands its own streams on, and leaves it
+/// in its session.
+fn is_opened(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    inspection.node(facts.process).is_some_and(|node| node.opened)
+}
+
+/// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
+/// is none here, for it may be a link of the launch chain.
+fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    let name = inspection.rules.title(&facts.image);
+    [name.as_str(), facts.image.exe.rsplit('/').next().unwrap_or_default()]
+        .into_iter()
+        .any(|name| name != "electron" && is_browser(name))
+}
+
+/// Whether its parent is a browser that belongs to the server.
+fn is_of_a_browser(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+    let parent = facts.parent.filter(|parent| members.contains(*parent));
+    parent.and_then(|parent| inspection.rows.row(parent)).is_some_and(|row| is_a_browser(inspection, row))
 }
 
 /// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
@@ -161,8 +197,12 @@ fn stays_below(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, fa
 /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
 /// session. What was tied when the server began to be ended stays so.
 fn shall_outlive(inspection: &Inspection<'_>, bonds: &Bonds, facts: &ProcessRow) -> bool {
-    let was_tied = inspection.server.phase.orphan().is_some_and(|o| o.attempt.tied.contains(&facts.process));
-    facts.ignores_hangup && !was_tied && !bonds.core_ignores_hangup
+    facts.ignores_hangup && !was_tied(inspection, facts) && !bonds.core_ignores_hangup
+}
+
+/// Whether it was tied when the server began to be ended.
+fn was_tied(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    inspection.server.phase.orphan().is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
 }
 
 /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it.
@@ -170,8 +210,7 @@ fn was_joined(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow
     let Some(node) = inspection.node(facts.process) else { return false };
     // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
     // server that is being ended.
-    let orphan = inspection.server.phase.orphan();
-    let was_tied = orphan.is_some_and(|verdict| verdict.attempt.tied.contains(&facts.process));
+    let was_tied = was_tied(inspection, facts);
     let made_here =
         |process: ProcessId| members.contains(process) || inspection.server.ended().contains(&process);
     node.streams().iter().zip(&facts.stdio).zip(&node.exec.makers).any(|((then, now), maker)| {

@@ -7,7 +7,7 @@ use crate::{
     lineage::Graph,
     model::{
         ProcessId, Stdio, UnitFacts,
-        scene::{End, Endpoint, Holder, ProcessRow, Scene, Side},
+        scene::{Began, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
     world::Server,
 };
@@ -120,6 +120,20 @@ impl<'a> Rows<'a> {
             is_anonymous(endpoint) && end.numbers.iter().any(|number| *number <= 2)
         });
         streams.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
+    }
+
+    /// Whether one of these members of a server has the other end of a pipe, a pair of sockets or a connection of this
+    /// process that the process did not begin itself, the server's wires apart.
+    pub fn is_driven_by(&self, process: ProcessId, wires: [Stdio; 2], members: &Members) -> bool {
+        let ends = self.of(process).filter(|(endpoint, end)| match endpoint {
+            _ if wires.into_iter().any(|wire| endpoint.is(wire)) => false,
+            Endpoint::Pipe { named, .. } => !named,
+            Endpoint::Connection { began, .. } => {
+                !matches!((began, end.side), (Began::Near, Side::Near) | (Began::Far, Side::Far))
+            }
+            _ => false,
+        });
+        ends.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
     }
 
     /// The parents of a process, upwards.
