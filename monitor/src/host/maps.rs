@@ -1,13 +1,21 @@
 //! The memory that a process shares with others, from `/proc/PID/maps`.
 
-use std::ops::Range;
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader},
+    ops::Range,
+};
 
-use rustix::io::Errno;
+use rustix::{
+    fs::{Mode, OFlags, openat},
+    io::Errno,
+};
 
 use super::ProcessDir;
 
-/// Bytes of `maps` that are read. A process may have 65,530 mappings (`DEFAULT_MAX_MAP_COUNT`).
-const MAPS_MAX: usize = 16 * 1024 * 1024;
+/// How much of `maps` is read at once. The whole has no bound that a user could not reach: a process may have a million
+/// mappings (`vm.max_map_count`), with names of 4 KiB each.
+const CHUNK: usize = 64 * 1024;
 
 /// Memory that a process shares with whoever maps the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,13 +28,17 @@ pub struct SharedMemory {
 }
 
 impl ProcessDir {
-    /// The memory that it shares. An error if not all of it could be read.
-    pub fn shared_memory(&self) -> Result<Vec<SharedMemory>, Errno> {
-        let (text, more) = self.file("maps", MAPS_MAX)?;
-        if more {
-            return Err(Errno::FBIG);
-        }
-        Ok(text.split(|byte| *byte == b'\n').filter_map(shared).collect())
+    /// The memory that it shares and that is wanted. An error if not all of it could be read.
+    pub fn shared_memory(
+        &self,
+        is_wanted: impl Fn(&SharedMemory) -> bool,
+    ) -> Result<Vec<SharedMemory>, Errno> {
+        let _at = self.at()?;
+        let file = openat(self.body(), "maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let lines = BufReader::with_capacity(CHUNK, File::from(file)).split(b'\n');
+        let wanted = lines.map(|line| Ok(shared(&line?).filter(&is_wanted))).filter_map(Result::transpose);
+        let all: std::io::Result<Vec<SharedMemory>> = wanted.collect();
+        all.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 }
 
@@ -65,6 +77,6 @@ mod tests {
         {
             assert_eq!(shared(other), None);
         }
-        assert!(Proc::system().unwrap().process(std::process::id()).unwrap().shared_memory().is_ok());
+        assert!(Proc::system().unwrap().process(std::process::id()).unwrap().shared_memory(|_| true).is_ok());
     }
 }

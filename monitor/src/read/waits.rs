@@ -65,8 +65,8 @@ pub(super) fn places(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<P
             _ => {}
         }
     }
-    let mut memory = if addresses.is_empty() { Vec::new() } else { dir.shared_memory()? };
-    memory.retain(|memory| addresses.iter().any(|address| memory.addresses.contains(address)));
+    let has_one = |memory: &SharedMemory| addresses.iter().any(|address| memory.addresses.contains(address));
+    let memory = if addresses.is_empty() { Vec::new() } else { dir.shared_memory(has_one)? };
     Ok(Places { memory, queues })
 }
 
