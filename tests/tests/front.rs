@@ -216,7 +216,7 @@ fn strangers_are_refused() -> Result<()> {
     })
 }
 
-/// `reap` shows, refuses to act without a question, and with `--yes` ends what it has shown and nothing else.
+/// `reap` shows, refuses to act without a question, and with `--yes` ends what it has shown and nothing else: not what a guard protects.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn reap_asks_and_ends_what_it_has_shown() -> Result<()> {
@@ -227,8 +227,14 @@ fn reap_asks_and_ends_what_it_has_shown() -> Result<()> {
         let other = s.start(&Part::agent("other"))?;
         let lives = other.start(&Part::server("lives"))?;
         let live_too = other.start(&Part::server("lives-too"))?;
+        let guarded = agent.start(&Part::server("guarded").env("ORPHAND_OPT_OUT", "1"))?;
         agent.kill()?;
         daemon.wait_for("orphan_detected", orphan.id)?;
+        daemon.wait_for("orphan_spared", guarded.id)?;
+        let pid = guarded.id.pid.to_string();
+        let (code, text, _) = told(&mut daemon.verb(&["reap", &pid, "--yes"])?)?;
+        ensure!(code == 1 && text.contains("stays") && guarded.id.alive(), "ended with {code}: {text}");
+        guarded.kill()?;
         let pid = orphan.id.pid.to_string();
         let (code, text, _) = told(&mut daemon.verb(&["reap", &pid, "--dry-run"])?)?;
         ensure!(code == 0 && text.contains("1 server to end"), "ended with {code}: {text}");
@@ -256,23 +262,6 @@ fn reap_asks_and_ends_what_it_has_shown() -> Result<()> {
         lives.id.wait_gone()?;
         ensure!(other.id.alive() && live_too.id.alive(), "more was ended than was shown");
         Ok(())
-    })
-}
-
-/// What a guard protects stays, whoever asks, and the status says so.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn reap_respects_guards() -> Result<()> {
-    scene(|s| {
-        let daemon = s.daemon()?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let server = agent.start(&Part::server("server").env("ORPHAND_OPT_OUT", "1"))?;
-        agent.kill()?;
-        daemon.wait_for("orphan_spared", server.id)?;
-        let pid = server.id.pid.to_string();
-        let (code, text, _) = told(&mut daemon.verb(&["reap", &pid, "--yes"])?)?;
-        ensure!(code == 1 && text.contains("stays") && server.id.alive(), "ended with {code}: {text}");
-        server.kill()
     })
 }
 

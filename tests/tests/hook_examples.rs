@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::{Launch, Layout, Part, USER, output, scene, within};
+use tests::{Layout, USER, output, scene, within};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -284,30 +284,6 @@ fn journal_and_desktop() -> Result<()> {
         ensure!(!failed.status.success() && said.contains("set hook.user"), "{said}");
         let _ = recorder.kill();
         recorder.wait()?;
-        Ok(())
-    })
-}
-
-/// The daemon runs one: what arrives is the line of the stream.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn webhook_of_a_daemon() -> Result<()> {
-    scene(|s| {
-        let (port, requests) = serve(http)?;
-        let script = example(s.folder(), "webhook")?;
-        fs::write(s.folder().join("webhook.url"), format!("http://127.0.0.1:{port}/\n"))?;
-        let config = format!(
-            "[[hook]]\npath = '{}'\nuser = \"nobody\"\nevents = [\"orphan_reaped\"]",
-            script.display()
-        );
-        let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let server = agent.start(&Part::server("server"))?;
-        agent.kill()?;
-        let reaped = daemon.reaped(&[server.id])?;
-        let (_, body) = requests.recv_timeout(PATIENCE)?;
-        let told: Value = serde_json::from_str(&body)?;
-        ensure!(told.get("server") == reaped.get("server") && told.get("seq") == Some(&1.into()), "{body}");
         Ok(())
     })
 }

@@ -15,7 +15,8 @@ const ENABLED: &str = "/etc/systemd/system/multi-user.target.wants/orphand.servi
 const UNIT: &str = "/usr/lib/systemd/system/orphand.service";
 
 /// Every file is where it belongs, is root's and only root can write it; the program runs; the user is there, is nobody, and may
-/// not log in; the service is enabled, and nothing was started, as nothing manages services here.
+/// not log in; the service is enabled, and nothing was started, as nothing manages services here. Manual pages, completions and
+/// licences can be read.
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
 fn an_installation_is_whole() -> Result<()> {
@@ -61,27 +62,21 @@ fn an_installation_is_whole() -> Result<()> {
     let default = root.ok(&["orphand", "config", "default"])?;
     ensure!(root.read(CONFIG)? == default, "the configuration is not the default of this binary");
 
-    let user = root.ok(&["getent", "passwd", "orphand"])?;
-    let fields: Vec<&str> = user.trim().split(':').collect();
-    ensure!(fields[2].parse::<u32>()? < 1000 && fields[6].ends_with("/nologin"), "{user}");
-    ensure!(root.ok(&["id", "-Gn", "orphand"])?.trim() == "orphand", "the user has other groups, too");
-    let user = root.ok(&["getent", "passwd", "orphand-hook"])?;
-    let fields: Vec<&str> = user.trim().split(':').collect();
-    ensure!(fields[2].parse::<u32>()? < 1000 && fields[6].ends_with("/nologin"), "{user}");
-    ensure!(root.ok(&["id", "-Gn", "orphand-hook"])?.trim() == "orphand-hook", "it has other groups, too");
+    for name in ["orphand", "orphand-hook"] {
+        let user = root.ok(&["getent", "passwd", name])?;
+        let fields: Vec<&str> = user.trim().split(':').collect();
+        ensure!(fields[2].parse::<u32>()? < 1000 && fields[6].ends_with("/nologin"), "{user}");
+        ensure!(root.ok(&["id", "-Gn", name])?.trim() == name, "{name} has other groups, too");
+    }
 
     ensure!(root.has(ENABLED), "the service is not enabled");
     let unit = root.read(UNIT)?;
     ensure!(unit.contains("\nExecStart=/usr/bin/orphand run\n"), "it starts something else: {unit}");
-    Ok(())
+    can_be_read(&root)
 }
 
 /// What a person finds: manual pages, completions, whose work it is.
-#[test]
-#[ignore = "needs root: cargo xtask test runs it"]
-fn what_comes_with_it_can_be_read() -> Result<()> {
-    let root = Root::make()?;
-    root.install(&package()?)?;
+fn can_be_read(root: &Root) -> Result<()> {
     for (page, section) in
         [("orphand", 1), ("orphand-run", 1), ("orphand-config-check", 1), ("orphand.toml", 5)]
     {

@@ -125,29 +125,6 @@ fn tracefs_is_not_mounted() -> Result<()> {
     })
 }
 
-/// A wrong configuration is named by file, line and key.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_bad_configuration() -> Result<()> {
-    scene(|s| {
-        let missing = output(&mut run(s, &["--config", "nowhere.toml"])?)?;
-        refused(&missing, 1, &["nowhere.toml"])?;
-        for (text, words) in [
-            ("grace = \"10s\"\nno_such_key = 1\n", ["no_such_key", "2"]),
-            ("\n\ngrace = \"soon\"\n", ["grace", "3"]),
-            ("grace = [\n", ["bad.toml", "1"]),
-        ] {
-            fs::write(s.folder().join("bad.toml"), text)?;
-            let told = output(&mut run(s, &["--config", "bad.toml"])?)?;
-            refused(&told, 1, &words)?;
-            refused(&told, 1, &["bad.toml"])?;
-        }
-        let usage = output(&mut run(s, &["--grace", "soon"])?)?;
-        ensure!(usage.status.code() == Some(2), "ended with {}", usage.status);
-        Ok(())
-    })
-}
-
 /// SIGINT and SIGTERM: a last event, exit code 0, servers and agents untouched.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -171,36 +148,21 @@ fn told_to_stop() -> Result<()> {
     })
 }
 
-/// The reader of stdout went away: no reason to stop reaping; it ends well when told.
+/// The reader of stdout stalls while more is said than a pipe holds, and then goes away: verdicts and signals go on in time, and it
+/// ends well when told.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_reader_that_went_away() -> Result<()> {
-    reap_unheard(drop)
-}
-
-/// The reader of stdout stalls while more is said than a pipe holds: verdicts and signals go on in time.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_reader_that_stalls() -> Result<()> {
-    // Held open and never read.
-    reap_unheard(std::mem::forget)
-}
-
-/// A daemon whose stdout goes to `reader` reaps one orphan after another, until far more was said than a
-/// pipe holds.
-fn reap_unheard(reader: impl FnOnce(std::process::ChildStdout)) -> Result<()> {
+fn a_reader_that_stalls_and_goes_away() -> Result<()> {
     scene(|s| {
         let mut child =
             run(s, &["--grace", "100ms"])?.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let daemon = Identity::of(child.id()).context("it has no identity")?;
         let mut out = child.stdout.take().context("no stdout")?;
         out.read_exact(&mut [0])?;
-        reader(out);
-        // A pipe holds 64 KiB, and each server is told of in four lines of 3 KB.
-        for i in 0..10 {
-            let agent = s.start(&Part::agent(format!("agent{i}")))?;
+        let leak = |name: &str| -> Result<()> {
+            let agent = s.start(&Part::agent(format!("agent-{name}")))?;
             let padding = "x".repeat(900);
-            let server = Part::server(format!("server{i}")).through(move |c| {
+            let server = Part::server(name).through(move |c| {
                 c.split(' ')
                     .map(str::to_owned)
                     .chain([padding.clone(), padding.clone(), padding.clone()])
@@ -208,8 +170,14 @@ fn reap_unheard(reader: impl FnOnce(std::process::ChildStdout)) -> Result<()> {
             });
             let server = agent.start(&server)?;
             agent.kill()?;
-            server.id.wait_gone()?;
+            server.id.wait_gone()
+        };
+        // A pipe holds 64 KiB, and each server is told of in four lines of 3 KB.
+        for n in 0..8 {
+            leak(&format!("stalled{n}"))?;
         }
+        drop(out);
+        leak("gone")?;
         daemon.signal(Signal::TERM)?;
         ensure!(child.wait()?.success(), "it did not end well");
         Ok(())
@@ -241,38 +209,8 @@ fn hostile_arguments() -> Result<()> {
     })
 }
 
-/// The text form of the same: nothing that a terminal would obey.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn text_is_sanitised() -> Result<()> {
-    scene(|s| {
-        let mut command = Command::new(orphand()?);
-        command.args(["run", "--format", "text", "--grace", "300ms", "--below", s.below()]);
-        command.args(["--lock", "lock", "--socket", "socket", "--state-dir", "state", "--listen", "none"]);
-        let mut child =
-            command.current_dir(s.folder()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let mut out = child.stdout.take().context("no stdout")?;
-        let mut text = vec![0];
-        out.read_exact(&mut text)?;
-        let agent = s.start(&Part::agent("agent"))?;
-        let server = agent.start(&Part::server("server").through(|c| {
-            let hostile = "$(printf '\\033[2J\\302\\233\\342\\200\\256')";
-            ["/bin/sh", "-c", &format!("exec {c} \"{hostile}\"")].map(Into::into).into()
-        }))?;
-        agent.kill()?;
-        server.id.wait_gone()?;
-        Identity::of(child.id()).context("it has ended")?.signal(Signal::TERM)?;
-        out.read_to_end(&mut text)?;
-        ensure!(child.wait()?.success(), "it did not end well");
-        let text = String::from_utf8(text)?;
-        let bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}');
-        ensure!(!text.contains(bad), "{text:?}");
-        ensure!(text.contains("fake-mcp-server"), "{text}");
-        Ok(())
-    })
-}
-
-/// A trace that is none, or was cut, is refused with a line that says where.
+/// A trace that is none is refused; one that was cut, as by a daemon that was killed, is replayed as far as it goes, with a line that
+/// says where it ends.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn foreign_and_truncated_traces() -> Result<()> {
@@ -283,20 +221,8 @@ fn foreign_and_truncated_traces() -> Result<()> {
         daemon.id.wait_gone()?;
         let whole = fs::read(s.folder().join("daemon0/trace"))?;
         let cut = whole.get(..whole.len() - 20).context("a short trace")?;
-        let newer = String::from_utf8_lossy(&whole).replacen("\"orphand_trace\":", "\"orphand_trace\":99", 1);
-        for (name, bytes, word) in [
-            ("foreign", b"{\"hello\":1}\n".as_slice(), "foreign"),
-            ("binary", b"\x7fELF\x02\x01".as_slice(), "binary"),
-            ("empty", b"".as_slice(), "empty"),
-            ("newer", newer.as_bytes(), "99"),
-        ] {
-            fs::write(s.folder().join(name), bytes)?;
-            refused(&replay(s, name)?, 1, &[word])?;
-        }
-        let missing =
-            Command::new(orphand()?).args(["replay", "nowhere"]).current_dir(s.folder()).output()?;
-        refused(&missing, 1, &["nowhere"])?;
-        // A cut one (a daemon that was killed) is replayed as far as it goes.
+        fs::write(s.folder().join("foreign"), "{\"hello\":1}\n")?;
+        refused(&replay(s, "foreign")?, 1, &["foreign"])?;
         fs::write(s.folder().join("cut"), cut)?;
         let replayed = replay(s, "cut")?;
         let told = String::from_utf8_lossy(&replayed.stderr);
