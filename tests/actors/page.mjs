@@ -8,8 +8,7 @@ import { join } from "node:path";
 
 const [npm, executablePath, address, server, pictures] = process.argv.slice(2);
 const { chromium } = createRequire(join(npm, "package.json"))("playwright-core");
-const WIDTHS = [360, 800, 1280];
-const SCHEMES = ["light", "dark"];
+const VIEWS = [[360, "light"], [800, "dark"], [1280, "light"], [1280, "dark"]];
 const PATIENCE = 20_000;
 
 let browser;
@@ -19,19 +18,17 @@ const wrong = [];
 
 async function open() {
   browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
-  for (const width of WIDTHS) {
-    for (const scheme of SCHEMES) {
-      const page = await browser.newPage({ viewport: { width, height: 800 }, colorScheme: scheme });
-      const name = `${width} ${scheme}`;
-      page.setDefaultTimeout(PATIENCE);
-      // While the daemon is gone, that it cannot be reached is told on the console, too.
-      page.on("console", (said) => mayFail || wrong.push(`${name}: ${said.type()}: ${said.text()}`));
-      page.on("pageerror", (error) => wrong.push(`${name}: ${error}`));
-      page.on("request", (request) => request.url().startsWith(address) || request.url().startsWith("data:") || wrong.push(`${name}: asks ${request.url()}`));
-      const answer = await page.goto(address);
-      assert.equal(answer.status(), 200);
-      views.push({ page, name, width, scheme });
-    }
+  for (const [width, scheme] of VIEWS) {
+    const page = await browser.newPage({ viewport: { width, height: 800 }, colorScheme: scheme });
+    const name = `${width} ${scheme}`;
+    page.setDefaultTimeout(PATIENCE);
+    // While the daemon is gone, that it cannot be reached is told on the console, too.
+    page.on("console", (said) => mayFail || wrong.push(`${name}: ${said.type()}: ${said.text()}`));
+    page.on("pageerror", (error) => wrong.push(`${name}: ${error}`));
+    page.on("request", (request) => request.url().startsWith(address) || request.url().startsWith("data:") || wrong.push(`${name}: asks ${request.url()}`));
+    const answer = await page.goto(address);
+    assert.equal(answer.status(), 200);
+    views.push({ page, name, width, scheme });
   }
   for (const { page, width, scheme } of views) {
     await page.waitForFunction((name) => document.querySelector("#tree")?.textContent.includes(name), server);
