@@ -1,11 +1,7 @@
 //! What /proc says about the host as a whole and about this program. No other process can delay these
 //! reads.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::{fs, io, path::PathBuf};
 
 use super::{HostError, Proc, identity};
 
@@ -19,11 +15,8 @@ pub fn boot_id() -> Result<String, HostError> {
 
 /// The kernel's limits on the number of processes on this host, as far as they can be read.
 pub fn process_limits() -> impl Iterator<Item = u32> {
-    ["pid_max", "threads-max"].into_iter().filter_map(sysctl)
-}
-
-fn sysctl<T: FromStr>(name: &str) -> Option<T> {
-    fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
+    let limit = |name| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok();
+    ["pid_max", "threads-max"].into_iter().filter_map(limit)
 }
 
 /// Our own PID namespace, as the text of the link `ns/pid`.

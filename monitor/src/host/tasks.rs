@@ -9,7 +9,7 @@ use super::{HostError, Proc, ProcessDir, fields};
 use orphand_core::model::ProcessId;
 
 /// A process, as one pass over all of them shows it. Kernel threads are left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskRow {
     pub process: ProcessId,
     /// Its real user id.
@@ -105,18 +105,14 @@ fn whole(dir: &ProcessDir) -> Result<Option<TaskRow>, Errno> {
 fn of_status(status: &[u8]) -> Option<TaskRow> {
     let numbers: Vec<u32> = fields::words(status, "NSpid")?.filter_map(|word| word.parse().ok()).collect();
     let mut row = TaskRow {
-        process: ProcessId::default(),
         uid: fields::number(status, "Uid")?,
         session: fields::number(status, "NSsid")?,
-        terminal: None,
         namespace: PidNamespace {
             inode: 0,
             level: u32::try_from(numbers.len().checked_sub(1)?).ok()?,
             number: *numbers.last()?,
         },
-        tracers: Vec::new(),
-        ends_with: None,
-        dead: false,
+        ..TaskRow::default()
     };
     row.tracers.extend(fields::number(status, "TracerPid").filter(|tracer: &u32| *tracer != 0));
     Some(row)

@@ -10,7 +10,7 @@ use rustix::{fs::readlinkat, io::Errno};
 
 use super::Probe;
 use crate::host::{Lodging, ProcessDir, with_deadline};
-use orphand_core::model::{ProcessId, Unit, UnitFacts, UnitState};
+use orphand_core::model::{ProcessId, Unit, UnitFacts, UnitState, text::base};
 
 impl Probe {
     /// The unit of this process; `None` outside of services, and where it cannot be read.
@@ -42,7 +42,7 @@ impl Probe {
 }
 
 fn is_systemd(dir: &ProcessDir) -> bool {
-    dir.image().exe.rsplit('/').next() == Some("systemd")
+    base(&dir.exe()) == "systemd"
 }
 
 /// The state of the unit. The link `invocation:UNIT` exists as long as the unit is not inactive

@@ -340,21 +340,7 @@ fn listed(rows: &mut Rows<'_>, wanted: &[Stdio]) -> Vec<OpenEnd> {
         for (number, of) in ends {
             let Some(access) = fds.access(number) else { continue };
             let (process, file) = (dir.id(), found.len() as u64);
-            let (device, table, references, readers, writers) = (0, 0, 1, 0, 0);
-            found.push(OpenEnd {
-                process,
-                number,
-                of,
-                device,
-                peer: None,
-                has_chosen_port: false,
-                table,
-                access,
-                file,
-                references,
-                readers,
-                writers,
-            });
+            found.push(OpenEnd { process, number, of, access, file, references: 1, ..OpenEnd::default() });
         }
     }
     found

@@ -5,6 +5,7 @@
 use std::{collections::HashSet, net::SocketAddr, os::fd::OwnedFd};
 
 use rustix::{
+    fs::fstat,
     io::Errno,
     net::{
         AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, getpeername, getsockname,
@@ -38,8 +39,9 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints
                 Err(errno) => Err(errno),
             };
             let kind = match socket {
-                Ok(Some(socket)) => is_it(&socket, inode).then(|| kind(&socket)).flatten(),
-                Ok(None) | Err(Errno::BADF | Errno::SRCH | Errno::NOENT) => None,
+                // Whether the descriptor is still this socket.
+                Ok(Some(socket)) if fstat(&socket).is_ok_and(|stat| stat.st_ino == inode) => kind(&socket),
+                Ok(_) | Err(Errno::BADF | Errno::SRCH | Errno::NOENT) => None,
                 // What cannot be asked may be in use.
                 Err(_) => Some(Kind::Connected),
             };
@@ -50,10 +52,6 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints
             }
         }
     }
-}
-
-fn is_it(socket: &OwnedFd, inode: u64) -> bool {
-    rustix::fs::fstat(socket).is_ok_and(|stat| stat.st_ino == inode)
 }
 
 /// What the socket is; `None` if nobody can use it.

@@ -37,7 +37,8 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     }
     out.push_str(&list::sum(&status.report));
     out.push('\n');
-    if let Some(bytes) = proportional(status) {
+    let proportional = status.report.servers().filter_map(|(_, one)| one.pss_bytes);
+    if let Some(bytes) = proportional.reduce(u64::saturating_add) {
         let _ = writeln!(out, "Proportional memory: {}.", text::size(bytes));
     }
     out.push_str(&next(status, now, paint));
@@ -53,11 +54,6 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
         lost => out.push_str(&paint.line(paint::WARNING, lost)),
     }
     out
-}
-
-fn proportional(status: &Status) -> Option<u64> {
-    let measured = status.report.servers().filter_map(|(_, one)| one.pss_bytes);
-    measured.reduce(u64::saturating_add)
 }
 
 /// `Next: 2 are judged within 8 s.`, a line for each state.

@@ -15,7 +15,7 @@ use crate::{
 use orphand_core::model::{ProcessId, Stdio};
 
 /// A descriptor that is open on a requested pipe, FIFO or socket, or on the peer of a requested socket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenEnd {
     /// The process whose descriptor table has it. A table that threads share is reported once.
     pub process: ProcessId,

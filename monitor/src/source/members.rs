@@ -108,7 +108,7 @@ impl Members {
         }
         // Not there: dead, or not followed so far.
         let Some(uid) = identity::user(process) else { return Ok(Tracked::Gone) };
-        if !self.has_room(uid) {
+        if self.used(uid) >= self.room.share {
             return Ok(Tracked::NoRoom { uid });
         }
         let member = Member::new(pid, state, share_slot(uid, self.room.seed));
@@ -131,10 +131,6 @@ impl Members {
     pub fn untrack(&mut self, pid: u32) -> Result<(), KernelError> {
         absent_is_fine(self.anchors.insert(pid, Anchor::refused(pid), EXIST))?;
         Ok(self.remove(pid)?)
-    }
-
-    fn has_room(&self, uid: u32) -> bool {
-        self.used(uid) < self.room.share
     }
 
     /// Whether it may be followed, and there is room for an eighth of the share besides: time to look for those that were refused.

@@ -102,7 +102,8 @@ impl Account {
         if user.uid == own.as_raw() {
             return Ok(Self::own(own));
         }
-        if !may_switch() {
+        // To become another user, and to drop our groups.
+        if !capabilities(None).is_ok_and(|sets| sets.effective.contains(OTHER_USERS)) {
             return Err(HookError::Rights(name.to_owned()));
         }
         let (uid, gid) = (user.uid, user.gid);
@@ -128,19 +129,14 @@ impl Account {
         // count.
         let bit = if self.uid == found.uid() {
             0o100
-        } else if self.gid == found.gid() || (self.other.is_none() && in_our_groups(found.gid())) {
+        } else if self.gid == found.gid()
+            || (self.other.is_none()
+                && getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(found.gid()))))
+        {
             0o010
         } else {
             0o001
         };
         if found.mode() & bit == 0 { Err(refused(found.mode() & 0o7777)) } else { Ok(()) }
     }
-}
-
-fn in_our_groups(gid: u32) -> bool {
-    getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(gid)))
-}
-
-fn may_switch() -> bool {
-    capabilities(None).is_ok_and(|sets| sets.effective.contains(OTHER_USERS))
 }

@@ -12,7 +12,7 @@ use crate::{
     host::{ProcessDir, UnixSocket, UnixSockets},
     probe::Probe,
 };
-use orphand_core::model::{ContainerQuery, ProcessId};
+use orphand_core::model::{ContainerQuery, ProcessId, text::base};
 
 /// The name that a conmon has in the kernel's records. It only limits the search.
 const CONMON: &str = "conmon";
@@ -43,7 +43,7 @@ impl Probe {
             let Ok(dir) = self.proc.process(pid) else { continue };
             // Only root's podman is asked.
             let may_be = dir.id().start >= client.start && dir.uid() == Ok(0);
-            if !may_be || dir.exe().rsplit('/').next() != Some(CONMON) {
+            if !may_be || base(&dir.exe()) != CONMON {
                 continue;
             }
             // One that ended meanwhile is not the one.
@@ -82,7 +82,7 @@ impl Probe {
 
 /// The container that this process is the conmon of, if it is one. Anybody may give a program that name.
 pub(super) fn monitored_by(dir: &ProcessDir) -> Option<String> {
-    if dir.exe().rsplit('/').next() != Some(CONMON) {
+    if base(&dir.exe()) != CONMON {
         return None;
     }
     container_of(&dir.command_line(COMMAND_LINE).ok()?.0)

@@ -27,10 +27,6 @@ impl Counts {
         let sum = self.0.entry(series).or_default();
         *sum = sum.saturating_add(more);
     }
-
-    fn merge(&mut self, more: Self) {
-        more.0.into_iter().for_each(|(series, more)| self.add_to(series, more));
-    }
 }
 
 #[derive(Debug)]
@@ -97,7 +93,7 @@ impl Counters {
         let eldest = self.owners.iter().filter(|(_, owner)| of(owner)).min_by_key(|(_, owner)| owner.last);
         let eldest = eldest.map(|(labels, _)| labels.clone());
         if let Some(owner) = eldest.and_then(|labels| self.owners.remove(&labels)) {
-            self.other.merge(owner.counts);
+            owner.counts.0.into_iter().for_each(|(series, more)| self.other.add_to(series, more));
         }
     }
 
