@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd},
+    os::fd::{AsFd, BorrowedFd},
     sync::{Arc, Mutex},
 };
 
@@ -323,11 +323,5 @@ impl KernelSource {
 impl AsFd for KernelSource {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
-    }
-}
-
-impl AsRawFd for KernelSource {
-    fn as_raw_fd(&self) -> RawFd {
-        self.ring.as_raw_fd()
     }
 }
