@@ -114,6 +114,12 @@ impl<'a> Rows<'a> {
         self.scene.unread.push(Unread { process, why: why.into() });
     }
 
+    /// Enters that a process that was asked about has a connection to a display.
+    pub fn has_display(&mut self, process: ProcessId) {
+        let rows = self.scene.processes.iter_mut().filter(|row| row.process == process);
+        rows.for_each(|row| row.has_display = true);
+    }
+
     pub fn rows(&self) -> &[ProcessRow] {
         &self.scene.processes
     }

@@ -5,7 +5,10 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    ffi::OsStr,
     io,
+    os::unix::ffi::OsStrExt as _,
+    path::Path,
 };
 
 use super::{joints::Joints, rows::Rows};
@@ -40,10 +43,21 @@ pub(super) fn enter(
             Some(peer) => {
                 let far = sockets.get(&peer).or_else(|| others.get(&peer));
                 joints.connection(rows, (socket.inode, peer), began(socket, far), 0);
+                if far.is_some_and(is_display) {
+                    joints.holders(socket.inode).iter().for_each(|holder| rows.has_display(*holder));
+                }
             }
         }
     }
     Ok(sockets.into_keys().collect())
+}
+
+/// Whether it is a connection that a display has accepted: of X11 (Xserver(1)) or of Wayland.
+fn is_display(socket: &UnixSocket) -> bool {
+    let name = socket.name.as_deref().unwrap_or_default();
+    let path = Path::new(OsStr::from_bytes(name.strip_prefix(&[0]).unwrap_or(name)));
+    path.parent().is_some_and(|folder| folder.ends_with(".X11-unix"))
+        || path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"wayland-"))
 }
 
 /// Which side called, as the names of both tell. The other side is absent if it is in another network namespace, which

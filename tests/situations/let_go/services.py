@@ -62,6 +62,30 @@ def document(stage):
     stage.beats("office")
     return stage.killed(agent, in_use=[office], orphans=["mcp-server-office"])
 
+@scene("mixed", twin="orphans/helper_below_a_server")
+def program_with_a_window(stage):
+    """A leaking server opened a picture for a person in a program of its own session, which has a window; the agent is killed."""
+    stage.part("Xorg", """
+        os.makedirs(f"{DIR}/.X11-unix")
+        display = socket.socket(socket.AF_UNIX)
+        display.bind(f"{DIR}/.X11-unix/X7")
+        display.listen()
+        here()
+        windows = [display.accept()]
+        rest()
+    """)
+    stage.run(f"{stage.dir}/bin/Xorg")
+    stage.who("Xorg")
+    stage.part("viewer", """
+        window = socket.socket(socket.AF_UNIX)
+        window.connect(f"{DIR}/.X11-unix/X7")
+        use("viewer", lambda: open(f"{DIR}/picture", "a").write("line\\n"))
+    """)
+    stage.part("mcp-server-picture", 'start("viewer", wire=None)\nserve()\n')
+    agent = stage.agent("mcp-server-picture")
+    stage.beats("viewer")
+    return stage.killed(agent, in_use=stage.find("viewer"), orphans=["mcp-server-picture"])
+
 @scene("in use", twin="orphans/waits_for_its_tool")
 def dev_server(stage):
     """`nohup dev-server &` in a server's shell tool; the session ends cleanly, the server exits, a person goes on using the dev server."""
