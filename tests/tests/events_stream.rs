@@ -211,6 +211,12 @@ fn history_says_who_was_signalled_and_why() -> Result<()> {
             leaks["leaks"][0]["orphans"] == 1 && leaks["leaks"][0]["rss_bytes"].as_u64() > Some(1 << 20),
             "{leaks}"
         );
+        let (code, shown, _) = told(&mut daemon.verb(&["history", "--agent", "codex"])?)?;
+        ensure!(code == 4 && shown.starts_with("no runs, no MCP servers, no orphans."), "{code} {shown}");
+        let mut alone = Command::new(orphand()?);
+        let (code, shown, error) = told(alone.args(["history", "--state-dir"]).arg(s.folder().join("none")))?;
+        ensure!(code == 1 && shown.is_empty() && error.lines().count() == 1, "{code} {shown} {error}");
+        ensure!(error.contains("there is no store at "), "{error}");
         let (code, _, error) = told(&mut daemon.verb(&["history", "--at", "half past two"])?)?;
         ensure!(code == 2 && error.contains("14:03"), "{error}");
         Ok(())

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
+use super::story_scene::WireState;
 use crate::{
     engine::Settings,
     model::{AlertRule, Input, Losses, Mode, Notice, Policy, Watched},
@@ -65,6 +66,22 @@ fn an_orphan_that_runs_away_is_told_within_seconds() {
     story.cpu_ms = 60_000;
     story.pass_secs(60);
     assert_eq!(alerts(&mut story), []);
+}
+
+/// What somebody may still use is no orphan to any of them, until nobody holds it.
+#[test]
+fn what_is_unproven_counts_for_none() {
+    let rules = vec![rule(Watched::Orphans, 0), rule(Watched::Rss, 0), rule(Watched::Rate, 0)];
+    let mut story = leaky(1, rules);
+    story.rss_bytes = 4_000_000;
+    story.facts.stdin = WireState::unseen();
+    story.end(20);
+    story.pass_secs(600);
+    assert!(!story.event("orphan_unproven").is_null());
+    assert_eq!(alerts(&mut story), []);
+    story.hang_up();
+    story.pass_secs(700);
+    assert_eq!(alerts(&mut story), [(true, 1), (true, 4_000_000), (true, 1), (false, 0)]);
 }
 
 #[test]
