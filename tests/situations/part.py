@@ -122,6 +122,12 @@ def start(program, *args, wire="pipe", stdin=None, stdout=None, **popen):
     return server
 
 
+def collected(server):
+    """Start the situation's `collector`, which reads what the server says, and wait until it is there."""
+    start("collector", wire=None, stdin=server.r)
+    present("collector")
+
+
 def two(program="mcp-server-fake", older=(), newer=(), **how):
     """Two servers of one identity, announced as `older` and `newer`; each with further arguments, if there are any."""
     both = start(program, *older, **how), start(program, *newer, **how)

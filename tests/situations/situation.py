@@ -95,6 +95,11 @@ class Stage:
         """An agent that starts a server, keeps its wires and rests."""
         return self.rests("claude", f'start("{server}")')
 
+    def closes(self, server, ready=None, wire="pipe"):
+        """An agent that starts a server, closes its wires when `ready` is there, and ends when the server has."""
+        waits = f"present({ready!r})\n" if ready else ""
+        return self.run(self.part("claude", f"server = start({server!r}, wire={wire!r})\n{waits}server.let_go()\nserver.child.wait()\n"))
+
     def uses(self, program, body, *args, **popen):
         """Start a program that uses something, under its own name (`part.use`), and wait until it has."""
         process = self.run(self.part(program, body), *args, **popen)

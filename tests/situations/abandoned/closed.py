@@ -163,8 +163,7 @@ def results_go_elsewhere(stage):
     stage.part("collector", "here()\nuse('collector', lambda: os.read(0, 1000) or 1 / 0)\n")
     agent = stage.rests("claude", """
         server = start("mcp-server-batch")
-        start("collector", wire=None, stdin=server.r)
-        present("collector")
+        collected(server)
         server.let_go()
     """)
     stage.beats("collector")

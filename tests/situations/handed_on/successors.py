@@ -2,10 +2,19 @@ import signal
 import situation
 from situation import scene
 
+HELPER = "use('helper', handed().ask)\n"
+
+def successor_of(stage, helper=HELPER, hands="hand_on(start('mcp-server-fake'), 'helper.py')\n", host="claude"):
+    """The host hands its server's wires to a program of its own, and ends with success."""
+    stage.part("helper.py", helper)
+    first = stage.run(stage.part(host, hands))
+    stage.beats("helper")
+    return stage.ended(first, in_use=["helper.py", "mcp-server-fake"])
+
 @scene("in use")
 def io_uring(stage):
     """The successor has the wires as registered files of an io_uring and no descriptor of them."""
-    stage.part("helper.py", """
+    return successor_of(stage, """
         server = handed()
         w, r = Ring(server.w), Ring(server.r)
         def ask():
@@ -14,26 +23,16 @@ def io_uring(stage):
                 raise EOFError("no answer")
         use("helper", ask)
     """)
-    first = stage.run(stage.part("claude", """
-        hand_on(start("mcp-server-fake"), "helper.py")
-    """))
-    stage.beats("helper")
-    return stage.ended(first, in_use=["helper.py", "mcp-server-fake"])
 
 @scene("in use")
 def leader_gone(stage):
     """The successor's leading thread has ended; another one holds the wires."""
-    stage.part("helper.py", """
+    return successor_of(stage, """
         server = handed()
         in_background(use, "helper", server.ask)
         # The thread alone: exit(2), not exit_group(2), which libc's wrapper would call.
         libc.syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
     """)
-    first = stage.run(stage.part("claude", """
-        hand_on(start("mcp-server-fake"), "helper.py")
-    """))
-    stage.beats("helper")
-    return stage.ended(first, in_use=["helper.py", "mcp-server-fake"])
 
 @scene("in use", twin="orphans/moved_wire")
 def moved_wire(stage):
@@ -46,43 +45,29 @@ def moved_wire(stage):
         while True:
             answer(os.read(wire_in, 65536), wire_out)
     """)
-    stage.part("helper.py", "use('helper', handed().ask)\n")
-    first = stage.run(stage.part("claude", """
-        hand_on(start("mcp-server-fake"), "helper.py")
-    """))
-    stage.beats("helper")
-    return stage.ended(first, in_use=["helper.py", "mcp-server-fake"])
+    return successor_of(stage)
 
 @scene("in use")
 def other_namespaces(stage):
     """The successor lives in PID, mount, network and IPC namespaces of its own, as in a container."""
-    stage.part("helper.py", "use('helper', handed().ask)\n")
-    first = stage.run(stage.part("claude", """
-        server = start("mcp-server-fake")
+    return successor_of(stage, hands="""
         how = ["--pid", "--mount", "--net", "--ipc", "--uts", "--fork"]
-        hand_on(server, "/usr/bin/unshare", *how, f"{BIN}/helper.py", alias="helper.py")
-    """))
-    stage.beats("helper")
-    return stage.ended(first, in_use=["helper.py", "mcp-server-fake"])
+        hand_on(start("mcp-server-fake"), "/usr/bin/unshare", *how, f"{BIN}/helper.py", alias="helper.py")
+    """)
 
 @scene("in use")
 def own_table(stage):
     """A thread of the successor holds the wires in a descriptor table of its own; /proc/PID/fd does not show them."""
-    stage.part("helper.py", """
+    return successor_of(stage, """
         server = handed()
         in_own_table(lambda: use("helper", server.ask), server.w, server.r)
         rest()
     """)
-    first = stage.run(stage.part("claude", """
-        hand_on(start("mcp-server-fake"), "helper.py")
-    """))
-    stage.beats("helper")
-    return stage.ended(first, in_use=["helper.py", "mcp-server-fake"])
 
 @scene("in use", twin="orphans/successor_died")
 def stopped_successor(stage):
     """The successor is stopped for now (Ctrl-Z) and goes on later."""
-    stage.part("helper.py", "use('helper', handed().ask)\n")
+    stage.part("helper.py", HELPER)
     first = stage.run(stage.part("claude", """
         hand_on(start("mcp-server-fake"), "helper.py")
     """))
@@ -108,7 +93,7 @@ def successor(stage):
 @scene("in use")
 def successor_in_a_session(stage):
     """The successor has a session of its own and was started by a double fork."""
-    stage.part("helper.py", "use('helper', handed().ask)\n")
+    stage.part("helper.py", HELPER)
     first = stage.rests("claude", """
         server = start("mcp-server-fake")
         def middle():
@@ -122,7 +107,7 @@ def successor_in_a_session(stage):
 @scene("in use")
 def successor_of_another_user(stage):
     """The successor gave up its rights and is another user than the server."""
-    stage.part("helper.py", "use('helper', handed().ask)\n")
+    stage.part("helper.py", HELPER)
     first = stage.rests("claude", """
         server = start("mcp-server-fake")
         hand_on(server, "helper.py", user=65534, group=65534, extra_groups=[])
@@ -163,10 +148,4 @@ def successor_twice(stage):
 @scene("in use", twin="orphans/siblings")
 def successor_unknown(stage):
     """The successor is a program that no rule knows, younger than the server."""
-    stage.part("helper.py", "use('helper', handed().ask)\n")
-    first = stage.run(stage.part("chat_host.py", """
-        server = start("mcp-server-fake")
-        hand_on(server, "helper.py")
-    """))
-    stage.beats("helper")
-    return stage.ended(first, in_use=["helper.py", "mcp-server-fake"])
+    return successor_of(stage, host="chat_host.py")

@@ -2,6 +2,9 @@ import os
 import signal
 from situation import scene
 
+# It works, and tells each step on its output.
+JOB = "here()\nuse('job', lambda: print('step', flush=True))\n"
+
 @scene("mixed", twin="orphans/driver")
 def credential_cache(stage):
     """A server's git keeps a password in git's own cache, in the server's session; the agent is killed, a person's git asks the cache."""
@@ -32,7 +35,7 @@ def credential_cache(stage):
 @scene("mixed", twin="orphans/tied_browser")
 def double_forked_job(stage):
     """A leaking server had double-forked a job into a session of its own; the agent is killed: the job works on."""
-    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("job", JOB)
     stage.part("mcp-server-ops", """
         def middle():
             os.setsid()
@@ -47,7 +50,7 @@ def double_forked_job(stage):
 @scene("in use", twin="orphans/waits_for_its_tool")
 def hook_job(stage):
     """A git server commits; the hook starts a background job in a session of its own; the session ends cleanly."""
-    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("job", JOB)
     stage.put("post-commit", """
         #!/bin/sh
         cd "$ORPHAND_SITUATION_DIR" && setsid bin/job > job.log 2>&1 < /dev/null &
@@ -60,12 +63,7 @@ def hook_job(stage):
         here()
         read_on()
     """)
-    agent = stage.run(stage.part("claude", """
-        server = start("mcp-server-git")
-        present("mcp-server-git")
-        server.let_go()
-        server.child.wait()
-    """))
+    agent = stage.closes("mcp-server-git", "mcp-server-git")
     stage.beats("job")
     stage.grows("job.log")
     return stage.ended(agent, in_use=["job"])
@@ -73,7 +71,7 @@ def hook_job(stage):
 @scene("in use", twin="orphans/waits_for_its_tool")
 def hook_job_crash(stage):
     """A git server's hook started a background job in a session of its own; the agent is killed, the server ends a moment later by itself."""
-    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("job", JOB)
     stage.part("mcp-server-git", """
         shell(f"setsid {BIN}/job < /dev/null > {DIR}/job.log 2>&1 &")
         present("job")
@@ -87,41 +85,9 @@ def hook_job_crash(stage):
     return stage.ended(server, in_use=["job"])
 
 @scene("mixed")
-def inherits_the_input(stage):
-    """A leaking server started a job in a session of its own, with a log for output, that inherits standard input; the agent is killed."""
-    stage.part("mcp-server-fake", """
-        subprocess.Popen([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT, start_new_session=True)
-        present("job")
-        serve()
-    """)
-    stage.part("job", """
-        here()
-        use("job", lambda: None)
-    """)
-    agent = stage.agent()
-    stage.beats("job")
-    return stage.killed(agent, in_use=["job"], orphans=["mcp-server-fake"])
-
-@scene("mixed")
-def nohup_job(stage):
-    """A leaking server's shell tool ran `nohup job > log &`, without a session of its own; the agent is killed, the job works on."""
-    stage.part("mcp-server-fake", """
-        subprocess.run(["/bin/sh", "-c", f"nohup {BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        present("job")
-        serve()
-    """)
-    stage.part("job", """
-        here()
-        use("job", lambda: None)
-    """)
-    agent = stage.agent()
-    stage.beats("job")
-    return stage.killed(agent, in_use=["job"], orphans=["mcp-server-fake"])
-
-@scene("mixed")
 def own_wires(stage):
     """A let-go job has a pipeline of its own, with pipes that the server never had; the server leaks, the agent is killed."""
-    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("job", JOB)
     stage.part("mcp-server-shell", """
         shell(f"{BIN}/job 2>/dev/null | sed -u s/step/done/ > {DIR}/results 2>/dev/null &")
         present("job")
@@ -136,7 +102,7 @@ def own_wires(stage):
 @scene("in use")
 def server_crashed(stage):
     """The server crashes first and leaves a job in a session of its own; then its agent is killed."""
-    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
+    stage.part("job", JOB)
     stage.part("mcp-server-ops", """
         start("job", wire=None, stdout=open(f"{DIR}/job.log", "a"), start_new_session=True)
         serve()
@@ -146,15 +112,24 @@ def server_crashed(stage):
     stage.who("mcp-server-ops").kill(signal.SIGSEGV)
     return stage.killed(agent, in_use=["job"])
 
-@scene("mixed", twin="orphans/shell_job_that_is_waited_for")
-def shell_job(stage):
+@scene(
+    "mixed", name="inherits_the_input",
+    about="A leaking server started a job in a session of its own, with a log for output, that inherits standard input; the agent is killed.",
+    starts="""subprocess.Popen([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT, start_new_session=True)""",
+)
+@scene(
+    "mixed", name="nohup_job",
+    about="A leaking server's shell tool ran `nohup job > log &`, without a session of its own; the agent is killed, the job works on.",
+    starts="""subprocess.run(["/bin/sh", "-c", f"nohup {BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)""",
+)
+@scene(
+    "mixed", twin="orphans/shell_job_that_is_waited_for",
+    starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",
+)
+def shell_job(stage, starts):
     """A leaking server's shell tool ran `job > log 2>&1 &`, in the server's session; the agent is killed, the job works on."""
-    stage.part("job", "here()\nuse('job', lambda: print('step', flush=True))\n")
-    stage.part("mcp-server-shell", """
-        subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)
-        present("job")
-        serve()
-    """)
+    stage.part("job", JOB)
+    stage.part("mcp-server-shell", f"{starts}\npresent('job')\nserve()\n")
     agent = stage.agent("mcp-server-shell")
     stage.beats("job")
     stage.grows("job.log")
@@ -193,11 +168,7 @@ def ssh_agent(stage):
         present("ssh-agent")
         serve("exit")
     """)
-    agent = stage.run(stage.part("claude", """
-        server = start("mcp-server-git")
-        server.let_go()
-        server.child.wait()
-    """))
+    agent = stage.closes("mcp-server-git")
     stage.uses("ssh", "use('ssh', lambda: call('unix', 'ssh-agent'))\n")
     return stage.ended(agent, in_use=["ssh-agent"])
 
@@ -219,10 +190,6 @@ def supervisor(stage):
         present("service")
         serve("exit")
     """)
-    agent = stage.run(stage.part("claude", """
-        server = start("mcp-server-ops")
-        server.let_go()
-        server.child.wait()
-    """))
+    agent = stage.closes("mcp-server-ops")
     stage.beats("service")
     return stage.ended(agent, in_use=["keeper", "service"])

@@ -15,11 +15,7 @@ def browser(stage):
         present("renderer")
         serve("exit")
     """)
-    agent = stage.run(stage.part("claude", """
-        server = start("mcp-remote", wire="socket")
-        server.let_go()
-        server.child.wait()
-    """))
+    agent = stage.closes("mcp-remote", wire="socket")
     for one in ("chromium", "gpu", "renderer"):
         stage.beats(one)
     return stage.ended(agent, in_use=[one for one in ("chromium", "gpu", "renderer")])
@@ -94,12 +90,7 @@ def dev_server(stage):
         shell(f"nohup {BIN}/dev-server > dev.log 2>&1 &")
         serve("exit")
     """)
-    agent = stage.run(stage.part("claude", """
-        server = start("mcp-server-shell")
-        present("dev-server")
-        server.let_go()
-        server.child.wait()
-    """))
+    agent = stage.closes("mcp-server-shell", "dev-server")
     stage.uses("person", "use('person', lambda: call('tcp', 'dev-server'))\n")
     return stage.ended(agent, in_use=["dev-server"])
 
@@ -239,12 +230,7 @@ def web_server(stage):
         start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
         serve("exit")
     """)
-    agent = stage.run(stage.part("claude", """
-        server = start("mcp-server-shell")
-        present("web-server")
-        server.let_go()
-        server.child.wait()
-    """))
+    agent = stage.closes("mcp-server-shell", "web-server")
     stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
     return stage.ended(agent, in_use=["web-server"])
 

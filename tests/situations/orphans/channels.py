@@ -106,8 +106,7 @@ def reader_gone(stage):
     stage.part("collector", "here()\nrest()\n")
     agent = stage.rests("claude", """
         server = start("mcp-server-fake")
-        start("collector", wire=None, stdin=server.r)
-        present("collector")
+        collected(server)
     """)
     agent.kill()
     stage.who("collector").kill()

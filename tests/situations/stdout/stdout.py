@@ -2,6 +2,9 @@ import os
 import situation
 from situation import scene
 
+# It reads the results one after the other.
+READS = "here()\nuse('collector', lambda: os.read(0, 1000) or 1 / 0)\n"
+
 @scene("in use", twin="orphans/before", when="before")
 def before(stage):
     """Before the daemon came: `cat requests | server | sed > results &`, adopted by init, at work."""
@@ -97,8 +100,7 @@ def reader_in_own_table(stage):
     """)
     agent = stage.rests("claude", """
         server = start("mcp-server-batch")
-        start("collector", wire=None, stdin=server.r)
-        present("collector")
+        collected(server)
     """)
     stage.beats("collector")
     return stage.killed(agent, in_use=["collector", "mcp-server-batch"])
@@ -120,8 +122,7 @@ def reader_waits(stage):
     """)
     agent = stage.rests("claude", """
         server = start("mcp-server-slow")
-        start("collector", wire=None, stdin=server.r)
-        present("collector")
+        collected(server)
     """)
     server, collector = stage.who("mcp-server-slow"), stage.who("collector")
     stage.when_called("collector", server)
@@ -138,11 +139,10 @@ def server_closed_stdin(stage):
             os.write(1, b'{"result":{}}\\n')
             time.sleep(0.2)
     """)
-    stage.part("collector", "here()\nuse('collector', lambda: os.read(0, 1000) or 1 / 0)\n")
+    stage.part("collector", READS)
     agent = stage.rests("claude", """
         server = start("mcp-server-batch")
-        start("collector", wire=None, stdin=server.r)
-        present("collector")
+        collected(server)
     """)
     stage.beats("collector")
     return stage.killed(agent, in_use=["collector", "mcp-server-batch"])
@@ -150,11 +150,10 @@ def server_closed_stdin(stage):
 @scene("in use", twin="orphans/reader_gone")
 def stdin_closed(stage):
     """The agent asked for a long job, gave the reading of its results to another, closed the server's input and ended."""
-    stage.part("collector", "here()\nuse('collector', lambda: os.read(0, 1000) or 1 / 0)\n")
+    stage.part("collector", READS)
     agent = stage.run(stage.part("claude", """
         server = start("mcp-server-batch")
-        start("collector", wire=None, stdin=server.r)
-        present("collector")
+        collected(server)
         server.let_go()
     """))
     stage.beats("collector")
@@ -163,11 +162,10 @@ def stdin_closed(stage):
 @scene("in use", twin="orphans/reader_gone")
 def stdin_closed_socket(stage):
     """The agent asked for a long job over a socket pair, shut its writing side down, gave the reading to another and ended."""
-    stage.part("collector", "here()\nuse('collector', lambda: os.read(0, 1000) or 1 / 0)\n")
+    stage.part("collector", READS)
     agent = stage.run(stage.part("claude", """
         server = start("mcp-server-batch", wire="socket")
-        start("collector", wire=None, stdin=server.r)
-        present("collector")
+        collected(server)
         socket.socket(fileno=server.w).shutdown(socket.SHUT_WR)
     """))
     stage.beats("collector")
