@@ -168,9 +168,7 @@ impl Site {
         let began = Instant::now();
         let question = self.page.question(range, clock::now());
         let line = self.daemon_loop.read_store(move |dir| timeline::timeline(dir, &question)).await;
-        let json = line.and_then(|line| {
-            serde_json::to_string(&self.page.past(&question, line)).map_err(|error| error.to_string())
-        });
+        let json = line.map(|line| self.page.past(&question, line).to_string());
         match json {
             Ok(json) => {
                 let (rest, json) = (PAST_AGE.max(began.elapsed() * PAST_REST), Arc::from(json));

@@ -12,11 +12,7 @@ mod snapshot;
 use std::fmt::Write as _;
 
 use self::names::Keys;
-pub use self::{
-    happening::Happening,
-    past::{Past, Range},
-    snapshot::Snapshot,
-};
+pub use self::{happening::Happening, past::Range, snapshot::Snapshot};
 use super::wall_clock::WallClock;
 
 const HTML: &str = include_str!("page.html");

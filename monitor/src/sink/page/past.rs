@@ -1,7 +1,7 @@
 //! What was left behind over time, for the chart and its table.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::{Page, names};
 use crate::sink::metrics::owner_labels;
@@ -38,87 +38,55 @@ impl Range {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Past {
-    /// Milliseconds since 1970.
-    from: i64,
-    step_ms: i64,
-    steps: usize,
-    freed_bytes: Vec<u64>,
-    sums: Sums,
-    series: Vec<OfRun>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-struct Sums {
-    orphans: u64,
-    reaped: u64,
-    freed_bytes: u64,
-    left: u64,
-    unproven: u64,
-}
-
-/// A run, or all that have no series of their own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct OfRun {
-    key: String,
-    name: String,
-    unit: Option<String>,
-    generation: Option<u64>,
-    other: bool,
-    #[serde(flatten)]
-    sums: Sums,
-    bytes: Vec<u64>,
-    counts: Vec<u64>,
-}
-
 impl Page {
     pub fn question(&self, range: Range, now: BootTime) -> TimelineQuery {
         range.query(self.wall.timestamp(now))
     }
 
-    pub fn past(&self, query: &TimelineQuery, line: Timeline) -> Past {
+    /// What the page is told. Times are milliseconds since 1970.
+    pub fn past(&self, query: &TimelineQuery, line: Timeline) -> Value {
         let mut all = line.other.sums;
         line.series.iter().for_each(|series| all.add(&series.sums));
-        let mut series: Vec<OfRun> =
-            line.series.into_iter().map(|series| self.of_run(series, false)).collect();
+        let mut series: Vec<_> = line.series.into_iter().map(|series| self.of_run(series, false)).collect();
         if line.other.sums.servers > 0 {
             series.push(self.of_run(line.other, true));
         }
-        Past {
-            from: query.from.as_millisecond(),
-            step_ms: query.step_ms,
-            steps: query.steps,
-            freed_bytes: line.freed_bytes,
-            sums: sums(&all),
-            series,
-        }
+        json!({
+            "from": query.from.as_millisecond(),
+            "step_ms": query.step_ms,
+            "steps": query.steps,
+            "freed_bytes": line.freed_bytes,
+            "sums": sums(&all),
+            "series": series,
+        })
     }
 
-    fn of_run(&self, series: Series, other: bool) -> OfRun {
+    /// A run, or all that have no series of their own.
+    fn of_run(&self, series: Series, other: bool) -> Map<String, Value> {
         let labels = owner_labels(series.run.as_ref(), series.owner.as_deref());
         let (name, unit) = if other { ("other".to_owned(), None) } else { names::owner(&labels) };
-        OfRun {
-            key: self.keys.of(&labels),
-            name,
-            unit,
-            generation: series.run.and_then(|run| run.generation),
-            other,
-            sums: sums(&series.sums),
-            bytes: series.bytes,
-            counts: series.orphans,
-        }
+        let own = [
+            ("key", self.keys.of(&labels).into()),
+            ("name", name.into()),
+            ("unit", unit.into()),
+            ("generation", series.run.and_then(|run| run.generation).into()),
+            ("other", other.into()),
+            ("bytes", series.bytes.into()),
+            ("counts", series.orphans.into()),
+        ];
+        sums(&series.sums).into_iter().chain(own.map(|(field, value)| (field.to_owned(), value))).collect()
     }
 }
 
-/// What the host regained: proportional memory, where it could be read.
-fn sums(counts: &ServerCounts) -> Sums {
+/// What the host regained is proportional memory, where it could be read.
+fn sums(counts: &ServerCounts) -> Map<String, Value> {
     let freed_bytes = if counts.freed_pss_bytes > 0 { counts.freed_pss_bytes } else { counts.freed_bytes };
-    Sums {
-        orphans: counts.orphans,
-        reaped: counts.reaped,
-        freed_bytes,
-        left: counts.left,
-        unproven: counts.unproven,
-    }
+    let sums = [
+        ("orphans", counts.orphans),
+        ("reaped", counts.reaped),
+        ("freed_bytes", freed_bytes),
+        ("left", counts.left),
+        ("unproven", counts.unproven),
+    ];
+    sums.into_iter().map(|(field, number)| (field.to_owned(), number.into())).collect()
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{Page, names};
 use crate::sink::{
@@ -65,26 +66,9 @@ struct Generation {
     /// Milliseconds since 1970.
     started: Option<i64>,
     sums: Sums,
-    servers: Vec<Server>,
+    servers: Vec<Value>,
     /// How many more servers there are.
     more: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Server {
-    key: String,
-    name: String,
-    state: State,
-    bytes: u64,
-    processes: u64,
-    age_ms: Option<u64>,
-    /// In words: why it is what it is. Empty for one in use.
-    evidence: Vec<&'static str>,
-    doubts: Option<String>,
-    guards: Option<String>,
-    duplicate: bool,
-    /// Whether it is an agent that was left behind.
-    agent: bool,
 }
 
 impl Page {
@@ -152,22 +136,25 @@ impl Page {
         Agent { key: self.keys.of(labels), name, unit, sums, generations }
     }
 
-    fn server(&self, report: &ServerReport, agent: bool, now: BootTime) -> Server {
+    /// A server, in words why it is what it is; or an `agent` that was left behind.
+    fn server(&self, report: &ServerReport, agent: bool, now: BootTime) -> Value {
         let age = report.server.processes.first().map(|process| now.since(BootTime::of_ticks(process.start)));
         let is_left = report.state != State::Live;
-        Server {
-            key: self.keys.of(&report.server.id),
-            name: names::server(&report.server),
-            state: report.state,
-            bytes: report.rss_bytes(),
-            processes: report.server.count(),
-            age_ms: age.and_then(|age| u64::try_from(age.as_millis()).ok()),
-            evidence: report.evidence.iter().filter(|_| is_left).map(|one| one.reason().short).collect(),
-            doubts: report.is_unproven().then(|| list_doubts(&report.doubts)),
-            guards: (is_left && !report.guards.is_empty()).then(|| list(&report.guards)),
-            duplicate: report.is_duplicate(),
-            agent,
-        }
+        let evidence: Vec<_> =
+            report.evidence.iter().filter(|_| is_left).map(|one| one.reason().short).collect();
+        json!({
+            "key": self.keys.of(&report.server.id),
+            "name": names::server(&report.server),
+            "state": report.state,
+            "bytes": report.rss_bytes(),
+            "processes": report.server.count(),
+            "age_ms": age.and_then(|age| u64::try_from(age.as_millis()).ok()),
+            "evidence": evidence,
+            "doubts": report.is_unproven().then(|| list_doubts(&report.doubts)),
+            "guards": (is_left && !report.guards.is_empty()).then(|| list(&report.guards)),
+            "duplicate": report.is_duplicate(),
+            "agent": agent,
+        })
     }
 }
 
