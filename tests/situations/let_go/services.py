@@ -83,6 +83,35 @@ def program_with_a_window(stage):
     return stage.killed(agent, in_use=stage.find("viewer"), orphans=["mcp-server-picture"])
 
 @scene("in use", twin="orphans/waits_for_its_tool")
+def editor(stage):
+    """A server opened an editor in a window for a person and reads what it prints, as one for a game engine does; the agent is killed."""
+    stage.part("Xorg", """
+        os.makedirs(f"{DIR}/.X11-unix")
+        display = socket.socket(socket.AF_UNIX)
+        display.bind(f"{DIR}/.X11-unix/X7")
+        display.listen()
+        here()
+        windows = [display.accept()]
+        rest()
+    """)
+    stage.run(f"{stage.dir}/bin/Xorg")
+    stage.who("Xorg")
+    stage.part("godot", """
+        window = socket.socket(socket.AF_UNIX)
+        window.connect(f"{DIR}/.X11-unix/X7")
+        here()
+        on_call("godot", lambda: open(f"{DIR}/project", "a").write("line\\n"))
+    """)
+    stage.part("mcp-server-godot", """
+        subprocess.Popen([f"{BIN}/godot"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-godot")
+    editor = stage.who("godot")
+    stage.when_called("godot", editor)
+    return stage.killed(agent, in_use=[editor], may_end=["mcp-server-godot"])
+
+@scene("in use", twin="orphans/waits_for_its_tool")
 def dev_server(stage):
     """`nohup dev-server &` in a server's shell tool; the session ends cleanly, the server exits, a person goes on using the dev server."""
     stage.part("dev-server", "here()\nanswer_calls(listen('tcp'))\n")

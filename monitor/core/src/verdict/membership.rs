@@ -146,12 +146,12 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts:
     if is_opened(inspection, facts) {
         return false;
     }
-    if is_for_a_person(inspection, facts) {
+    if is_a_browser(inspection, facts) {
         let wires = [inspection.server.stdin, inspection.server.stdout];
         return was_tied(inspection, facts)
             || inspection.rows.is_driven_by(facts.process, wires, members)
             || was_joined(inspection, members, facts)
-            || is_of_such(inspection, members, facts) && stays_below(inspection, members, bonds, facts);
+            || is_of_a_browser(inspection, members, facts) && stays_below(inspection, members, bonds, facts);
     }
     stays_below(inspection, members, bonds, facts)
         || inspection.rows.is_joined(facts.process, members)
@@ -163,10 +163,12 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts:
         || was_joined(inspection, members, facts)
 }
 
-/// Whether the process was opened for a person, as by `xdg-open`. Who opens something hands its own streams on, and leaves it
-/// in its session.
+/// Whether the process was opened for a person: by `xdg-open` or the like, or it has a window. Who opens something hands its
+/// own streams on, or reads what it prints, and leaves it in its session. Browsers are looked at apart: those that servers
+/// drive have windows, too.
 fn is_opened(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     inspection.node(facts.process).is_some_and(|node| node.opened)
+        || (facts.has_display && !is_a_browser(inspection, facts))
 }
 
 /// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
@@ -178,15 +180,10 @@ fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
         .any(|name| name != "electron" && is_browser(name))
 }
 
-/// Whether a person may see it: a browser, or what has a window. A server has a channel to one of its own.
-fn is_for_a_person(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    facts.has_display || is_a_browser(inspection, facts)
-}
-
-/// Whether its parent is for a person, and belongs to the server.
-fn is_of_such(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+/// Whether its parent is a browser that belongs to the server.
+fn is_of_a_browser(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
     let parent = facts.parent.filter(|parent| members.contains(*parent));
-    parent.and_then(|parent| inspection.rows.row(parent)).is_some_and(|row| is_for_a_person(inspection, row))
+    parent.and_then(|parent| inspection.rows.row(parent)).is_some_and(|row| is_a_browser(inspection, row))
 }
 
 /// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
