@@ -113,9 +113,9 @@ pub fn expect(host: &Host, service: &Service) -> Expect {
         }
         Standing::Ownerless(since) => {
             let verdict = since + host.settings.grace;
-            // Nobody can tell who has it but those that are seen: the server itself, for instance.
+            // Nobody can tell who has it but those that are seen: the server itself, for instance, or a bridge the wire behind it.
             let open = |own| kernel.opposite(own).is_some_and(|end| kernel.is_open(end));
-            let unseen = host.manners.passless && service.wires.into_iter().any(open);
+            let unseen = host.manners.passless && (service.bridged || service.wires.into_iter().any(open));
             match host.truth.ended(kernel, service) {
                 Some(at) if at + MARGIN < verdict && !was_shot(host, service) => Expect::None,
                 // It was used for a time, may be.
