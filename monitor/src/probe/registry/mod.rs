@@ -15,6 +15,7 @@ mod trouble;
 
 use std::{
     collections::BTreeMap,
+    mem::{Discriminant, discriminant},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -117,7 +118,7 @@ struct Asker {
     pause: Duration,
     failed: u32,
     /// The last warning: when, and of what.
-    warned: Option<(Instant, &'static str)>,
+    warned: Option<(Instant, Discriminant<Trouble>)>,
 }
 
 impl Asker {
@@ -154,10 +155,11 @@ impl Asker {
         };
         let kind = trouble.kind();
         *lock(&self.errors).entry(kind).or_default() += 1;
-        let is_news = |(at, last)| Instant::elapsed(&at) >= WARN_AGAIN || last != kind;
+        let what = discriminant(trouble);
+        let is_news = |(at, last)| Instant::elapsed(&at) >= WARN_AGAIN || last != what;
         // A stranger comes when the registry is down, which has been told.
         if (self.failed == 0 || kind == STRANGER) && self.warned.is_none_or(is_news) {
-            self.warned = Some((Instant::now(), kind));
+            self.warned = Some((Instant::now(), what));
             tracing::warn!(
                 "the session registry at {place} cannot be asked: {trouble}; until it answers, sessions are unknown and no \
                  server is ended for its session"
