@@ -64,10 +64,16 @@ fn a_person_ends_the_older_one_of_two() -> Result<()> {
         let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", ..Launch::default() })?;
         let fleet = Fleet::new(s)?;
         let before = sum(&page(&daemon, "/metrics")?, "orphand_duplicate_servers");
-        let older = fleet.start("one", &fleet.here)?;
-        let away = fleet.start("one", &fleet.there)?;
-        let newer = fleet.start("one", &fleet.here)?;
-        let other = fleet.start("two", &fleet.here)?;
+        let start = |argument, folder| {
+            let server = fleet.start(argument, folder)?;
+            // On a busy machine the next one might be the first to run its program.
+            daemon.wait_for("server_started", server)?;
+            Ok::<_, anyhow::Error>(server)
+        };
+        let older = start("one", &fleet.here)?;
+        let away = start("one", &fleet.there)?;
+        let newer = start("one", &fleet.here)?;
+        let other = start("two", &fleet.here)?;
         let event = daemon.wait_for("server_duplicated", newer)?;
         ensure!(event["count"] == 2 && event["owner"]["alive"] == true, "{}", event.line);
         s.barrier(&daemon)?;
