@@ -22,7 +22,7 @@ use super::{
 use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 
 /// How many are built at the same time.
-const AT_A_TIME: usize = 6;
+const AT_A_TIME: usize = 4;
 
 /// How many are ended at the same time.
 const CLOSED_AT_A_TIME: usize = 32;

@@ -85,7 +85,7 @@ fn refused(daemon: &Daemon) -> u64 {
 fn storms_below_agents_of_others_lose_nothing_of_mine() -> Result<()> {
     scene_alone(|s| {
         // A small ring: these storms would fill any, on a machine with more processors.
-        let args = vec!["--ring-size", "64K"];
+        let args = vec!["--ring-size", "16K"];
         let daemon = s.daemon_with(&Launch { args, ..Launch::default() })?;
         let before = Honest::at_work(s, "before")?;
         let storms = storms(s)?;
