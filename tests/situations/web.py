@@ -1,12 +1,20 @@
 """Browsers and bridges of situations: a person's browser, playwright's, and supergateway with a client."""
 
+import json
+import os
+
 import software
 from situation import Broken
 
 
 def browser(stage):
-    """A person's browser, as `xdg-open` finds it: chromium with a profile of its own; gives the environment that leads there."""
+    """A person's browser, as `xdg-open` finds it: chromium with a profile of its own; gives the environment that leads there.
+
+    It connects to nothing before it needs to: mcp-remote goes on only when the last connection to its callback port is closed."""
     profile = f"{stage.dir}/home/profile"
+    os.makedirs(f"{profile}/Default")
+    with open(f"{profile}/Default/Preferences", "w") as f:
+        json.dump({"net": {"network_prediction_options": 2}}, f)
     flags = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update"
     text = f'#!/bin/sh\nexec {software.CHROMIUM} {flags} --user-data-dir={profile} "$1"\n'
     stage.put("xdg-open", text)

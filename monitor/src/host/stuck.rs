@@ -131,8 +131,10 @@ pub(super) fn refuses(pid: u32) -> bool {
 /// Adds the process to the list: a thread waits for it, and nobody any longer for that thread.
 pub(super) fn enter(pid: u32, since: Instant, post: Arc<Post>) {
     let user = real_user(pid);
-    ledger(|ledger, _| ledger.stuck.insert(pid, Held { user, since, post }));
-    ledger(|ledger, now| ledger.charge(pid, user, since.elapsed(), now));
+    ledger(|ledger, now| {
+        ledger.stuck.insert(pid, Held { user, since, post });
+        ledger.charge(pid, user, now.saturating_duration_since(since), now);
+    });
 }
 
 /// Removes the process from the list: the thread waits no longer.

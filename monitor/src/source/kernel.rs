@@ -34,6 +34,7 @@ use super::{
     tasks::{self, Tasks},
     threads::Threads,
 };
+use crate::os::lock;
 use orphand_core::model::{Candidate, Losses, ProcessEvent};
 
 /// The programs, built by build.rs.
@@ -184,10 +185,8 @@ impl KernelSource {
     /// Whether the maps can be used: a try that changes nothing.
     pub fn works(&mut self) -> bool {
         let KernelSide { holders, tasks, .. } = &self.side;
-        let is_right =
-            |holders: &Arc<Mutex<Holders>>| holders.lock().is_ok_and(|mut holders| holders.prove().is_ok());
-        let passes =
-            holders.as_ref().is_none_or(is_right) && tasks.as_ref().is_none_or(|tasks| tasks.prove().is_ok());
+        let passes = holders.as_ref().is_none_or(|holders| lock(holders).prove().is_ok())
+            && tasks.as_ref().is_none_or(|tasks| tasks.prove().is_ok());
         passes && self.counters().is_ok() && self.set_idle(false).is_ok() && self.members.untrack(0).is_ok()
     }
 

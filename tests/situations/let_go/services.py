@@ -58,9 +58,8 @@ def document(stage):
     stage.beats("office")
     return stage.killed(agent, in_use=[office], orphans=["mcp-server-office"])
 
-@scene("mixed", twin="orphans/helper_below_a_server")
-def program_with_a_window(stage):
-    """A leaking server opened a picture for a person in a program of its own session, which has a window; the agent is killed."""
+def display(stage):
+    """A display of X11 on which there is room for a window."""
     stage.part("Xorg", """
         os.makedirs(f"{DIR}/.X11-unix")
         display = socket.socket(socket.AF_UNIX)
@@ -72,6 +71,11 @@ def program_with_a_window(stage):
     """)
     stage.run(f"{stage.dir}/bin/Xorg")
     stage.who("Xorg")
+
+@scene("mixed", twin="orphans/helper_below_a_server")
+def program_with_a_window(stage):
+    """A leaking server opened a picture for a person in a program of its own session, which has a window; the agent is killed."""
+    display(stage)
     stage.part("viewer", """
         window = socket.socket(socket.AF_UNIX)
         window.connect(f"{DIR}/.X11-unix/X7")
@@ -85,17 +89,7 @@ def program_with_a_window(stage):
 @scene("in use", twin="orphans/waits_for_its_tool")
 def editor(stage):
     """A server opened an editor in a window for a person and reads what it prints, as one for a game engine does; the agent is killed."""
-    stage.part("Xorg", """
-        os.makedirs(f"{DIR}/.X11-unix")
-        display = socket.socket(socket.AF_UNIX)
-        display.bind(f"{DIR}/.X11-unix/X7")
-        display.listen()
-        here()
-        windows = [display.accept()]
-        rest()
-    """)
-    stage.run(f"{stage.dir}/bin/Xorg")
-    stage.who("Xorg")
+    display(stage)
     stage.part("godot", """
         window = socket.socket(socket.AF_UNIX)
         window.connect(f"{DIR}/.X11-unix/X7")

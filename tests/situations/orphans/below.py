@@ -46,6 +46,16 @@ def helper_below_a_server(stage):
     agent = stage.agent("mcp-server-agents")
     return stage.killed(agent, orphans=["mcp-server-agents", "assistant.py"])
 
+@scene("orphan", twin="let_go/document")
+def below_what_was_opened(stage):
+    """An agent opened another one by `xdg-open`, as in an editor; that is killed, its server and the server's helper stay."""
+    stage.part("assistant.py", "here()\nrest()\n")
+    stage.part("mcp-server-agents", 'start("assistant.py", wire=None)\npresent("assistant.py")\nserve()\n')
+    stage.part("codex", 'start("mcp-server-agents")\nhere()\nrest()\n')
+    stage.put("xdg-open", f"#!/bin/sh\n{stage.dir}/bin/codex\n")
+    stage.rests("claude", 'start("xdg-open", wire=None)')
+    return stage.killed(stage.who("codex"), orphans=["mcp-server-agents", "assistant.py"])
+
 @scene("mixed", twin="let_go/web_server")
 def leaves_a_job(stage):
     """A leaking server had started a web server that was let go; the agent is killed: the one must end, the other must not."""

@@ -172,8 +172,8 @@ pub struct Node {
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,
-    /// Whether it is, or was started by, a program that opens a file or an address for a person (`xdg-open`).
-    pub opened: bool,
+    /// How many programs that open a file or an address for a person (`xdg-open`) it has run, or was started below.
+    pub openers: u8,
     /// Whether it is not known yet that the process matters.
     pub pending: bool,
     /// The last signal that was sent to it and that it does not handle.
@@ -215,7 +215,7 @@ impl Node {
             server: None,
             wraps: None,
             protected: false,
-            opened: false,
+            openers: 0,
             pending: true,
             strike: None,
             up: None,
@@ -233,7 +233,7 @@ impl Node {
             agent: self.agent,
             server: self.server,
             protected: self.protected,
-            opened: self.opened,
+            openers: self.openers,
             pending: self.pending,
             ..Self::new(child, Arc::clone(&self.exec))
         }
@@ -274,7 +274,7 @@ impl Node {
     /// of its creator, and what it does to them before its exec is decided by the program of its creator.
     pub fn run(&mut self, program: Program, streams: [Stdio; 3], provenance: Provenance) {
         self.provenance = provenance;
-        self.opened |= is_opener(&program.image);
+        self.openers = self.openers.saturating_add(u8::from(is_opener(&program.image)));
         let before = &self.exec;
         let origin = Origin { process: self.id, execs: before.origin.execs.saturating_add(1) };
         let mut makers = [None, None, None];

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, iter};
 
 use super::inspection::Inspection;
 use crate::{
-    model::{ProcessId, Stdio, scene::ProcessRow},
+    model::{ProcessId, Stdio, scene::ProcessRow, text::base},
     recognise::is_browser,
 };
 
@@ -163,21 +163,22 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts:
         || was_joined(inspection, members, facts)
 }
 
-/// Whether the process was opened for a person: by `xdg-open` or the like, or it has a window. Who opens something hands its
-/// own streams on, or reads what it prints, and leaves it in its session. Browsers are looked at apart: those that servers
-/// drive have windows, too.
+/// Whether the process was opened for a person: by `xdg-open` or the like below the server, or it has a window. Who opens
+/// something hands its own streams on, or reads what it prints, and leaves it in its session. Browsers are looked at
+/// apart: those that servers drive have windows, too.
 fn is_opened(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    inspection.node(facts.process).is_some_and(|node| node.opened)
-        || (facts.has_display && !is_a_browser(inspection, facts))
+    let openers = |process| inspection.node(process).map(|node| node.openers);
+    // What opened an agent has opened all that is below it, its servers, too.
+    let above = inspection.server.recognised().iter().filter_map(|process| openers(*process)).min();
+    let by_an_opener = openers(facts.process) > Some(above.unwrap_or(0));
+    (by_an_opener && !was_tied(inspection, facts)) || (facts.has_display && !is_a_browser(inspection, facts))
 }
 
 /// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
 /// is none here, for it may be a link of the launch chain.
 fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let name = inspection.rules.title(&facts.image);
-    [name.as_str(), facts.image.exe.rsplit('/').next().unwrap_or_default()]
-        .into_iter()
-        .any(|name| name != "electron" && is_browser(name))
+    [name.as_str(), base(&facts.image.exe)].into_iter().any(|name| name != "electron" && is_browser(name))
 }
 
 /// Whether its parent is a browser that belongs to the server.

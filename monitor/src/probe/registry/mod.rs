@@ -15,7 +15,6 @@ mod trouble;
 
 use std::{
     collections::BTreeMap,
-    mem::{Discriminant, discriminant},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -117,8 +116,8 @@ struct Asker {
     /// The pause after the first round that failed.
     pause: Duration,
     failed: u32,
-    /// The last warning: when, and of what.
-    warned: Option<(Instant, Discriminant<Trouble>)>,
+    /// The last warning: when, of what, and whether it named a user.
+    warned: Option<(Instant, &'static str, bool)>,
 }
 
 impl Asker {
@@ -155,11 +154,14 @@ impl Asker {
         };
         let kind = trouble.kind();
         *lock(&self.errors).entry(kind).or_default() += 1;
-        let what = discriminant(trouble);
-        let is_news = |(at, last)| Instant::elapsed(&at) >= WARN_AGAIN || last != what;
+        let names_user = matches!(trouble, Trouble::Stranger(_));
+        // Who is slow to accept the connection has no name at first.
+        let is_news = |(at, last, named): (Instant, _, bool)| {
+            at.elapsed() >= WARN_AGAIN || last != kind || (names_user && !named)
+        };
         // A stranger comes when the registry is down, which has been told.
         if (self.failed == 0 || kind == STRANGER) && self.warned.is_none_or(is_news) {
-            self.warned = Some((Instant::now(), what));
+            self.warned = Some((Instant::now(), kind, names_user));
             tracing::warn!(
                 "the session registry at {place} cannot be asked: {trouble}; until it answers, sessions are unknown and no \
                  server is ended for its session"
