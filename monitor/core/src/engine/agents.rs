@@ -9,10 +9,10 @@ use crate::{
     lineage::{AgentKey, Node, ObservedUnit, ServerKey},
     model::{
         About, AgentView, Answer, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice,
-        ProcessId, Tracking,
+        ProcessId, RunView, Tracking,
     },
     recognise::Role,
-    world::{Account, Agent, NewAgent, Server, TopMost, agent_view},
+    world::{Agent, NewAgent, Server, TopMost, agent_view},
 };
 
 /// The exit of an agent's main process; without a status if it was not witnessed.
@@ -61,7 +61,7 @@ impl Engine {
         let account = if let Some(above) = starter.filter(|_| !on_its_own) {
             above.account.clone()
         } else if unsettled {
-            Account::unknown(&name, uid)
+            RunView::unknown(&name, uid)
         } else {
             let witnessed = !node.provenance.is_found();
             // The unit of a daemon is that of whoever started it.
@@ -114,7 +114,6 @@ impl Engine {
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
         let Some(key) = self.world.node(id).and_then(|node| node.server) else { return };
         let is_empty = self.world.leave(id).is_some();
-        self.compare(at, key);
         if is_empty {
             self.end_if_done(at, key);
         }

@@ -6,11 +6,10 @@
 
 use std::{collections::VecDeque, mem};
 
-use super::{Engine, ends::millis};
+use super::{Engine, agenda::Task, ends::millis};
 use crate::{
     lineage::ServerKey,
     model::{AlertRule, BootTime, Notice, RunView, Watched},
-    world::Account,
 };
 
 /// How many past events are kept to compute rates; the oldest are dropped first. A host that leaks more than that in
@@ -26,8 +25,6 @@ pub(super) struct Alarms {
     past: VecDeque<Happened>,
     /// Something happened since the values were last computed: an event, or a measurement.
     pub(super) dirty: bool,
-    /// When a value must be computed again even if nothing happens.
-    pub(super) next: Option<BootTime>,
 }
 
 #[derive(Debug)]
@@ -114,8 +111,7 @@ fn is_meant(rule: &AlertRule, run: Option<&RunView>) -> bool {
 impl Engine {
     /// Reports the thresholds that were crossed, if anything happened that may have changed a value.
     pub(super) fn evaluate_alerts(&mut self, now: BootTime) {
-        let due = self.alarms.next.is_some_and(|at| at <= now);
-        if !mem::take(&mut self.alarms.dirty) && !due {
+        if !mem::take(&mut self.alarms.dirty) {
             return;
         }
         let longest = self.alarms.all.iter().map(|alarm| alarm.rule.within).max().unwrap_or_default();
@@ -128,7 +124,7 @@ impl Engine {
             told.extend(notice);
             next.extend([again, fades].into_iter().flatten());
         }
-        self.alarms.next = next.into_iter().min();
+        self.agenda.set(Task::Alerts, next.into_iter().min());
         // Not before all are emitted: an alert changes no value.
         for notice in told {
             self.emit(now, notice);
@@ -169,7 +165,7 @@ impl Engine {
     fn processor_of(&self, rule: &AlertRule) -> u64 {
         let meant = |key: &ServerKey| {
             let server = self.world.server(*key);
-            server.is_some_and(|s| is_meant(rule, s.account.as_ref().map(Account::view).as_ref()))
+            server.is_some_and(|s| is_meant(rule, s.account.as_ref()))
         };
         let servers = self.world.servers().keys().into_iter().filter(meant);
         servers.map(|key| self.processor.percent(key)).fold(0, u64::saturating_add)
@@ -184,6 +180,6 @@ impl Engine {
             Some((Some(&agent.account), verdict.rss_bytes))
         });
         let all = servers.chain(left);
-        all.filter(|(account, _)| is_meant(rule, account.map(Account::view).as_ref())).map(|(_, bytes)| bytes)
+        all.filter(|(account, _)| is_meant(rule, *account)).map(|(_, bytes)| bytes)
     }
 }

@@ -1,4 +1,4 @@
-//! The processes whose first message is awaited, and when each of them is looked at again.
+//! The processes whose first message is awaited.
 //!
 //! Invariant: their number is bounded, for each user and in total. Used only by [`super::first_messages`].
 
@@ -13,8 +13,6 @@ use crate::{
 const MOST_OF_USER: usize = 128;
 /// The most processes that are asked about at a time.
 const MOST: usize = 1024;
-/// The most looks in one pass, which take some microseconds each. The next pass continues.
-const AT_ONCE: usize = 64;
 /// The most command lines that are kept of a process.
 const LINES: usize = 4;
 /// How long a program below a shell that has not taken the message must live to be taken for the server.
@@ -22,29 +20,6 @@ const TRIAL: Duration = Duration::from_millis(250);
 
 /// The processes that are asked about.
 pub(super) type FirstMessages = BTreeMap<ProcessId, Awaited>;
-
-/// When the next process is due.
-pub(super) fn next(all: &FirstMessages) -> Option<BootTime> {
-    all.values().filter_map(|awaited| awaited.due).min()
-}
-
-/// Those that are due. They are not any more then.
-pub(super) fn take_due(all: &mut FirstMessages, now: BootTime) -> Vec<ProcessId> {
-    let due = all.iter().filter_map(|(id, awaited)| Some((awaited.due?, *id)));
-    let mut due: Vec<_> = due.filter(|(at, _)| *at <= now).collect();
-    due.sort_unstable();
-    due.truncate(AT_ONCE);
-    for (_, id) in &due {
-        set_due(all, *id, None);
-    }
-    due.into_iter().map(|(_, id)| id).collect()
-}
-
-pub(super) fn set_due(all: &mut FirstMessages, id: ProcessId, due: Option<BootTime>) {
-    if let Some(awaited) = all.get_mut(&id) {
-        awaited.due = due;
-    }
-}
 
 pub(super) fn has_room_for(all: &FirstMessages, uid: u32) -> bool {
     all.len() < MOST && all.values().filter(|awaited| awaited.uid == uid).count() < MOST_OF_USER
@@ -60,7 +35,6 @@ pub(super) struct Awaited {
     pub(super) wires: [Stdio; 2],
     /// How often nothing was there.
     pub(super) looks: u32,
-    due: Option<BootTime>,
     /// What was said on these wires, to it or to a launcher or shell above: it is for the server.
     pub(super) said: Option<Said>,
     /// Until when it is on trial: a shell's start-up file runs programs on the shell's own wires, and none of them is
@@ -81,7 +55,7 @@ impl Awaited {
         if lines.len() > LINES {
             lines.remove(0);
         }
-        Self { origin: node.origin(), uid: node.uid, wires, looks: 0, due: None, said, trial: None, lines }
+        Self { origin: node.origin(), uid: node.uid, wires, looks: 0, said, trial: None, lines }
     }
 
     /// Puts it on trial for what was said. Returns until when.

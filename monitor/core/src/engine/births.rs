@@ -115,7 +115,7 @@ impl Engine {
 
     /// Classifies a process that runs a new program: as an agent, as a server, or as neither.
     pub(super) fn classify(&mut self, now: BootTime, at: BootTime, id: ProcessId) {
-        let earlier = self.first_messages.remove(&id);
+        let earlier = self.stop_waiting(id);
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
         let (role, rules) = (&program.role, &self.settings.rules);
@@ -193,11 +193,7 @@ impl Engine {
         }
         // If the exec record was lost, what the process started since then seemed to be part of the server.
         let exec_was_lost = node.provenance.is_found();
-        let server = node.server;
         let emptied = self.world.protect(id, exec_was_lost);
-        if let Some(key) = server {
-            self.compare(at, key);
-        }
         if let Some(key) = emptied {
             self.end_if_done(at, key);
         }

@@ -13,11 +13,11 @@ use std::{
     time::Duration,
 };
 
-use super::Engine;
+use super::{Engine, agenda::Task};
 use crate::{
     lineage::AgentKey,
-    model::{BootTime, Effect, Notice, ProcessId, Share, Tracking},
-    world::{Account, NewAgent},
+    model::{BootTime, Effect, Notice, ProcessId, RunView, Share, Tracking},
+    world::NewAgent,
 };
 
 /// Agents that a user may start at once.
@@ -84,22 +84,12 @@ struct Burst {
     withheld: BTreeSet<AgentKey>,
     /// How many have exited without having been reported, by name.
     ended: BTreeMap<String, u64>,
-    due: BootTime,
 }
 
 impl Bursts {
-    /// The user whose event is due next, and when.
-    pub fn next(&self) -> Option<(BootTime, u32)> {
-        self.by_user.iter().map(|(user, burst)| (burst.due, *user)).min()
-    }
-
     /// Whether one more server of this user may be inspected before any other input is handled. If so, it is counted.
     pub fn may_look_at_once(&mut self, user: u32, now: BootTime) -> bool {
         self.looks.admits(Share::of(user), now, LOOKS, LOOK_REFILL)
-    }
-
-    fn of(&mut self, user: u32, now: BootTime) -> &mut Burst {
-        self.by_user.entry(user).or_insert_with(|| Burst { due: now + LIVED, ..Burst::default() })
     }
 
     fn forget(&mut self, user: u32, key: AgentKey) {
@@ -122,14 +112,15 @@ impl Engine {
             return;
         }
         let (origin, sid, daemon) = (node.origin(), node.sid, self.is_daemon(node));
-        let account = Account::unknown(&name, user);
+        let account = RunView::unknown(&name, user);
         let new =
             NewAgent { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
         let key = self.world.start_agent(new, false);
         if let Some(agent) = self.world.agent_mut(key) {
             (agent.withheld, agent.unsettled, agent.daemon) = (Some(at), above.is_none(), daemon);
         }
-        self.bursts.of(user, at).withheld.insert(key);
+        self.bursts.by_user.entry(user).or_default().withheld.insert(key);
+        self.agenda.keep(Task::Folded(user), Some(at + LIVED));
         self.leave_server(at, id);
         self.confirm(id);
     }
@@ -170,7 +161,8 @@ impl Engine {
         let Some(agent) = self.world.agent_mut(key) else { return };
         agent.withheld = None;
         let (name, user) = (agent.name.clone(), agent.uid);
-        let burst = self.bursts.of(user, now);
+        self.agenda.keep(Task::Folded(user), Some(now + LIVED));
+        let burst = self.bursts.by_user.entry(user).or_default();
         burst.withheld.remove(&key);
         *burst.ended.entry(name).or_default() += 1;
     }
@@ -197,8 +189,8 @@ impl Engine {
         }
         if self.bursts.by_user.get(&user).is_some_and(|burst| burst.withheld.is_empty()) {
             self.bursts.by_user.remove(&user);
-        } else if let Some(burst) = self.bursts.by_user.get_mut(&user) {
-            burst.due = now + LIVED;
+        } else {
+            self.agenda.set(Task::Folded(user), Some(now + LIVED));
         }
     }
 

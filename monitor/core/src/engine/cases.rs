@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Whose case it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CaseOf {
     Server(ServerKey),
     Agent(AgentKey),
@@ -52,15 +52,16 @@ impl Engine {
             .facts(now, of, &event)
             .map(|facts| case::step(&mut phase, event, &facts))
             .unwrap_or_default();
-        let is_new = was_clear && !phase.is_clear();
+        let is_clear = phase.is_clear();
         if let Some(slot) = self.phase_mut(of) {
             *slot = phase;
         }
         if let CaseOf::Server(key) = of {
-            if is_new {
-                self.watch_tools(now, key);
+            match (was_clear, is_clear) {
+                (true, false) => self.watch_tools(now, key),
+                (false, true) => self.compare(now, key),
+                _ => {}
             }
-            self.compare(now, key);
         }
         for action in actions {
             self.carry_out(now, of, action, seen);
@@ -112,8 +113,7 @@ impl Engine {
         match (action, of) {
             (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key, false),
             (Action::Inspect, CaseOf::Agent(key)) => self.inspect_agent(key),
-            (Action::SetDeadline(at), CaseOf::Server(key)) => self.world.set_timer(key, at),
-            (Action::SetDeadline(at), CaseOf::Agent(key)) => self.world.set_agent_timer(key, at),
+            (Action::SetDeadline(at), _) => self.set_deadline(of, at),
             (Action::Proceed, _) => self.advance(now, of, Event::Proceed, seen),
             (Action::Signal { process, signal }, _) => self.send(of, process, signal),
             (Action::Remember, CaseOf::Server(key)) => self.remember_server(now, key),

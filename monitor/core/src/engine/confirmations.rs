@@ -47,7 +47,7 @@ impl Engine {
 
     /// What was said to a server shows that it is not only called like one.
     pub(super) fn confirmed(&mut self, now: BootTime, key: ServerKey, id: ProcessId, said: Said) {
-        self.first_messages.remove(&id);
+        self.stop_waiting(id);
         let Some(server) = self.world.server_mut(key) else { return };
         server.only_named = false;
         server.name_by(id, server.name.clone(), PROTOCOL.to_owned());

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use rustc_hash::FxHashMap;
 
-use super::Engine;
+use super::{Engine, cases::CaseOf};
 use crate::{
     case::Event,
     lineage::{Node, Provenance, ServerKey},
@@ -106,7 +106,7 @@ impl Engine {
             if let Some(server) = self.world.server_mut(key) {
                 (server.seeks_owner, server.provenance) = (true, Provenance::FOUND);
             }
-            self.world.set_timer(key, Some(now + AFTER_THE_CLIENT));
+            self.set_deadline(CaseOf::Server(key), Some(now + AFTER_THE_CLIENT));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, agents::AgentExit, announcements::Reported};
+use super::{Engine, agents::AgentExit, announcements::Reported, cases::CaseOf};
 use crate::{
     case::{Event, Outcome},
     lineage::{Node, ServerKey, Strike},
@@ -32,7 +32,7 @@ impl Engine {
         if self.world.node(id).is_none() {
             return;
         }
-        self.first_messages.remove(&id);
+        self.stop_waiting(id);
         let ending = self.ending(id, status);
         if let Some(key) = self.world.agent_of(id) {
             if let Some(agent) = self.world.agent_mut(key) {
@@ -56,7 +56,7 @@ impl Engine {
         if let Some((key, remains)) = exited.server {
             if remains == Remains::Descendants {
                 // The server may have let its descendants go. The inspection finds out, unless they exit with it.
-                self.world.set_timer(key, Some(at + AFTER_ITS_END));
+                self.set_deadline(CaseOf::Server(key), Some(at + AFTER_ITS_END));
             }
             if was_main {
                 self.compare(now, key);
@@ -104,7 +104,9 @@ impl Engine {
 
     /// A server has ended: reports it and removes it from the world.
     pub(super) fn close_server(&mut self, at: BootTime, key: ServerKey, outcome: Outcome) {
-        self.duplicates.forget(key);
+        self.duplicates.remove(&key);
+        self.set_deadline(CaseOf::Server(key), None);
+        self.agenda.under_way.remove(&key);
         self.containers.remove(&key);
         self.tools.remove(&key);
         let Some(server) = self.world.end_server(key) else { return };

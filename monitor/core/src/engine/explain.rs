@@ -1,6 +1,6 @@
 //! What the engine knows of one process: the facts behind `orphand explain`. It changes nothing.
 
-use super::Engine;
+use super::{Engine, cases::CaseOf};
 use crate::{
     case::{By, Phase, Reason, Stage},
     lineage::{Node, ServerKey},
@@ -52,7 +52,7 @@ impl Engine {
             told.agent = Some(agent_view(agent));
             told.servers = agent.servers().len() as u64;
             told.report = self.left_report(agent).map(Box::new);
-            explain_case(&agent.phase, self.world.agents().timer(of), &mut told);
+            explain_case(&agent.phase, self.deadline(CaseOf::Agent(of)), &mut told);
             told.next = told.next.filter(|_| !agent.phase.is_clear());
         } else if let Some(key) = node.server.or(node.wraps) {
             self.explain_server(key, node, &mut told);
@@ -79,20 +79,20 @@ impl Engine {
         let owner = self.world.owner(key);
         told.owner = owner.map(agent_view);
         told.owner_exited = owner.and_then(Agent::exited);
-        explain_case(&server.phase, server.timer(), told);
+        explain_case(&server.phase, self.deadline(CaseOf::Server(key)), told);
         (told.next, told.due) = self.upcoming(key, server);
     }
 
     /// What comes next for a server, and when.
     pub(super) fn upcoming(&self, key: ServerKey, server: &Server) -> (Option<NextStep>, Option<BootTime>) {
-        if server.inspection().is_some() && !server.phase.is_clear() {
+        if self.agenda.under_way.contains_key(&key) && !server.phase.is_clear() {
             (Some(NextStep::Inspected), None)
         } else if server.phase.is_clear() && server.owner().is_none() && self.is_job(key) {
             (Some(NextStep::Never), None)
         } else if let Some(at) = self.released_as_duplicate(key) {
             (Some(NextStep::Idle), Some(at))
         } else {
-            upcoming(&server.phase, server.timer())
+            upcoming(&server.phase, self.deadline(CaseOf::Server(key)))
         }
     }
 

@@ -114,7 +114,6 @@ impl Engine {
     /// Removes processes from a server that it has let go.
     pub(super) fn let_go(&mut self, now: BootTime, key: ServerKey, let_go: &BTreeSet<ProcessId>) {
         self.world.release(key, let_go);
-        self.compare(now, key);
         if !let_go.is_empty() {
             let owner = self.world.server(key).and_then(Server::owner);
             self.await_leftovers(now, owner);

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::{
     Engine,
+    agenda::Task,
     awaited::{self, Awaited, Said},
     births::has_wires,
     servers::Recognised,
@@ -97,20 +98,24 @@ impl Engine {
         }
     }
 
-    /// Asks about the processes that are due.
-    pub(super) fn look_for_first_messages(&mut self, now: BootTime) {
-        for id in awaited::take_due(&mut self.first_messages, now) {
-            let Some(awaited) = self.first_messages.get(&id) else { continue };
-            let (trial, said) = (awaited.trial, awaited.said.clone());
-            if self.world.node(id).is_none_or(|node| node.origin() != awaited.origin) {
-                self.first_messages.remove(&id);
-            } else if let Some(said) = said.filter(|_| trial.is_none_or(|until| until <= now)) {
-                // The shell has started nothing on both of its streams, or the program on trial still lives.
-                self.recognised_by_what_was_said(now, now, id, said);
-            } else {
-                self.ask_first_message(id);
-            }
+    /// Asks about a process again.
+    pub(super) fn look_for_first_message(&mut self, now: BootTime, id: ProcessId) {
+        let Some(awaited) = self.first_messages.get(&id) else { return };
+        let (trial, said) = (awaited.trial, awaited.said.clone());
+        if self.world.node(id).is_none_or(|node| node.origin() != awaited.origin) {
+            self.stop_waiting(id);
+        } else if let Some(said) = said.filter(|_| trial.is_none_or(|until| until <= now)) {
+            // The shell has started nothing on both of its streams, or the program on trial still lives.
+            self.recognised_by_what_was_said(now, now, id, said);
+        } else {
+            self.ask_first_message(id);
         }
+    }
+
+    /// Nothing more is asked about a process.
+    pub(super) fn stop_waiting(&mut self, id: ProcessId) -> Option<Awaited> {
+        self.agenda.set(Task::FirstMessage(id), None);
+        self.first_messages.remove(&id)
     }
 
     /// What the first message on the standard input of this process says.
@@ -134,7 +139,7 @@ impl Engine {
                 _ => None,
             };
             if again.is_some() && now < until {
-                awaited::set_due(&mut self.first_messages, id, again);
+                self.agenda.set(Task::FirstMessage(id), again);
             } else if let Some(said) = awaited.said.clone() {
                 self.recognised_by_what_was_said(now, now, id, said);
             }
@@ -142,7 +147,7 @@ impl Engine {
         }
         let said = match message {
             FirstMessage::Nothing if looks < LOOKS => {
-                awaited::set_due(&mut self.first_messages, id, Some(now + pause));
+                self.agenda.set(Task::FirstMessage(id), Some(now + pause));
                 if looks == SILENT {
                     self.ask_settings(id);
                 }
@@ -160,7 +165,7 @@ impl Engine {
             FirstMessage::Declared { name } => Said::Declared(name),
         };
         let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else {
-            self.first_messages.remove(&id);
+            self.stop_waiting(id);
             return;
         };
         if let Some(key) = node.server.filter(|key| self.world.server(*key).is_some_and(|s| s.only_named)) {
@@ -190,7 +195,7 @@ impl Engine {
             return;
         };
         awaited.said = Some(said);
-        awaited::set_due(&mut self.first_messages, launcher, is_shell.then(|| now + SHELL_STARTS));
+        self.agenda.set(Task::FirstMessage(launcher), is_shell.then(|| now + SHELL_STARTS));
     }
 
     /// Puts a program on trial that was started on streams on which this was said.
@@ -202,7 +207,7 @@ impl Engine {
         let seen = matches!(said, Said::Message(_));
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.trial.is_none()) else { return };
         let until = awaited.try_out(now, said);
-        awaited::set_due(&mut self.first_messages, id, (!seen).then_some(until));
+        self.agenda.set(Task::FirstMessage(id), (!seen).then_some(until));
         if seen {
             self.ask_first_message(id);
         }
@@ -249,7 +254,7 @@ impl Engine {
 
     /// No message of the protocol came, or another one.
     pub(super) fn is_no_server(&mut self, id: ProcessId) {
-        self.first_messages.remove(&id);
+        self.stop_waiting(id);
         let launches = |node: &Node| matches!(node.role(), Some(Role::Launcher | Role::Shell));
         // A launcher or a shell may still start a server that a rule knows.
         if !self.world.node(id).is_some_and(launches) {
@@ -329,7 +334,7 @@ impl Engine {
         let above = self.world.graph().ancestors(id).take_while(|above| Some(above.stdin()) == stdin);
         let above: Vec<ProcessId> = above.map(|above| above.id).collect();
         for process in above.into_iter().chain([id]) {
-            self.first_messages.remove(&process);
+            self.stop_waiting(process);
         }
     }
 

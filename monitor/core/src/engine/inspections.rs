@@ -13,7 +13,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, released::is_idle_duplicate};
+use super::{
+    Engine,
+    agenda::{Asked, Task},
+    cases::CaseOf,
+    released::is_idle_duplicate,
+};
 use crate::{
     case::{Event, INSPECT_AGAIN, Stage},
     lineage::{AgentKey, Origin, ServerKey},
@@ -22,7 +27,7 @@ use crate::{
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{container_client, started_container, works_through_client},
-    world::{Asked, Server},
+    world::Server,
 };
 
 /// The delay after an inspection during which the server changed.
@@ -65,9 +70,9 @@ impl Engine {
     /// that has just been recognised. It is reported when its owner is known.
     pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
         let Some(server) = self.world.server(key) else { return };
-        if let Some(Asked { token, since, .. }) = server.inspection() {
+        if let Some(Asked { token, since, .. }) = self.agenda.under_way.get(&key).copied() {
             if now.since(since) < LOST {
-                self.world.set_timer(key, Some(now + INSPECT_AGAIN));
+                self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
                 return;
             }
             self.questions.give_up(token);
@@ -80,14 +85,15 @@ impl Engine {
             work: self.needs_work(key, server),
         };
         let observed = if at_once { None } else { self.observe(key) };
-        self.world.set_timer(key, Some(now + INSPECT_AGAIN));
+        let user = server.user();
+        self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
         let token = self.ask(About::Server(subject), move |engine, now, answer| {
-            engine.world.end_inspection(key);
+            engine.agenda.under_way.remove(&key);
             if let Answer::Server { facts } = answer {
                 engine.inspection_answered(now, key, observed.as_ref(), &facts);
             }
         });
-        self.world.begin_inspection(key, token, now);
+        self.agenda.under_way.insert(key, Asked { token, since: now, user });
     }
 
     /// Whether a new server is inspected before any other input is handled.
@@ -217,10 +223,11 @@ impl Engine {
     /// with inspections by ending thousands of processes.
     pub(super) fn other_ended(&mut self, now: BootTime) {
         if let Some(earliest) = self.reinspected.map(|at| at + INSPECT_AGAIN).filter(|at| *at > now) {
-            self.reinspect_at = Some(earliest);
+            self.agenda.set(Task::Reinspect, Some(earliest));
             return;
         }
-        (self.reinspected, self.reinspect_at) = (Some(now), None);
+        self.reinspected = Some(now);
+        self.agenda.set(Task::Reinspect, None);
         for key in self.world.servers().keys() {
             self.server_event(now, key, Event::OtherEnded);
         }

@@ -18,7 +18,7 @@ use crate::{
         scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
     verdict::is_used,
-    world::{Account, Agent, agent_as_server},
+    world::{Agent, agent_as_server},
 };
 
 /// The time between two inspections while the unit of the agent is still running: it may be stopped later.
@@ -58,7 +58,7 @@ impl Engine {
     }
 
     pub(super) fn close_agent(&mut self, at: BootTime, key: AgentKey, outcome: Outcome) {
-        self.world.set_agent_timer(key, None);
+        self.set_deadline(CaseOf::Agent(key), None);
         let (Outcome::OrphanExited { rss_bytes } | Outcome::Reaped { rss_bytes, .. }) = outcome else {
             return;
         };
@@ -128,7 +128,7 @@ impl Engine {
             uid: Some(agent.uid),
             processes: vec![agent.main()],
             owner: agent.above.and_then(|a| self.world.agent(a)).map(tracked_owner),
-            run: Account::run(&agent.account),
+            run: agent.account.run(),
             start: None,
         };
         self.persist(now, Fact::Server { server: tracked });

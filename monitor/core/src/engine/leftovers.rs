@@ -27,7 +27,7 @@ use crate::{
         SHOWN, ServerReport, ServerView, State, text,
     },
     recognise::{Role, is_browser},
-    world::{Account, Agent, agent_view, process_view},
+    world::{Agent, agent_view, process_view},
 };
 
 /// Looks are made in rounds at most this often: each reads the whole graph once.
@@ -210,7 +210,7 @@ impl Engine {
     fn leftovers_of_run(&self, run: &crate::model::RunKey, generation: u64) -> (u64, u64) {
         let of_run = |key: &AgentKey| {
             let account = self.world.agent(*key).map(|agent| &agent.account);
-            account.is_some_and(|account| account.key == *run && account.generation == Some(generation))
+            account.is_some_and(|account| account.generation == Some(generation) && account.key() == *run)
         };
         let lefts = self.leftovers.of_agent.iter().filter(|(key, _)| of_run(key));
         lefts.fold((0, 0), |(count, bytes), (key, left)| {
@@ -251,7 +251,7 @@ impl Engine {
             let heads = all.into_iter().take(HEADS);
             let heads = heads.filter_map(|(head, found)| self.leftover_report(*key, head, found, shown));
             let heads: Vec<ServerReport> = heads.collect();
-            let (agent, run) = (agent_view(agent), Account::view(&agent.account));
+            let (agent, run) = (agent_view(agent), agent.account.clone());
             (count > 0).then_some(LeftoverReport { agent, run, count, heads })
         });
         reports.collect()
@@ -278,7 +278,7 @@ impl Engine {
             processes_total: total,
             rss_bytes: Some(found.rss_bytes),
             cpu_ms: Some(found.cpu_ms),
-            run: self.world.agent(key).map(|agent| Account::view(&agent.account)),
+            run: self.world.agent(key).map(|agent| agent.account.clone()),
             session_leader: node.sid == head.pid,
             ..ServerView::default()
         };

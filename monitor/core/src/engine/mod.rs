@@ -5,6 +5,7 @@
 //! shell then carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give the same effects, byte
 //! for byte, so a recorded trace is a complete bug report.
 
+mod agenda;
 mod agents;
 mod alerts;
 mod announcements;
@@ -39,14 +40,12 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod tools;
-mod turns;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use self::settings::Settings;
 use crate::{
-    case::Event,
     lineage::ServerKey,
     model::{BootTime, Effect, Fact, Input, Notice, ProcessEvent, ProcessId, SnapshotProcess, Tracking},
     recognise::Rules,
@@ -73,11 +72,9 @@ pub struct Engine {
     /// What the tools of servers have done.
     tools: BTreeMap<ServerKey, tools::Tools>,
     /// Servers of one identity under one owner.
-    duplicates: duplicates::Duplicates,
+    duplicates: BTreeMap<ServerKey, duplicates::Entry>,
     /// What those do whose owner's rule says that idle ones are ended.
     idle: released::IdleDuplicates,
-    /// Released servers that are to be looked at.
-    looks: released::Looks,
     /// Processes that may be servers which no rule knows.
     first_messages: awaited::FirstMessages,
     /// The processor time of what was left behind.
@@ -104,19 +101,13 @@ pub struct Engine {
     policies: u64,
     /// Whether there were no servers, and which configuration was in effect, when the watches were last begun or ended.
     watched: Option<(bool, u64)>,
-    /// When to ask for a repair, if one is due but the last one was only a moment ago.
-    repair_at: Option<BootTime>,
     last_repair: Option<BootTime>,
-    /// When to inspect the remaining orphans again. It is set when a process ended that may have been the reason why
-    /// an orphan stays, and such an inspection was made a moment ago.
-    reinspect_at: Option<BootTime>,
+    /// When the orphans were last inspected because another process had ended.
     reinspected: Option<BootTime>,
+    agenda: agenda::Agenda,
     /// Bootstrap is over: a process that is found in /proc from now on was missed, and is younger than the daemon.
     ready: bool,
 }
-
-/// How many cases reach their deadline in one pass. Cases that become due meanwhile wait for the next pass.
-const DUE_AT_ONCE: usize = 4;
 
 impl Engine {
     /// An engine that knows no process yet.
@@ -165,36 +156,6 @@ impl Engine {
         }
     }
 
-    /// The time of [`Engine::poll_timeout`] has come: does everything that is due.
-    fn handle_timeout(&mut self, now: BootTime) {
-        if self.repair_at.is_some_and(|at| at <= now) {
-            self.ask_for_repair(now);
-        }
-        while let Some((_, user)) = self.bursts.next().filter(|(at, _)| *at <= now) {
-            self.report_coalesced(now, user);
-        }
-        if self.reinspect_at.is_some_and(|at| at <= now) {
-            self.other_ended(now);
-        }
-        self.watch_wires(now);
-        self.look_at_duplicates(now);
-        self.look_at_servers(now);
-        self.look_for_first_messages(now);
-        self.look_for_leftovers(now);
-        self.read_processor(now);
-        // Hundreds of cases may be due at once, and an inspection takes up to milliseconds. The shell drains the
-        // ring in between.
-        for _ in 0..DUE_AT_ONCE {
-            let Some(server) = self.world.due(now) else { break };
-            self.server_event(now, server, Event::DeadlineReached);
-        }
-        self.ask_for_places(now);
-        for _ in 0..DUE_AT_ONCE {
-            let Some(agent) = self.world.left_due(now) else { break };
-            self.agent_event(now, agent, Event::DeadlineReached);
-        }
-    }
-
     /// The next effect for the shell to carry out, oldest first.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
@@ -202,18 +163,7 @@ impl Engine {
 
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
-        let cases = [self.world.servers().next_timer(), self.world.agents().next_left(), self.reinspect_at];
-        let watches = [
-            self.wire_watch.turns.due(),
-            self.looks.due(),
-            awaited::next(&self.first_messages),
-            self.next_place(),
-        ];
-        let rare = [self.leftovers.due(), self.processor.due(), self.idle.turns.due()];
-        let others = [self.repair_at, self.alarms.next, self.bursts.next().map(|(at, _)| at)]
-            .into_iter()
-            .chain(watches);
-        cases.into_iter().chain(others).chain(rare).flatten().min()
+        [self.agenda.next(), self.leftovers.due()].into_iter().flatten().min()
     }
 
     /// The rules in effect.
@@ -228,9 +178,7 @@ impl Engine {
 
     /// The invariants that are broken, each as a sentence. For tests.
     pub fn check(&self) -> Vec<String> {
-        let mut broken = self.world.check(&self.questions.exiting(), |key| self.is_being_stopped(key));
-        broken.extend(self.check_duplicates());
-        broken
+        self.world.check(&self.questions.exiting(), |key| self.is_being_stopped(key))
     }
 
     fn process(&mut self, now: BootTime, event: ProcessEvent) {

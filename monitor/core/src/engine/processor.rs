@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::Engine;
+use super::{Engine, agenda::Task};
 use crate::{
     lineage::ServerKey,
     model::{About, Answer, BootTime, ProcessId, Watched},
@@ -27,7 +27,6 @@ const PROCESSES: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Processor {
     of_server: BTreeMap<ServerKey, VecDeque<Reading>>,
-    next: Option<BootTime>,
 }
 
 /// The CPU time of a server at a moment.
@@ -38,11 +37,6 @@ struct Reading {
 }
 
 impl Processor {
-    /// When the next reading is due.
-    pub(super) const fn due(&self) -> Option<BootTime> {
-        self.next
-    }
-
     /// How much of one CPU a server has used since the oldest reading of the last minute, in percent.
     pub(super) fn percent(&self, key: ServerKey) -> u64 {
         let readings = self.of_server.get(&key);
@@ -57,24 +51,21 @@ impl Processor {
 impl Engine {
     /// Begins to measure, if an alert wants it and there is something to measure.
     pub(super) fn begin_processor_watch(&mut self, now: BootTime) {
-        if self.processor.next.is_none()
+        if self.agenda.at(Task::Processor).is_none()
             && self.alarms.watch(Watched::Cpu)
             && self.world.servers().all().any(is_left_behind)
         {
-            self.processor.next = Some(now);
+            self.agenda.set(Task::Processor, Some(now));
         }
     }
 
-    /// Measures what was left behind, if that is due.
+    /// Measures what was left behind.
     pub(super) fn read_processor(&mut self, now: BootTime) {
-        if self.processor.next.is_none_or(|at| at > now) {
-            return;
-        }
         let left = |key: &ServerKey| self.world.server(*key).is_some_and(is_left_behind);
         let servers: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(left).collect();
         self.processor.of_server.retain(|key, _| servers.binary_search(key).is_ok());
         let wanted = !servers.is_empty() && self.alarms.watch(Watched::Cpu);
-        self.processor.next = wanted.then(|| now + EVERY);
+        self.agenda.set(Task::Processor, wanted.then(|| now + EVERY));
         if wanted {
             let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
             let processes: Vec<ProcessId> = of_all.take(PROCESSES).copied().collect();

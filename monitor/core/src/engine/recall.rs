@@ -6,10 +6,10 @@ use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
     lineage::{ObservedUnit, Origin, Provenance},
     model::{
-        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, ServerView,
-        Snapshot, Tracked, TrackedOwner,
+        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, RunView,
+        ServerView, Snapshot, Tracked, TrackedOwner,
     },
-    world::{Account, NewAgent, NewServer},
+    world::{NewAgent, NewServer},
 };
 
 /// The servers of earlier daemons that are still to be found again.
@@ -161,7 +161,7 @@ impl Engine {
         run: Option<(RunKey, u64)>,
     ) -> crate::lineage::AgentKey {
         let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
-        let account = account.unwrap_or_else(|| Account::unknown(&owner.name, owner.uid));
+        let account = account.unwrap_or_else(|| RunView::unknown(&owner.name, owner.uid));
         let TrackedOwner { main, name, uid, implied } = owner;
         let origin = Origin { process: main, execs: 0 };
         let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
@@ -187,7 +187,8 @@ impl Engine {
             });
             self.persist(now, Fact::Ended { server: server.id, end });
             if let Some(orphan) = reaped {
-                let account = server.run.as_ref().and_then(|(key, g)| self.world.runs().account_of(key, *g));
+                let run = server.run.as_ref().and_then(|(key, g)| self.world.runs().account_of(key, *g));
+                let (id, name, rule) = (server.id.to_string(), server.name, server.rule);
                 self.emit(
                     now,
                     Notice::OrphanReaped {
@@ -195,7 +196,8 @@ impl Engine {
                         class: Class::Server,
                         recovered: true,
                         asked: false,
-                        server: bare_view(&server, account.as_ref()),
+                        // Its processes are not known any more.
+                        server: ServerView { id, name, rule, run, ..ServerView::default() },
                         owner: None,
                         signal: None,
                         took_ms: None,
@@ -214,16 +216,5 @@ impl Engine {
             }
         }
         self.forget_runs(now);
-    }
-}
-
-/// The view of a server that has ended. Its processes are not known any more.
-fn bare_view(server: &Tracked, account: Option<&Account>) -> ServerView {
-    ServerView {
-        id: server.id.to_string(),
-        name: server.name.clone(),
-        rule: server.rule.clone(),
-        run: account.map(Account::view),
-        ..ServerView::default()
     }
 }

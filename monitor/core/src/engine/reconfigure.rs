@@ -4,7 +4,7 @@
 //! The engine forgets nothing that it follows, and a change alone has no consequence. What the new rules protect is
 //! spared at the next inspection. What they no longer protect is inspected again before anything is done to it.
 
-use super::{Engine, Settings, first_messages::PROTOCOL};
+use super::{Engine, Settings, agenda::Task, first_messages::PROTOCOL};
 use crate::{
     case::Event,
     lineage::{Node, Provenance},
@@ -42,7 +42,7 @@ impl Engine {
         }
         self.judge_threads_anew(now);
         self.inspect_all_again(now);
-        self.compare_all(now);
+        self.agenda.hasten(Task::Duplicates, now);
         let by = self.settings.decided_by.clone();
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode, by });
     }

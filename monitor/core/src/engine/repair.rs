@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, mem::discriminant, time::Duration};
 
 use rustc_hash::FxHashMap;
 
-use super::Engine;
+use super::{Engine, agenda::Task, cases::CaseOf};
 use crate::{
     case::{Event, Reason},
     lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
@@ -40,7 +40,7 @@ impl Engine {
             self.forget_spawners(now, None);
         }
         match self.last_repair.map(|at| at + BETWEEN_REPAIRS) {
-            Some(earliest) if earliest > now => self.repair_at = Some(earliest),
+            Some(earliest) if earliest > now => self.agenda.set(Task::Repair, Some(earliest)),
             _ => self.ask_for_repair(now),
         }
     }
@@ -65,15 +65,15 @@ impl Engine {
     }
 
     pub(super) fn ask_for_repair(&mut self, now: BootTime) {
-        self.repair_at = None;
+        self.agenda.set(Task::Repair, None);
         self.last_repair = Some(now);
         self.effects.push_back(Effect::Resync);
     }
 
     /// Makes the graph agree with a snapshot of /proc.
     pub(super) fn reconcile(&mut self, now: BootTime, snapshot: Snapshot) {
-        let repair = std::mem::take(&mut self.doubtful) && self.repair_at.is_none();
-        self.doubtful = self.repair_at.is_some();
+        let was_doubtful = std::mem::replace(&mut self.doubtful, self.agenda.at(Task::Repair).is_some());
+        let repair = was_doubtful && !self.doubtful;
         self.recall.alive(&snapshot);
         let mains = self.find_managers(&snapshot);
         let Difference { gone, unknown, known } = compare(self.world.graph(), snapshot);
@@ -247,13 +247,13 @@ impl Engine {
         }
         if let Some(host) = owner {
             self.adopt_host(now, key, &host);
-            self.world.set_timer(key, None);
+            self.set_deadline(CaseOf::Server(key), None);
         } else if sought {
             // It has no owner, like a server that was started on a terminal.
             if let Some(server) = self.world.server_mut(key) {
                 server.seeks_owner = false;
             }
-            self.world.set_timer(key, None);
+            self.set_deadline(CaseOf::Server(key), None);
             if !first {
                 self.remember_server(now, key);
             }
@@ -261,7 +261,7 @@ impl Engine {
             let deadline = now + self.settings.grace;
             self.server_event(now, key, Event::Suspected { reason: Reason::NoOwner, since: now, deadline });
         } else {
-            self.world.set_timer(key, Some(now + LOOK_FOR_OWNER));
+            self.set_deadline(CaseOf::Server(key), Some(now + LOOK_FOR_OWNER));
         }
         if first {
             self.report_server_started(now, key);

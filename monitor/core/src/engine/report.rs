@@ -6,8 +6,8 @@ use super::{Engine, containers::add_inner};
 use crate::{
     case::Phase,
     lineage::ServerKey,
-    model::{About, AgentReport, Answer, Memory, ProcessId, Report, SHOWN, ServerReport, State},
-    world::{Account, Agent, Held, Server, agent_as_server, agent_view, short_view},
+    model::{About, AgentReport, Answer, Memory, ProcessId, Report, RunView, SHOWN, ServerReport, State},
+    world::{Agent, Held, Server, agent_as_server, agent_view, short_view},
 };
 
 /// How many processes a report shows for all servers together. Beyond that, each server is shown with its first
@@ -93,7 +93,7 @@ impl Engine {
         let servers = self.world.servers().keys();
         let servers = servers.iter().filter_map(|key| self.world.server(*key)?.account.as_ref());
         let mut held = Held::new();
-        for (key, number) in servers.chain(self.world.agents().accounts()).filter_map(Account::run) {
+        for (key, number) in servers.chain(self.world.agents().accounts()).filter_map(RunView::run) {
             held.entry(key).or_default().insert(number);
         }
         held

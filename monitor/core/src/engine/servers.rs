@@ -6,9 +6,9 @@ use super::Engine;
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
-    model::{BootTime, Notice, ProcessId},
+    model::{BootTime, Notice, ProcessId, RunView},
     recognise::Role,
-    world::{Account, Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, trace},
+    world::{Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, trace},
 };
 
 /// A process that a rule recognises as a server. It becomes one when its owner is known.
@@ -193,7 +193,7 @@ impl Engine {
         let (name, implied) = (maker.program.name(), !maker.program.is_agent());
         let account = above.and_then(|a| self.world.agent(a)).map(|a| a.account.clone());
         let unsettled = account.is_none();
-        let account = account.unwrap_or_else(|| Account::unknown(&name, uid));
+        let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
         let new = NewAgent { name, implied, main, origin, uid, sid, above, unit: None, account };
         Some(self.dead_agent(at, new, unsettled))

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Engine;
+use super::{Engine, cases::CaseOf};
 use crate::{
     lineage::{Node, Program, ServerKey},
     model::{BootTime, Doubt, ProcessId, Work},
@@ -88,7 +88,7 @@ impl Engine {
     pub(super) fn look_at_tools_again(&mut self, now: BootTime, key: ServerKey) {
         if let Some(deadline) = self.tools_deadline(key) {
             let next = now + self.settings.grace.max(LEAST);
-            self.world.set_timer(key, Some(next.min(deadline)));
+            self.set_deadline(CaseOf::Server(key), Some(next.min(deadline)));
         }
     }
 }

@@ -187,7 +187,7 @@ impl Engine {
             uid: self.world.node(server.id).map(|node| node.uid),
             processes: processes.into_iter().collect(),
             owner: owner.map(tracked_owner),
-            run: server.account.as_ref().and_then(crate::world::Account::run),
+            run: server.account.as_ref().and_then(crate::model::RunView::run),
             start: Some(TrackedStart {
                 seeks_owner: server.seeks_owner,
                 adopted: server.provenance.is_adopted(),

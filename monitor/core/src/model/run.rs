@@ -32,7 +32,8 @@ pub struct Run {
     pub alive: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The run that an agent or a server is accounted to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunView {
     /// The name of the top-most agent; the name of the unit if no agent was seen.
     pub agent: String,
@@ -49,7 +50,43 @@ pub struct RunView {
     pub invocation_id: Option<String>,
 }
 
+impl From<&Run> for RunView {
+    fn from(run: &Run) -> Self {
+        Self::new(run.key.clone(), Some(run.generation), run.agent.clone(), run.invocation_id.clone())
+    }
+}
+
 impl RunView {
+    pub fn new(key: RunKey, generation: Option<u64>, agent: String, invocation_id: Option<String>) -> Self {
+        let (unit, uid) = match key {
+            RunKey::Unit(unit) => (Some(unit), None),
+            RunKey::Agent { uid, .. } => (None, Some(uid)),
+        };
+        let (unit, manager) = unit.map(|unit| (unit.name, unit.manager)).unzip();
+        let manager = manager.filter(|manager| !manager.is_empty());
+        Self { agent, generation, uid, unit, manager, invocation_id }
+    }
+
+    /// That of an agent for which it could not be found out whether it ran in a unit.
+    pub fn unknown(agent: &str, uid: u32) -> Self {
+        Self { agent: agent.to_owned(), uid: Some(uid), ..Self::default() }
+    }
+
+    pub fn key(&self) -> RunKey {
+        match &self.unit {
+            Some(name) => {
+                let manager = self.manager.clone().unwrap_or_default();
+                RunKey::Unit(Unit { manager, name: name.clone() })
+            }
+            None => RunKey::Agent { name: self.agent.clone(), uid: self.uid.unwrap_or_default() },
+        }
+    }
+
+    /// The key and the number of the run, if it has a number.
+    pub fn run(&self) -> Option<(RunKey, u64)> {
+        self.generation.map(|generation| (self.key(), generation))
+    }
+
     /// Whether its agent, or its unit, has this name.
     pub fn is_called(&self, name: &str) -> bool {
         self.agent == name || self.unit.as_deref() == Some(name)

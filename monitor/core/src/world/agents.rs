@@ -3,18 +3,14 @@
 //! An agent is a process, or a chain of processes: each process of the chain took over from the one before, which
 //! forked into the background. A run is one life of an agent that has no agent above it; see [`super::Runs`].
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
-};
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 use rustc_hash::FxHashMap;
 
-use super::Account;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Origin, ServerKey},
-    model::{AgentHints, BootTime, CopyFacts, Killer, ProcessId, RunKey, UnitFacts},
+    model::{AgentHints, BootTime, CopyFacts, Killer, ProcessId, RunKey, RunView, UnitFacts},
 };
 
 /// Dead agents are forgotten only if there are more of them than this.
@@ -49,7 +45,7 @@ pub struct Agent {
     /// By what a person recognises it.
     pub hints: AgentHints,
     /// The run it belongs to: its own run, or that of its top-most agent.
-    pub account: Account,
+    pub account: RunView,
     /// Whether it exited before its unit could be asked for. Its first server will show the unit.
     pub unsettled: bool,
     /// When it started, if it is withheld because of a burst. A withheld agent is neither reported nor counted.
@@ -107,7 +103,7 @@ pub struct NewAgent {
     pub sid: u32,
     pub above: Option<AgentKey>,
     pub unit: Option<Box<UnitFacts>>,
-    pub account: Account,
+    pub account: RunView,
 }
 
 /// All agents that are alive or remembered.
@@ -115,10 +111,6 @@ pub struct NewAgent {
 pub struct Agents {
     by_key: FxHashMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
-    /// The next deadlines of the cases of agents.
-    timers: BTreeMap<AgentKey, BootTime>,
-    /// The user of the last agent that was inspected because it may have been left behind. Users take turns.
-    served: u32,
     /// How many dead agents remained when some were last forgotten.
     dead_kept: usize,
     last: Option<NonZeroU32>,
@@ -152,43 +144,13 @@ impl Agents {
 
     /// Whether a top-most agent of this run is alive.
     pub fn run_lives(&self, key: &RunKey, generation: u64) -> bool {
-        let of_run = |a: &Agent| a.account.key == *key && a.account.generation == Some(generation);
+        let of_run = |a: &Agent| a.account.generation == Some(generation) && a.account.key() == *key;
         self.by_key.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
     }
 
     /// The runs that all agents are accounted to, in no particular order.
-    pub fn accounts(&self) -> impl Iterator<Item = &Account> {
+    pub fn accounts(&self) -> impl Iterator<Item = &RunView> {
         self.by_key.values().map(|agent| &agent.account)
-    }
-
-    /// When the next agent that may have been left behind is due for an inspection.
-    pub fn next_left(&self) -> Option<BootTime> {
-        self.timers.values().copied().min()
-    }
-
-    /// The next deadline of the case of an agent.
-    pub fn timer(&self, key: AgentKey) -> Option<BootTime> {
-        self.timers.get(&key).copied()
-    }
-
-    pub(super) fn set_timer(&mut self, key: AgentKey, at: Option<BootTime>) {
-        match at.filter(|_| self.by_key.get(&key).is_some_and(Agent::is_alive)) {
-            Some(at) => _ = self.timers.insert(key, at),
-            None => _ = self.timers.remove(&key),
-        }
-    }
-
-    /// An agent that is due for such an inspection. Its timer is removed.
-    pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
-        let due = self.timers.iter().filter(|(_, at)| **at <= now).filter_map(|(key, _)| {
-            let user = self.by_key.get(key)?.uid;
-            // Users take turns.
-            Some((user <= self.served, user, *key))
-        });
-        let (_, user, due) = due.min()?;
-        self.served = user;
-        self.timers.remove(&due);
-        Some(due)
     }
 
     /// Makes `successor`, in this session, the main process of a living agent. Returns whether there is such an
@@ -206,7 +168,6 @@ impl Agents {
         if let Some(agent) = self.by_key.get_mut(&key) {
             (agent.exited, agent.killed) = (Some(at), killed);
             self.by_main.remove(&agent.main);
-            self.timers.remove(&key);
         }
     }
 

@@ -14,7 +14,6 @@ impl World {
     /// For tests: it walks through the whole world.
     pub fn check(&self, leaving: &[AgentKey], stopping: impl Fn(ServerKey) -> bool) -> Vec<String> {
         let mut broken = self.graph.check();
-        broken.extend(self.servers.check());
         broken.extend(self.agents.check());
         self.check_processes(&mut broken);
         self.check_servers(stopping, &mut broken);
@@ -115,8 +114,8 @@ mod tests {
     use super::{AgentKey, ProcessId, World};
     use crate::{
         lineage::{Node, Origin, Provenance, ServerKey},
-        model::{BootTime, RunKey, Stdio},
-        world::{Account, NewAgent, NewServer, Remains},
+        model::{BootTime, RunView, Stdio},
+        world::{NewAgent, NewServer, Remains},
     };
 
     fn id(pid: u32) -> ProcessId {
@@ -124,10 +123,8 @@ mod tests {
     }
 
     fn agent(main: u32) -> NewAgent {
-        let key = RunKey::Agent { name: "claude".to_owned(), uid: 0 };
-        let agent = "claude".to_owned();
         NewAgent {
-            name: agent.clone(),
+            name: "claude".to_owned(),
             implied: false,
             main: id(main),
             origin: Origin { process: id(main), execs: 1 },
@@ -135,7 +132,7 @@ mod tests {
             sid: 0,
             above: None,
             unit: None,
-            account: Account { key, generation: None, agent, invocation_id: None },
+            account: RunView::unknown("claude", 0),
         }
     }
 

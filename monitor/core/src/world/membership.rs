@@ -187,7 +187,7 @@ impl World {
         }
         if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
             agent.servers.insert(key);
-            self.servers.set_user(key, agent.uid);
+            server.user = agent.uid;
         }
     }
 

@@ -17,16 +17,16 @@ mod watch;
 pub use agents::{Agent, Agents, NewAgent};
 pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, trace};
-pub use runs::{Account, Held, Runs, TopMost};
+pub use runs::{Held, Runs, TopMost};
 pub use server_index::Servers;
-pub use servers::{Asked, NewServer, Server};
+pub use servers::{NewServer, Server};
 pub use spawner::Spawner;
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 pub use watch::{Counted, Look, Watch, served};
 
 use crate::{
     lineage::{AgentKey, Graph, Node, ServerKey},
-    model::{BootTime, ProcessId, ServerView},
+    model::{ProcessId, ServerView},
 };
 
 /// All processes, agents, servers and runs that matter to orphand.
@@ -103,34 +103,5 @@ impl World {
         let view = server_view(server, &self.graph);
         server.last_view = Some(view.clone());
         Some(view)
-    }
-
-    /// An agent that may have been left behind and is due for an inspection. Its timer is removed.
-    pub fn set_agent_timer(&mut self, key: AgentKey, at: Option<BootTime>) {
-        self.agents.set_timer(key, at);
-    }
-
-    pub fn left_due(&mut self, now: BootTime) -> Option<AgentKey> {
-        self.agents.left_due(now)
-    }
-
-    /// Sets when a server is inspected again.
-    pub fn set_timer(&mut self, key: ServerKey, at: Option<BootTime>) {
-        self.servers.set_timer(key, at);
-    }
-
-    /// A server whose timer has run out. The timer is removed.
-    pub fn due(&mut self, now: BootTime) -> Option<ServerKey> {
-        self.servers.due(now)
-    }
-
-    /// Records that an inspection of a server is under way.
-    pub fn begin_inspection(&mut self, key: ServerKey, token: u64, since: BootTime) {
-        self.servers.begin_inspection(key, token, since);
-    }
-
-    /// Records that no inspection of a server is under way.
-    pub fn end_inspection(&mut self, key: ServerKey) {
-        self.servers.end_inspection(key);
     }
 }

@@ -15,58 +15,6 @@ use crate::model::{ProcessId, RememberedRun, Run, RunKey, RunReport, RunView, Un
 /// The runs that a living agent or server is accounted to.
 pub type Held = BTreeMap<RunKey, BTreeSet<u64>>;
 
-/// The run that an agent or a server is accounted to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// The user, agent or unit whose run it is.
-    pub key: RunKey,
-    /// Its number, if it is known.
-    pub generation: Option<u64>,
-    /// The name of the top-most agent, or of the unit.
-    pub agent: String,
-    /// The invocation id of the unit, if the run is one of a unit.
-    pub invocation_id: Option<String>,
-}
-
-impl Default for Account {
-    fn default() -> Self {
-        Self::unknown("", 0)
-    }
-}
-
-impl Account {
-    pub fn view(&self) -> RunView {
-        let (unit, uid) = match &self.key {
-            RunKey::Unit(unit) => (Some(unit), None),
-            RunKey::Agent { uid, .. } => (None, Some(*uid)),
-        };
-        RunView {
-            agent: self.agent.clone(),
-            generation: self.generation,
-            uid,
-            unit: unit.map(|u| u.name.clone()),
-            manager: unit.map(|u| u.manager.clone()).filter(|m| !m.is_empty()),
-            invocation_id: self.invocation_id.clone(),
-        }
-    }
-
-    /// The account of an agent for which it could not be found out whether it ran in a unit.
-    pub fn unknown(name: &str, uid: u32) -> Self {
-        let name = name.to_owned();
-        Self {
-            key: RunKey::Agent { name: name.clone(), uid },
-            generation: None,
-            agent: name,
-            invocation_id: None,
-        }
-    }
-
-    /// The key and the number of the run, if it has a number.
-    pub fn run(&self) -> Option<(RunKey, u64)> {
-        self.generation.map(|generation| (self.key.clone(), generation))
-    }
-}
-
 /// A top-most agent: the facts that decide which run it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct TopMost<'a> {
@@ -113,7 +61,7 @@ impl Runs {
     }
 
     /// The account of a top-most agent, and its run if the run is new or alive again.
-    pub fn account(&mut self, agent: &TopMost<'_>) -> (Account, Option<Run>) {
+    pub fn account(&mut self, agent: &TopMost<'_>) -> (RunView, Option<Run>) {
         let of_unit = agent.unit.and_then(|facts| Some((facts, facts.invocation_id.as_ref()?)));
         let Some((facts, invocation)) = of_unit else {
             let key = RunKey::Agent { name: agent.name.to_owned(), uid: agent.uid };
@@ -125,8 +73,7 @@ impl Runs {
         let key = RunKey::Unit(unit);
         // The run is over and was not counted, so its number cannot be known.
         if known.is_none() && !agent.witnessed && facts.left_behind() {
-            let invocation_id = Some(invocation.clone());
-            return (Account { key, generation: None, agent: agent.name.to_owned(), invocation_id }, None);
+            return (RunView::new(key, None, agent.name.to_owned(), Some(invocation.clone())), None);
         }
         self.count(key, known, Some(invocation.clone()), agent)
     }
@@ -137,12 +84,12 @@ impl Runs {
         known: Option<u64>,
         invocation_id: Option<String>,
         agent: &TopMost<'_>,
-    ) -> (Account, Option<Run>) {
+    ) -> (RunView, Option<Run>) {
         let last = self.by_key.get(&key).and_then(|r| r.keys().next_back().copied()).unwrap_or_default();
         let generation = known.unwrap_or(last + 1);
         let before = self.get(&key, generation).cloned();
         let run = before.clone().unwrap_or_else(|| Run {
-            key: key.clone(),
+            key,
             generation,
             agent: agent.name.to_owned(),
             uid: agent.uid,
@@ -151,7 +98,7 @@ impl Runs {
             alive: true,
         });
         let run = Run { alive: true, ..run };
-        let account = Account { key, generation: Some(generation), agent: run.agent.clone(), invocation_id };
+        let account = RunView { invocation_id, ..RunView::from(&run) };
         if before.as_ref() == Some(&run) {
             return (account, None);
         }
@@ -161,26 +108,19 @@ impl Runs {
     }
 
     /// The account of a process that a unit left behind and whose agent is unknown.
-    pub fn left_behind(&self, facts: &UnitFacts) -> Account {
+    pub fn left_behind(&self, facts: &UnitFacts) -> RunView {
         let invocation_id = facts.invocation_id.clone();
         let unit = facts.unit.family();
         let generation = invocation_id.as_deref().and_then(|id| self.of_invocation(&unit, id));
         let name = unit.name.clone();
         let key = RunKey::Unit(unit);
         let agent = generation.and_then(|g| self.get(&key, g)).map_or(name, |run| run.agent.clone());
-        Account { key, generation, agent, invocation_id }
+        RunView::new(key, generation, agent, invocation_id)
     }
 
     /// The account of a run that an earlier daemon counted.
-    pub fn account_of(&self, key: &RunKey, generation: u64) -> Option<Account> {
-        let run = self.get(key, generation)?;
-        let invocation_id = run.invocation_id.clone();
-        Some(Account {
-            key: key.clone(),
-            generation: Some(generation),
-            agent: run.agent.clone(),
-            invocation_id,
-        })
+    pub fn account_of(&self, key: &RunKey, generation: u64) -> Option<RunView> {
+        self.get(key, generation).map(RunView::from)
     }
 
     /// Ends a run, because none of its top-most agents is alive. Returns the run if it counted as alive until now.
@@ -218,19 +158,11 @@ impl Runs {
                 runs.len()
             };
             let shown = all().enumerate().filter(|(at, run)| *at >= old || matters(run));
-            found.extend(shown.map(|(_, run)| {
-                RunReport {
-                    run: Account {
-                        key: run.key.clone(),
-                        generation: Some(run.generation),
-                        agent: run.agent.clone(),
-                        invocation_id: run.invocation_id.clone(),
-                    }
-                    .view(),
-                    user: run.uid,
-                    started: run.main.born(),
-                    alive: run.alive,
-                }
+            found.extend(shown.map(|(_, run)| RunReport {
+                run: RunView::from(run),
+                user: run.uid,
+                started: run.main.born(),
+                alive: run.alive,
             }));
         }
         found

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Account, Spawner, Watch};
+use super::{Spawner, Watch};
 use crate::{
     case::{By, Phase},
     lineage::{AgentKey, Node, Provenance},
-    model::{BootTime, Container, Ending, ProcessId, ProcessView, ReachedBy, ServerHints, ServerView, Stdio},
+    model::{Container, Ending, ProcessId, ProcessView, ReachedBy, RunView, ServerHints, ServerView, Stdio},
 };
 
 /// How many names of a server are kept.
@@ -46,7 +46,7 @@ pub struct Server {
     /// The user on whose turn it is inspected: the user of its owner, otherwise its own.
     pub(super) user: u32,
     /// The run that it is accounted to.
-    pub account: Option<Account>,
+    pub account: Option<RunView>,
     /// Its living processes. Its wrappers are not included.
     pub(super) processes: BTreeSet<ProcessId>,
     /// The processes among them that a rule recognised.
@@ -82,8 +82,6 @@ pub struct Server {
     pub head_killed: bool,
     /// How many inspections in a row could not see everything.
     pub blind_inspections: u32,
-    /// The inspection that is under way.
-    pub(super) inspection: Option<Asked>,
     /// How many inspections in a row were outdated because the server changed.
     pub stale_inspections: u32,
     /// The id of the session that it was started for, if there is one.
@@ -98,8 +96,6 @@ pub struct Server {
     pub reached_by: Vec<ReachedBy>,
     /// The state of its case.
     pub phase: Phase,
-    /// When the engine inspects it again.
-    pub(super) timer: Option<BootTime>,
 }
 
 /// What is known of a server when it is recognised. The fields are those of [`Server`].
@@ -115,17 +111,6 @@ pub struct NewServer {
     pub wrappers: Vec<ProcessId>,
     pub provenance: Provenance,
     pub seeks_owner: bool,
-}
-
-/// An inspection that was asked for and is not answered yet.
-#[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    /// The token of the question.
-    pub token: u64,
-    /// When it was asked.
-    pub since: BootTime,
-    /// The user on whose turn it was asked.
-    pub user: u32,
 }
 
 impl Server {
@@ -211,14 +196,6 @@ impl Server {
 
     pub const fn user(&self) -> u32 {
         self.user
-    }
-
-    pub const fn timer(&self) -> Option<BootTime> {
-        self.timer
-    }
-
-    pub const fn inspection(&self) -> Option<Asked> {
-        self.inspection
     }
 
     /// Whether the process is one of the server's processes or wrappers.

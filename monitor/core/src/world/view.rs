@@ -1,6 +1,6 @@
 //! Agents, servers and processes in the form that events show.
 
-use super::{Account, Agent, Server};
+use super::{Agent, Server};
 use crate::{
     lineage::{Graph, Node},
     model::{AgentView, Container, Image, ProcessId, ProcessView, SHOWN, ServerView, redact, shown_session},
@@ -54,7 +54,7 @@ pub fn short_view(server: &Server, graph: &Graph, shown: usize) -> ServerView {
         processes: nodes.into_iter().take(shown).map(process_view).collect(),
         rss_bytes: server.rss_bytes,
         cpu_ms: server.cpu_ms,
-        run: server.account.as_ref().map(Account::view),
+        run: server.account.clone(),
         session_leader: leads_session(server.main_process, graph),
         session: server.session_id.as_deref().map(shown_session),
         hints: server.hints.clone(),
@@ -71,7 +71,7 @@ pub fn agent_as_server(agent: &Agent, graph: &Graph) -> ServerView {
         processes: graph.get(agent.main()).map(process_view).into_iter().collect(),
         processes_total: u64::from(graph.get(agent.main()).is_some()),
         rss_bytes: agent.phase.verdict().map(|verdict| verdict.rss_bytes).filter(|bytes| *bytes > 0),
-        run: Some(agent.account.view()),
+        run: Some(agent.account.clone()),
         session_leader: leads_session(agent.main(), graph),
         ..ServerView::default()
     }

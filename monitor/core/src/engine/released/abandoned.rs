@@ -12,7 +12,10 @@ use std::{collections::BTreeSet, time::Duration};
 use super::holds;
 use crate::{
     case::By,
-    engine::{Engine, turns::Turns},
+    engine::{
+        Engine,
+        agenda::{Task, in_turn},
+    },
     lineage::ServerKey,
     model::{About, Answer, BootTime, ExitStatus, OwnEnd, ProcessId},
     world::{Agent, Server},
@@ -32,7 +35,7 @@ const SIGNAL_CODES: u8 = 128;
 /// When the wires of servers are asked about.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct WireWatch {
-    pub(in crate::engine) turns: Turns,
+    last: Option<ServerKey>,
     /// The question that is open, and since when.
     open: Option<(u64, BootTime)>,
 }
@@ -40,19 +43,17 @@ pub(in crate::engine) struct WireWatch {
 impl Engine {
     /// Makes the next question due at once. For commands that inspect the host once.
     pub fn watch_wires_at_once(&mut self) {
-        self.wire_watch.turns.hurry();
+        let is_asked = self.agenda.at(Task::Wires).is_some();
+        self.agenda.set(Task::Wires, is_asked.then(BootTime::default));
     }
 
     /// Watches while there are servers: an idle daemon without servers is not woken.
     pub(in crate::engine) fn begin_wire_watch(&mut self, now: BootTime) {
-        self.wire_watch.turns.go_on(now, (!self.world.servers().is_empty()).then_some(EVERY));
+        self.agenda.keep(Task::Wires, (!self.world.servers().is_empty()).then(|| now + EVERY));
     }
 
-    /// Asks which servers have a hung-up standard input, if that is due.
+    /// Asks which servers have a hung-up standard input.
     pub(in crate::engine) fn watch_wires(&mut self, now: BootTime) {
-        if !self.wire_watch.turns.come(now) {
-            return;
-        }
         self.begin_wire_watch(now);
         self.ask_containers(now);
         if let Some((token, since)) = self.wire_watch.open {
@@ -63,7 +64,7 @@ impl Engine {
         }
         let watched = |key: &ServerKey| self.world.server(*key).is_some_and(|server| self.is_watched(server));
         let keys = self.world.servers().keys().into_iter().filter(watched).collect();
-        let keys = self.wire_watch.turns.next(keys, AT_ONCE);
+        let keys = in_turn(&mut self.wire_watch.last, keys, AT_ONCE);
         self.wire_watch.open = self.ask_about_wires(&keys, true).map(|token| (token, now));
     }
 

@@ -13,7 +13,10 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{PROCESSES, is_released};
 use crate::{
     case::{By, Event},
-    engine::{Engine, turns::Turns},
+    engine::{
+        Engine,
+        agenda::{Task, in_turn},
+    },
     lineage::ServerKey,
     model::{About, Answer, BootTime, ProcessId, Work},
     verdict::rule_of,
@@ -30,7 +33,8 @@ const AT_ONCE: usize = 128;
 /// What duplicates do whose owner has such a rule.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct IdleDuplicates {
-    pub(in crate::engine) turns: Turns,
+    /// The last one that was looked at.
+    last: Option<ServerKey>,
     all: BTreeMap<ServerKey, Idle>,
 }
 
@@ -101,14 +105,11 @@ impl Engine {
         if every.is_none() {
             self.idle.all.clear();
         }
-        self.idle.turns.go_on(now, every);
+        self.agenda.keep(Task::Idle, every.map(|every| now + every));
     }
 
-    /// Asks what duplicates have done, if that is due.
+    /// Asks what duplicates have done.
     pub(in crate::engine) fn look_at_duplicates(&mut self, now: BootTime) {
-        if !self.idle.turns.come(now) {
-            return;
-        }
         self.begin_idle_watch(now);
         for key in self.next_duplicates() {
             let Some(user) = self.user_of(key) else { continue };
@@ -127,15 +128,13 @@ impl Engine {
     fn next_duplicates(&mut self) -> Vec<ServerKey> {
         let is_one = |key: &ServerKey| {
             let Some(server) = self.world.server(*key) else { return false };
-            server.phase.is_clear()
-                && self.idle_after(*key).is_some()
-                && self.duplicates.twins(*key).len() > 1
+            server.phase.is_clear() && self.idle_after(*key).is_some() && self.twins(*key).len() > 1
         };
         let keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(is_one).collect();
         let is_released =
             |key: &ServerKey| self.world.server(*key).is_some_and(|server| is_released(server, By::Idle));
         self.idle.all.retain(|key, _| keys.binary_search(key).is_ok() || is_released(key));
-        self.idle.turns.next(keys, AT_ONCE)
+        in_turn(&mut self.idle.last, keys, AT_ONCE)
     }
 
     /// For how long a duplicate of this server's living owner must do nothing until it is released; `None` if no rule
@@ -189,7 +188,7 @@ impl Engine {
         let has_served = |key: &ServerKey| {
             self.idle.all.get(key).and_then(|idle| idle.served).is_some_and(|begin| begin >= changed)
         };
-        self.duplicates.twins(key).into_iter().rev().take_while(|twin| *twin != key).find(has_served)
+        self.twins(key).into_iter().rev().take_while(|twin| *twin != key).find(has_served)
     }
 
     /// An inspection, or another look, tells what the processes of a server have done.

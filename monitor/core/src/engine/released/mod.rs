@@ -15,10 +15,10 @@ mod managers;
 mod sessions;
 mod threads;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 pub(super) use self::{abandoned::WireWatch, idle::IdleDuplicates, sessions::Sessions};
-use super::{Engine, tools::may_have_tools};
+use super::{Engine, agenda::Task, tools::may_have_tools};
 use crate::{
     case::{By, Event, Phase, Reason},
     lineage::ServerKey,
@@ -36,17 +36,6 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 /// The time to the next inspection, at least.
 const LEAST: Duration = Duration::from_millis(1);
-
-/// Servers that are to be looked at.
-#[derive(Debug, Default)]
-pub(in crate::engine) struct Looks(BTreeSet<(BootTime, ServerKey, Look)>);
-
-impl Looks {
-    /// When the next one is due.
-    pub(in crate::engine) fn due(&self) -> Option<BootTime> {
-        self.0.first().map(|(at, _, _)| *at)
-    }
-}
 
 impl Engine {
     /// A server was released at `since` although its owner lives: opens a case.
@@ -81,24 +70,25 @@ impl Engine {
     fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
         let settled = now + SETTLE.min(self.settings.abandoned_grace / 10);
         self.look(key, Look::Begin(by));
-        self.looks.0.insert((settled, key, Look::Settled(by)));
+        self.agenda.set(Task::Look(key, Look::Settled(by)), Some(settled));
     }
 
     /// Has a server with a watch looked at late in its grace, which begins now: what it did before is known then, and
     /// it need not rest for longer than necessary.
     fn watch_its_grace(&mut self, now: BootTime, key: ServerKey) {
-        self.looks.0.insert((now + self.settings.abandoned_grace * 4 / 5, key, Look::Later));
+        let late = now + self.settings.abandoned_grace * 4 / 5;
+        self.agenda.set(Task::Look(key, Look::Later), Some(late));
     }
 
     /// Has a server with a new case looked at: what its tools do from now on is known then.
     pub(in crate::engine) fn watch_tools(&mut self, now: BootTime, key: ServerKey) {
         if self.world.server(key).is_some_and(may_have_tools) {
-            self.looks.0.insert((now, key, Look::Later));
+            self.agenda.set(Task::Tools(key), Some(now));
         }
     }
 
     /// Asks what the processes of a server have done so far.
-    fn look(&mut self, key: ServerKey, look: Look) {
+    pub(in crate::engine) fn look(&mut self, key: ServerKey, look: Look) {
         let processes = self.all_processes(key);
         if (1..=PROCESSES).contains(&processes.len()) {
             self.ask(About::Work(processes), move |engine, now, answer| {
@@ -114,15 +104,6 @@ impl Engine {
         let Some(server) = self.world.server(key) else { return Vec::new() };
         let inside = self.processes_inside(key);
         server.processes().iter().chain(server.wrappers()).chain(inside).copied().collect()
-    }
-
-    /// Looks at the servers for which that is due.
-    pub(in crate::engine) fn look_at_servers(&mut self, now: BootTime) {
-        while let Some(due) = self.looks.0.first().copied().filter(|(at, _, _)| *at <= now) {
-            self.looks.0.remove(&due);
-            let (_, key, look) = due;
-            self.look(key, look);
-        }
     }
 
     /// What the processes of a server have done until now.

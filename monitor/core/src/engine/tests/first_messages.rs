@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use crate::{
-    engine::{Engine, Settings},
+    engine::Settings,
     model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio},
 };
 
@@ -324,9 +324,7 @@ fn a_user_with_many_takes_no_room_from_another() {
 /// Nothing is awaited where nothing starts.
 #[test]
 fn at_rest_nothing_is_due() {
-    let story = agent();
-    let due = |engine: &Engine| crate::engine::awaited::next(&engine.first_messages);
-    assert_eq!(due(&story.engine), None);
+    assert_eq!(agent().engine.poll_timeout(), None);
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn units_for_one_start_are_one_key() {
     };
     for number in 1..=5 {
         let account = start(&mut runs, number);
-        assert_eq!(account.view().unit.as_deref(), Some("run-*.service"));
+        assert_eq!(account.unit.as_deref(), Some("run-*.service"));
         assert_eq!(account.generation, Some(number));
     }
     assert_eq!(start(&mut runs, 3).generation, Some(3));

@@ -1,0 +1,191 @@
+//! What the engine does at a time: the deadlines of all cases, and everything else that waits.
+//!
+//! Invariant: cases are inspected user by user in turn, so a user with thousands of servers delays the server of another user
+//! by one inspection. A task that nobody needs any more does nothing when its time comes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
+
+use super::{Engine, cases::CaseOf};
+use crate::{
+    case::Event,
+    lineage::ServerKey,
+    model::{BootTime, ProcessId},
+    world::{Look, Server},
+};
+
+/// How many inspections of one user's servers may be under way at a time: twice as many as are made together, so that there
+/// is always work. A question about hundreds of servers is large.
+const UNDER_WAY: usize = 256;
+/// How many tasks, and how many cases, are due in one pass. Whatever else is due waits for the next pass: an inspection takes
+/// up to milliseconds, and the shell drains the ring in between.
+const TASKS_AT_ONCE: usize = 64;
+const CASES_AT_ONCE: usize = 4;
+
+/// What is done when its time comes, in this order if that is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Task {
+    /// A repair that was due a moment after the last one.
+    Repair,
+    /// Agents of this user were not reported.
+    Folded(u32),
+    /// A process ended that may have been the reason why an orphan stays, a moment after such an inspection.
+    Reinspect,
+    /// The wires of servers under living owners are asked about.
+    Wires,
+    /// It is asked what idle duplicates have done.
+    Idle,
+    /// The tools of a server with a new case are looked at.
+    Tools(ServerKey),
+    Look(ServerKey, Look),
+    FirstMessage(ProcessId),
+    Processor,
+    /// The value of an alert changes although nothing happens.
+    Alerts,
+    Duplicates,
+    Case(CaseOf),
+}
+
+/// An inspection of a server that was asked for and is not answered yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) token: u64,
+    pub(super) since: BootTime,
+    /// The user on whose turn it was asked.
+    pub(super) user: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Agenda {
+    /// Each task, with the user whose turn it uses if it is a case.
+    at: BTreeMap<Task, (Option<u32>, BootTime)>,
+    by_user: BTreeMap<Option<u32>, BTreeSet<(BootTime, Task)>>,
+    pub(super) under_way: BTreeMap<ServerKey, Asked>,
+    /// The user whose turn it was last.
+    served: Option<u32>,
+}
+
+impl Agenda {
+    pub(super) fn at(&self, task: Task) -> Option<BootTime> {
+        self.at.get(&task).map(|(_, at)| *at)
+    }
+
+    /// Sets when this is done; `None`: not at all.
+    pub(super) fn set(&mut self, task: Task, at: Option<BootTime>) {
+        self.set_of(None, task, at);
+    }
+
+    /// Sets when this is done, unless that is set; `None`: not at all.
+    pub(super) fn keep(&mut self, task: Task, at: Option<BootTime>) {
+        self.set(task, at.map(|at| self.at(task).unwrap_or(at)));
+    }
+
+    /// Has this done no later than at this time.
+    pub(super) fn hasten(&mut self, task: Task, at: BootTime) {
+        self.set(task, Some(self.at(task).map_or(at, |before| before.min(at))));
+    }
+
+    fn set_of(&mut self, user: Option<u32>, task: Task, at: Option<BootTime>) {
+        if let Some((user, at)) = self.at.remove(&task)
+            && let Some(own) = self.by_user.get_mut(&user)
+        {
+            own.remove(&(at, task));
+            if own.is_empty() {
+                self.by_user.remove(&user);
+            }
+        }
+        if let Some(at) = at {
+            self.at.insert(task, (user, at));
+            self.by_user.entry(user).or_default().insert((at, task));
+        }
+    }
+
+    fn has_room(&self, user: Option<u32>) -> bool {
+        let of_user = || self.under_way.values().filter(|asked| Some(asked.user) == user);
+        self.under_way.len() < UNDER_WAY || of_user().count() < UNDER_WAY
+    }
+
+    /// When the next task is due, of those users that have not too many inspections under way.
+    pub(super) fn next(&self) -> Option<BootTime> {
+        let with_room = self.by_user.iter().filter(|(user, _)| self.has_room(**user));
+        with_room.filter_map(|(_, own)| own.first()).map(|(at, _)| *at).min()
+    }
+
+    /// A task that is due, and no case. It is not any more then.
+    fn due(&mut self, now: BootTime) -> Option<Task> {
+        let (at, task) = *self.by_user.get(&None)?.first()?;
+        (at <= now).then(|| self.set(task, None))?;
+        Some(task)
+    }
+
+    /// Likewise a case: that of the next user who has one that is due.
+    fn due_case(&mut self, now: BootTime) -> Option<CaseOf> {
+        let after = self.by_user.range((Bound::Excluded(self.served), Bound::Unbounded));
+        let in_turn = after.chain(self.by_user.range(..=self.served));
+        let mut first = in_turn.filter_map(|(user, own)| Some((*user, *own.first()?)));
+        let is_due = |(user, (at, _)): &(Option<u32>, (BootTime, Task))| *at <= now && self.has_room(*user);
+        let (user, of) = first.find_map(|one| match one {
+            (user, (_, Task::Case(of))) if is_due(&one) => Some((user, of)),
+            _ => None,
+        })?;
+        self.served = user;
+        self.set(Task::Case(of), None);
+        Some(of)
+    }
+}
+
+impl Engine {
+    /// When the case of a server or an agent goes on; `None`: when something happens.
+    pub(super) fn deadline(&self, of: CaseOf) -> Option<BootTime> {
+        self.agenda.at(Task::Case(of))
+    }
+
+    pub(super) fn set_deadline(&mut self, of: CaseOf, at: Option<BootTime>) {
+        let user = match of {
+            CaseOf::Server(key) => self.world.server(key).map(Server::user),
+            CaseOf::Agent(key) => {
+                self.world.agent(key).filter(|agent| agent.is_alive()).map(|agent| agent.uid)
+            }
+        };
+        self.agenda.set_of(user, Task::Case(of), at.filter(|_| user.is_some()));
+    }
+
+    /// The time of [`Engine::poll_timeout`] has come: does what is due.
+    pub(super) fn handle_timeout(&mut self, now: BootTime) {
+        for _ in 0..TASKS_AT_ONCE {
+            let Some(task) = self.agenda.due(now) else { break };
+            match task {
+                Task::Repair => self.ask_for_repair(now),
+                Task::Folded(user) => self.report_coalesced(now, user),
+                Task::Reinspect => self.other_ended(now),
+                Task::Wires => self.watch_wires(now),
+                Task::Idle => self.look_at_duplicates(now),
+                Task::Tools(key) => self.look(key, Look::Later),
+                Task::Look(key, look) => self.look(key, look),
+                Task::FirstMessage(id) => self.look_for_first_message(now, id),
+                Task::Processor => self.read_processor(now),
+                Task::Alerts => self.alarms.dirty = true,
+                Task::Duplicates => self.look_for_duplicates(now),
+                Task::Case(_) => {}
+            }
+        }
+        self.look_for_leftovers(now);
+        for _ in 0..CASES_AT_ONCE {
+            let Some(of) = self.agenda.due_case(now) else { break };
+            self.advance(now, of, Event::DeadlineReached, None);
+        }
+    }
+}
+
+/// The first `most` of these servers, in order, after the last one that was asked about.
+pub(super) fn in_turn(last: &mut Option<ServerKey>, mut keys: Vec<ServerKey>, most: usize) -> Vec<ServerKey> {
+    if keys.len() > most {
+        let after = keys.iter().position(|key| last.is_none_or(|last| *key > last));
+        keys.rotate_left(after.unwrap_or_default());
+        keys.truncate(most);
+    }
+    *last = keys.last().copied();
+    keys
+}
