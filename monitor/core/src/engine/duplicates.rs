@@ -29,6 +29,8 @@ const WHILE_DOUBTFUL: Duration = Duration::from_secs(1);
 
 /// The part of the identity that the host is asked for: the working directory, and the command line where it matters.
 type Identity = (u64, Option<u64>);
+/// All of it.
+type Compared<'a> = (AgentKey, &'a str, &'a [String], Identity);
 
 /// What is kept of a server as long as it exists.
 #[derive(Debug, Default)]
@@ -146,7 +148,7 @@ impl Engine {
     }
 
     /// What a server is compared by, as far as that is known, and its environment.
-    fn compared(&self, key: ServerKey) -> Option<((AgentKey, &str, &[String], Identity), Option<u64>)> {
+    fn compared(&self, key: ServerKey) -> Option<(Compared<'_>, Option<u64>)> {
         let entry = self.duplicates.get(&key)?;
         let (identity, environment) = entry.found?;
         let (owner, rule, main) = self.comparable(key)?;
