@@ -10,8 +10,11 @@ use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Sig
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It may have been left behind since this time, and the grace period ends at the deadline.
-    Suspected { reason: Reason, since: BootTime, deadline: BootTime },
-    /// It has an owner that is alive.
+    Suspected {
+        reason: Reason,
+        since: BootTime,
+        deadline: BootTime,
+    },
     OwnerFound,
     /// Its session has not expired after all.
     SessionLives,
@@ -22,18 +25,25 @@ pub enum Event {
     /// The host was inspected, and everything that matters was seen.
     Inspected(Box<Finding>),
     /// The host was inspected, and nothing follows from it. The next inspection is due after this time.
-    Inconclusive { again: Duration },
+    Inconclusive {
+        again: Duration,
+    },
     /// What the last inspection allowed is done now ([`Action::Proceed`]).
     Proceed,
     /// A signal was not sent. `last`: no other process of it remains that may be signalled and did not refuse a signal.
-    SignalRefused { process: ProcessId, signal: Signal, error: SignalError, last: bool },
-    /// A process of it forked.
-    NewChild { process: ProcessId },
+    SignalRefused {
+        process: ProcessId,
+        signal: Signal,
+        error: SignalError,
+        last: bool,
+    },
+    NewChild {
+        process: ProcessId,
+    },
     /// Another configuration is in effect.
     RulesChanged,
     /// Another process ended that may have been the reason why it stays.
     OtherEnded,
-    /// All of its processes have ended.
     Ended,
 }
 
@@ -58,14 +68,11 @@ pub struct Finding {
     pub pss_bytes: Option<u64>,
     /// The session ids of the main process and its launch chain.
     pub sessions: BTreeSet<u32>,
-    /// The processes that are tied to them.
     pub tied: BTreeSet<ProcessId>,
 }
 
-/// What is known of the owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// It has no owner, or its owner is unknown.
     #[default]
     Unknown,
     Alive,
@@ -86,7 +93,6 @@ pub struct Facts<'a> {
     pub main_ended: bool,
     /// The process that identifies it. That process may have exited.
     pub known_by: ProcessId,
-    /// The main process, if it is alive.
     pub main_process: Option<ProcessId>,
     /// The living processes that may be signalled, children before their parents. Given for [`Event::Proceed`] and
     /// [`Event::NewChild`]; empty for others.
@@ -98,7 +104,6 @@ pub struct Facts<'a> {
 /// What the engine has to do. The order of actions matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Inspect the host.
     Inspect,
     /// Send [`Event::DeadlineReached`] at this time. It replaces the time that was set before; `None` sets no time.
     SetDeadline(Option<BootTime>),

@@ -12,7 +12,6 @@ pub(super) const WHILE_REPAIRED: Duration = Duration::from_millis(50);
 /// A delay that doubles with each inspection that finds nothing new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The first delay.
     pub first: Duration,
     /// The longest delay.
     pub most: Duration,

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal, State};
 
-/// The phase of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
     /// There is no case: the owner is alive, or there never was one.
@@ -38,7 +37,6 @@ pub enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub reason: Reason,
-    /// When that happened.
     pub since: BootTime,
     /// Whether a person asked to end it. In that case doubts do not count, and guards still do.
     pub asked: bool,
@@ -218,7 +216,6 @@ impl Phase {
         self.verdict().map(|verdict| verdict.stage)
     }
 
-    /// The verdict, if it is an orphan.
     pub fn orphan(&self) -> Option<&Verdict> {
         self.verdict().filter(|verdict| verdict.stage != Stage::Unproven)
     }
@@ -250,7 +247,6 @@ impl Phase {
         self.cause().is_some_and(|cause| cause.asked)
     }
 
-    /// The strongest signal that was sent, if any was.
     pub fn strongest_signal(&self) -> Option<Signal> {
         self.verdict().and_then(|verdict| verdict.attempt.signalled.values().max().copied())
     }

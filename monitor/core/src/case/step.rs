@@ -117,7 +117,6 @@ fn asked(phase: &mut Phase, now: BootTime) -> Vec<Action> {
     vec![Action::Inspect]
 }
 
-/// The host was inspected.
 fn inspected(phase: &mut Phase, finding: Finding, facts: &Facts<'_>) -> Vec<Action> {
     let (now, asked) = (facts.now, phase.asked());
     if asked && !finding.guards.is_empty() {

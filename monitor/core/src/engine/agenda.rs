@@ -53,7 +53,6 @@ pub(super) enum Task {
 pub(super) struct Asked {
     pub(super) token: u64,
     pub(super) since: BootTime,
-    /// The user on whose turn it was asked.
     pub(super) user: u32,
 }
 

@@ -106,7 +106,7 @@ impl Engine {
 
     /// The agents, oldest first, of which this holds.
     pub(super) fn agents_where(&self, holds: impl Fn(AgentKey, &Agent) -> bool) -> Vec<AgentKey> {
-        let all = self.world.agents().all().into_iter();
+        let all = self.world.agents().all();
         all.filter(|(key, agent)| holds(*key, agent)).map(|(key, _)| key).collect()
     }
 
@@ -250,7 +250,7 @@ impl Engine {
     /// Assigns what a process started to this process, because it turns out to be an agent. Until now it belonged to
     /// the agent whose copy the process seemed to be.
     fn claim_made(&mut self, at: BootTime, key: AgentKey, id: ProcessId) {
-        for server in self.world.servers().keys() {
+        for server in self.world.server_keys() {
             let head = self.world.server(server).and_then(|s| self.world.node(s.id));
             let others = self.world.server(server).and_then(Server::owner).is_some_and(|owner| owner != key);
             if others && head.is_some_and(|h| h.witnessed && h.creator == Some(id)) {

@@ -7,10 +7,7 @@
 use std::{collections::VecDeque, mem};
 
 use super::{Engine, agenda::Task, ends::millis};
-use crate::{
-    lineage::ServerKey,
-    model::{AlertRule, BootTime, Notice, RunView, Watched},
-};
+use crate::model::{AlertRule, BootTime, Notice, RunView, Watched};
 
 /// How many past events are kept to compute rates; the oldest are dropped first. A host that leaks more than that in
 /// an hour has been reported already.
@@ -46,7 +43,6 @@ struct Happened {
 }
 
 impl Alarms {
-    /// Whether a rule watches this.
     pub(super) fn watch(&self, what: Watched) -> bool {
         self.all.iter().any(|alarm| alarm.rule.on == what)
     }
@@ -163,19 +159,15 @@ impl Engine {
 
     /// How much of one CPU the orphans and unproven servers use that a rule applies to, in percent.
     fn processor_of(&self, rule: &AlertRule) -> u64 {
-        let meant = |key: &ServerKey| {
-            let server = self.world.server(*key);
-            server.is_some_and(|s| is_meant(rule, s.account.as_ref()))
-        };
-        let servers = self.world.servers().keys().into_iter().filter(meant);
-        servers.map(|key| self.processor.percent(key)).fold(0, u64::saturating_add)
+        let meant = self.world.servers().iter().filter(|(_, server)| is_meant(rule, server.account.as_ref()));
+        meant.map(|(key, _)| self.processor.percent(*key)).fold(0, u64::saturating_add)
     }
 
     /// The memory of each orphan that a rule applies to, in bytes, agents that were left behind included.
     fn orphans_of<'a>(&'a self, rule: &'a AlertRule) -> impl Iterator<Item = u64> + 'a {
-        let servers = self.world.servers().all().filter(|server| server.phase.orphan().is_some());
+        let servers = self.world.servers().values().filter(|server| server.phase.orphan().is_some());
         let servers = servers.map(|server| (server.account.as_ref(), server.rss_bytes.unwrap_or_default()));
-        let left = self.world.agents().all().into_iter().filter_map(|(_, agent)| {
+        let left = self.world.agents().all().filter_map(|(_, agent)| {
             let verdict = agent.phase.orphan().filter(|_| agent.is_alive())?;
             Some((Some(&agent.account), verdict.rss_bytes))
         });

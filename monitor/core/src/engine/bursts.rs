@@ -35,7 +35,6 @@ const LIVED: Duration = Duration::from_secs(1);
 /// How many users are kept although they have done nothing lately.
 const IDLE_USERS: usize = 256;
 
-/// The bursts of all users.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
     /// The users who have withheld agents, or had some that are not reported yet.

@@ -12,7 +12,6 @@ use crate::{
     world::Agent,
 };
 
-/// Whose case it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CaseOf {
     Server(ServerKey),

@@ -90,7 +90,7 @@ impl Engine {
     pub(super) fn look_into_containers(&mut self, now: BootTime) {
         // A container whose own client lives is told with that.
         let halves = self.inner_halves();
-        for key in self.world.servers().keys().into_iter().filter(|key| !halves.contains_key(key)) {
+        for key in self.world.server_keys().into_iter().filter(|key| !halves.contains_key(key)) {
             // What podman's conmon keeps has never been looked at: it is nobody's.
             let is_kept = |id| {
                 let mut above = self.world.graph().ancestors(id);
@@ -151,7 +151,7 @@ impl Engine {
             return;
         }
         let mut asked = BTreeMap::<u32, usize>::new();
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             let Some(server) = self.world.server(key) else { continue };
             let turn = server.user();
             let number = asked.entry(turn).or_default();
@@ -231,8 +231,7 @@ impl Engine {
     /// below the first process that the engine told of the client's container, or below the conmon that the client
     /// started.
     pub(super) fn inner_halves(&self) -> FxHashMap<ServerKey, ServerKey> {
-        let all = self.world.servers().keys();
-        let servers = || all.iter().filter_map(|key| Some((*key, self.world.server(*key)?)));
+        let servers = || self.world.servers().iter().map(|(key, server)| (*key, server));
         let told: FxHashMap<ProcessId, ServerKey> = servers()
             .filter(|(_, server)| self.has_client(server))
             .flat_map(|(key, _)| self.processes_inside(key).iter().map(move |process| (*process, key)))

@@ -29,7 +29,6 @@ const WHILE_DOUBTFUL: Duration = Duration::from_secs(1);
 
 /// The part of the identity that the host is asked for: the working directory, and the command line where it matters.
 type Identity = (u64, Option<u64>);
-/// All of it.
 type Compared<'a> = (AgentKey, &'a str, &'a [String], Identity);
 
 /// What is kept of a server as long as it exists.

@@ -27,15 +27,13 @@ impl Engine {
 
     /// The main processes of the servers and agents of this name.
     fn of_name(&self, name: &str) -> Vec<ProcessId> {
-        let servers = self.world.servers().keys();
-        let servers = servers.iter().filter_map(|key| self.world.server(*key));
+        let servers = self.world.servers().values();
         let alive =
             |main: ProcessId, rest: Option<ProcessId>| self.world.node(main).map(|node| node.id).or(rest);
         let servers = servers
             .filter(|server| server.name == name)
             .filter_map(|server| alive(server.main_process(), server.processes().first().copied()));
-        let agents = self.world.agents().all();
-        let agents = agents.into_iter().filter(|(_, agent)| agent.is_alive() && agent.name == name);
+        let agents = self.world.agents().all().filter(|(_, agent)| agent.is_alive() && agent.name == name);
         servers.chain(agents.map(|(_, agent)| agent.main())).collect()
     }
 
@@ -83,7 +81,6 @@ impl Engine {
         (told.next, told.due) = self.upcoming(key, server);
     }
 
-    /// What comes next for a server, and when.
     pub(super) fn upcoming(&self, key: ServerKey, server: &Server) -> (Option<NextStep>, Option<BootTime>) {
         if self.agenda.under_way.contains_key(&key) && !server.phase.is_clear() {
             (Some(NextStep::Inspected), None)
@@ -136,8 +133,7 @@ impl Engine {
 
     /// A creator that is not in the graph: what its agent, or the wires that it made, tell of it.
     fn gone(&self, id: ProcessId, child: &Node) -> Creator {
-        let agents = self.world.agents().all();
-        let agent = agents.into_iter().map(|(_, agent)| agent).find(|agent| agent.main() == id);
+        let agent = self.world.agents().all().map(|(_, agent)| agent).find(|agent| agent.main() == id);
         let maker = child.exec.makers.iter().flatten().find(|maker| maker.process == id);
         let program =
             agent.map(|agent| agent.name.clone()).or_else(|| maker.map(|maker| maker.program.name()));
@@ -172,7 +168,6 @@ fn upcoming(phase: &Phase, timer: Option<BootTime>) -> (Option<NextStep>, Option
     (Some(next), due)
 }
 
-/// A reason for a case as one word.
 const fn word(reason: Reason) -> &'static str {
     match reason {
         Reason::OwnerExited => "owner_exited",

@@ -234,7 +234,6 @@ impl Engine {
         });
     }
 
-    /// No settings declare this process.
     pub(super) fn not_declared(&mut self, id: ProcessId, origin: Origin) {
         let awaited = self.first_messages.get(&id).filter(|awaited| awaited.origin == origin);
         if awaited.is_some_and(|awaited| awaited.looks >= LOOKS) {

@@ -132,7 +132,7 @@ impl Engine {
             Some(_) => Vec::new(),
             // Nothing is to be judged while only its owner is sought.
             None if server.phase.is_clear() => Vec::new(),
-            None => self.world.servers().keys(),
+            None => self.world.server_keys(),
         };
         let others = all.into_iter().filter(|other| *other != key);
         let others = others.filter_map(|other| self.world.server(other));
@@ -152,7 +152,6 @@ impl Engine {
         clients.next().is_none().then_some(ContainerQuery { client, started })
     }
 
-    /// The inspection of a server was answered.
     pub(super) fn inspection_answered(
         &mut self,
         now: BootTime,
@@ -228,7 +227,7 @@ impl Engine {
         }
         self.reinspected = Some(now);
         self.agenda.set(Task::Reinspect, None);
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             self.server_event(now, key, Event::OtherEnded);
         }
     }

@@ -235,7 +235,8 @@ impl Engine {
             processes: self.world.graph().len() as u64,
             agents: self.world.agents().alive() as u64,
             servers: self.world.servers().len() as u64,
-            found: self.world.servers().all().filter(|server| self.waits_for_person(server)).count() as u64,
+            found: self.world.servers().values().filter(|server| self.waits_for_person(server)).count()
+                as u64,
         };
         self.emit(now, notice);
     }

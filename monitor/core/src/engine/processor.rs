@@ -53,7 +53,7 @@ impl Engine {
     pub(super) fn begin_processor_watch(&mut self, now: BootTime) {
         if self.agenda.at(Task::Processor).is_none()
             && self.alarms.watch(Watched::Cpu)
-            && self.world.servers().all().any(is_left_behind)
+            && self.world.servers().values().any(is_left_behind)
         {
             self.agenda.set(Task::Processor, Some(now));
         }
@@ -61,8 +61,8 @@ impl Engine {
 
     /// Measures what was left behind.
     pub(super) fn read_processor(&mut self, now: BootTime) {
-        let left = |key: &ServerKey| self.world.server(*key).is_some_and(is_left_behind);
-        let servers: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(left).collect();
+        let left = self.world.servers().iter().filter(|(_, server)| is_left_behind(server));
+        let servers: Vec<ServerKey> = left.map(|(key, _)| *key).collect();
         self.processor.of_server.retain(|key, _| servers.binary_search(key).is_ok());
         let wanted = !servers.is_empty() && self.alarms.watch(Watched::Cpu);
         self.agenda.set(Task::Processor, wanted.then(|| now + EVERY));

@@ -23,7 +23,6 @@ pub(super) struct Questions {
 struct Question {
     /// What is done with the answer.
     then: Then,
-    /// The agent whose exit it is about.
     exit_of: Option<AgentKey>,
 }
 

@@ -53,7 +53,7 @@ impl Engine {
         let now = &self.settings.rules;
         let is_server =
             |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             let Some(server) = self.world.server(key) else { continue };
             let images: Vec<Image> =
                 server.recognised().iter().filter_map(|p| self.world.node(*p)?.image().cloned()).collect();
@@ -109,7 +109,7 @@ impl Engine {
 
     /// Tells every case that the rules have changed: a guard may hold now that did not, or the reverse.
     fn inspect_all_again(&mut self, now: BootTime) {
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             self.server_event(now, key, Event::RulesChanged);
         }
         for key in self.agents_where(|_, _| true) {

@@ -17,8 +17,8 @@ const SHOWN_IN_ALL: usize = 4096;
 impl Engine {
     /// Asks for memory and CPU time of all servers. The answer goes into the next report.
     pub fn measure(&mut self) {
-        let servers = self.world.servers().keys();
-        let members = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
+        let servers = self.world.server_keys();
+        let members = self.world.servers().values().flat_map(Server::processes);
         let about = About::Memory(members.copied().collect());
         self.ask(about, move |engine, now, answer| engine.measured(now, &servers, answer));
     }
@@ -44,8 +44,8 @@ impl Engine {
         let halves = self.inner_halves();
         let mut inner_of = FxHashMap::<ServerKey, Vec<ServerKey>>::default();
         for key in self.world.servers().keys() {
-            if let Some(outer) = halves.get(&key) {
-                inner_of.entry(*outer).or_default().push(key);
+            if let Some(outer) = halves.get(key) {
+                inner_of.entry(*outer).or_default().push(*key);
             }
         }
         let mut shown = |key: ServerKey| {
@@ -58,21 +58,15 @@ impl Engine {
             room = room.saturating_sub(report.server.processes.len());
             Some(report)
         };
-        let agents =
-            self.world.agents().all().into_iter().filter(|(_, a)| a.is_alive() || !a.servers().is_empty());
+        let agents = self.world.agents().all().filter(|(_, a)| a.is_alive() || !a.servers().is_empty());
         let agents = agents.map(|(_, agent)| AgentReport {
             left_behind: self.left_report(agent).map(Box::new),
             agent: agent_view(agent),
             servers: agent.servers().iter().filter_map(|key| shown(*key)).collect(),
         });
         let agents = agents.collect();
-        let unowned = self
-            .world
-            .servers()
-            .keys()
-            .into_iter()
-            .filter(|key| self.world.server(*key).is_some_and(|s| s.owner().is_none()))
-            .filter(|key| !halves.contains_key(key));
+        let unowned = self.world.servers().iter().filter(|(_, server)| server.owner().is_none());
+        let unowned = unowned.map(|(key, _)| *key).filter(|key| !halves.contains_key(key));
         Report {
             agents,
             unowned: unowned.filter_map(shown).collect(),
@@ -84,16 +78,16 @@ impl Engine {
 
     /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.
     pub fn counts(&self) -> [u64; 3] {
-        let orphans = self.world.servers().all().filter(|server| server.phase.orphan().is_some()).count();
+        let orphans = self.world.servers().values().filter(|server| server.phase.orphan().is_some()).count();
         [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
     }
 
     /// The runs that a living agent or server is accounted to.
     pub(super) fn held(&self) -> Held {
-        let servers = self.world.servers().keys();
-        let servers = servers.iter().filter_map(|key| self.world.server(*key)?.account.as_ref());
+        let servers = self.world.servers().values().filter_map(|server| server.account.as_ref());
+        let agents = self.world.agents().all().map(|(_, agent)| &agent.account);
         let mut held = Held::new();
-        for (key, number) in servers.chain(self.world.agents().accounts()).filter_map(RunView::run) {
+        for (key, number) in servers.chain(agents).filter_map(RunView::run) {
             held.entry(key).or_default().insert(number);
         }
         held

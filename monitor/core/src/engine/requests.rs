@@ -4,6 +4,7 @@ use super::Engine;
 use crate::{
     case::Event,
     model::{AgentView, BootTime, ReapRequest, ServerReport},
+    world::Server,
 };
 
 impl Engine {
@@ -27,11 +28,13 @@ impl Engine {
             return;
         }
         let planned = self.plan(request);
-        for key in self.world.servers().keys() {
-            let Some(id) = self.world.server(key).map(|server| server.id.to_string()) else { continue };
-            if planned.iter().any(|p| p.guards.is_empty() && p.server.id == id) {
-                self.server_event(now, key, Event::Asked);
-            }
+        let is_meant = |server: &Server| {
+            let id = server.id.to_string();
+            planned.iter().any(|one| one.guards.is_empty() && one.server.id == id)
+        };
+        let meant = self.world.servers().iter().filter(|(_, server)| is_meant(server));
+        for key in meant.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.server_event(now, key, Event::Asked);
         }
     }
 }

@@ -36,11 +36,13 @@ const LATE: Duration = Duration::from_millis(100);
 enum Next {
     /// It depends on what this process runs, which is asked for.
     Ask(ProcessId),
-    /// It is part of this server.
     Join(ServerKey),
     /// Whoever holds the other end of its wire owns it. `chain`: the processes between it and that owner are part of it.
     /// `adopted`: its parent has adopted it.
-    SeekOwner { chain: bool, adopted: bool },
+    SeekOwner {
+        chain: bool,
+        adopted: bool,
+    },
     /// It begins, with this owner.
     Start(Option<AgentKey>),
 }
@@ -201,8 +203,7 @@ impl Engine {
 
     /// An agent that has exited, and was not seen to.
     pub(super) fn dead_agent(&mut self, at: BootTime, new: NewAgent, unsettled: bool) -> AgentKey {
-        let all = self.world.agents().all();
-        let same = all.into_iter().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main);
+        let same = self.world.agents().all().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main);
         if let Some((key, _)) = same {
             return key;
         }
@@ -245,7 +246,6 @@ impl Engine {
         self.server_changed(at, key);
     }
 
-    /// Who a server is, or whose, has changed.
     pub(super) fn server_changed(&mut self, at: BootTime, key: ServerKey) {
         self.compare(at, key);
         self.remember_server(at, key);

@@ -118,7 +118,7 @@ impl Engine {
                     .as_ref()
                     .is_some_and(|u| u.unit == facts.unit && u.invocation_id == facts.invocation_id)
         };
-        if self.world.agents().all().iter().any(|(_, a)| same(a)) {
+        if self.world.agents().all().any(|(_, a)| same(a)) {
             return false;
         }
         self.agent_recognised(at, id, name, false);

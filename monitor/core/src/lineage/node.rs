@@ -44,12 +44,10 @@ impl Provenance {
     /// Found in /proc, and not known to be adopted.
     pub const FOUND: Self = Self::Found { adopted: false };
 
-    /// Whether it was found in /proc.
     pub const fn is_found(self) -> bool {
         matches!(self, Self::Found { .. })
     }
 
-    /// Whether it was found adopted.
     pub const fn is_adopted(self) -> bool {
         matches!(self, Self::Found { adopted: true })
     }
@@ -68,7 +66,6 @@ pub enum ObservedUnit {
 }
 
 impl ObservedUnit {
-    /// The unit, if one was read.
     pub fn facts(&self) -> Option<&UnitFacts> {
         match self {
             Self::Known(facts) => facts.as_deref(),
@@ -80,7 +77,6 @@ impl ObservedUnit {
 /// A program, and its role by the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What was executed.
     pub image: Image,
     /// The role that the present rules give it.
     pub role: Role,
@@ -106,12 +102,11 @@ pub struct Maker {
     pub process: ProcessId,
     /// The exec that brought the program of the maker.
     pub origin: Origin,
-    /// The program of the maker.
     pub program: Arc<Program>,
 }
 
 /// What a process got by its last exec. Its forks share it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Exec {
     /// The program it runs. Absent if only the identity of the process is known.
     pub program: Option<Arc<Program>>,
@@ -126,17 +121,14 @@ pub struct Exec {
 /// A signal that was sent to a process and ends it.
 #[derive(Clone, Debug)]
 pub struct Strike {
-    /// Its number.
     pub signal: u8,
-    /// Who sent it.
     pub killer: Killer,
 }
 
 /// A living process.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Node {
-    /// Its identity.
     pub id: ProcessId,
     /// The process that created it. Absent if unknown: it existed before the daemon and its parent is not in the
     /// graph. It never changes once witnessed.
@@ -185,41 +177,9 @@ pub struct Node {
 impl Node {
     /// A process of which only the identity is known.
     pub fn bare(id: ProcessId) -> Self {
-        Self::new(
-            id,
-            Arc::new(Exec {
-                program: None,
-                origin: Origin { process: id, execs: 0 },
-                streams: [Stdio::Closed; 3],
-                makers: [None, None, None],
-            }),
-        )
-    }
-
-    fn new(id: ProcessId, exec: Arc<Exec>) -> Self {
-        Self {
-            id,
-            creator: None,
-            witnessed: false,
-            thread: None,
-            provenance: Provenance::Witnessed,
-            order: 0,
-            uid: 0,
-            sid: 0,
-            exec,
-            stale_binary: false,
-            unit: ObservedUnit::Unasked,
-            place: None,
-            hints: None,
-            agent: None,
-            server: None,
-            wraps: None,
-            protected: false,
-            openers: 0,
-            pending: true,
-            strike: None,
-            up: None,
-        }
+        let origin = Origin { process: id, execs: 0 };
+        let exec = Arc::new(Exec { origin, ..Exec::default() });
+        Self { id, exec, pending: true, ..Self::default() }
     }
 
     /// The state of a new fork of this process.
@@ -235,7 +195,9 @@ impl Node {
             protected: self.protected,
             openers: self.openers,
             pending: self.pending,
-            ..Self::new(child, Arc::clone(&self.exec))
+            id: child,
+            exec: Arc::clone(&self.exec),
+            ..Self::default()
         }
     }
 

@@ -298,12 +298,7 @@ pub enum SignalError {
     /// The process has exited, or its number belongs to another process now.
     Gone,
     /// The system call failed, for instance with EPERM.
-    System {
-        /// errno(3).
-        errno: i32,
-        /// Which call, and its error.
-        message: String,
-    },
+    System { errno: i32, message: String },
     /// No file descriptor or memory is free at present. The process is as it was judged, and a later attempt
     /// may succeed.
     NoRoom { message: String },

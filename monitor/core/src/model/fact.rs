@@ -135,7 +135,6 @@ pub struct Tracked {
 pub struct TrackedStart {
     /// Whether its owner was still sought. Otherwise a server without an owner has none.
     pub seeks_owner: bool,
-    /// Whether it was found adopted.
     pub adopted: bool,
     /// Whether another program made its standard output than made its standard input.
     pub made_apart: bool,

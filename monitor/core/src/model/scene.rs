@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Image, ProcessId, Stdio, UnitFacts, Work};
 
-/// The question that a scene answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SceneQuestion {
     /// The server that is due, then those of the same owner: they are read where they are joined with it.
@@ -60,7 +59,6 @@ pub struct ProcessRow {
     /// The systemd slices above it, by name.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub slices: Vec<String>,
-    /// Its descriptors 0, 1 and 2.
     #[serde(default)]
     pub stdio: [Stdio; 3],
     /// What all its threads wait for. Only for copies, and where [`SceneQuestion::waits`].
@@ -234,7 +232,6 @@ pub struct End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holder {
-    /// This process, which has a row.
     Process(ProcessId),
     /// There is a reference that no descriptor accounts for, or somebody on another host, or anybody who wants to.
     Anybody,
@@ -291,7 +288,6 @@ impl Scene {
         self.processes.iter().filter(|row| row.full && processes.contains(&row.process))
     }
 
-    /// What this end is an end of.
     pub fn endpoint(&self, at: u32) -> Option<&Endpoint> {
         self.endpoints.get(usize::try_from(at).ok()?)
     }

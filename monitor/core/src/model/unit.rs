@@ -54,7 +54,6 @@ impl UnitFacts {
         self.is_stale() || self.is_stopped()
     }
 
-    /// Whether the unit is stopped.
     pub fn is_stopped(&self) -> bool {
         self.state == UnitState::Stopped
     }

@@ -7,7 +7,6 @@ use super::{
     text::stem,
 };
 
-/// A built-in agent.
 #[derive(Debug)]
 pub(super) struct Agent {
     /// The name that is shown for it; also the name of the rule.
@@ -39,11 +38,9 @@ pub(super) struct Agent {
 /// What a process of an agent's program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
-    /// It works as an agent.
     Agent,
     /// It is an MCP server.
     Serves,
-    /// It manages the installation.
     Manages,
 }
 
@@ -158,7 +155,6 @@ pub(super) const AGENTS: &[Agent] = &[
     agent("gptme", &["gptme", "gptme-server"], &["gptme"]),
 ];
 
-/// The built-in agent that the program is.
 pub(super) fn find(program: &Program<'_>) -> Option<&'static Agent> {
     if !matches!(program.carrier, Carrier::Itself | Carrier::Interpreter | Carrier::Runner) {
         return None;

@@ -69,7 +69,6 @@ fn only_one<'m>(own: u64, mut rivals: Vec<u64>, made: &[&'m MadeContainer]) -> O
     ways.next().is_none().then_some(*found)
 }
 
-/// Whether a client that was started then may have made this container.
 const fn may_be_of(start: u64, one: &MadeContainer) -> bool {
     one.created.saturating_add(SLACK) >= start
 }

@@ -36,21 +36,16 @@ pub(super) struct Row {
 /// What follows the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
-    /// A script.
     Script,
     /// A script, if it has the extension of one. Otherwise the name of a task, which runs in another process.
     File,
-    /// The same, if it has that or is a path.
     Path,
     /// A script, if it has the extension of one. Otherwise a command line.
     FileOrLine,
-    /// A class or module.
     Module,
     /// A script, or a package after `npm:` or `jsr:`.
     ScriptOrPackage,
-    /// A package.
     Package,
-    /// A command line.
     Line,
     /// The arguments of the program with this row.
     Like(&'static str),
@@ -63,15 +58,12 @@ enum Then {
 /// Where the program is in a command line.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Position<'w> {
-    /// A script and its arguments.
     Script(&'w [&'w str]),
-    /// A module and its arguments.
     Module(&'w str, &'w [&'w str]),
     /// The package, if an option names it; its command, or the package itself, and the arguments.
     Package(Option<&'w str>, &'w [&'w str]),
     /// A package and its arguments.
     Specifier(&'w str, &'w [&'w str]),
-    /// A command line.
     Line(&'w [&'w str]),
     /// In another process.
     Elsewhere,

@@ -26,9 +26,7 @@ const MOST: usize = 64 * 1024;
 /// How a file of settings is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Notation {
-    /// JSON.
     Json,
-    /// TOML.
     Toml,
 }
 

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::model::Image;
 
-/// Whether a program of this name is a browser.
 pub fn is_browser(name: &str) -> bool {
     contains(BROWSERS, name)
 }

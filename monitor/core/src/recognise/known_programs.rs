@@ -91,7 +91,6 @@ pub(super) const OPENERS: &[&str] = &[
     "mate-open", "sensible-browser", "wslview", "www-browser", "x-www-browser", "xdg-email", "xdg-open",
 ];
 
-/// Programs of browsers.
 #[rustfmt::skip]
 pub(super) const BROWSERS: &[&str] = &[
     "MiniBrowser", "brave", "brave-browser", "camoufox", "camoufox-bin", "chrome", "chrome-headless-shell", "chromium",
@@ -100,7 +99,6 @@ pub(super) const BROWSERS: &[&str] = &[
     "vivaldi", "vivaldi-bin", "waterfox", "zen", "zen-bin",
 ];
 
-/// Whether the sorted list contains the name.
 pub(super) fn contains(list: &[&str], name: &str) -> bool {
     list.binary_search(&name).is_ok()
 }

@@ -10,7 +10,6 @@ pub struct Known {
     pub streams: Option<[Stdio; 2]>,
     /// Whether it was started inside a multiplexer or an exempt program.
     pub protected: bool,
-    /// Whether a shell made its wires.
     pub made_by_shell: bool,
 }
 

@@ -32,7 +32,6 @@ pub(super) enum Carrier {
     Wrapper,
 }
 
-/// What is in program position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program<'w> {
     pub(super) carrier: Carrier,
@@ -160,7 +159,6 @@ impl<'w> Program<'w> {
     }
 }
 
-/// The row of the interpreter with this name.
 pub(super) fn interpreter(name: &str) -> Option<&'static Row> {
     Row::named(name).filter(|row| row.carrier == Carrier::Interpreter)
 }

@@ -141,11 +141,9 @@ impl Serialize for Rule {
     }
 }
 
-/// What a program is that is no agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProgramKind {
-    /// An MCP server.
     Server,
     /// A terminal multiplexer or the like: what lives in one has no owner.
     Multiplexer,
@@ -168,7 +166,6 @@ pub(super) struct Time(#[serde(with = "duration")] Duration);
 #[error("{0}")]
 pub struct RuleError(String);
 
-/// The table that a rule is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     Exempt,
@@ -245,7 +242,6 @@ impl Rule {
         Err(RuleError(format!("rule \"{}\"{refused}", self.name)))
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -255,12 +251,10 @@ impl Rule {
         self.unit.as_ref().map_or("", |pattern| &pattern.text)
     }
 
-    /// Whether the rule is about one of these slices.
     pub(super) fn names_slice(&self, slices: &[String]) -> bool {
         self.unit.as_ref().is_some_and(|pattern| slices.iter().any(|slice| pattern.matches(slice)))
     }
 
-    /// Whether the rule is about this unit.
     pub(super) fn names_unit(&self, unit: &Unit) -> bool {
         self.unit.as_ref().is_some_and(|pattern| pattern.matches(&unit.name))
     }
@@ -310,7 +304,6 @@ impl Rule {
     }
 }
 
-/// The last component of a path pattern.
 fn last_component(pattern: &str) -> &str {
     pattern.rsplit_once('/').map_or("", |(_, name)| name)
 }

@@ -9,7 +9,6 @@ pub fn exemptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Er
     of_table(from, Table::Exempt)
 }
 
-/// Deserializes rules of agents.
 pub fn agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     of_table(from, Table::Agent)
 }
@@ -32,7 +31,6 @@ pub struct RuleBook {
     /// Never ended, and neither is anything below them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
-    /// Agents.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
     pub agent: Vec<Rule>,
     /// Other programs, servers among them, by their kind.
@@ -64,7 +62,6 @@ impl RuleBook {
         self.rules().count()
     }
 
-    /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -29,7 +29,6 @@ pub(super) fn is_generic(stem: &str) -> bool {
     contains(GENERIC, stem)
 }
 
-/// The names of the rules.
 mod rule {
     pub(super) const NPM: &str = "npm-mcp";
     pub(super) const PYTHON: &str = "python-mcp";

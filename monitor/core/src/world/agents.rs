@@ -3,7 +3,10 @@
 //! An agent is a process, or a chain of processes: each process of the chain took over from the one before, which
 //! forked into the background. A run is one life of an agent that has no agent above it; see [`super::Runs`].
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
+};
 
 use rustc_hash::FxHashMap;
 
@@ -70,7 +73,6 @@ pub struct Agent {
     pub peers: BTreeSet<ProcessId>,
     /// Whether a later configuration exempts it. orphand ends nothing that such an agent leaves behind.
     pub exempt: bool,
-    /// Its servers that are alive.
     pub(super) servers: BTreeSet<ServerKey>,
 }
 
@@ -109,7 +111,7 @@ pub struct NewAgent {
 /// All agents that are alive or remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
-    by_key: FxHashMap<AgentKey, Agent>,
+    by_key: BTreeMap<AgentKey, Agent>,
     by_main: FxHashMap<ProcessId, AgentKey>,
     /// How many dead agents remained when some were last forgotten.
     dead_kept: usize,
@@ -117,7 +119,6 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Enters an agent.
     pub(super) fn start(&mut self, new: NewAgent) -> AgentKey {
         let above = new.above.filter(|a| self.by_key.contains_key(a));
         let key = AgentKey(self.last.map_or(NonZeroU32::MIN, |last| last.saturating_add(1)));
@@ -146,11 +147,6 @@ impl Agents {
     pub fn run_lives(&self, key: &RunKey, generation: u64) -> bool {
         let of_run = |a: &Agent| a.account.generation == Some(generation) && a.account.key() == *key;
         self.by_key.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
-    }
-
-    /// The runs that all agents are accounted to, in no particular order.
-    pub fn accounts(&self) -> impl Iterator<Item = &RunView> {
-        self.by_key.values().map(|agent| &agent.account)
     }
 
     /// Makes `successor`, in this session, the main process of a living agent. Returns whether there is such an
@@ -191,10 +187,8 @@ impl Agents {
     }
 
     /// All agents, oldest first.
-    pub fn all(&self) -> Vec<(AgentKey, &Agent)> {
-        let mut all: Vec<_> = self.by_key.iter().map(|(k, a)| (*k, a)).collect();
-        all.sort_unstable_by_key(|(k, _)| *k);
-        all
+    pub fn all(&self) -> impl Iterator<Item = (AgentKey, &Agent)> {
+        self.by_key.iter().map(|(key, agent)| (*key, agent))
     }
 
     /// Broken invariants: each living agent is found by its own main process, and no other key is.

@@ -26,7 +26,7 @@ impl World {
     fn check_processes(&self, broken: &mut Vec<String>) {
         for node in self.graph.ids().filter_map(|id| self.graph.get(id)) {
             let id = node.id;
-            let server = |key| self.servers.get(key);
+            let server = |key| self.servers.get(&key);
             if node.server.is_some_and(|key| server(key).is_none_or(|s| !s.processes.contains(&id))) {
                 broken.push(format!("{id} is a part of {:?}, which does not know it", node.server));
             }
@@ -49,9 +49,8 @@ impl World {
     /// is being ended. It is in the list of its owner's servers. With an owner, it has a case exactly if the owner
     /// has exited or abandoned it, its session has expired, or a person asked to end it.
     fn check_servers(&self, stopping: impl Fn(ServerKey) -> bool, broken: &mut Vec<String>) {
-        for key in self.servers.keys() {
-            let Some(server) = self.servers.get(key) else { continue };
-            let id = server.id;
+        for (key, server) in &self.servers {
+            let (key, id) = (*key, server.id);
             let node = |process: &ProcessId| self.graph.get(*process);
             if !server.processes.iter().all(|p| node(p).is_some_and(|n| n.server == Some(key))) {
                 broken.push(format!("server {id} names a process that is not a part of it"));
@@ -95,7 +94,7 @@ impl World {
             if agent.is_alive() && self.graph.get(main).is_none() && !leaving.contains(&key) {
                 broken.push(format!("agent {main} lives and is not in the graph"));
             }
-            let owned = |server| self.servers.get(server).is_some_and(|s| s.owner == Some(key));
+            let owned = |server| self.servers.get(&server).is_some_and(|s| s.owner == Some(key));
             if !agent.servers().iter().all(|server| owned(*server)) {
                 broken.push(format!("agent {main} has a server that names another owner"));
             }
@@ -193,12 +192,12 @@ mod tests {
     fn whatever_is_broken_is_found() {
         let breaks: [fn(&mut World, AgentKey, ServerKey); 10] = [
             |world, _, _| world.graph.get_mut(id(32)).expect("there").server = None,
-            |world, _, key| _ = world.servers.get_mut(key).expect("there").processes.remove(&id(32)),
+            |world, _, key| _ = world.servers.get_mut(&key).expect("there").processes.remove(&id(32)),
             |world, _, _| world.graph.get_mut(id(30)).expect("there").wraps = None,
-            |world, _, key| world.servers.get_mut(key).expect("there").wrappers.clear(),
-            |world, _, key| world.servers.get_mut(key).expect("there").owner = None,
+            |world, _, key| world.servers.get_mut(&key).expect("there").wrappers.clear(),
+            |world, _, key| world.servers.get_mut(&key).expect("there").owner = None,
             |world, agent, _| world.agents.get_mut(agent).expect("there").servers.clear(),
-            |world, _, key| _ = world.servers.get_mut(key).expect("there").recognised.insert(id(20)),
+            |world, _, key| _ = world.servers.get_mut(&key).expect("there").recognised.insert(id(20)),
             |world, agent, _| world.agents.end(agent, BootTime(1), false),
             |world, _, _| _ = world.graph.remove(id(20)),
             |world, _, _| world.graph.get_mut(id(32)).expect("there").protected = true,

@@ -4,7 +4,7 @@
 //! below write them, and [`World::check`] states that the two directions agree. A method returns what its change
 //! caused, and the engine acts on that.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{Agent, NewAgent, NewServer, Server, Spawner, World, agents::ENDED, process_view};
 use crate::{
@@ -18,7 +18,6 @@ const LET_GO_MAX: usize = 16;
 /// What remains of a server after one of its processes has exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remains {
-    /// No process.
     Nothing,
     /// Only processes that it started: the main process of the server and its launch chain have exited by
     /// themselves.
@@ -50,7 +49,7 @@ impl World {
         if let Some(old) = self.graph.holder(id.pid) {
             self.exit(old);
         }
-        match node.server.and_then(|key| self.servers.get_mut(key)) {
+        match node.server.and_then(|key| self.servers.get_mut(&key)) {
             Some(server) => {
                 server.processes.insert(id);
             }
@@ -59,7 +58,6 @@ impl World {
         self.graph.insert(node, up);
     }
 
-    /// Removes a process that has exited.
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
         let node = self.graph.remove(id)?;
@@ -71,7 +69,7 @@ impl World {
 
     /// Remembers a process of an orphan that orphand has ended, with the dead owner.
     fn remember_ended(&mut self, node: &Node) {
-        let server = node.server.and_then(|key| self.servers.get(key));
+        let server = node.server.and_then(|key| self.servers.get(&key));
         let is_ours = |server: &&Server| server.phase.strongest_signal().is_some() && !server.phase.asked();
         let owner = server.filter(is_ours).and_then(Server::owner);
         let owner = owner.and_then(|owner| self.agents.get_mut(owner));
@@ -82,10 +80,10 @@ impl World {
 
     /// Removes a process that left the graph from every server that names it.
     fn detach(&mut self, node: &Node) {
-        if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(key)) {
+        if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(&key)) {
             server.wrappers.retain(|wrapper| *wrapper != node.id);
         }
-        if let Some(server) = node.server.and_then(|key| self.servers.get_mut(key)) {
+        if let Some(server) = node.server.and_then(|key| self.servers.get_mut(&key)) {
             server.processes.remove(&node.id);
         }
     }
@@ -93,7 +91,7 @@ impl World {
     /// The server has lost a process: finds out which process is its main process now.
     fn process_lost(&mut self, key: ServerKey, lost: &Node) -> Remains {
         let Self { graph, servers, .. } = self;
-        let Some(server) = servers.get_mut(key) else { return Remains::Nothing };
+        let Some(server) = servers.get_mut(&key) else { return Remains::Nothing };
         let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin();
         let was_core = server.recognised.remove(&lost.id) || has_wire;
         server.forget_name_by(lost.id);
@@ -140,7 +138,9 @@ impl World {
         let mut server = Server::new(new, node);
         server.spawner = self.graph.get(server.id).and_then(Spawner::of);
         let wrappers = server.wrappers.clone();
-        let key = self.servers.start(server);
+        let key = ServerKey(NonZeroU32::MIN.saturating_add(self.servers_ever));
+        self.servers_ever = self.servers_ever.saturating_add(1);
+        self.servers.insert(key, server);
         for wrapper in wrappers {
             self.wrap(key, wrapper);
         }
@@ -152,14 +152,14 @@ impl World {
     /// Records that `wrapper` launched this server and no other.
     fn wrap(&mut self, key: ServerKey, wrapper: ProcessId) {
         let before = self.graph.get_mut(wrapper).and_then(|node| node.wraps.replace(key));
-        if let Some(before) = before.filter(|before| *before != key).and_then(|b| self.servers.get_mut(b)) {
+        if let Some(before) = before.filter(|before| *before != key).and_then(|b| self.servers.get_mut(&b)) {
             before.wrappers.retain(|other| *other != wrapper);
         }
     }
 
     /// Removes a server and returns everything that is known of it.
     pub fn end_server(&mut self, key: ServerKey) -> Option<Server> {
-        let server = self.servers.remove(key)?;
+        let server = self.servers.remove(&key)?;
         for wrapper in &server.wrappers {
             if let Some(node) = self.graph.get_mut(*wrapper) {
                 node.wraps = None;
@@ -176,10 +176,9 @@ impl World {
         Some(server)
     }
 
-    /// Sets the owner of a server.
     pub fn set_owner(&mut self, key: ServerKey, owner: Option<AgentKey>) {
         let account = owner.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.servers.get_mut(&key) else { return };
         let before = std::mem::replace(&mut server.owner, owner);
         server.account = account.or_else(|| server.account.take());
         if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
@@ -199,7 +198,7 @@ impl World {
             if let Some(node) = self.graph.get_mut(id) {
                 node.wraps = None;
             }
-            if let Some(server) = self.servers.get_mut(key) {
+            if let Some(server) = self.servers.get_mut(&key) {
                 server.wrappers.retain(|wrapper| *wrapper != id);
             }
         }
@@ -213,7 +212,7 @@ impl World {
         let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(Node::stdin) else {
             return;
         };
-        if let Some(server) = self.servers.get_mut(key) {
+        if let Some(server) = self.servers.get_mut(&key) {
             server.recognised.insert(id);
             if server.stdin == wire {
                 server.main_process = id;
@@ -224,7 +223,7 @@ impl World {
     /// Adds a process and what it created to the server, except for those that belong to a server already, are
     /// protected, or are agents.
     fn claim(&mut self, key: ServerKey, id: ProcessId) {
-        let Some(server) = self.servers.get_mut(key) else { return };
+        let Some(server) = self.servers.get_mut(&key) else { return };
         for process in [id].into_iter().chain(self.graph.descendants(id)) {
             if let Some(node) = self.graph.get_mut(process)
                 && node.server.is_none()
@@ -255,7 +254,7 @@ impl World {
                 continue;
             }
             let Some(view) = self.graph.get(*process).map(process_view) else { continue };
-            if let Some(server) = self.servers.get_mut(key).filter(|s| s.let_go.len() < LET_GO_MAX) {
+            if let Some(server) = self.servers.get_mut(&key).filter(|s| s.let_go.len() < LET_GO_MAX) {
                 server.let_go.push(view);
             }
         }
@@ -267,7 +266,7 @@ impl World {
             return false;
         };
         node.server = None;
-        if let Some(server) = self.servers.get_mut(key) {
+        if let Some(server) = self.servers.get_mut(&key) {
             server.processes.remove(&process);
             server.recognised.remove(&process);
         }
@@ -275,7 +274,7 @@ impl World {
     }
 
     fn emptied(&self, key: ServerKey) -> Option<ServerKey> {
-        self.servers.get(key).is_some_and(|server| server.processes.is_empty()).then_some(key)
+        self.servers.get(&key).is_some_and(|server| server.processes.is_empty()).then_some(key)
     }
 
     /// Marks a process as protected, because it is a multiplexer or an exempt program: it belongs to no agent and to

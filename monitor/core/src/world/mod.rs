@@ -8,7 +8,6 @@ mod membership;
 mod owner;
 mod processes;
 mod runs;
-mod server_index;
 mod servers;
 mod spawner;
 mod view;
@@ -18,11 +17,12 @@ pub use agents::{Agent, Agents, NewAgent};
 pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, trace};
 pub use runs::{Held, Runs, TopMost};
-pub use server_index::Servers;
 pub use servers::{NewServer, Server};
 pub use spawner::Spawner;
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 pub use watch::{Counted, Look, Watch, served};
+
+use std::collections::BTreeMap;
 
 use crate::{
     lineage::{AgentKey, Graph, Node, ServerKey},
@@ -34,7 +34,9 @@ use crate::{
 pub struct World {
     graph: Graph,
     agents: Agents,
-    servers: Servers,
+    servers: BTreeMap<ServerKey, Server>,
+    /// How many servers there ever were.
+    servers_ever: u32,
     runs: Runs,
 }
 
@@ -47,8 +49,13 @@ impl World {
         &self.agents
     }
 
-    pub const fn servers(&self) -> &Servers {
+    pub const fn servers(&self) -> &BTreeMap<ServerKey, Server> {
         &self.servers
+    }
+
+    /// All servers, the oldest first: for what may change them.
+    pub fn server_keys(&self) -> Vec<ServerKey> {
+        self.servers.keys().copied().collect()
     }
 
     pub const fn runs(&self) -> &Runs {
@@ -77,11 +84,11 @@ impl World {
     }
 
     pub fn server(&self, key: ServerKey) -> Option<&Server> {
-        self.servers.get(key)
+        self.servers.get(&key)
     }
 
     pub fn server_mut(&mut self, key: ServerKey) -> Option<&mut Server> {
-        self.servers.get_mut(key)
+        self.servers.get_mut(&key)
     }
 
     pub fn owner(&self, key: ServerKey) -> Option<&Agent> {
@@ -90,16 +97,16 @@ impl World {
 
     /// Whether this process made the wire of a server that is alive.
     pub fn made_a_server(&self, process: ProcessId) -> bool {
-        self.servers.all().any(|server| server.maker == Some(process))
+        self.servers.values().any(|server| server.maker == Some(process))
     }
 
     pub fn view(&self, key: ServerKey) -> Option<ServerView> {
-        self.servers.get(key).map(|server| server_view(server, &self.graph))
+        self.servers.get(&key).map(|server| server_view(server, &self.graph))
     }
 
     /// The server in the form that events show. This view is stored, and the end of the server is reported with it.
     pub fn show(&mut self, key: ServerKey) -> Option<ServerView> {
-        let server = self.servers.get_mut(key)?;
+        let server = self.servers.get_mut(&key)?;
         let view = server_view(server, &self.graph);
         server.last_view = Some(view.clone());
         Some(view)

@@ -47,7 +47,6 @@ pub struct Ownership {
     pub wrappers: Vec<ProcessId>,
 }
 
-/// The input of the search.
 #[derive(Clone, Copy, Debug)]
 struct Search<'a> {
     graph: &'a Graph,

@@ -18,13 +18,10 @@ pub type Held = BTreeMap<RunKey, BTreeSet<u64>>;
 /// A top-most agent: the facts that decide which run it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct TopMost<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Its real user id.
     pub uid: u32,
-    /// Its main process.
     pub main: ProcessId,
-    /// The unit it runs in.
     pub unit: Option<&'a UnitFacts>,
     /// Whether its start was witnessed. Starts are witnessed in order, so the agent is the next run, even if that
     /// run is over by now.
@@ -38,7 +35,6 @@ struct Entry {
     over: Option<u64>,
 }
 
-/// All runs that are remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     by_key: BTreeMap<RunKey, BTreeMap<u64, Entry>>,
@@ -131,12 +127,10 @@ impl Runs {
         Some(run)
     }
 
-    /// Whether this run counts as alive.
     pub(super) fn is_alive(&self, key: &RunKey, generation: u64) -> bool {
         self.get(key, generation).is_some_and(|run| run.alive)
     }
 
-    /// The runs that count as alive.
     pub fn alive(&self) -> Vec<(RunKey, u64)> {
         let all = self.by_key.values().flat_map(BTreeMap::values).map(|entry| &entry.run);
         all.filter(|run| run.alive).map(|run| (run.key.clone(), run.generation)).collect()

@@ -22,7 +22,6 @@ pub struct Server {
     pub(super) main_process: ProcessId,
     /// The name that events and reports show.
     pub name: String,
-    /// The rule that recognised it.
     pub rule: String,
     /// Whether nothing but its name says that it is a server: no message to it was seen, and it is no known package.
     pub only_named: bool,
@@ -45,7 +44,6 @@ pub struct Server {
     pub(super) owner: Option<AgentKey>,
     /// The user on whose turn it is inspected: the user of its owner, otherwise its own.
     pub(super) user: u32,
-    /// The run that it is accounted to.
     pub account: Option<RunView>,
     /// Its living processes. Its wrappers are not included.
     pub(super) processes: BTreeSet<ProcessId>,
@@ -101,7 +99,6 @@ pub struct Server {
 /// What is known of a server when it is recognised. The fields are those of [`Server`].
 #[derive(Clone, Debug, Default)]
 pub struct NewServer {
-    /// The process that was recognised.
     pub main: ProcessId,
     pub name: String,
     pub rule: String,

@@ -19,7 +19,6 @@ const WAKE_UP: u64 = 8;
 /// What the processes of a server have done since a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
-    /// When it began.
     since: BootTime,
     /// What each of them had done then.
     begun: Accounts,
@@ -29,7 +28,6 @@ pub struct Watch {
     last: Accounts,
     /// The last look that saw anything new: a process did something, began, ended, or could not be read.
     changed: BootTime,
-    /// The last look.
     looked: BootTime,
 }
 
@@ -38,11 +36,9 @@ type Accounts = BTreeMap<ProcessId, Work>;
 /// Which look at a server it is, and who released the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Look {
-    /// The watch begins.
     Begin(By),
     /// A moment later.
     Settled(By),
-    /// Any other.
     Later,
 }
 
@@ -56,7 +52,6 @@ pub struct Counted {
 }
 
 impl Watch {
-    /// A watch that begins now.
     pub fn begin(now: BootTime, work: &[Work]) -> Self {
         let begun = accounts(work);
         Self { since: now, last: begun.clone(), begun, settled: None, changed: now, looked: now }

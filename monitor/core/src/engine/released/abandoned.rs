@@ -63,7 +63,7 @@ impl Engine {
             self.questions.give_up(token);
         }
         let watched = |key: &ServerKey| self.world.server(*key).is_some_and(|server| self.is_watched(server));
-        let keys = self.world.servers().keys().into_iter().filter(watched).collect();
+        let keys = self.world.servers().keys().copied().filter(watched).collect();
         let keys = in_turn(&mut self.wire_watch.last, keys, AT_ONCE);
         self.wire_watch.open = self.ask_about_wires(&keys, true).map(|token| (token, now));
     }

@@ -33,21 +33,18 @@ const AT_ONCE: usize = 128;
 /// What duplicates do whose owner has such a rule.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct IdleDuplicates {
-    /// The last one that was looked at.
     last: Option<ServerKey>,
     all: BTreeMap<ServerKey, Idle>,
 }
 
 type Accounts = BTreeMap<ProcessId, Work>;
 
-/// What one server did.
 #[derive(Debug)]
 struct Idle {
     /// What each of its processes had done at the last look.
     done: Accounts,
     /// What its owner had done then.
     owner: Option<Work>,
-    /// The last look.
     looked: BootTime,
     /// The last look that saw anything new, or could not see everything.
     changed: BootTime,
@@ -130,7 +127,7 @@ impl Engine {
             let Some(server) = self.world.server(*key) else { return false };
             server.phase.is_clear() && self.idle_after(*key).is_some() && self.twins(*key).len() > 1
         };
-        let keys: Vec<ServerKey> = self.world.servers().keys().into_iter().filter(is_one).collect();
+        let keys: Vec<ServerKey> = self.world.servers().keys().copied().filter(is_one).collect();
         let is_released =
             |key: &ServerKey| self.world.server(*key).is_some_and(|server| is_released(server, By::Idle));
         self.idle.all.retain(|key, _| keys.binary_search(key).is_ok() || is_released(key));

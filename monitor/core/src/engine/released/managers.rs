@@ -47,8 +47,7 @@ impl Engine {
             shown && request.session.is_some() && server.session_id == request.session
         };
         let mut selected = Vec::new();
-        for key in self.world.servers().keys() {
-            let Some(server) = self.world.server(key) else { continue };
+        for (key, server) in self.world.servers() {
             let (named, own) = (is_named(server), self.is_of(server, user));
             if named && !own {
                 return Err(format!(
@@ -56,8 +55,8 @@ impl Engine {
                     server.id
                 ));
             }
-            if named || (own && is_of_session(&key, server)) {
-                selected.push(key);
+            if named || (own && is_of_session(key, server)) {
+                selected.push(*key);
             }
         }
         Ok(selected)

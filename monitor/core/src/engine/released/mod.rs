@@ -153,7 +153,7 @@ impl Engine {
     /// The host was asleep. What a server did not do meanwhile says nothing, and its tools did not work: their time begins
     /// anew.
     pub(in crate::engine) fn woke(&mut self, now: BootTime) {
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             let Some(server) = self.world.server_mut(key) else { continue };
             server.watches.values_mut().for_each(|watch| watch.rests_from(now));
         }

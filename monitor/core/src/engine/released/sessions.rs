@@ -94,7 +94,6 @@ impl Session {
 }
 
 impl Sessions {
-    /// A server has ended.
     pub(in crate::engine) fn forget(&mut self, key: ServerKey, id: Option<&str>) {
         self.told_only.remove(&key);
         let Some((id, session)) = id.and_then(|id| Some((id, self.by_id.get_mut(id)?))) else { return };
@@ -142,7 +141,6 @@ impl Engine {
         Some(counts)
     }
 
-    /// The state of the session that a server was started for.
     pub(in crate::engine) fn session_state(&self, server: &Server) -> Option<SessionState> {
         let policy = self.settings.sessions.as_ref()?;
         let session = self.sessions.by_id.get(server.session_id.as_ref()?)?;
@@ -229,7 +227,7 @@ impl Engine {
     /// Another configuration is in effect: where the sessions are, and how they are named, may have changed.
     pub(in crate::engine) fn reconfigure_sessions(&mut self, now: BootTime) {
         let before = std::mem::take(&mut self.sessions);
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             if let Some(server) = self.world.server_mut(key) {
                 server.session_id = None;
             }
@@ -275,7 +273,6 @@ impl Engine {
         self.world.owner(key).is_some_and(Agent::is_alive)
     }
 
-    /// Whether the session that this server was started for has expired.
     fn is_expired(&self, key: ServerKey, policy: &SessionPolicy) -> bool {
         let session = || {
             let server = self.world.server(key)?;

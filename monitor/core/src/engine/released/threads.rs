@@ -32,7 +32,7 @@ impl Engine {
 
     /// Does so for all servers: the end of a thread may have been among records that were lost.
     pub(in crate::engine) fn follow_spawners(&mut self) {
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             self.follow_spawner(key);
         }
     }
@@ -42,7 +42,7 @@ impl Engine {
     pub(in crate::engine) fn forget_spawners(&mut self, now: BootTime, of: Option<AgentKey>) {
         let servers: Vec<ServerKey> = match of.map(|agent| self.world.agent(agent)) {
             Some(agent) => agent.into_iter().flat_map(Agent::servers).copied().collect(),
-            None => self.world.servers().keys(),
+            None => self.world.server_keys(),
         };
         for key in servers {
             let Some(server) = self.world.server_mut(key) else { continue };
@@ -72,7 +72,7 @@ impl Engine {
 
     /// The rules have changed: what they say of threads may be new.
     pub(in crate::engine) fn judge_threads_anew(&mut self, now: BootTime) {
-        for key in self.world.servers().keys() {
+        for key in self.world.server_keys() {
             if self.ends_with_its_thread(key) {
                 self.suspect_for_its_thread(now, key);
             } else {

@@ -69,7 +69,6 @@ struct Line {
     before: Before,
 }
 
-/// The word before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
     /// One that takes no value.
@@ -77,7 +76,6 @@ enum Before {
     Word,
     /// An option that may take one.
     Option,
-    /// The same, of one letter.
     Letter,
     /// The same; its value is a script.
     Script,
@@ -225,7 +223,6 @@ impl Line {
     }
 }
 
-/// What is shown of the value that this name has.
 fn value_of(name: &str, value: &str) -> String {
     let program = || words::is_naming(name).then(|| harmless::package(value)).flatten();
     let known = || (words::is_known(value) || harmless::is_number(value, 8)).then(|| value.to_owned());
