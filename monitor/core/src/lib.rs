@@ -4,6 +4,12 @@
 //! Dependencies go one way: `engine -> verdict -> reach, world -> case, lineage -> recognise -> model`.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as orphand_core;
+#[cfg(test)]
+#[path = "../tests/laws/invariants.rs"]
+mod invariants;
+
 pub mod case;
 pub mod engine;
 pub mod lineage;

@@ -55,7 +55,7 @@ impl Engine {
         self.containers.get(&key).map_or(&[], |inside| inside.processes.as_slice())
     }
 
-    pub(super) fn is_being_stopped(&self, key: ServerKey) -> bool {
+    pub fn is_being_stopped(&self, key: ServerKey) -> bool {
         self.containers.get(&key).is_some_and(|inside| inside.stopping)
     }
 

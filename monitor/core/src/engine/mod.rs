@@ -176,9 +176,8 @@ impl Engine {
         self.world.graph().len()
     }
 
-    /// The invariants that are broken, each as a sentence. For tests.
-    pub fn check(&self) -> Vec<String> {
-        self.world.check(&self.questions.exiting(), |key| self.is_being_stopped(key))
+    pub const fn world(&self) -> &World {
+        &self.world
     }
 
     fn process(&mut self, now: BootTime, event: ProcessEvent) {

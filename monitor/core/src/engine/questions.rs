@@ -31,14 +31,14 @@ impl Questions {
     pub(super) fn give_up(&mut self, token: u64) {
         self.open.remove(&token);
     }
-
-    /// The agents about whose exit a question is open.
-    pub(super) fn exiting(&self) -> Vec<AgentKey> {
-        self.open.values().filter_map(|question| question.exit_of).collect()
-    }
 }
 
 impl Engine {
+    /// The agents about whose exit a question is open.
+    pub fn exiting(&self) -> Vec<AgentKey> {
+        self.questions.open.values().filter_map(|question| question.exit_of).collect()
+    }
+
     pub(super) fn ask(
         &mut self,
         about: About,

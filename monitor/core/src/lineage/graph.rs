@@ -141,23 +141,6 @@ impl Graph {
         found.filter_map(move |pid| self.holder_node(pid))
     }
 
-    /// Broken invariants: each link has its counterpart, and creators are older than what they created, so there is
-    /// no cycle.
-    pub fn check(&self) -> Vec<String> {
-        let mut broken = Vec::new();
-        for (pid, node) in self.nodes.iter().filter(|(pid, node)| **pid != node.id.pid) {
-            broken.push(format!("{} is entered as {pid}", node.id));
-        }
-        let links: BTreeSet<(u32, u32)> =
-            self.nodes.iter().filter_map(|(pid, node)| Some((node.up?, *pid))).collect();
-        let order = |pid: &u32| self.nodes.get(pid).map(|node| node.order);
-        let is_older = |(up, pid): &(u32, u32)| order(up).is_some_and(|up| Some(up) < order(pid));
-        if links != self.links || !links.iter().all(is_older) {
-            broken.push("the links of the graph do not agree".to_owned());
-        }
-        broken
-    }
-
     /// Links a process below another one, or below none, in place of where it was.
     fn link(&mut self, pid: u32, up: Option<u32>) {
         let Some(node) = self.nodes.get_mut(&pid) else { return };
@@ -178,6 +161,23 @@ mod tests {
         ProcessId::new(pid, u64::from(pid))
     }
 
+    /// Broken invariants: each link has its counterpart, and creators are older than what they created, so there is
+    /// no cycle.
+    fn check(graph: &Graph) -> Vec<String> {
+        let mut broken = Vec::new();
+        for (pid, node) in graph.nodes.iter().filter(|(pid, node)| **pid != node.id.pid) {
+            broken.push(format!("{} is entered as {pid}", node.id));
+        }
+        let links: BTreeSet<(u32, u32)> =
+            graph.nodes.iter().filter_map(|(pid, node)| Some((node.up?, *pid))).collect();
+        let order = |pid: &u32| graph.nodes.get(pid).map(|node| node.order);
+        let is_older = |(up, pid): &(u32, u32)| order(up).is_some_and(|up| Some(up) < order(pid));
+        if links != graph.links || !links.iter().all(is_older) {
+            broken.push("the links of the graph do not agree".to_owned());
+        }
+        broken
+    }
+
     #[test]
     fn what_a_process_created_moves_up_when_it_exits() {
         let mut g = Graph::default();
@@ -188,7 +188,7 @@ mod tests {
         g.remove(id(3));
         assert_eq!(g.up(id(4)).map(|n| n.id), Some(id(1)));
         assert_eq!(g.descendants(id(1)), [id(4)]);
-        assert_eq!(g.check(), Vec::<String>::new());
+        assert_eq!(check(&g), Vec::<String>::new());
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
                     0 => { let up = g.holder(b).filter(|_| a != b); g.insert(Node::bare(id(a)), up); }
                     _ => { g.remove(id(a)); }
                 }
-                assert_eq!(g.check(), Vec::<String>::new());
+                assert_eq!(check(&g), Vec::<String>::new());
             }
         }
     }

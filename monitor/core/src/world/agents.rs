@@ -191,16 +191,6 @@ impl Agents {
         self.by_key.iter().map(|(key, agent)| (*key, agent))
     }
 
-    /// Broken invariants: each living agent is found by its own main process, and no other key is.
-    pub(super) fn check(&self) -> Vec<String> {
-        let living = self.by_key.iter().filter(|(_, agent)| agent.is_alive());
-        let of_main: FxHashMap<ProcessId, AgentKey> = living.map(|(key, agent)| (agent.main, *key)).collect();
-        if of_main == self.by_main {
-            return Vec::new();
-        }
-        vec![format!("the living agents are {of_main:?}, listed are {:?}", self.by_main)]
-    }
-
     pub fn alive(&self) -> usize {
         self.by_main.len()
     }

@@ -1,7 +1,7 @@
 //! Membership: which process belongs to which server and to which agent. This is the only place that changes it.
 //!
 //! Each fact of membership is stored in both directions, so that both can be looked up quickly. Only the methods
-//! below write them, and [`World::check`] states that the two directions agree. A method returns what its change
+//! below write them, and `invariants` of the laws states that the two directions agree. A method returns what its change
 //! caused, and the engine acts on that.
 
 use std::{collections::BTreeSet, num::NonZeroU32};

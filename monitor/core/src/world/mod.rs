@@ -3,13 +3,14 @@
 //! [`World`] owns all of it, and nothing else changes it. Used by `verdict` and `engine` only.
 
 mod agents;
-mod check;
 mod membership;
 mod owner;
 mod processes;
 mod runs;
 mod servers;
 mod spawner;
+#[cfg(test)]
+mod tests;
 mod view;
 mod watch;
 

@@ -127,10 +127,6 @@ impl Runs {
         Some(run)
     }
 
-    pub(super) fn is_alive(&self, key: &RunKey, generation: u64) -> bool {
-        self.get(key, generation).is_some_and(|run| run.alive)
-    }
-
     pub fn alive(&self) -> Vec<(RunKey, u64)> {
         let all = self.by_key.values().flat_map(BTreeMap::values).map(|entry| &entry.run);
         all.filter(|run| run.alive).map(|run| (run.key.clone(), run.generation)).collect()

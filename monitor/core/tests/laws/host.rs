@@ -44,7 +44,7 @@ impl Core for Engine {
         orphans
     }
     fn check(&self) -> Vec<String> {
-        Self::check(self)
+        crate::invariants::broken(self)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `kernel`, `files`, `records` are the model kernel and the kernel side of orphand; `programs` and `world` are
 //! the actors on it; `host` runs an engine there like the daemon's loop; `truth` knows what is true without
-//! asking the engine; `laws` compares the two. `scenarios` are stories written by hand, `histories` plays lists of
+//! asking the engine; `laws` compares the two, and `invariants` says what always holds in the engine. `scenarios` are stories written by hand, `histories` plays lists of
 //! acts, `strategies` makes such at random, `properties` and `garbage` check the laws on them, `twins` shows that each check can fail.
 //!
 //! Every run plays the same random stories; `ORPHAND_LAWS_SEED=any` plays others and tells their seed. `ORPHAND_LAWS=N` plays N for
@@ -15,6 +15,7 @@ mod files;
 mod garbage;
 mod histories;
 mod host;
+mod invariants;
 mod kernel;
 mod launch;
 mod laws;

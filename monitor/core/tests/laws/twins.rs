@@ -58,7 +58,7 @@ impl Core for Broken {
         Core::orphans(&self.engine)
     }
     fn check(&self) -> Vec<String> {
-        self.engine.check()
+        crate::invariants::broken(&self.engine)
     }
 }
 
