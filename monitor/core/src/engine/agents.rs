@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, births::has_wires};
+use super::{Engine, lives::has_wires};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Node, ObservedUnit, ServerKey},

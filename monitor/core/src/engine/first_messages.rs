@@ -16,7 +16,7 @@ use super::{
     Engine,
     agenda::Task,
     awaited::{self, Awaited, Said},
-    births::has_wires,
+    lives::has_wires,
     servers::Recognised,
 };
 use crate::{

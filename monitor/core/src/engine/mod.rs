@@ -5,41 +5,38 @@
 //! shell then carries out what [`Engine::poll_effect`] returns. The same inputs at the same times give the same effects, byte
 //! for byte, so a recorded trace is a complete bug report.
 
+mod abandoned;
 mod agenda;
 mod agents;
 mod alerts;
-mod announcements;
 mod awaited;
-mod births;
 mod bursts;
 mod cases;
-mod confirmations;
 mod containers;
 mod duplicates;
-mod ends;
-mod explain;
 mod findings;
 mod first_messages;
-mod found;
 mod hints;
+mod idle;
 mod inspections;
 mod left_agents;
+mod left_ending;
 mod leftovers;
-mod processor;
+mod lives;
+mod managers;
 mod questions;
 mod recall;
-mod reconfigure;
 mod released;
 mod repair;
 mod report;
 mod requests;
 mod servers;
+mod sessions;
 mod settings;
-mod signals;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod tools;
+mod threads;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -64,21 +61,21 @@ pub struct Engine {
     /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
     /// The sessions that servers were started for.
-    sessions: released::Sessions,
+    sessions: sessions::Sessions,
     /// When the wires of servers under living owners are asked about.
-    wire_watch: released::WireWatch,
+    wire_watch: abandoned::WireWatch,
     /// What is known of the containers that servers work in.
     containers: BTreeMap<ServerKey, containers::Inside>,
     /// What the tools of servers have done.
-    tools: BTreeMap<ServerKey, tools::Tools>,
+    tools: BTreeMap<ServerKey, findings::Tools>,
     /// Servers of one identity under one owner.
     duplicates: BTreeMap<ServerKey, duplicates::Entry>,
     /// What those do whose owner's rule says that idle ones are ended.
-    idle: released::IdleDuplicates,
+    idle: idle::IdleDuplicates,
     /// Processes that may be servers which no rule knows.
     first_messages: awaited::FirstMessages,
     /// The processor time of what was left behind.
-    processor: processor::Processor,
+    processor: alerts::Processor,
     /// What ended agents left behind that is no server.
     leftovers: leftovers::Leftovers,
     /// The configured thresholds and the state of each.

@@ -1,10 +1,22 @@
 //! The part of the configuration that the engine needs.
+//!
+//! A change of configuration while the daemon runs. From then on everything that is known is judged by the new
+//! rules.
+//!
+//! The engine forgets nothing that it follows, and a change alone has no consequence. What the new rules protect is
+//! spared at the next inspection. What they no longer protect is inspected again before anything is done to it.
 
 use std::time::Duration;
 
+use super::{Engine, agenda::Task, first_messages::PROTOCOL};
 use crate::{
-    model::{AlertRule, Found, Mode, Policy, ProcessId, SessionPolicy, abandoned_grace, work_grace},
-    recognise::Rules,
+    case::Event,
+    lineage::{Node, Provenance},
+    model::{
+        AlertRule, BootTime, Found, Image, Mode, Notice, Policy, ProcessId, SessionPolicy, abandoned_grace,
+        work_grace,
+    },
+    recognise::{Role, Rules},
 };
 
 /// The part of the configuration that the engine needs: each is what [`Policy`] says.
@@ -68,4 +80,114 @@ impl Default for Settings {
             ourselves: Vec::new(),
         }
     }
+}
+
+impl Engine {
+    /// Takes another configuration into use.
+    pub(super) fn reconfigure(&mut self, now: BootTime, policy: Policy) {
+        let ourselves = std::mem::take(&mut self.settings.ourselves);
+        // The shell serialises the rules itself. If they cannot be parsed, the old settings stay.
+        let Ok(settings) = Settings::new(policy, ourselves.clone()) else {
+            self.settings.ourselves = ourselves;
+            return;
+        };
+        self.policies += 1;
+        self.change_alerts(now, &settings.alerts);
+        let before = std::mem::replace(&mut self.settings, settings);
+        let Settings { rules: before, sessions, recognise_protocol, .. } = before;
+        let by_protocol = recognise_protocol != self.settings.recognise_protocol;
+        if !self.settings.recognise_protocol {
+            self.forget_all_first_messages();
+        }
+        if by_protocol && before.source() == self.settings.rules.source() {
+            self.disown(&before);
+        }
+        if before.source() != self.settings.rules.source() {
+            self.world.reclassify(&self.settings.rules);
+            self.disown(&before);
+            self.recognise_anew(now, &before);
+        }
+        if sessions != self.settings.sessions {
+            self.reconfigure_sessions(now);
+        }
+        self.judge_threads_anew(now);
+        self.inspect_all_again(now);
+        self.agenda.hasten(Task::Duplicates, now);
+        let by = self.settings.decided_by.clone();
+        self.emit(now, Notice::Reconfigured { mode: self.settings.mode, by });
+    }
+
+    /// Gives up what orphand must not end any more: servers that no rule recognises now, and servers of agents that
+    /// are exempt now.
+    fn disown(&mut self, before: &Rules) {
+        let now = &self.settings.rules;
+        let is_server =
+            |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
+        for key in self.world.server_keys() {
+            let Some(server) = self.world.server(key) else { continue };
+            let images: Vec<Image> =
+                server.recognised().iter().filter_map(|p| self.world.node(*p)?.image().cloned()).collect();
+            let spoken = server.rule == PROTOCOL;
+            let was = spoken || images.iter().any(|image| is_server(before, image));
+            let is = (spoken && self.settings.recognise_protocol)
+                || images.iter().any(|image| is_server(now, image));
+            let only_named = !spoken && images.iter().all(|image| now.is_only_named(image));
+            if let Some(server) = self.world.server_mut(key).filter(|_| !images.is_empty()) {
+                server.only_named = only_named;
+            }
+            if let Some(server) = self.world.server_mut(key).filter(|s| was && !is || s.disowned && is) {
+                server.disowned = !is;
+            }
+        }
+        for key in self.agents_where(|_, agent| agent.is_alive()) {
+            let node = self.world.agent(key).and_then(|agent| self.world.node(agent.main()));
+            let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { continue };
+            let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer);
+            let daemon = self.is_daemon(node);
+            if let Some(agent) = self.world.agent_mut(key) {
+                (agent.exempt, agent.daemon) = (exempt, daemon);
+            }
+        }
+    }
+
+    /// Recognises agents and servers that the new rules know and the old rules did not, among the processes that are
+    /// followed. Processes that are not followed are found in /proc, which the shell reads next.
+    fn recognise_anew(&mut self, now: BootTime, before: &Rules) {
+        let mut matters: Vec<(u64, ProcessId)> = self
+            .world
+            .graph()
+            .ids()
+            .filter_map(|id| self.world.node(id))
+            .filter(|node| {
+                let Some(program) = &node.exec.program else { return false };
+                let wanted = match program.role {
+                    Role::Agent { .. } => self.world.agent_of(node.id).is_none(),
+                    Role::Server { .. } => is_free(node),
+                    _ => false,
+                };
+                wanted && program.role != before.role(&program.image)
+            })
+            .map(|node| (node.order, node.id))
+            .collect();
+        matters.sort_unstable();
+        for (_, process) in matters {
+            // What the process did before it mattered was not followed.
+            self.world.change(process, |node| node.provenance = Provenance::FOUND);
+            self.classify(now, now, process);
+        }
+    }
+
+    /// Tells every case that the rules have changed: a guard may hold now that did not, or the reverse.
+    fn inspect_all_again(&mut self, now: BootTime) {
+        for key in self.world.server_keys() {
+            self.server_event(now, key, Event::RulesChanged);
+        }
+        for key in self.agents_where(|_, _| true) {
+            self.agent_event(now, key, Event::RulesChanged);
+        }
+    }
+}
+
+fn is_free(node: &Node) -> bool {
+    node.server.is_none() && !node.protected && node.stdin().is_wire()
 }

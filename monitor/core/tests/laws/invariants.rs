@@ -28,9 +28,8 @@ pub fn of_world(world: &World, leaving: &[AgentKey], stopping: impl Fn(ServerKey
 fn check_graph(world: &World, broken: &mut Vec<String>) {
     let graph = world.graph();
     for node in graph.ids().filter_map(|id| graph.get(id)) {
-        let is_linked = |up: &Node| {
-            up.order < node.order && graph.children(up.id).any(|child| child.id == node.id)
-        };
+        let is_linked =
+            |up: &Node| up.order < node.order && graph.children(up.id).any(|child| child.id == node.id);
         let below = |child: &Node| graph.up(child.id).map(|up| up.id) == Some(node.id);
         if !graph.up(node.id).is_none_or(is_linked) || !graph.children(node.id).all(below) {
             broken.push(format!("the links of {} do not agree", node.id));

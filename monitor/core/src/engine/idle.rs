@@ -10,13 +10,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{PROCESSES, is_released};
+use super::{
+    Engine,
+    agenda::{Task, in_turn},
+    released::{PROCESSES, is_released},
+};
 use crate::{
     case::{By, Event},
-    engine::{
-        Engine,
-        agenda::{Task, in_turn},
-    },
     lineage::ServerKey,
     model::{About, Answer, BootTime, ProcessId, Work},
     verdict::rule_of,
@@ -32,7 +32,7 @@ const AT_ONCE: usize = 128;
 
 /// What duplicates do whose owner has such a rule.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct IdleDuplicates {
+pub(super) struct IdleDuplicates {
     last: Option<ServerKey>,
     all: BTreeMap<ServerKey, Idle>,
 }
@@ -96,7 +96,7 @@ impl Idle {
 
 impl Engine {
     /// Looks from time to time while there are servers, and a rule that says something of duplicates.
-    pub(in crate::engine) fn begin_idle_watch(&mut self, now: BootTime) {
+    pub(super) fn begin_idle_watch(&mut self, now: BootTime) {
         let shortest = self.settings.rules.shortest_idle_duplicates();
         let every = shortest.filter(|_| !self.world.servers().is_empty()).map(between_looks);
         if every.is_none() {
@@ -106,7 +106,7 @@ impl Engine {
     }
 
     /// Asks what duplicates have done.
-    pub(in crate::engine) fn look_at_duplicates(&mut self, now: BootTime) {
+    pub(super) fn look_at_duplicates(&mut self, now: BootTime) {
         self.begin_idle_watch(now);
         for key in self.next_duplicates() {
             let Some(user) = self.user_of(key) else { continue };
@@ -150,7 +150,7 @@ impl Engine {
     }
 
     /// What a duplicate and its user have done by now.
-    pub(in crate::engine) fn duplicate_answered(
+    pub(super) fn duplicate_answered(
         &mut self,
         now: BootTime,
         key: ServerKey,
@@ -208,7 +208,7 @@ impl Engine {
 
     /// Closes the case of an idle duplicate that has done anything since, or whose successor has gone. Returns whether it
     /// did. What is being ended works on its end.
-    pub(in crate::engine) fn keep_duplicate(&mut self, now: BootTime, key: ServerKey) -> bool {
+    pub(super) fn keep_duplicate(&mut self, now: BootTime, key: ServerKey) -> bool {
         let Some(server) = self.world.server(key) else { return false };
         if !is_released(server, By::Idle) || server.phase.strongest_signal().is_some() {
             return false;
@@ -228,7 +228,7 @@ impl Engine {
     }
 
     /// When an idle duplicate is released, if it does nothing until then and its owner goes on.
-    pub(in crate::engine) fn released_as_duplicate(&self, key: ServerKey) -> Option<BootTime> {
+    pub(super) fn released_as_duplicate(&self, key: ServerKey) -> Option<BootTime> {
         self.world.server(key).filter(|server| server.phase.is_clear())?;
         let (idle, after) = (self.idle.all.get(&key)?, self.idle_after(key)?);
         self.newer_in_use(key).map(|_| idle.looked + after.saturating_sub(idle.rested))

@@ -14,10 +14,9 @@ use std::{
     time::Duration,
 };
 
-use super::is_released;
+use super::{Engine, released::is_released};
 use crate::{
     case::{By, Event, Reason},
-    engine::Engine,
     lineage::{AgentKey, Provenance, ServerKey},
     model::{
         About, Answer, BootTime, KeyState, ProcessId, RegistryLife, SessionPolicy, SessionState,
@@ -31,7 +30,7 @@ const LEAST: Duration = Duration::from_secs(1);
 
 /// The sessions of living servers.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct Sessions {
+pub(super) struct Sessions {
     by_id: BTreeMap<String, Session>,
     life: Option<RegistryLife>,
     /// Owners of which another session has its key: their keys have the name that is asked for.
@@ -94,7 +93,7 @@ impl Session {
 }
 
 impl Sessions {
-    pub(in crate::engine) fn forget(&mut self, key: ServerKey, id: Option<&str>) {
+    pub(super) fn forget(&mut self, key: ServerKey, id: Option<&str>) {
         self.told_only.remove(&key);
         let Some((id, session)) = id.and_then(|id| Some((id, self.by_id.get_mut(id)?))) else { return };
         session.servers.remove(&key);
@@ -141,7 +140,7 @@ impl Engine {
         Some(counts)
     }
 
-    pub(in crate::engine) fn session_state(&self, server: &Server) -> Option<SessionState> {
+    pub(super) fn session_state(&self, server: &Server) -> Option<SessionState> {
         let policy = self.settings.sessions.as_ref()?;
         let session = self.sessions.by_id.get(server.session_id.as_ref()?)?;
         Some(self.state_of(session, policy))
@@ -159,7 +158,7 @@ impl Engine {
     }
 
     /// Asks for the session that a server was started for, unless it is known.
-    pub(in crate::engine) fn ask_session(&mut self, key: ServerKey) {
+    pub(super) fn ask_session(&mut self, key: ServerKey) {
         let owner = self.world.owner(key).filter(|owner| owner.is_alive()).map(Agent::main);
         if owner.is_some() {
             self.ask_session_below(key, owner);
@@ -167,7 +166,7 @@ impl Engine {
     }
 
     /// Asks for the session of a server that was found in a container, and whose owner nobody knows. It is told only.
-    pub(in crate::engine) fn ask_session_found_late(&mut self, key: ServerKey) {
+    pub(super) fn ask_session_found_late(&mut self, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| server.owner().is_none()) {
             self.ask_session_below(key, None);
         }
@@ -195,12 +194,7 @@ impl Engine {
     }
 
     /// The session that a server was started for is known, or it has none.
-    pub(in crate::engine) fn session_answered(
-        &mut self,
-        key: ServerKey,
-        id: Option<String>,
-        told_only: bool,
-    ) {
+    pub(super) fn session_answered(&mut self, key: ServerKey, id: Option<String>, told_only: bool) {
         if self.settings.sessions.is_none() {
             return;
         }
@@ -225,7 +219,7 @@ impl Engine {
     }
 
     /// Another configuration is in effect: where the sessions are, and how they are named, may have changed.
-    pub(in crate::engine) fn reconfigure_sessions(&mut self, now: BootTime) {
+    pub(super) fn reconfigure_sessions(&mut self, now: BootTime) {
         let before = std::mem::take(&mut self.sessions);
         for key in self.world.server_keys() {
             if let Some(server) = self.world.server_mut(key) {
@@ -240,7 +234,7 @@ impl Engine {
     }
 
     /// The registry answered, or did not.
-    pub(in crate::engine) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
+    pub(super) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
         let Some(policy) = self.settings.sessions.clone() else { return };
         self.sessions.see(now, seen, policy.every);
         let active = self.sessions.by_id.values().filter(|session| session.state == KeyState::Active);
@@ -297,7 +291,7 @@ impl Engine {
 
     /// The time to the next inspection of a server whose session has expired, if nothing follows from this one because
     /// the last answer of the registry is too old.
-    pub(in crate::engine) fn judge_session(&self, now: BootTime, key: ServerKey) -> Option<Duration> {
+    pub(super) fn judge_session(&self, now: BootTime, key: ServerKey) -> Option<Duration> {
         let server = self.world.server(key).filter(|server| is_released(server, By::Session))?;
         let Some(policy) = &self.settings.sessions else { return Some(LEAST) };
         let session = server.session_id.as_ref().and_then(|id| self.sessions.by_id.get(id));

@@ -6,10 +6,9 @@
 
 use std::num::NonZeroU32;
 
-use super::is_released;
+use super::{Engine, released::is_released};
 use crate::{
     case::{By, Event},
-    engine::Engine,
     lineage::{AgentKey, ServerKey},
     model::{BootTime, Effect, ProcessId},
     verdict::rule_of,
@@ -18,7 +17,7 @@ use crate::{
 
 impl Engine {
     /// Has the end of the thread reported that started this server, if it is a thread of its living owner.
-    pub(in crate::engine) fn follow_spawner(&mut self, key: ServerKey) {
+    pub(super) fn follow_spawner(&mut self, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         let owner = server.owner().and_then(|owner| self.world.agent(owner)).filter(|owner| owner.is_alive());
         let Some(spawner) = server.spawner.as_ref().filter(|spawner| spawner.ended().is_none()) else {
@@ -31,7 +30,7 @@ impl Engine {
     }
 
     /// Does so for all servers: the end of a thread may have been among records that were lost.
-    pub(in crate::engine) fn follow_spawners(&mut self) {
+    pub(super) fn follow_spawners(&mut self) {
         for key in self.world.server_keys() {
             self.follow_spawner(key);
         }
@@ -39,7 +38,7 @@ impl Engine {
 
     /// Forgets which threads started servers: their process may have run another program, which ends all threads but
     /// hands on the wires. `of`: the servers of this agent, or all.
-    pub(in crate::engine) fn forget_spawners(&mut self, now: BootTime, of: Option<AgentKey>) {
+    pub(super) fn forget_spawners(&mut self, now: BootTime, of: Option<AgentKey>) {
         let servers: Vec<ServerKey> = match of.map(|agent| self.world.agent(agent)) {
             Some(agent) => agent.into_iter().flat_map(Agent::servers).copied().collect(),
             None => self.world.server_keys(),
@@ -53,7 +52,7 @@ impl Engine {
     }
 
     /// A thread ended that had started a server. Whatever had its number before has ended, too.
-    pub(in crate::engine) fn thread_ended(
+    pub(super) fn thread_ended(
         &mut self,
         now: BootTime,
         at: BootTime,
@@ -71,7 +70,7 @@ impl Engine {
     }
 
     /// The rules have changed: what they say of threads may be new.
-    pub(in crate::engine) fn judge_threads_anew(&mut self, now: BootTime) {
+    pub(super) fn judge_threads_anew(&mut self, now: BootTime) {
         for key in self.world.server_keys() {
             if self.ends_with_its_thread(key) {
                 self.suspect_for_its_thread(now, key);

@@ -3,10 +3,9 @@
 //! Invariant: only the user to whom every process of a server belongs, or root, can release it. A request that names a
 //! server of somebody else releases nothing at all.
 
-use super::is_released;
+use super::{Engine, released::is_released};
 use crate::{
     case::{By, Phase, Reason, Stage},
-    engine::Engine,
     lineage::{Node, ServerKey},
     model::{BootTime, ProcessId, ReleaseRequest, Released},
     world::{Agent, Server},
@@ -24,12 +23,7 @@ impl Engine {
     }
 
     /// The servers that a request selects are released. Nothing happens to one that already is.
-    pub(in crate::engine) fn release_on_request(
-        &mut self,
-        now: BootTime,
-        request: &ReleaseRequest,
-        user: u32,
-    ) {
+    pub(super) fn release_on_request(&mut self, now: BootTime, request: &ReleaseRequest, user: u32) {
         for key in self.select_for_release(request, user).unwrap_or_default() {
             if self.can_be_released(key) {
                 self.release(now, key, By::Manager, now);

@@ -9,16 +9,9 @@
 //! saw. A server is looked at when its watch begins, a moment later, late in the grace, and at each inspection; at no
 //! other time, and none is looked at without a watch.
 
-mod abandoned;
-mod idle;
-mod managers;
-mod sessions;
-mod threads;
-
 use std::time::Duration;
 
-pub(super) use self::{abandoned::WireWatch, idle::IdleDuplicates, sessions::Sessions};
-use super::{Engine, agenda::Task, tools::may_have_tools};
+use super::{Engine, agenda::Task, findings::may_have_tools};
 use crate::{
     case::{By, Event, Phase, Reason},
     lineage::ServerKey,
@@ -28,7 +21,7 @@ use crate::{
 };
 
 /// What this many processes do is looked at. A server with more is not proven to be unused.
-const PROCESSES: usize = 64;
+pub(super) const PROCESSES: usize = 64;
 
 /// The moment from the begin of a watch to the second look, at most: a server may be busy with the end of its last
 /// request.
@@ -39,7 +32,7 @@ const LEAST: Duration = Duration::from_millis(1);
 
 impl Engine {
     /// A server was released at `since` although its owner lives: opens a case.
-    fn release(&mut self, now: BootTime, key: ServerKey, by: By, since: BootTime) {
+    pub(super) fn release(&mut self, now: BootTime, key: ServerKey, by: By, since: BootTime) {
         let deadline = now + self.settings.abandoned_grace;
         let reason = Reason::Released(by);
         self.server_event(now, key, Event::Suspected { reason, since, deadline });
@@ -59,7 +52,7 @@ impl Engine {
     }
 
     /// Begins to watch what a server does since it was released. What it did before counts no more.
-    fn watch_anew(&mut self, now: BootTime, key: ServerKey, by: By) {
+    pub(super) fn watch_anew(&mut self, now: BootTime, key: ServerKey, by: By) {
         if let Some(server) = self.world.server_mut(key) {
             server.watches.remove(&by);
         }
@@ -67,7 +60,7 @@ impl Engine {
     }
 
     /// Begins to watch what a server does, unless it is watched for that already.
-    fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
+    pub(super) fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
         let settled = now + SETTLE.min(self.settings.abandoned_grace / 10);
         self.look(key, Look::Begin(by));
         self.agenda.set(Task::Look(key, Look::Settled(by)), Some(settled));
@@ -75,20 +68,20 @@ impl Engine {
 
     /// Has a server with a watch looked at late in its grace, which begins now: what it did before is known then, and
     /// it need not rest for longer than necessary.
-    fn watch_its_grace(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn watch_its_grace(&mut self, now: BootTime, key: ServerKey) {
         let late = now + self.settings.abandoned_grace * 4 / 5;
         self.agenda.set(Task::Look(key, Look::Later), Some(late));
     }
 
     /// Has a server with a new case looked at: what its tools do from now on is known then.
-    pub(in crate::engine) fn watch_tools(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn watch_tools(&mut self, now: BootTime, key: ServerKey) {
         if self.world.server(key).is_some_and(may_have_tools) {
             self.agenda.set(Task::Tools(key), Some(now));
         }
     }
 
     /// Asks what the processes of a server have done so far.
-    pub(in crate::engine) fn look(&mut self, key: ServerKey, look: Look) {
+    pub(super) fn look(&mut self, key: ServerKey, look: Look) {
         let processes = self.all_processes(key);
         if (1..=PROCESSES).contains(&processes.len()) {
             self.ask(About::Work(processes), move |engine, now, answer| {
@@ -100,20 +93,14 @@ impl Engine {
     }
 
     /// The processes of a server, its launch chain, and what works in its container. None of a server that has ended.
-    fn all_processes(&self, key: ServerKey) -> Vec<ProcessId> {
+    pub(super) fn all_processes(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.world.server(key) else { return Vec::new() };
         let inside = self.processes_inside(key);
         server.processes().iter().chain(server.wrappers()).chain(inside).copied().collect()
     }
 
     /// What the processes of a server have done until now.
-    pub(in crate::engine) fn work_answered(
-        &mut self,
-        now: BootTime,
-        key: ServerKey,
-        look: Look,
-        work: &[Work],
-    ) {
+    pub(super) fn work_answered(&mut self, now: BootTime, key: ServerKey, look: Look, work: &[Work]) {
         self.see_duplicate(now, key, work);
         let Some(server) = self.world.server_mut(key) else { return };
         if let Look::Begin(by) = look
@@ -138,12 +125,7 @@ impl Engine {
 
     /// The time to the next inspection of a server that was not used, and has not rested for the grace yet. If it
     /// never rests for so long, that is told after a second grace.
-    pub(in crate::engine) fn must_rest(
-        &self,
-        now: BootTime,
-        key: ServerKey,
-        finding: &Finding,
-    ) -> Option<Duration> {
+    pub(super) fn must_rest(&self, now: BootTime, key: ServerKey, finding: &Finding) -> Option<Duration> {
         let phase = &self.world.server(key)?.phase;
         let waits = phase.grace().is_some_and(|deadline| deadline <= now);
         let is_new = now.since(phase.since()?) < self.settings.abandoned_grace * 2;
@@ -152,7 +134,7 @@ impl Engine {
 
     /// The host was asleep. What a server did not do meanwhile says nothing, and its tools did not work: their time begins
     /// anew.
-    pub(in crate::engine) fn woke(&mut self, now: BootTime) {
+    pub(super) fn woke(&mut self, now: BootTime) {
         for key in self.world.server_keys() {
             let Some(server) = self.world.server_mut(key) else { continue };
             server.watches.values_mut().for_each(|watch| watch.rests_from(now));
@@ -161,7 +143,7 @@ impl Engine {
     }
 
     /// Whether an inspection has to tell what the processes of this server have done.
-    pub(in crate::engine) fn needs_work(&self, key: ServerKey, server: &Server) -> bool {
+    pub(super) fn needs_work(&self, key: ServerKey, server: &Server) -> bool {
         let owner = server.owner().and_then(|owner| self.world.agent(owner));
         let is_used =
             || owner.is_some_and(Agent::is_alive) && By::ALL.into_iter().any(|by| holds(server, by));
@@ -170,7 +152,7 @@ impl Engine {
 }
 
 /// Whether what a server does is watched because it was released by this one.
-fn holds(server: &Server, by: By) -> bool {
+pub(super) fn holds(server: &Server, by: By) -> bool {
     match by {
         By::Thread => server.spawner.as_ref().and_then(Spawner::ended).is_some(),
         By::Owner => server.head_killed && is_released(server, by),
@@ -179,7 +161,7 @@ fn holds(server: &Server, by: By) -> bool {
 }
 
 /// Whether the case of a server is that it was released by this one, and no person asked.
-fn is_released(server: &Server, by: By) -> bool {
+pub(super) fn is_released(server: &Server, by: By) -> bool {
     server.phase.cause().is_some_and(|cause| cause.reason == Reason::Released(by) && !cause.asked)
 }
 

@@ -9,13 +9,13 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::holds;
+use super::{
+    Engine,
+    agenda::{Task, in_turn},
+    released::holds,
+};
 use crate::{
     case::By,
-    engine::{
-        Engine,
-        agenda::{Task, in_turn},
-    },
     lineage::ServerKey,
     model::{About, Answer, BootTime, ExitStatus, OwnEnd, ProcessId},
     world::{Agent, Server},
@@ -34,7 +34,7 @@ const SIGNAL_CODES: u8 = 128;
 
 /// When the wires of servers are asked about.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct WireWatch {
+pub(super) struct WireWatch {
     last: Option<ServerKey>,
     /// The question that is open, and since when.
     open: Option<(u64, BootTime)>,
@@ -48,12 +48,12 @@ impl Engine {
     }
 
     /// Watches while there are servers: an idle daemon without servers is not woken.
-    pub(in crate::engine) fn begin_wire_watch(&mut self, now: BootTime) {
+    pub(super) fn begin_wire_watch(&mut self, now: BootTime) {
         self.agenda.keep(Task::Wires, (!self.world.servers().is_empty()).then(|| now + EVERY));
     }
 
     /// Asks which servers have a hung-up standard input.
-    pub(in crate::engine) fn watch_wires(&mut self, now: BootTime) {
+    pub(super) fn watch_wires(&mut self, now: BootTime) {
         self.begin_wire_watch(now);
         self.ask_containers(now);
         if let Some((token, since)) = self.wire_watch.open {
@@ -95,7 +95,7 @@ impl Engine {
     }
 
     /// The answer to the question which servers have a hung-up standard input.
-    pub(in crate::engine) fn wires_answered(
+    pub(super) fn wires_answered(
         &mut self,
         now: BootTime,
         servers: &[(ServerKey, ProcessId)],
@@ -112,7 +112,7 @@ impl Engine {
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the
     /// server.
-    pub(in crate::engine) fn head_is_exiting(
+    pub(super) fn head_is_exiting(
         &mut self,
         head: ProcessId,
         status: Option<ExitStatus>,
@@ -129,7 +129,7 @@ impl Engine {
     }
 
     /// The head of the launch chain of this server has exited.
-    pub(in crate::engine) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
             self.ask_about_wires(&[key], false);
         }

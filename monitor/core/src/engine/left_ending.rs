@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::super::Engine;
+use super::Engine;
 use crate::{
     lineage::AgentKey,
     model::{BootTime, Effect, ProcessId, ReapRequest, ServerReport, Signal},
@@ -28,7 +28,7 @@ impl Ending {
 
 impl Engine {
     /// The leftovers that a request selects. No guard protects one: a person has seen it.
-    pub(in crate::engine) fn plan_leftovers(&self, request: &ReapRequest) -> Vec<ServerReport> {
+    pub(super) fn plan_leftovers(&self, request: &ReapRequest) -> Vec<ServerReport> {
         let is_meant = |id: &str, members: &[ProcessId]| {
             let named = members.iter().any(|one| request.targets.iter().any(|target| target.is(*one)));
             (request.targets.is_empty() || named)
@@ -44,7 +44,7 @@ impl Engine {
     }
 
     /// Begins to end the leftovers that a request selects.
-    pub(in crate::engine) fn end_leftovers(&mut self, now: BootTime, request: &ReapRequest) {
+    pub(super) fn end_leftovers(&mut self, now: BootTime, request: &ReapRequest) {
         let ids: BTreeSet<String> =
             self.plan_leftovers(request).into_iter().map(|one| one.server.id).collect();
         let heads = self.leftovers.of_agent.iter().flat_map(|(key, left)| {
