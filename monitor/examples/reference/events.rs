@@ -17,7 +17,6 @@ const LEFTOVER: &str = include_str!("../../core/src/model/leftover.rs");
 const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
 const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
 const VIEW: &str = include_str!("../../core/src/model/view.rs");
-const REACHED_BY: &str = include_str!("../../core/src/model/reached_by.rs");
 const RUN: &str = include_str!("../../core/src/model/run.rs");
 
 /// Evidence, doubts and guards.
@@ -66,7 +65,7 @@ pub fn all() -> Result<String> {
         ("Process", VIEW, "ProcessView"),
         ("Run", RUN, "RunView"),
         ("Container", CONTAINER, "Container"),
-        ("Reached by", REACHED_BY, "ReachedBy"),
+        ("Reached by", VIEW, "ReachedBy"),
         ("Killed by", ENDING, "Killer"),
         ("Leftover", LEFTOVER, "Leftover"),
     ];

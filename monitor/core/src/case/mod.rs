@@ -29,13 +29,11 @@
 
 mod ending;
 mod event;
-mod pace;
 mod phase;
 mod step;
 #[cfg(test)]
 mod tests;
 
 pub use event::{Action, Announcement, Event, Facts, Finding, Outcome, Owner};
-pub use pace::{Backoff, INSPECT_AGAIN, Pace};
-pub use phase::{Attempt, By, Cause, Failure, Phase, Reason, Stage, Verdict};
+pub use phase::{Attempt, Backoff, By, Cause, Failure, INSPECT_AGAIN, Pace, Phase, Reason, Stage, Verdict};
 pub use step::step;

@@ -5,7 +5,7 @@ use std::mem;
 use super::{
     Action, Announcement, By, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason,
     Stage, Verdict, ending,
-    pace::{CLOSING, WHILE_REPAIRED},
+    phase::{CLOSING, WHILE_REPAIRED},
 };
 use crate::model::{BootTime, Guard, SignalError};
 

@@ -1,8 +1,10 @@
-//! What an inspection of the host says about a server and about who can use it.
+//! What the host says: one read of /proc, an inspection of a server and of who can use it, what single processes do.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Container, ContainerFacts, Image, ProcessId, UnitFacts, Work, scene::Scene};
+use super::{
+    AgentHints, BootTime, Container, ContainerFacts, Image, ProcessId, Stdio, UnitFacts, scene::Scene,
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
@@ -53,4 +55,102 @@ pub struct Memory {
     pub rss_bytes: u64,
     #[serde(default)]
     pub cpu_ms: u64,
+}
+
+/// What one pass over /proc saw. Processes that started at or after `horizon` may be missing or incomplete.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The time before the pass began, and strictly after the ring was last drained.
+    pub horizon: BootTime,
+    /// The living processes in no particular order, without zombies and kernel threads.
+    pub processes: Vec<SnapshotProcess>,
+    /// The ids of processes whose /proc files did not answer. They exist, and nothing else is known of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<u32>,
+}
+
+/// One process as /proc describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotProcess {
+    pub id: ProcessId,
+    /// Its present parent (creator or adopter); absent for pid 1 and if the parent was not seen.
+    pub parent: Option<ProcessId>,
+    pub uid: u32,
+    pub sid: u32,
+    /// What it runs now. A program may have overwritten its argv with a title.
+    pub image: Image,
+    /// Standard input, output and error now. `stdio[0]` is the wire even if the program moved it to another
+    /// descriptor, as Python's mcp 2 does.
+    pub stdio: [Stdio; 3],
+    /// The unit it belongs to; absent outside of units and in a full pass over /proc. An answer to
+    /// [`super::About::Process`] always says it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<UnitFacts>,
+    /// Its place among the units: the innermost service or scope of each hierarchy of control groups, as text to be
+    /// compared; empty outside of units. Read with `unit`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
+    /// By what a person recognises it, if it is an agent. Read with `unit`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hints: Option<Box<AgentHints>>,
+    /// Whether its executable was replaced or deleted on disk since it started.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale_binary: bool,
+}
+
+/// What a process has done since it started, what it read and what it wrote apart. If two accounts of it are equal, it
+/// did nothing in between.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    pub process: ProcessId,
+    /// CPU time of all its threads in nanoseconds (`/proc/PID/task/TID/schedstat`, field 1).
+    pub cpu_ns: u64,
+    /// Bytes read (`rchar` of `/proc/PID/io`).
+    pub read_bytes: u64,
+    /// Bytes written (`wchar` of `/proc/PID/io`).
+    pub written_bytes: u64,
+    /// How often it wrote (`syscw`).
+    pub writes: u64,
+}
+
+/// What tells apart two processes with the same arguments. The values are hashes with a key that no other daemon
+/// has: they can be compared, and they say nothing about paths and secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Whereabouts {
+    /// The working directory, with the mount namespace in which it has that path.
+    pub directory: u64,
+    /// The command line with its secrets. Absent if it is not what the process was started with: a title was
+    /// written over it.
+    pub command: Option<u64>,
+    /// The environment that the process was started with, its user and its network namespace. Absent if it could not be
+    /// read to its end, or a title was written over the command line, and perhaps over what follows it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub environment: Option<u64>,
+}
+
+/// What the first message on a standard input says. The message is read without being taken, and nothing of it is
+/// kept but this.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "says", rename_all = "snake_case")]
+pub enum FirstMessage {
+    /// Nothing is there, or only the beginning of a message. The process may have read the message already.
+    #[default]
+    Nothing,
+    Mcp {
+        /// The name in `clientInfo`, bounded and without control characters; absent if there is none.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        client: Option<String>,
+    },
+    /// None was seen, but the settings of an agent declare the process as a server of that protocol.
+    Declared {
+        /// The name that the settings give it, bounded and without control characters.
+        name: String,
+    },
+    /// What agents hand to a program that they call at an event of theirs.
+    Hook,
+    /// A header `Content-Length:`: a language server or a debug adapter.
+    Framed,
+    Other,
+    /// It cannot be read: the process is gone, has other streams now, or does not answer.
+    Unknown,
 }

@@ -1,6 +1,8 @@
-//! Settings of the eBPF programs.
+//! Settings of the eBPF programs, and numbers of their records by kind.
 
-use std::str::FromStr;
+use std::{ops::AddAssign, str::FromStr};
+
+use serde::{Deserialize, Serialize};
 
 use super::alert::parse_size;
 
@@ -86,6 +88,43 @@ pub struct Candidate {
     pub comm: String,
     /// Whether the exec is reported only if standard input is a pipe or a socket.
     pub needs_wire: bool,
+}
+
+/// Kernel records by kind: those that could not be delivered, or those that were received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Losses {
+    /// Forks.
+    pub fork: u64,
+    /// Execs.
+    pub exec: u64,
+    /// Exits.
+    pub exit: u64,
+    /// Setsids.
+    pub setsid: u64,
+    /// What did not fit into a user's share: processes into the map of followed processes, records into the ring.
+    pub member: u64,
+}
+
+impl Losses {
+    /// The numbers with the names of their kinds.
+    pub const fn kinds(self) -> [(&'static str, u64); 5] {
+        let Self { fork, exec, exit, setsid, member } = self;
+        [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)]
+    }
+}
+
+impl AddAssign for Losses {
+    fn add_assign(&mut self, more: Self) {
+        for (sum, more) in [
+            (&mut self.fork, more.fork),
+            (&mut self.exec, more.exec),
+            (&mut self.exit, more.exit),
+            (&mut self.setsid, more.setsid),
+            (&mut self.member, more.member),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
 }
 
 #[cfg(test)]

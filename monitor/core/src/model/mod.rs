@@ -10,13 +10,10 @@ mod decision;
 pub mod duration;
 mod ending;
 mod event;
-mod event_kind;
 mod event_subject;
 mod exchange;
 mod explained;
 mod fact;
-mod family;
-mod first_message;
 mod hints;
 mod history;
 mod id;
@@ -24,10 +21,8 @@ mod image;
 mod inspection;
 mod kernel_side;
 mod leftover;
-mod losses;
 mod notice;
 mod policy;
-mod reached_by;
 mod reasons;
 pub mod redact;
 mod report;
@@ -35,22 +30,14 @@ mod rule_kind;
 mod run;
 pub mod scene;
 mod session;
-mod share;
-mod snapshot;
 mod state;
 pub mod text;
-mod time;
-mod timeline;
-mod trace;
 mod unit;
 mod view;
-mod whereabouts;
-mod work;
 
 pub use self::{
-    alert::*, checkup::*, container::*, control::*, decision::*, ending::*, event::*, event_kind::*,
-    event_subject::*, exchange::*, explained::*, fact::*, first_message::*, hints::*, history::*, id::*,
-    image::*, inspection::*, kernel_side::*, leftover::*, losses::*, notice::*, policy::*, reached_by::*,
-    reasons::*, report::*, rule_kind::*, run::*, session::*, share::*, snapshot::*, state::*, time::*,
-    timeline::*, trace::*, unit::*, view::*, whereabouts::*, work::*,
+    alert::*, checkup::*, container::*, control::*, decision::*, ending::*, event::*, event_subject::*,
+    exchange::*, explained::*, fact::*, hints::*, history::*, id::*, image::*, inspection::*, kernel_side::*,
+    leftover::*, notice::*, policy::*, reasons::*, report::*, rule_kind::*, run::*, session::*, state::*,
+    unit::*, view::*,
 };

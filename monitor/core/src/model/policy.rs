@@ -1,10 +1,10 @@
-//! The settings that the engine judges by.
+//! The settings that the engine judges by, and the head of a recording, which has them.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AlertRule, Mode, SessionPolicy};
+use super::{AlertRule, BootTime, Input, Mode, ProcessId, SessionPolicy};
 
 /// The settings that the engine judges by. They may change while the daemon runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,4 +86,31 @@ pub(super) mod nanoseconds {
     ) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_nanos)
     }
+}
+
+/// The version of the format that is written, and the only one that is read.
+pub const TRACE_FORMAT: u32 = 9;
+
+/// The first line of a trace: the settings at the start of the recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceHeader {
+    #[serde(rename = "orphand_trace")]
+    pub format: u32,
+    pub version: String,
+    pub kernel: String,
+    /// `CLOCK_REALTIME` - `CLOCK_BOOTTIME` in nanoseconds when the recording began.
+    pub realtime_offset_ns: i64,
+    /// The policy at the start. Later changes are inputs.
+    #[serde(flatten)]
+    pub policy: Policy,
+    /// The daemon and its ancestors.
+    pub ourselves: Vec<ProcessId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TraceEntry {
+    /// The `now` of the engine when the input was handed in.
+    pub at: BootTime,
+    #[serde(flatten)]
+    pub input: Input,
 }

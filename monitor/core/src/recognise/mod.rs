@@ -28,7 +28,6 @@ mod declared;
 mod engaged;
 mod exemption;
 mod first_message;
-mod fork_server;
 mod known_programs;
 mod nothing;
 mod program;
@@ -36,7 +35,6 @@ mod project;
 mod rule;
 mod rule_book;
 mod servers;
-mod service;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -47,13 +45,14 @@ pub use self::container::{
     works_for_podman, works_through_client,
 };
 pub use self::declared::{Declarations, Notation, entry_name};
-pub use self::engaged::{is_browser, is_debugger, is_opener, is_shell_of_a_person};
+pub use self::engaged::{
+    entry_names_service, fork_server_listener, is_browser, is_debugger, is_opener, is_shell_of_a_person,
+    is_told_to_serve,
+};
 pub use self::first_message::first_message;
-pub use self::fork_server::fork_server_listener;
 pub use self::nothing::Known;
 pub use self::rule::{ProgramKind, Rule, RuleError};
 pub use self::rule_book::{RuleBook, agents, exemptions, programs};
-pub use self::service::{entry_names_service, is_told_to_serve};
 use self::{
     agents::Work,
     known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, contains},

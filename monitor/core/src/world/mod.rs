@@ -8,7 +8,6 @@ mod owner;
 mod processes;
 mod runs;
 mod servers;
-mod spawner;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -18,8 +17,7 @@ pub use agents::{Agent, Agents, NewAgent};
 pub use membership::{Exited, Remains};
 pub use owner::{Claim, Ownership, trace};
 pub use runs::{Held, Runs, TopMost};
-pub use servers::{NewServer, Server};
-pub use spawner::Spawner;
+pub use servers::{NewServer, Server, Spawner};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
 pub use watch::{Counted, Look, Watch, served};
 
