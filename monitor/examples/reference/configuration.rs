@@ -2,22 +2,22 @@
 
 use std::fmt::Write as _;
 
-use orphand::config::options::{Key, Kind, SECTIONS, Section};
+use orphand::config::options::{self, Key, Kind, Section};
 
 use super::{item, prose};
 
 /// All keys.
 pub fn keys() -> String {
     let mut text = String::new();
-    for section in SECTIONS.iter().filter(|section| !section.is_rules()) {
+    for section in options::sections().filter(|section| !section.is_rules) {
         if section.kind == Kind::Top {
             text.push_str("### Above every table\n\n");
         } else {
-            let _ = write!(text, "### `{}`\n\n{}\n", section.header(), prose(section.about));
+            let _ = write!(text, "### `{}`\n\n{}\n", section.header(), prose(&section.about));
         }
         push(section, &mut text);
     }
-    let rules = || SECTIONS.iter().filter(|section| section.is_rules());
+    let rules = || options::sections().filter(|section| section.is_rules);
     text.push_str("### Tables of rules\n\n");
     rules().for_each(|section| {
         text.push_str(&item(&format!("`{}`: {}", section.header(), section.about)));
@@ -33,6 +33,6 @@ fn push(section: &Section, text: &mut String) {
 }
 
 fn line(key: &Key) -> String {
-    let default = key.default.map(|value| format!(" Default: `{value}`.")).unwrap_or_default();
+    let default = key.default.as_ref().map(|value| format!(" Default: `{value}`.")).unwrap_or_default();
     format!("`{}`: {} Value: {}.{default}", key.name, key.about, key.value)
 }

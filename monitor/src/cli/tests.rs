@@ -163,14 +163,14 @@ fn the_manual_page_of_the_configuration() {
     let mut page = Vec::new();
     pages::man(pages::Page::Config, &mut page).unwrap();
     let page = String::from_utf8(page).unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION");
-    let keys = crate::config::options::SECTIONS.iter().flat_map(|section| section.keys);
+    let keys = crate::config::options::sections().flat_map(|section| &section.keys);
     for key in keys {
         let entry = format!(".TP\n\\fB{}\\fR\n", key.name.replace('-', "\\-"));
         // The keys of rules are documented once for all kinds.
-        let sections = crate::config::options::SECTIONS.iter();
+        let sections = crate::config::options::sections();
         let lists: std::collections::BTreeSet<_> = sections
-            .filter(|section| section.key(key.name).is_some())
-            .map(|section| section.keys.as_ptr())
+            .filter(|section| section.key(&key.name).is_some())
+            .map(|section| if section.is_rules { "rule" } else { &section.name })
             .collect();
         assert_eq!(page.matches(&entry).count(), lists.len(), "{}", key.name);
     }

@@ -8,7 +8,9 @@ use super::run::hook_of;
 use crate::{
     actuator::hook::HookError,
     cli::{self, ExitCode},
-    config::{Config, ConfigErrors, DEFAULT_PATH, Loaded, Mistake, Origins, shown, written},
+    config::{
+        Config, ConfigErrors, DEFAULT_PATH, Loaded, Mistake, Origins, options::DEFAULT_FILE, shown, written,
+    },
 };
 
 /// Runs a command of `orphand config`.
@@ -22,7 +24,7 @@ pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
             };
             super::answer(json, &config?, text)
         }
-        cli::Config::Default => super::print(&written::default_file()),
+        cli::Config::Default => super::print(DEFAULT_FILE),
     }
 }
 

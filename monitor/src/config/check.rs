@@ -107,7 +107,7 @@ impl<'t> File<'t> {
     fn shape(&mut self, section: &'static Section, at: usize) {
         let kind = if section.kind == Kind::List { "a list of tables" } else { "a table" };
         let message = format!("expected {kind}: write {} and its keys below it", section.header());
-        self.wrong(at, Some(section.name), &message, None);
+        self.wrong(at, Some(&section.name), &message, None);
     }
 
     /// Reports the unknown keys of a table; if there are none, the first wrong value.
@@ -142,7 +142,7 @@ impl<'t> File<'t> {
                 let full = format!("{}.{name}", section.name);
                 self.wrong(at.start, Some(&full), error.message(), section.key(name));
             }
-            None => self.wrong(whole.span().start, Some(section.name), error.message(), None),
+            None => self.wrong(whole.span().start, Some(&section.name), error.message(), None),
         }
     }
 
@@ -156,7 +156,7 @@ impl<'t> File<'t> {
             _ => format!(" in {}", within.header()),
         };
         let location = self.location(key.span().start);
-        let (message, near) = if let Some(now) = options::gone(within.name, key.get_ref()) {
+        let (message, near) = if let Some(now) = options::gone(within, key.get_ref()) {
             (format!("the key \"{name}\"{place} is gone: {now}"), None)
         } else {
             let (near, advice) = advice(key.get_ref(), within);

@@ -1,12 +1,12 @@
 //! Suggestions for unknown keys. Pure.
 
-use super::options::{self, Kind, SECTIONS, Section};
+use super::options::{self, Kind, Section};
 
 /// The most similar known key, if there is one, and the advice. `within` is the table with the unknown key, or the top.
 pub(super) fn advice(name: &str, within: &'static Section) -> (Option<&'static str>, String) {
     let known: Vec<_> = match within.kind {
         Kind::Top => options::names(),
-        _ => within.keys.iter().map(|key| key.name).collect(),
+        _ => within.keys.iter().map(|key| key.name.as_str()).collect(),
     };
     // A frequent mistake: a top-level key below the header of a table.
     if within.kind != Kind::Top && options::top().key(name).is_some() {
@@ -15,7 +15,7 @@ pub(super) fn advice(name: &str, within: &'static Section) -> (Option<&'static s
     if let Some(near) = nearest(name, &known) {
         return (Some(near), format!("did you mean \"{near}\"?"));
     }
-    match SECTIONS.iter().find(|section| section.key(name).is_some()) {
+    match options::sections().find(|section| section.key(name).is_some()) {
         Some(section) => (None, format!("it is a key of {}: write it below that header", section.header())),
         None => (None, format!("known keys are {}", known.join(", "))),
     }

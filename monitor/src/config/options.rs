@@ -1,19 +1,21 @@
-//! Every key of the configuration: what it means, its form, its default, an example. The one source of the check for unknown
-//! keys, the examples in errors, the default file, the manual page and the reference in docs/configuration.md.
+//! Every key of the configuration, as `default.toml` describes it: the file that `orphand config default` prints is the one
+//! source of the check for unknown keys, the examples in errors, the manual page and the reference in
+//! docs/configuration.md.
 //!
-//! Invariant: the table has exactly the keys and defaults of [`super::Config`] and
-//! [`orphand_core::recognise::Rule`]; tests check that. A new key is a new row here.
+//! Invariant: it has exactly the keys and defaults of [`super::Config`] and [`orphand_core::recognise::Rule`]; tests check
+//! that. A new key is described there, in the form of the others: what it means, `Value:`, `Default:` and `For example:`.
 
-mod rows;
+use std::sync::LazyLock;
 
-pub use self::rows::SECTIONS;
+/// The commented default file. With all commented defaults uncommented it is the default configuration.
+pub const DEFAULT_FILE: &str = include_str!("default.toml");
 
 /// How the keys of a section are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Above all tables.
     Top,
-    /// In one table, for example `[hook]`. Several files may each have a part of it.
+    /// In one table, for example `[sessions]`. Several files may each have a part of it.
     Table,
     /// In any number of tables, for example `[[agent]]`. Each file adds its own.
     List,
@@ -23,34 +25,30 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Section {
     /// The name of the table; empty for [`Kind::Top`].
-    pub name: &'static str,
-    /// How it is written.
+    pub name: String,
     pub kind: Kind,
-    /// Its purpose, in one to four sentences.
-    pub about: &'static str,
-    /// Its keys.
-    pub keys: &'static [Key],
+    pub about: String,
+    pub keys: Vec<Key>,
     /// The lines of an example below its header; empty for [`Kind::Top`].
-    pub example: &'static str,
+    pub example: String,
+    /// Whether its keys are those of a rule, which are documented once for all.
+    pub is_rules: bool,
 }
 
-/// A key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Key {
-    /// Its name.
-    pub name: &'static str,
+    pub name: String,
+    pub about: String,
     /// The form of its value, unit and limits, in words.
-    pub value: &'static str,
+    pub value: String,
     /// The default as a TOML value; absent if no value has the same meaning.
-    pub default: Option<&'static str>,
-    /// Its meaning, in one to four sentences.
-    pub about: &'static str,
+    pub default: Option<String>,
     /// An example of a TOML value.
-    pub example: &'static str,
+    pub example: String,
 }
 
 impl Section {
-    /// The header, `[hook]` or `[[agent]]`; empty for the top.
+    /// The header, `[sessions]` or `[[agent]]`; empty for the top.
     pub fn header(&self) -> String {
         match self.kind {
             Kind::Top => String::new(),
@@ -64,14 +62,7 @@ impl Section {
         format!("{}\n{}", self.header(), self.example)
     }
 
-    /// Whether its keys are those of a rule, which are documented once for all.
-    pub fn is_rules(&self) -> bool {
-        let names = |section: &Self| section.keys.iter().map(|key| key.name).collect::<Vec<_>>();
-        self.kind == Kind::List && SECTIONS.iter().filter(|other| names(other) == names(self)).count() > 1
-    }
-
-    /// The key of this name.
-    pub fn key(&self, name: &str) -> Option<&'static Key> {
+    pub fn key(&self, name: &str) -> Option<&Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 }
@@ -81,6 +72,77 @@ impl Key {
     pub fn example(&self) -> String {
         format!("{} = {}", self.name, self.example)
     }
+
+    /// Reads `MEANING Value: FORM. Default: VALUE. For example: VALUE`.
+    fn read(name: &str, default: Option<&str>, text: &str) -> Self {
+        let (text, example) = text.split_once(" For example: ").unwrap_or((text, ""));
+        let (about, value) = text.split_once(" Value: ").unwrap_or((text, ""));
+        let value = value.trim_end_matches('.');
+        let (value, told) =
+            value.split_once(". Default: ").map_or((value, None), |(v, told)| (v, Some(told)));
+        let [name, about, value, example] = [name, about, value, example].map(str::to_owned);
+        Self { name, about, value, default: default.or(told).map(str::to_owned), example }
+    }
+}
+
+/// All sections, in the order of the file: the keys above every table, then the tables.
+static SECTIONS: LazyLock<(Section, Vec<Section>)> = LazyLock::new(|| {
+    let (mut top, mut tables, mut rule) = (Vec::new(), Vec::new(), Vec::new());
+    for block in DEFAULT_FILE.split("\n\n") {
+        // The text above and the text of each key; a default; an example.
+        let (mut texts, mut default, mut example) = (vec![String::new()], None, String::new());
+        for line in block.lines() {
+            if let Some(line) = line.strip_prefix("#     ") {
+                example.extend([line, "\n"]);
+            } else if let Some(item) = line.strip_prefix("# - ") {
+                texts.push(item.to_owned());
+            } else if let (Some(more), Some(text)) = (line.strip_prefix("# "), texts.last_mut()) {
+                text.extend([if text.is_empty() { "" } else { " " }, more]);
+            } else {
+                default = line.strip_prefix('#').and_then(|line| line.split_once(" = "));
+            }
+        }
+        let about = texts.remove(0);
+        let of_item = |text: &String| text.split_once(": ").map(|(name, text)| Key::read(name, None, text));
+        let keys: Vec<Key> = texts.iter().filter_map(of_item).collect();
+        if let Some((name, value)) = default {
+            top.push(Key::read(name, Some(value), &about));
+        } else if let Some((header, example)) = example.split_once('\n') {
+            let kind = if header.starts_with("[[") { Kind::List } else { Kind::Table };
+            let (name, example) = (header.trim_matches(['[', ']']).to_owned(), example.to_owned());
+            let is_rules = keys.is_empty();
+            let keys = if is_rules { rule.clone() } else { keys };
+            tables.push(Section { name, kind, about, keys, example, is_rules });
+        } else {
+            rule = keys;
+        }
+    }
+    let (name, about) = (String::new(), "The keys above every table.".to_owned());
+    (Section { name, kind: Kind::Top, about, keys: top, example: String::new(), is_rules: false }, tables)
+});
+
+/// The keys above every table.
+pub fn top() -> &'static Section {
+    &SECTIONS.0
+}
+
+pub fn tables() -> &'static [Section] {
+    &SECTIONS.1
+}
+
+/// The top and the tables.
+pub fn sections() -> impl Iterator<Item = &'static Section> {
+    std::iter::once(top()).chain(tables())
+}
+
+pub fn table(name: &str) -> Option<&'static Section> {
+    tables().iter().find(|section| section.name == name)
+}
+
+/// The names that are allowed at the top: keys, then tables.
+pub fn names() -> Vec<&'static str> {
+    let keys = top().keys.iter().map(|key| key.name.as_str());
+    keys.chain(tables().iter().map(|section| section.name.as_str())).collect()
 }
 
 /// Keys that were there once: the table, the key, and what does the same now.
@@ -101,37 +163,16 @@ const GONE: &[(&str, &str, &str)] = &[
     ("hook", "timeout", "it is 10s"),
     ("sessions", "uid", "orphand run --registry-user UID does the same"),
     ("sessions", "interval", "it follows from idle"),
-];
-
-/// Keys of rules that were there once: `program` says the same.
-const PATTERNS: &[(&str, &str)] = &[
-    ("args", "write them after the program: program = \"mybot run\""),
-    ("exe", "program takes a path, too"),
-    ("module", "program takes the name of a module, too"),
-    ("package", "program takes the name of a package, too"),
-    ("script", "program takes a path, too"),
+    // In every table of rules.
+    ("rule", "args", "write them after the program: program = \"mybot run\""),
+    ("rule", "exe", "program takes a path, too"),
+    ("rule", "module", "program takes the name of a module, too"),
+    ("rule", "package", "program takes the name of a package, too"),
+    ("rule", "script", "program takes a path, too"),
 ];
 
 /// What does now what a key of this table did once.
-pub fn gone(table: &str, key: &str) -> Option<&'static str> {
-    let one = GONE.iter().find(|gone| (gone.0, gone.1) == (table, key)).map(|gone| gone.2);
-    let pattern = || PATTERNS.iter().find(|(name, _)| *name == key).map(|(_, now)| *now);
-    one.or_else(|| pattern().filter(|_| ["exempt", "agent", "program"].contains(&table)))
-}
-
-/// The keys above every table.
-pub fn top() -> &'static Section {
-    let [top, ..] = SECTIONS;
-    top
-}
-
-/// The section of this table name.
-pub fn table(name: &str) -> Option<&'static Section> {
-    SECTIONS.iter().find(|section| section.kind != Kind::Top && section.name == name)
-}
-
-/// The names that are allowed at the top: keys, then tables.
-pub fn names() -> Vec<&'static str> {
-    let tables = SECTIONS.iter().filter(|section| section.kind != Kind::Top).map(|section| section.name);
-    top().keys.iter().map(|key| key.name).chain(tables).collect()
+pub fn gone(table: &Section, key: &str) -> Option<&'static str> {
+    let name = if table.is_rules { "rule" } else { &table.name };
+    GONE.iter().find(|gone| (gone.0, gone.1) == (name, key)).map(|gone| gone.2)
 }

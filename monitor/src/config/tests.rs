@@ -22,7 +22,7 @@ fn told(text: &str) -> String {
         .iter()
         .find_map(|mark| line.split_once(mark))
         .map_or((line.as_str(), None), |(line, example)| (line, Some(example)));
-    let of_keys = || options::SECTIONS.iter().flat_map(|section| section.keys).map(options::Key::example);
+    let of_keys = || options::sections().flat_map(|section| &section.keys).map(options::Key::example);
     assert!(example.is_none_or(|example| of_keys().any(|known| known == example)), "{example:?}");
     line.strip_prefix("/etc/orphand/config.toml:").unwrap_or(line).to_owned()
 }

@@ -6,7 +6,7 @@ use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 
 use crate::config::{
     DEFAULT_PATH,
-    options::{Key, Kind, SECTIONS},
+    options::{self, Key},
 };
 
 /// The name of its file.
@@ -46,21 +46,19 @@ pub(super) fn page(out: &mut dyn Write) -> io::Result<()> {
     roff.text([italic(DEFAULT_PATH), roman(", "), italic("/etc/orphand/conf.d/*.toml")]);
     roff.control("SH", ["DESCRIPTION"]);
     paragraphs(&DESCRIPTION, &mut roff);
-    for section in SECTIONS.iter().filter(|section| section.kind == Kind::Top) {
-        roff.control("SH", ["KEYS"]);
-        paragraphs(&[section.about], &mut roff);
-        section.keys.iter().for_each(|one| key(one, &mut roff));
-    }
-    for section in SECTIONS.iter().filter(|section| section.kind != Kind::Top) {
+    roff.control("SH", ["KEYS"]);
+    paragraphs(&[&options::top().about], &mut roff);
+    options::top().keys.iter().for_each(|one| key(one, &mut roff));
+    for section in options::tables() {
         roff.control("SH", [section.header().as_str()]);
-        paragraphs(&[section.about], &mut roff);
-        if !section.is_rules() {
+        paragraphs(&[&section.about], &mut roff);
+        if !section.is_rules {
             section.keys.iter().for_each(|one| key(one, &mut roff));
         }
         roff.text([roman("For example:")]);
         example(&section.example(), &mut roff);
     }
-    if let Some(rules) = SECTIONS.iter().find(|section| section.is_rules()) {
+    if let Some(rules) = options::tables().iter().find(|section| section.is_rules) {
         roff.control("SH", ["RULES"]);
         paragraphs(&RULES, &mut roff);
         rules.keys.iter().for_each(|one| key(one, &mut roff));
@@ -86,12 +84,12 @@ fn paragraphs(texts: &[&str], roff: &mut Roff) {
 
 fn key(key: &Key, roff: &mut Roff) {
     roff.control("TP", []);
-    roff.text([bold(key.name)]);
+    roff.text([bold(&*key.name)]);
     roff.text([roman(format!("{} Value: {}.", key.about, key.value))]);
     roff.control("br", []);
     let mut words: Vec<Inline> = Vec::new();
-    if let Some(default) = key.default {
-        words.extend([roman("Default: "), bold(default), roman(". ")]);
+    if let Some(default) = &key.default {
+        words.extend([roman("Default: "), bold(&**default), roman(". ")]);
     }
     words.extend([roman("For example: "), bold(key.example())]);
     roff.text(words);
