@@ -15,6 +15,12 @@ Environment:
                trace
   NO_COLOR     if set to any value, no colours
 
+Files:
+  /etc/orphand/config.toml     the configuration, see orphand.toml(5); it may be absent
+  /etc/orphand/conf.d/*.toml   further files of it, by name; later ones beat earlier ones
+  /var/lib/orphand/orphand.db  the store: runs, their numbers, orphans; it outlives restarts
+  /run/orphand/lock            the lock file of the running daemon, with its process number
+
 Exit status:
   0  success
   1  failure; one line on standard error says what, why, and what to do

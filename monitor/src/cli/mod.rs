@@ -4,16 +4,17 @@
 //! beat the file, the file beats the defaults.
 
 pub mod complete;
-mod exit_code;
 mod help;
-mod log_stream;
 pub mod logging;
 pub mod moment;
 pub mod pages;
-mod places;
 mod verbs;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::PathBuf,
+    process::{ExitCode as Code, Termination},
+    time::Duration,
+};
 
 use clap::{
     Args, Parser, Subcommand, ValueEnum,
@@ -21,15 +22,15 @@ use clap::{
 };
 use clap_complete::Shell;
 
-pub use self::{
-    exit_code::ExitCode,
-    places::{Common, Places},
-    verbs::{
-        Config, Doctor, Events, Explain, History, Mode, Pause, Ps, Reap, Release, Replay, Spare, Status,
-    },
+use crate::{
+    config::{self, ConfigErrors, Listen},
+    host::Scope,
 };
-use crate::config::Listen;
 use orphand_core::model::{Found, MemberCount, RingSize, SetsidHook, duration::parse_duration};
+
+pub use self::verbs::{
+    Config, Doctor, Events, Explain, History, Mode, Pause, Ps, Reap, Release, Replay, Spare, Status,
+};
 
 /// The lock file, which prevents a second daemon.
 pub const LOCK: &str = "/run/orphand/lock";
@@ -222,6 +223,73 @@ fn one_of<T: Clone + Send + Sync + 'static>(words: &'static [Word<T>]) -> impl T
         let meant = words.iter().find(|(word, ..)| *word == typed).map(|(_, meant, _)| meant.clone());
         meant.ok_or("unknown")
     })
+}
+
+/// The result of running `orphand`. Wrong usage is 2: the command-line parser exits with it itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ExitCode {
+    Done = 0,
+    /// Failure; one line on standard error says what, why, and what to do.
+    Failed = 1,
+    /// `ps --exit-code` found an orphan.
+    Found = 3,
+    /// Nothing matched what was asked for.
+    Unmatched = 4,
+}
+
+impl Termination for ExitCode {
+    fn report(self) -> Code {
+        Code::from(self as u8)
+    }
+}
+
+/// What most verbs share: JSON or text, and whom to ask.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub places: Places,
+}
+
+/// Flags beat the file, the file beats the defaults.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Places {
+    /// The configuration [default: /etc/orphand/config.toml, if it exists]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The daemon's control socket [default: /run/orphand/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// The directory of the daemon's store [default: /var/lib/orphand]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// Judge and signal only what is below control groups whose names begin so: for tests
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub below: Option<Scope>,
+}
+
+impl Places {
+    /// The configuration with these flags.
+    pub fn load(&self) -> Result<config::Config, ConfigErrors> {
+        config::Config::load(self.config.as_deref()).map(|config| self.applied(config))
+    }
+
+    /// These flags over a configuration.
+    pub fn applied(&self, config: config::Config) -> config::Config {
+        config::Config {
+            socket: self.socket.clone().unwrap_or(config.socket),
+            state_dir: self.state_dir.clone().unwrap_or(config.state_dir),
+            ..config
+        }
+    }
+
+    /// Whether a store is named and no daemon is: then the store is read, and no daemon asked.
+    pub const fn names_store_alone(&self) -> bool {
+        self.state_dir.is_some() && self.socket.is_none()
+    }
 }
 
 #[cfg(test)]

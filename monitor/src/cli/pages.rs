@@ -7,10 +7,10 @@ use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::{
     Man,
-    roff::{Roff, bold, roman},
+    roff::{Roff, roman},
 };
 
-use super::Cli;
+use super::{Cli, help::LONG_HELP};
 
 mod config;
 
@@ -22,36 +22,6 @@ pub enum Page {
     /// orphand.toml(5), the configuration
     Config,
 }
-
-/// The exit codes and their meaning.
-const EXIT_STATUS: [(&str, &str); 5] = [
-    ("0", "Success."),
-    ("1", "Failure; one line on standard error says what, why, and what to do."),
-    ("2", "Wrong usage."),
-    ("3", "ps --exit-code found an orphan."),
-    ("4", "Nothing matched what was asked for."),
-];
-
-const ENVIRONMENT: [(&str, &str); 2] = [
-    (
-        "ORPHAND_LOG",
-        "What is logged to standard error: error, warn, info, debug or trace; overrides log in the configuration; the default is info.",
-    ),
-    ("NO_COLOR", "If set to any value, there are no colours."),
-];
-
-const FILES: [(&str, &str); 4] = [
-    (crate::config::DEFAULT_PATH, "The configuration, see orphand.toml(5). It may be absent."),
-    (
-        "/etc/orphand/conf.d/*.toml",
-        "Further files of the configuration, in the order of their names; later ones override earlier ones.",
-    ),
-    (
-        "/var/lib/orphand/orphand.db",
-        "The store, which keeps runs, their numbers, and orphans across restarts.",
-    ),
-    (super::LOCK, "The lock file of the running daemon, which contains its process id."),
-];
 
 /// Writes the completions for `shell`.
 pub fn completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
@@ -98,8 +68,7 @@ fn collect(command: &Command, name: &str, pages: &mut Vec<(String, Command)>) {
 
 fn page(name: &str, command: Command, out: &mut dyn Write) -> io::Result<()> {
     let has_verbs = command.has_subcommands();
-    let is_main = name == "orphand";
-    let examples = command.get_after_help().map(ToString::to_string);
+    let own = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
     let man = Man::new(command)
         .section("1")
         .manual("orphand")
@@ -112,32 +81,17 @@ fn page(name: &str, command: Command, out: &mut dyn Write) -> io::Result<()> {
     if has_verbs {
         man.render_subcommands_section(out)?;
     }
-    section("EXIT STATUS", &EXIT_STATUS, out)?;
-    if is_main {
-        section("ENVIRONMENT", &ENVIRONMENT, out)?;
-        section("FILES", &FILES, out)?;
-    }
-    if let Some(examples) = examples {
-        let examples = examples.trim_start_matches("Examples:\n").trim_start_matches("Example:\n");
-        let mut roff = Roff::new();
-        roff.control("SH", ["EXAMPLES"]);
+    let mut roff = Roff::new();
+    // What stands below the help has titles. The exit status is that of all.
+    let status = LONG_HELP.split("\n\n").filter(|part| name != "orphand" && part.starts_with("Exit status"));
+    for part in own.iter().flat_map(|own| own.split("\n\n")).chain(status) {
+        let Some((title, lines)) = part.split_once(":\n") else { continue };
+        roff.control("SH", [title.to_uppercase().as_str()]);
         roff.control("nf", []);
-        for line in examples.lines() {
+        for line in lines.lines() {
             roff.text([roman(line)]);
         }
         roff.control("fi", []);
-        roff.to_writer(out)?;
-    }
-    Ok(())
-}
-
-fn section(title: &str, entries: &[(&str, &str)], out: &mut dyn Write) -> io::Result<()> {
-    let mut roff = Roff::new();
-    roff.control("SH", [title]);
-    for (term, text) in entries {
-        roff.control("TP", []);
-        roff.text([bold(*term)]);
-        roff.text([roman(*text)]);
     }
     roff.to_writer(out)
 }

@@ -1,15 +1,20 @@
-//! Where `orphand run` writes events to, and in which format `run` and `replay` write them.
+//! Where `orphand run` writes events to, in which format `run` and `replay` write them, and `orphand replay`.
 
-use std::{io, path::Path};
+use std::{
+    io::{self, Write},
+    ops::ControlFlow,
+    path::Path,
+};
 
 use anyhow::Context;
 
 use crate::{
-    cli::Format,
+    cli::{self, ExitCode, Format, logging},
+    driver::replay,
     events::{self, Latest},
     os::journald::{self, Journal},
     sink::{
-        self,
+        self, Format as _,
         event_writer::{self, EventWriter, EventWriters},
         human::Text,
         journal::JournalEntries,
@@ -17,7 +22,9 @@ use crate::{
         stream::Json,
         wall_clock::WallClock,
     },
+    source::trace::TraceReader,
 };
+use orphand_core::engine::{Engine, Settings};
 
 /// Starts the writers: to standard output, to the journal if standard error leads there, and to what keeps events for their
 /// readers. Where an event would be in the journal twice it is there once: as an entry, unless lines were asked for.
@@ -69,6 +76,38 @@ pub(super) fn format_of(format: Option<Format>, wall: WallClock) -> Box<dyn sink
         Format::Json => Box::new(Json::new(wall)),
         Format::Text => Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()))),
     }
+}
+
+/// Writes the events that the daemon wrote when the trace was recorded.
+pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
+    logging::start();
+    let trace = TraceReader::open(&flags.file)?;
+    let header = trace.header().clone();
+    let settings = Settings::new(header.policy, header.ourselves)
+        .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
+    let wall = WallClock { offset_ns: header.realtime_offset_ns };
+    let mut format = format_of(flags.format, wall);
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut line = String::new();
+    let mut failed = None;
+    let replayed = replay::replay(trace, Engine::new(settings), |at, notice| {
+        line.clear();
+        format.write(at, &notice, &mut line);
+        match out.write_all(line.as_bytes()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(e) => {
+                failed = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    let flushed = failed.map_or_else(|| out.flush(), Err);
+    match flushed {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::Done),
+        written => written.context("cannot write to standard output")?,
+    }
+    replayed?;
+    Ok(ExitCode::Done)
 }
 
 #[cfg(test)]

@@ -1,21 +1,17 @@
 //! The commands of the command line, one module for each or for a few that belong together.
 
+mod ask;
 mod config;
-mod decide;
 mod doctor;
 mod event_stream;
 mod events;
 pub(crate) mod explain;
 mod history;
-pub(crate) mod look;
 pub(crate) mod offline;
 mod ps;
 mod reap;
-mod release;
-mod replay;
 mod run;
 mod spare;
-mod status;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -40,19 +36,19 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Run(flags) => run::run(&flags),
         Verb::Ps(flags) => ps::ps(&flags),
         Verb::Top(flags) => crate::top::top(&flags),
-        Verb::Status(flags) => status::status(&flags),
+        Verb::Status(flags) => ask::status(&flags),
         Verb::Explain(flags) => explain::explain(&flags),
         Verb::Reap(flags) => reap::reap(&flags),
-        Verb::Release(flags) => release::release(&flags),
-        Verb::Reload(flags) => status::reload(&flags),
+        Verb::Release(flags) => ask::release(&flags),
+        Verb::Reload(flags) => ask::reload(&flags),
         Verb::Spare(flags) => spare::spare(&flags),
-        Verb::Pause(flags) => decide::pause(&flags),
-        Verb::Resume(flags) => decide::decide(&flags, Decision::Resume),
-        Verb::Mode(flags) => decide::mode(&flags),
+        Verb::Pause(flags) => ask::pause(&flags),
+        Verb::Resume(flags) => ask::decide(&flags, Decision::Resume),
+        Verb::Mode(flags) => ask::mode(&flags),
         Verb::Events(flags) => events::events(&flags),
         Verb::History(flags) => history::history(&flags),
         Verb::Doctor(flags) => doctor::doctor(&flags),
-        Verb::Replay(flags) => replay::replay(&flags),
+        Verb::Replay(flags) => event_stream::replay(&flags),
         Verb::Config(verb) => config::config(verb),
         Verb::Completions { shell } => {
             let mut script = Vec::new();

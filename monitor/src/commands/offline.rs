@@ -1,13 +1,17 @@
 //! The engine without a daemon: in this process, on readings of /proc, without a kernel side. Of the store it reads the numbers of
 //! runs and nothing else. `ps`, `explain`, `doctor`, `reap` and `top` use it where no daemon is asked.
 
+use jiff::tz::TimeZone;
+
 use crate::{
     actuator::reaper::Reaper,
     config::Config,
+    control::client::{Client, ClientError},
     driver::{Driver, EffectHandler, read_proc},
     host::{Proc, Scope, boot_id, stuck},
     os::clock,
     probe::Probe,
+    sink::list::Sample,
     store::{self, StoreError},
 };
 use orphand_core::{
@@ -220,5 +224,25 @@ impl Host {
             self.blind.push(why.to_owned());
         }
         answer
+    }
+}
+
+/// Looks once. With `no_daemon` none is asked.
+pub(crate) fn look(config: &Config, below: Option<&Scope>, no_daemon: bool) -> anyhow::Result<Sample> {
+    let alone = |why: &str| -> anyhow::Result<Sample> {
+        let report = Offline::inspect(config, below.cloned())?.report();
+        Ok(Sample::of_proc(report, why, clock::now()))
+    };
+    if no_daemon {
+        return alone("no daemon asked");
+    }
+    match super::asked(Client::new(&config.socket).status(false))? {
+        Ok(status) => Ok(Sample::of_daemon(status, clock::now(), super::wall_clock(), &TimeZone::system())),
+        Err(error @ ClientError::Forbidden { .. }) => {
+            let mut sample = alone("the daemon may not be asked")?;
+            sample.report.blind.push(format!("what the daemon knows: {error}"));
+            Ok(sample)
+        }
+        Err(_) => alone("no daemon answers"),
     }
 }

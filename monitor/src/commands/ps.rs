@@ -2,7 +2,7 @@
 
 use std::{io::stdout, os::fd::AsFd, thread, time::Duration};
 
-use super::look::look;
+use super::offline::look;
 use crate::{
     cli::{self, ExitCode},
     sink::list::{self, Arrangement, Layout, Sample},

@@ -1,7 +1,5 @@
 //! `orphand reap`: one explicit clean-up. It shows what it would end, asks, ends exactly what was shown, waits, and reports.
 
-mod offline;
-
 use std::{
     io::{self, BufRead, IsTerminal, Write},
     thread,
@@ -13,14 +11,17 @@ use serde_json::json;
 
 use crate::{
     cli::{self, ExitCode},
+    commands::offline::Offline,
+    config::Config,
     control::client::{Client, ClientError},
-    os::clock,
+    host::Scope,
+    os::clock::{self, Timer},
     sink::{
         list,
         plan::{self, PlanItem},
     },
 };
-use orphand_core::model::{BootTime, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{BootTime, Input, ReapRequest, Report, ServerReport, State};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -60,7 +61,7 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
-            let mut alone = offline::Alone::inspect(&config, flags.places.below.clone())?;
+            let mut alone = Alone::inspect(&config, flags.places.below.clone())?;
             let planned = alone.offline.plan(&request);
             clean_up(flags, &mut alone, &request, planned)
         }
@@ -209,6 +210,59 @@ impl Backend for Daemon {
 fn is_over(report: &Report, request: &ReapRequest) -> bool {
     let mut servers = request.servers.iter().flatten().filter_map(|id| find(report, id));
     servers.all(|server| !matches!(server.state, State::Suspect | State::Ending))
+}
+
+/// Between two readings of /proc, which find who ended without having been signalled.
+const READ_AGAIN: Duration = Duration::from_millis(200);
+
+/// An engine in this process.
+struct Alone {
+    offline: Offline,
+    term_timeout: Duration,
+}
+
+impl Alone {
+    /// Reads /proc and judges. Nothing is signalled until [`Backend::reap`].
+    fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
+        Ok(Self { offline: Offline::inspect(config, scope)?, term_timeout: config.term_timeout })
+    }
+
+    async fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
+        let offline = &mut self.offline;
+        offline.arm()?;
+        let timer = Timer::new()?;
+        let patience = clock::now() + self.term_timeout + MARGIN;
+        offline.handle(Input::Reap { request: request.clone() })?;
+        loop {
+            offline.read_again()?;
+            let report = offline.report();
+            let now = clock::now();
+            if is_over(&report, request) || now >= patience {
+                return Ok(report);
+            }
+            timer.set([Some(now + READ_AGAIN), offline.due()].into_iter().flatten().min())?;
+            let ended = tokio::select! {
+                process = offline.ended() => Some(process),
+                expired = timer.expired() => expired.map(|()| None)?,
+            };
+            if let Some(process) = ended {
+                offline.handle(Input::Gone { process })?;
+            }
+            // The engine inspects only some servers at a time.
+            while clock::now() < patience && offline.pass_time(clock::now())? {}
+        }
+    }
+}
+
+impl Backend for Alone {
+    fn report(&mut self) -> anyhow::Result<Report> {
+        Ok(self.offline.report())
+    }
+
+    fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("cannot start the event loop")?.block_on(self.end(request))
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 pub mod client;
 mod connections;
 mod event_feed;
-mod host_name;
 mod http;
 mod listener;
 mod live;

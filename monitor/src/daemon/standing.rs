@@ -6,7 +6,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::Daemon;
-use crate::{config::Config, os::clock, sink::standing::doing};
+use crate::{config::Config, os::clock, sink::status::doing};
 use orphand_core::model::{BootTime, Decided, Decision, Input, Mode, Policy, Standing};
 
 /// What persons decided, as far as it is in effect.

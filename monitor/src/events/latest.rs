@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{position::Position, segments::BATCH};
+use super::{Position, segments::BATCH};
 use crate::sink::wall_clock::WallClock;
 
 pub(super) const BYTES: usize = 256 * 1024;

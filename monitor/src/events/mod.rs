@@ -8,10 +8,8 @@
 //! Invariants: readers cost the writer nothing but a short lock. What is kept is bounded: `segments::KEPT` files, and
 //! `latest::BYTES` in memory, however many readers there are.
 
-mod keeper;
 mod latest;
 mod line;
-mod position;
 mod reader;
 mod segments;
 
@@ -19,15 +17,15 @@ use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize};
 
+use self::segments::Writer;
+use crate::sink::{event_writer::Output, wall_clock::WallClock};
+
 pub use self::{
-    keeper::Keeper,
     latest::Latest,
     line::EventLine,
-    position::Position,
     reader::{Reader, Step},
     segments::stored,
 };
-use crate::sink::wall_clock::WallClock;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -38,6 +36,13 @@ pub struct EventQuery {
     pub follow: bool,
     /// Continues after this event instead.
     pub after: Option<Cursor>,
+}
+
+/// Where a line begins in the files: the number of a file, and bytes from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Position {
+    pub file: u64,
+    pub offset: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +63,61 @@ pub fn open(dir: &Path, wall: WallClock) -> (Keeper, Latest, io::Result<()>) {
     let began = files.as_ref().map(segments::Writer::end).unwrap_or_default();
     let latest = Latest::new(dir, began, wall);
     (Keeper::new(files, latest.clone()), latest, opened)
+}
+
+/// Writes lines into the files and into memory. A file system that is full or fails costs the files only: the lines
+/// are in memory, and the next one is tried again.
+#[derive(Debug)]
+pub struct Keeper {
+    files: Option<Writer>,
+    latest: Latest,
+    /// The log has it that the last write failed.
+    is_reported: bool,
+}
+
+impl Keeper {
+    const fn new(files: Option<Writer>, latest: Latest) -> Self {
+        Self { files, latest, is_reported: false }
+    }
+}
+
+#[cfg(test)]
+impl Keeper {
+    /// From now on nothing is written into the files.
+    fn take_files(&mut self) -> Option<Writer> {
+        self.files.take()
+    }
+
+    /// The files are written again.
+    fn put_files(&mut self, files: Option<Writer>) {
+        self.files = files;
+    }
+}
+
+impl Output for Keeper {
+    const BATCH: usize = 64 * 1024;
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        for line in text.split_inclusive('\n') {
+            let mut end = self.latest.ring().end();
+            if let Some(files) = &mut self.files {
+                match files.append(line) {
+                    Ok(()) => self.is_reported = false,
+                    Err(error) if self.is_reported => drop(error),
+                    Err(error) => {
+                        self.is_reported = true;
+                        tracing::warn!(
+                            "cannot keep events in the state directory: {error}; the next one is tried again"
+                        );
+                    }
+                }
+                end = files.end();
+            }
+            self.latest.push(line.trim_end_matches('\n'), end);
+        }
+        self.latest.tell();
+        Ok(())
+    }
 }
 
 #[cfg(test)]

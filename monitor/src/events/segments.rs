@@ -11,8 +11,8 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
+    Position,
     line::{is_since, seq, time_text},
-    position::Position,
 };
 use crate::store;
 

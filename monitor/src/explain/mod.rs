@@ -3,7 +3,6 @@
 //!
 //! Invariant: no line of the text is longer than 80 columns, but for a single word or a command that is.
 
-mod layout;
 mod next;
 mod past;
 mod report;
@@ -16,16 +15,16 @@ use std::collections::BTreeMap;
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use self::layout::Page;
-pub use self::report::report;
 use crate::sink::{
-    paint::Paint,
+    paint::{self, Paint},
     wall_clock::{self, WallClock},
 };
 use orphand_core::model::{
     BootTime, Creator, Explained, PastOrphan, ProcessId, ReachedBy, Reason, ServerReport, TakenFor,
     recognised_by, text,
 };
+
+pub use self::report::report;
 
 /// What is said where no daemon answers.
 pub const ALONE: &str = "No daemon was asked. This is one look through /proc, which cannot know who created what \
@@ -80,7 +79,7 @@ pub fn render(all: &Explanation, moment: &Moment, paint: Paint) -> String {
         notes.push(ALONE.to_owned());
     }
     notes.extend(all.blind.iter().map(|why| format!("Could not be seen: {}.", text::sanitise(why))));
-    layout::render(&pages, &notes, paint)
+    lay_out(&pages, &notes, paint)
 }
 
 pub fn json(all: &Explanation, moment: &Moment) -> Value {
@@ -218,4 +217,55 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
         },
         "commands": next::commands(one).into_iter().map(|(command, _)| command).collect::<Vec<_>>(),
     })
+}
+
+const WIDTH: usize = 80;
+
+/// What is said of one process: sections of a heading and its paragraphs. One without paragraphs is not shown.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) title: String,
+    pub(super) sections: Vec<(&'static str, Vec<String>)>,
+}
+
+/// The pages, one after the other, and notes about all of them.
+pub(super) fn lay_out(pages: &[Page], notes: &[String], paint: Paint) -> String {
+    let block = |page: &Page| {
+        let mut block = String::new();
+        for line in wrap(&page.title, "", "  ") {
+            block += &paint.line(paint::NAME, line);
+        }
+        for (heading, paragraphs) in page.sections.iter().filter(|(_, paragraphs)| !paragraphs.is_empty()) {
+            block += &["\n", &paint.line(paint::DIM, heading)].concat();
+            // A line feed within a paragraph begins a new line further in.
+            for (nth, part) in paragraphs.iter().flat_map(|paragraph| paragraph.split('\n').enumerate()) {
+                let (indent, others) = if nth == 0 { ("  ", "    ") } else { ("      ", "      ") };
+                block += &(wrap(part, indent, others).join("\n") + "\n");
+            }
+        }
+        block
+    };
+    let notes = notes.iter().map(|note| wrap(note, "", "").join("\n") + "\n");
+    pages.iter().map(block).chain(notes).collect::<Vec<_>>().join("\n")
+}
+
+/// Breaks a text between words. A word that is too long for a line has one of its own.
+fn wrap(text: &str, first: &str, others: &str) -> Vec<String> {
+    let mut lines = vec![first.to_owned()];
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().map(|line| (line.chars().count(), line));
+        let Some((columns, line)) = line else { break };
+        let room = columns + 1 + word.chars().count() <= WIDTH;
+        match (empty, room) {
+            (true, _) => line.push_str(word),
+            (false, true) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            (false, false) => lines.push(format!("{others}{word}")),
+        }
+        empty = false;
+    }
+    lines
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Moment, layout::Page};
+use super::{Moment, Page};
 use orphand_core::model::{Ending, Outcome, PastOrphan, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {

@@ -332,3 +332,28 @@ fn whole_pages_keep_to_80_columns() {
     let told = json(&known, &moment());
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&told).unwrap());
 }
+
+mod layout {
+    use super::super::*;
+
+    #[test]
+    fn lines_break_between_words_and_never_within_one() {
+        let text = "word ".repeat(40);
+        let lines = wrap(&text, "  ", "    ");
+        assert!(lines.len() > 2 && lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
+        let long = "x".repeat(100);
+        assert_eq!(
+            wrap(&format!("a {long} b"), "", " "),
+            ["a".to_owned(), format!(" {long}"), " b".to_owned()]
+        );
+        assert_eq!(wrap("", "", ""), [""]);
+    }
+
+    #[test]
+    fn an_empty_section_is_not_shown() {
+        let sections = vec![("One", vec!["a\nb".to_owned()]), ("Two", Vec::new())];
+        let page = Page { title: "t".to_owned(), sections };
+        let shown = lay_out(&[page], &["note".to_owned()], Paint::new(false));
+        assert_eq!(shown, "t\n\nOne\n  a\n      b\n\nnote\n");
+    }
+}

@@ -2,7 +2,6 @@
 //! of a given time also each signal; or only the leaks.
 
 pub mod leaks;
-mod signals;
 
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::{
     report, table, text,
     wall_clock::shown as when,
 };
-use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, PastRun, RunView, list};
+use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, PastRun, PastSignal, RunView, list};
 
 /// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
@@ -55,7 +54,7 @@ pub fn json(past: &History, watched: Watched) -> Result<String, serde_json::Erro
 pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -> String {
     let mut out = String::new();
     if let Some(until) = past.until {
-        out.push_str(&signals::render(past, until, zone, paint));
+        out.push_str(&signals(past, until, zone, paint));
     }
     let (mut columns, mut runs) = (
         RUNS.split('|').collect::<Vec<_>>(),
@@ -269,6 +268,53 @@ fn freed(rss: u64, pss: u64) -> String {
 fn between(from: Timestamp, to: Timestamp) -> String {
     // A wall clock that was set back must not give a negative time.
     text::duration(Duration::try_from(to.duration_since(from)).unwrap_or_default())
+}
+
+const SIGNALS: &str = "TIME|SIGNAL|PROCESS|SERVER|RUN|WHY";
+
+/// The signals of the asked time. "None" is an answer, too.
+fn signals(past: &History, until: Timestamp, zone: &TimeZone, paint: Paint) -> String {
+    let mut out = table_of(
+        &SIGNALS.split('|').collect::<Vec<_>>(),
+        &rows(past.signals.iter().map(|signal| row_of_signal(signal, zone))),
+        paint,
+    );
+    let since = past.since.unwrap_or(until);
+    if past.signals.is_empty() {
+        let (since, until) = (when(since, zone), when(until, zone));
+        out = format!("Nothing was signalled by the daemon between {since} and {until}.\n");
+    }
+    let unknown = match past.begins {
+        Some(begins) if begins <= since => None,
+        Some(begins) => {
+            Some(format!("The store begins at {}: it does not know what was before.", when(begins, zone)))
+        }
+        None => Some("No daemon has used this store yet.".to_owned()),
+    };
+    if let Some(unknown) = unknown {
+        out.push_str(&paint.line(paint::WARNING, unknown));
+    }
+    out.push('\n');
+    out
+}
+
+fn row_of_signal(one: &PastSignal, zone: &TimeZone) -> Vec<String> {
+    let evidence = list(&one.evidence);
+    let why = match (one.asked, one.doubts.as_slice()) {
+        (true, []) if evidence.is_empty() => "a person asked".to_owned(),
+        (true, []) => format!("a person asked; {evidence}"),
+        (true, doubts) => format!("a person asked, though unproven: {}", human::list_doubts(doubts)),
+        (false, _) => format!("orphan: {evidence}"),
+    };
+    let clean = |text: &str| text::clean(text);
+    vec![
+        when(one.at, zone),
+        one.signal.name().to_owned(),
+        format!("{} {}", one.pid, clean(&one.program)).trim_end().to_owned(),
+        if one.name.is_empty() { one.server.clone() } else { clean(&one.name) },
+        one.run.as_ref().map_or_else(|| one.owner.as_deref().map_or_else(|| "-".to_owned(), clean), name),
+        why,
+    ]
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub mod page;
 pub mod paint;
 pub mod plan;
 pub mod report;
-pub mod standing;
 pub mod status;
 pub mod stream;
 mod table;

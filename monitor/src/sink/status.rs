@@ -2,18 +2,18 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use jiff::tz::TimeZone;
+use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
     list,
     paint::{self, Paint},
-    standing, text,
+    text::{self, sanitise},
     wall_clock::{WallClock, shown},
 };
-use orphand_core::model::{BootTime, SessionState, State, Status};
+use orphand_core::model::{BootTime, Mode, SessionState, Standing, State, Status};
 
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
-    let mode = standing::doing(status.mode, &status.standing, wall.timestamp(now), zone);
+    let mode = doing(status.mode, &status.standing, wall.timestamp(now), zone);
     let up = Duration::from_millis(status.up_ms);
     let mut out = format!(
         "orphand {} (pid {}) {mode}.\nWatching for {}, since {}; {} followed.\n",
@@ -129,6 +129,29 @@ fn lost(status: &Status) -> String {
         lost.join(", "),
         text::count(status.resyncs, "time", "times")
     )
+}
+
+/// What the daemon does, and who decided that: `is paused until 15:04 by alice`.
+pub fn doing(mode: Mode, standing: &Standing, now: Timestamp, zone: &TimeZone) -> String {
+    if let Some(pause) = &standing.pause {
+        let until =
+            pause.until.map(|until| format!(" until {}", clock_time(until, now, zone))).unwrap_or_default();
+        return format!("is paused{until} by {}", sanitise(&pause.by));
+    }
+    let does = match mode {
+        Mode::Reap => "ends orphans",
+        Mode::Observe => "observes only",
+    };
+    // With --observe it observes, whatever was decided.
+    let chosen = standing.chosen.as_ref().filter(|chosen| chosen.mode == mode);
+    let by = chosen.map(|chosen| format!(", decided by {}", sanitise(&chosen.by))).unwrap_or_default();
+    format!("{does}{by}")
+}
+
+/// `15:04`, with the date if that is another day.
+fn clock_time(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let (at, now) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()));
+    at.strftime(if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ mod files;
 pub mod history;
 mod knowledge;
 mod opening;
-mod outage;
 mod prune;
 mod rows;
 mod schema;
@@ -53,11 +52,9 @@ pub struct Store {
     /// The row id of this daemon.
     daemon: i64,
     offset_ns: i64,
-    /// Whether all of the file was checked for damage.
-    is_checked: bool,
     /// Whether the last attempt to tidy failed, which the log has then.
     tidying_failed: bool,
-    /// Why writing is pointless until the next start: the file is damaged, or it was removed or replaced.
+    /// Why writing is pointless until the next start: the file was removed or replaced.
     unusable: Option<StoreError>,
 }
 
@@ -92,8 +89,8 @@ impl Store {
         written.map(drop).map_err(|source| StoreError::of("write", &self.file, &source))
     }
 
-    /// Does a part of what nobody waits for, which takes some milliseconds: checks a large file for damage, deletes what
-    /// exceeds the limits, copies the log. Returns whether there may be more to do.
+    /// Does a part of what nobody waits for, which takes some milliseconds: deletes what exceeds the limits, copies the log.
+    /// Returns whether there may be more to do.
     pub fn tidy(&mut self) -> bool {
         if self.unusable.is_some() {
             return false;
@@ -102,17 +99,6 @@ impl Store {
             let what = format!("the store {} was removed or replaced while orphand ran", self.file.display());
             self.unusable = Some(StoreError::Other(format!("{what}: restart orphand to begin a new one")));
             return false;
-        }
-        if !std::mem::replace(&mut self.is_checked, true) {
-            // Once. The next start handles damage. A file of the greatest size takes a sixth of a second.
-            let checked = opening::verify(&self.db, &self.file, "PRAGMA quick_check(1)");
-            if let Err(StoreError::Damaged { path, what }) = checked {
-                files::mark_suspect(&path, &what);
-                let error = StoreError::Damaged { path, what };
-                tracing::warn!("{error}; until then facts are kept in memory");
-                self.unusable = Some(error);
-            }
-            return true;
         }
         let now = rows::wall_us(clock::now(), clock::realtime_offset());
         let tidied = prune::step(&self.db, self.limits, now).and_then(|more| {

@@ -15,10 +15,6 @@ use super::{
 use crate::os::clock;
 use orphand_core::model::{BootTime, Knowledge};
 
-/// Up to this size in bytes the whole file is checked at the start. Of a larger file, only the tables that
-/// run numbers depend on are; the rest is checked when the daemon has time.
-pub(super) const CHECKED_AT_START: u64 = 4 << 20;
-
 /// The tables with their order. A table comes after those that it refers to. Of a damaged file the first four are copied,
 /// and of the servers those that have not ended.
 const TABLES: [(&str, &str); 7] = [
@@ -98,52 +94,33 @@ impl Store {
             insert_daemon(&mut db, boot_id, offset_ns, now, after_damage).map_err(failed("write"))?;
         let knowledge = knowledge::read(&db, boot).map_err(failed("read"))?;
         let identity = files::identity(file);
-        let is_checked = fs::metadata(file).is_ok_and(|found| found.len() <= CHECKED_AT_START);
-        let store = Self {
-            file: file.to_owned(),
-            db,
-            identity,
-            limits,
-            boot,
-            daemon,
-            offset_ns,
-            is_checked,
-            tidying_failed: false,
-            unusable: None,
-        };
+        let (file, tidying_failed) = (file.to_owned(), false);
+        let store =
+            Self { file, db, identity, limits, boot, daemon, offset_ns, tidying_failed, unusable: None };
         Ok(Opened { store, knowledge, set_aside: None })
     }
 }
 
-/// Checks what can be checked quickly.
+/// Has SQLite check all of the file: one of the greatest size takes a sixth of a second.
 fn check(db: &Connection, file: &Path) -> Result<(), StoreError> {
     let damaged = |what| Err(StoreError::Damaged { path: file.to_owned(), what });
     if let Some(what) = files::suspected(file) {
         return damaged(what);
     }
-    let bytes = fs::metadata(file).map_or(0, |found| found.len());
     match schema::version(db).map_err(|source| StoreError::of("read", file, &source))? {
-        0 => Ok(()),
+        0 => return Ok(()),
         version if version > VERSION => {
-            Err(StoreError::Newer { path: file.to_owned(), version, known: VERSION })
+            return Err(StoreError::Newer { path: file.to_owned(), version, known: VERSION });
         }
         version if version < VERSION => {
-            Err(StoreError::Older { path: file.to_owned(), version, known: VERSION })
+            return Err(StoreError::Older { path: file.to_owned(), version, known: VERSION });
         }
-        _ if bytes <= CHECKED_AT_START => verify(db, file, "PRAGMA quick_check(1)"),
-        _ => ["runs", "keys", "daemons"]
-            .iter()
-            .try_for_each(|table| verify(db, file, &format!("PRAGMA quick_check({table})"))),
+        _ => {}
     }
-}
-
-/// Has SQLite check the file.
-pub(super) fn verify(db: &Connection, file: &Path, check: &str) -> Result<(), StoreError> {
-    let result: String =
-        db.query_row(check, [], |row| row.get(0)).map_err(|error| StoreError::of("check", file, &error))?;
-    match result.as_str() {
+    let found = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    match found.map_err(|error| StoreError::of("check", file, &error))?.as_str() {
         "ok" => Ok(()),
-        _ => Err(StoreError::Damaged { path: file.to_owned(), what: result.replace('\n', " ") }),
+        what => damaged(what.replace('\n', " ")),
     }
 }
 

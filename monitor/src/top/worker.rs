@@ -15,7 +15,7 @@ use anyhow::{Context as _, bail};
 use super::News;
 use crate::{
     cli::Places,
-    commands::{explain, look},
+    commands::{explain, offline::look},
     config::Config,
     control::client::Client,
     events::{EventLine, EventQuery},
@@ -167,7 +167,7 @@ impl Worker {
     }
 
     fn look(&mut self) -> anyhow::Result<Box<Sample>> {
-        let mut sample = look::look(&self.config, self.places.below.as_ref(), false)?;
+        let mut sample = look(&self.config, self.places.below.as_ref(), false)?;
         read_ports(&mut sample.report);
         let freed = if sample.mode.is_some() { self.freed() } else { None };
         Ok(Box::new(Sample { freed, ..sample }))

@@ -5,7 +5,6 @@
 //! a process of its own that ends everything that the hook starts. The hook's file is checked at the start,
 //! and again before every run.
 
-mod facts;
 mod queue;
 mod run;
 pub mod runner;

@@ -14,11 +14,10 @@ use std::{
 
 use super::{
     HookError, Settings,
-    facts::{Account, Variables, variables},
     run::{self, Outcome, Report},
 };
 use crate::os::lock;
-use orphand_core::model::{BootTime, Notice, text};
+use orphand_core::model::{BootTime, EventSubject, Notice, ServerView, text};
 
 /// The most events that wait for their run.
 const QUEUE: usize = 64;
@@ -208,3 +207,85 @@ fn serve(state: &Mutex<State>, events: Receiver<Event>) {
         *state.runs.entry(report.outcome.name()).or_default() += 1;
     }
 }
+
+/// The most characters of a name; the rest is cut. The variable is for a line of a message, and the JSON has
+/// the whole name.
+const LONGEST: usize = 256;
+
+/// The orphans that are alive, as far as the events tell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Account {
+    /// By the id of the server.
+    orphans: BTreeMap<String, Orphan>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Orphan {
+    /// The resident memory in bytes, as the last event told it.
+    bytes: u64,
+    /// The agent and the unit that the server is accounted to.
+    whose: [Option<String>; 2],
+}
+
+impl Account {
+    /// Records what an event tells. The caller must pass every event, even one that no hook is run for.
+    pub(super) fn note(&mut self, notice: &Notice) {
+        match notice {
+            Notice::OrphanDetected { server, rss_bytes, .. } => self.enter(server, Some(*rss_bytes)),
+            // An earlier daemon may have reported the server as an orphan.
+            Notice::OrphanSpared { server, .. } => self.enter(server, server.rss_bytes),
+            Notice::OrphanReaped { server, .. }
+            | Notice::OrphanExited { server, .. }
+            | Notice::OrphanCleared { server, .. }
+            // It may have been an orphan before, and a process may use it now.
+            | Notice::OrphanUnproven { server, .. }
+            | Notice::ServerExited { server, .. } => {
+                self.orphans.remove(&server.id);
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, server: &ServerView, bytes: Option<u64>) {
+        let orphan = self.orphans.entry(server.id.clone()).or_default();
+        orphan.bytes = bytes.unwrap_or(orphan.bytes);
+        let run = server.run.as_ref();
+        orphan.whose = [run.map(|run| run.agent.clone()), run.and_then(|run| run.unit.clone())];
+    }
+
+    /// The memory in bytes of all orphans, or of those of one agent or unit.
+    fn bytes(&self, whose: Option<&str>) -> u64 {
+        let among =
+            |orphan: &&Orphan| whose.is_none_or(|name| orphan.whose.iter().flatten().any(|one| one == name));
+        self.orphans.values().filter(among).map(|orphan| orphan.bytes).sum()
+    }
+}
+
+pub(super) type Variables = [(&'static str, String); 6];
+
+/// The variables for an event that was recorded in `account` before.
+pub(super) fn variables(notice: &Notice, account: &Account) -> Variables {
+    let about = EventSubject::of(notice);
+    let own = match notice {
+        // The event is about all orphans of the agent or unit that it names.
+        Notice::Alert { .. } | Notice::AlertResolved { .. } => None,
+        _ => about.rss_bytes,
+    };
+    [
+        ("ORPHAND_EVENT", notice.kind().name().to_owned()),
+        ("ORPHAND_AGENT", about.agent().map(clean).unwrap_or_default()),
+        ("ORPHAND_GENERATION", about.generation().map(|n| n.to_string()).unwrap_or_default()),
+        ("ORPHAND_ORPHANS", account.orphans.len().to_string()),
+        ("ORPHAND_RSS_BYTES", own.unwrap_or_else(|| account.bytes(about.named)).to_string()),
+        ("ORPHAND_SERVER", about.server.map(|server| clean(&server.name)).unwrap_or_default()),
+    ]
+}
+
+/// The name without control characters, which a terminal or a line-based format would obey. It has no NUL
+/// either, which no variable can contain.
+fn clean(name: &str) -> String {
+    text::sanitise(name).chars().take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,14 +17,12 @@ use std::{
     ffi::{CString, OsStr, OsString},
     fmt::Write as _,
     fs::File,
-    io::{self, PipeReader, PipeWriter, Read as _, Write as _},
+    io::{self, PipeWriter, Write as _},
     os::{
         fd::{AsFd as _, AsRawFd as _},
-        unix::{ffi::OsStrExt as _, net::UnixStream},
+        unix::ffi::OsStrExt as _,
     },
-    sync::mpsc::{self, Receiver, Sender},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use nix::{
@@ -39,11 +37,18 @@ use rustix::{
         set_child_subreaper, setsid, umask, wait,
     },
 };
+use tokio::{
+    io::AsyncReadExt as _,
+    net::unix::pipe,
+    runtime::Builder,
+    signal::unix::{SignalKind, signal},
+    time::{Instant, sleep_until, timeout},
+};
 
 use super::run::{Outcome, Report};
 use crate::{
     host::{is_own_child, own_children},
-    os::{capabilities, descriptors, own},
+    os::{capabilities, descriptors, own, readable},
 };
 use orphand_core::model::text;
 
@@ -76,7 +81,8 @@ fn prepared() -> Result<Report, String> {
     let number = |text: OsString| text.to_str()?.parse().ok();
     let time = Duration::from_millis(number(millis).ok_or("no time is given")?);
     confine(number(limit)).map_err(|error| format!("cannot give up rights: {error}"))?;
-    run(time, path, event).map_err(|error| error.to_string())
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.and_then(|runtime| runtime.block_on(run(time, path, event))).map_err(|error| error.to_string())
 }
 
 /// Gives up for good what neither the runner needs nor the hook may have. It must be called before there is a
@@ -101,61 +107,70 @@ fn confine(descriptors: Option<u64>) -> io::Result<()> {
     descriptors.map_or(Ok(()), descriptors::lower_to)
 }
 
-enum News {
-    NotStarted(io::Error),
-    /// The hook itself has ended.
-    Ended(WaitStatus),
-    /// Nothing is left of it.
-    AllEnded,
-    /// The daemon has ended, or tells the runner to stop.
-    Stop,
-}
-
-fn run(time: Duration, path: OsString, event: OsString) -> io::Result<Report> {
+/// Starts the hook, and waits until no child is left: neither the hook nor what it left, which becomes our child.
+async fn run(time: Duration, path: OsString, event: OsString) -> io::Result<Report> {
+    let mut ends = signal(SignalKind::child())?;
+    let daemon = readable(io::stdout().as_fd().try_clone_to_owned()?)?;
     let (said, says) = io::pipe()?;
-    let (to_us, news) = mpsc::channel();
-    let mut daemon = UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let stop = to_us.clone();
-    in_background(move || {
-        let _ = daemon.read(&mut [0]);
-        let _ = stop.send(News::Stop);
-    })?;
-    let (to_log, told) = mpsc::channel();
-    in_background(move || listen(said, &to_log))?;
-    // The last one, so that nothing is left of a hook if a thread cannot be started.
-    in_background(move || start_and_wait(&path, &event, says, &to_us))?;
+    let mut said = pipe::Receiver::from_owned_fd(said.into())?;
+    // The last thing that can fail, so that nothing is left of a hook then.
+    let hook = start(&path, &event, &says)?;
+    // The reader sees the end when nobody else has it.
+    drop(says);
     let until = Instant::now() + time;
-    let mut status = None;
-    let over = loop {
-        match news.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(News::NotStarted(error)) => return Err(error),
-            Ok(News::Ended(how)) => status = Some(how),
-            over => break over,
+    let (mut status, mut sent, mut words) = (None, BTreeSet::new(), Words::default());
+    // Why everything is killed, and until when that is tried.
+    let mut over: Option<(Outcome, &str, Instant)> = None;
+    let left = loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, how))) => {
+                status = if pid == hook { Some(how) } else { status };
+                continue;
+            }
+            Err(Errno::INTR) => continue,
+            Ok(None) => {}
+            Err(_) => break 0,
+        }
+        let mut look = until;
+        if let Some((_, _, give_up)) = over {
+            let children = own_children().unwrap_or_default();
+            if Instant::now() > give_up {
+                break children.len() as u64;
+            }
+            // Parents first. A process that loses its parent becomes our child.
+            sent.extend(children.into_iter().filter(|pid| end(*pid)));
+            look = Instant::now() + LOOK_AGAIN;
+        }
+        tokio::select! {
+            _ = ends.recv() => {}
+            () = words.hear(&mut said), if !words.ended => {}
+            _ = daemon.readable(), if over.is_none() => {
+                over = Some((Outcome::Stopped, "the daemon stops", Instant::now() + GIVE_UP));
+            }
+            () = sleep_until(look) => {
+                let why = match status {
+                    None => "it took too long",
+                    Some(_) => "it ended, but what it had left in the background took too long",
+                };
+                over = over.or(Some((Outcome::TimedOut, why, Instant::now() + GIVE_UP)));
+            }
         }
     };
-    let (killed, left) = if matches!(over, Ok(News::AllEnded)) { (0, 0) } else { end_all(&news) };
-    let killed = format!("killed ({})", text::count(killed, "process", "processes"));
     let (outcome, mut why) = match over {
-        Ok(News::AllEnded) => ended(status),
-        Ok(_) => (Outcome::Stopped, format!("the daemon stops, {killed}")),
-        Err(_) if status.is_none() => (Outcome::TimedOut, format!("it took too long, {killed}")),
-        Err(_) => (
-            Outcome::TimedOut,
-            format!("it ended, but what it had left in the background took too long, {killed}"),
-        ),
+        None => ended(status),
+        Some((outcome, why, _)) => {
+            (outcome, format!("{why}, killed ({})", text::count(sent.len() as u64, "process", "processes")))
+        }
     };
     if left > 0 {
         let left = text::count(left, "process", "processes");
         // Writing to a string cannot fail.
         let _ = write!(why, "; {left} could not be killed");
     }
-    let mut said = Vec::new();
     // Who cannot be killed may hold the pipe open.
-    while let Ok(more) = told.recv_timeout(LOOK_AGAIN) {
-        said.extend::<Vec<u8>>(more);
-    }
-    said.truncate(KEPT);
-    match String::from_utf8_lossy(&said).trim() {
+    while !words.ended && timeout(LOOK_AGAIN, words.hear(&mut said)).await.is_ok() {}
+    words.kept.truncate(KEPT);
+    match String::from_utf8_lossy(&words.kept).trim() {
         "" => {}
         said => {
             let _ = write!(why, "; it said: {said}");
@@ -164,35 +179,21 @@ fn run(time: Duration, path: OsString, event: OsString) -> io::Result<Report> {
     Ok(Report { outcome, why })
 }
 
-fn in_background(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().spawn(work).map(drop)
+/// What the hook writes to its standard error: all is read, so that it never blocks on it, and the beginning is kept.
+#[derive(Default)]
+struct Words {
+    kept: Vec<u8>,
+    ended: bool,
 }
 
-/// Reads the hook's standard error, so that the hook never blocks on it. The beginning is kept.
-fn listen(mut said: PipeReader, kept: &Sender<Vec<u8>>) {
-    let (mut buffer, mut bytes) = ([0; 16 * 1024], 0);
-    while let Ok(got @ 1..) = said.read(&mut buffer) {
-        if bytes < KEPT {
-            bytes += got;
-            let _ = kept.send(buffer.get(..got).unwrap_or_default().to_vec());
-        }
-    }
-}
-
-/// Starts the hook, and waits until no child is left: neither the hook nor what it left, which becomes our child.
-fn start_and_wait(path: &OsStr, event: &OsStr, says: PipeWriter, tell: &Sender<News>) {
-    // The receiver lives as long as the runner.
-    let hook = match start(path, event, &says) {
-        Ok(hook) => hook,
-        Err(error) => return drop(tell.send(News::NotStarted(error))),
-    };
-    // The reader sees the end when nobody else has it.
-    drop(says);
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((pid, how))) if pid == hook => drop(tell.send(News::Ended(how))),
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return drop(tell.send(News::AllEnded)),
+impl Words {
+    async fn hear(&mut self, said: &mut pipe::Receiver) {
+        let mut buffer = [0; 4 * KEPT];
+        match said.read(&mut buffer).await {
+            Ok(got @ 1..) if self.kept.len() < KEPT => {
+                self.kept.extend(buffer.get(..got).unwrap_or_default());
+            }
+            got => self.ended = !matches!(got, Ok(1..)),
         }
     }
 }
@@ -230,24 +231,6 @@ fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
     let environment = environment.collect::<Result<Vec<_>, _>>()?;
     let pid = posix_spawn(path, &streams, &attributes, &words, &environment)?;
     Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound.into())
-}
-
-/// Kills all processes that are left, parents first. A process that loses its parent becomes our child.
-/// Returns how many were sent SIGKILL, and how many still exist.
-fn end_all(news: &Receiver<News>) -> (u64, u64) {
-    let mut sent = BTreeSet::new();
-    let until = Instant::now() + GIVE_UP;
-    loop {
-        let children = own_children().unwrap_or_default();
-        if Instant::now() > until {
-            return (sent.len() as u64, children.len() as u64);
-        }
-        sent.extend(children.into_iter().filter(|pid| end(*pid)));
-        match news.recv_timeout(LOOK_AGAIN) {
-            Ok(News::AllEnded | News::NotStarted(_)) => return (sent.len() as u64, 0),
-            Ok(News::Ended(_) | News::Stop) | Err(_) => {}
-        }
-    }
 }
 
 /// Kills a child. While the process of the descriptor lives, no other process has its number, so what was

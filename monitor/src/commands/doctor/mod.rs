@@ -1,26 +1,33 @@
 //! `orphand doctor`: whether this host can be watched, and whether its units leave processes behind.
 
 mod checks;
-mod duplicates;
-mod sources;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    os::fd::AsRawFd as _,
     path::Path,
     time::{Duration, Instant},
 };
 
+use rustix::{
+    fs::fstat,
+    io::Errno,
+    process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open},
+};
+use tokio::runtime::Builder;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode, logging},
+    config::{Config, Sessions},
+    daemon::reload,
     host::Proc,
     os::clock,
-    probe::{ManagerError, Probe},
+    probe::{EngineVersion, Engines, ManagerError, Probe, registry},
     sink::doctor as page,
 };
-use orphand_core::model::{Checkup, ProcessId, Report, Unit, UnitCheckup};
+use orphand_core::model::{Check, Checkup, ProcessId, Report, Unit, UnitCheckup};
 
 /// How long all service managers together may take to answer.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -31,8 +38,8 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     // Warnings at the start are among the checks.
     logging::start_at(LevelFilter::ERROR);
     let mut checks = checks::of_host(&config, &flags.lock);
-    checks.push(duplicates::check());
-    checks.extend(sources::all(&config));
+    checks.push(check());
+    checks.extend(all(&config));
     let seen = Offline::inspect(&config, None)?.report();
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
@@ -105,4 +112,145 @@ fn units_of(probe: &Probe, program: &str) -> anyhow::Result<BTreeSet<Unit>> {
     let all = Proc::system()?.snapshot(clock::now(), |_| false)?.processes;
     let its = all.iter().filter(|p| Path::new(&p.image.exe).file_name().is_some_and(|name| name == program));
     Ok(its.filter_map(|p| Some(probe.unit(p.id)?.unit)).collect())
+}
+
+/// The checks of the registry and of each engine that is configured; of others none.
+fn all(config: &Config) -> Vec<Check> {
+    let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
+    let asked = [("Docker", docker.clone()), ("podman", podman.clone())];
+    let engines = Engines { docker, podman };
+    let checks = asked.into_iter().filter_map(|(name, path)| {
+        let socket = path?.display().to_string();
+        Some(engine(name, &socket, engines.version(&name.to_lowercase())))
+    });
+    config.sessions.iter().map(registry).chain(checks).collect()
+}
+
+fn registry(sessions: &Sessions) -> Check {
+    let (name, options) = ("session registry", reload::registry(sessions));
+    let place = options.redis.place();
+    let runtime = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Check::wrong(name, format!("cannot ask it: {error}")),
+    };
+    let checked = runtime.block_on(registry::check(&options));
+    runtime.shutdown_background();
+    match checked {
+        Ok(()) => Check::ok(name, format!("{place} answers; its user may use INFO and EXISTS")),
+        Err(why) => {
+            Check::wrong(name, format!("{place} cannot be asked, so no session counts as expired: {why}"))
+        }
+    }
+}
+
+fn engine(name: &str, socket: &str, version: Result<EngineVersion, String>) -> Check {
+    let check = format!("engine {name}");
+    match version {
+        Ok(EngineVersion { api, engine }) => {
+            Check::ok(&check, format!("{socket} answers: version {engine}, API version {api}"))
+        }
+        Err(why) => Check::wrong(
+            &check,
+            format!(
+                "{socket} does not answer ({why}), so orphans in its containers are reported and stay: is {name} running, and is this its socket?"
+            ),
+        ),
+    }
+}
+
+const NAME: &str = "named pipes";
+
+/// Tries it with a descriptor of this process, which only a filter or an old kernel refuses.
+fn check() -> Check {
+    of(duplicate())
+}
+
+fn duplicate() -> Result<bool, Errno> {
+    let (read, _write) = rustix::pipe::pipe()?;
+    let ourselves = pidfd_open(getpid(), PidfdFlags::empty())?;
+    let copy = pidfd_getfd(&ourselves, read.as_raw_fd(), PidfdGetfdFlags::empty())?;
+    Ok(fstat(&copy)?.st_ino == fstat(&read)?.st_ino)
+}
+
+fn of(tried: Result<bool, Errno>) -> Check {
+    const COST: &str =
+        "servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown)";
+    match tried {
+        Ok(true) => Check::ok(NAME, "their ends can be inspected through a duplicate (pidfd_getfd)"),
+        Ok(false) => Check::wrong(NAME, format!("pidfd_getfd returns a wrong file: {COST}")),
+        Err(Errno::NOSYS) => Check::note(
+            NAME,
+            format!("this kernel or sandbox has no pidfd_getfd (ENOSYS): {COST}; it needs Linux 5.6"),
+        ),
+        Err(Errno::PERM) => Check::note(
+            NAME,
+            format!(
+                "a sandbox forbids pidfd_getfd (EPERM): {COST}; in a unit, SystemCallFilter=pidfd_getfd allows it"
+            ),
+        ),
+        Err(errno) => Check::note(NAME, format!("pidfd_getfd fails ({errno}): {COST}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orphand_core::model::Health;
+
+    fn config(text: &str) -> Config {
+        Config::parse(text, "config.toml".as_ref()).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_configured_is_not_asked() {
+        assert_eq!(all(&config("")), []);
+    }
+
+    #[test]
+    fn an_engine_tells_its_version_or_is_no_engine() {
+        let version = EngineVersion { api: "1.45".to_owned(), engine: "26.1.5".to_owned() };
+        let well = engine("Docker", "/run/docker.sock", Ok(version));
+        assert_eq!(well.is, Health::Ok);
+        assert!(well.found.ends_with("answers: version 26.1.5, API version 1.45"), "{}", well.found);
+        let other = engine("Docker", "/run/docker.sock", Err("no answer".to_owned()));
+        assert_eq!(other.is, Health::Wrong);
+        assert!(
+            other.found.contains("(no answer), so") && other.found.contains("is Docker running"),
+            "{}",
+            other.found
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_told() {
+        let checks = all(&config(
+            "[sessions]\nredis = \"redis://127.0.0.1:1/0\"\n[containers]\npodman = \"/nowhere/podman.sock\"\n",
+        ));
+        let of = |name: &str| checks.iter().find(|check| check.name == name).unwrap();
+        let (registry, engine) = (of("session registry"), of("engine podman"));
+        assert_eq!((registry.is, engine.is), (Health::Wrong, Health::Wrong));
+        assert!(registry.found.contains("127.0.0.1:1/0 cannot be asked"), "{}", registry.found);
+        assert!(engine.found.contains("/nowhere/podman.sock does not answer"), "{}", engine.found);
+    }
+
+    mod duplicates {
+        use super::super::*;
+        use orphand_core::model::Health;
+
+        #[test]
+        fn it_works_here() {
+            assert_eq!(duplicate(), Ok(true));
+            assert_eq!(check().is, Health::Ok);
+        }
+
+        #[test]
+        fn what_it_costs_is_told_with_the_reason() {
+            for (errno, word) in [(Errno::PERM, "EPERM"), (Errno::NOSYS, "ENOSYS"), (Errno::MFILE, "fails")] {
+                let check = of(Err(errno));
+                assert!(check.is == Health::Note && check.found.contains(word), "{check:?}");
+                assert!(check.found.contains("wire_unknown"), "{check:?}");
+            }
+            assert_eq!(of(Ok(false)).is, Health::Wrong);
+        }
+    }
 }

@@ -4,7 +4,7 @@ use anyhow::Context;
 use rustix::{system::uname, thread::CapabilitySet};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{configuration, hooks, own_places};
+use super::{configuration, hooks, require_own_places};
 use crate::{
     actuator::{
         hook::{self, Hooks, WriteLine},
@@ -43,7 +43,7 @@ pub(super) async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<(
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
     let hooks = hooks(flags, config)?;
-    own_places::require(flags, config)?;
+    require_own_places(flags, config)?;
     let _instance = Instance::lock(&flags.lock)?;
     let front = ControlServer::bind(config.listen.0, &config.socket, config.socket_group.as_deref())?;
     let rules = config.rules();

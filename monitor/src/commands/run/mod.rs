@@ -1,7 +1,6 @@
 //! `orphand run`: reads flags and configuration, and runs the daemon.
 
 mod assemble;
-mod own_places;
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +11,11 @@ use crate::{
     cli::{self, ExitCode, logging},
     config::{self, Config},
     daemon::reload::Configuration,
-    os::descriptors,
+    os::{
+        descriptors,
+        trust::{self, Distrust},
+        users,
+    },
 };
 
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
@@ -77,4 +80,34 @@ fn hooks(flags: &cli::Run, config: &Config) -> Result<Vec<hook::Settings>, hook:
 pub(super) fn hook_of(config: &config::Hook, timeout: Duration) -> Result<hook::Settings, hook::HookError> {
     let events = (!config.events.contains(config::EVERY_EVENT)).then(|| config.events.clone());
     hook::Settings::new(&config.path, config.user.as_deref(), events, timeout)
+}
+
+const SERVICE_USER: &str = "orphand";
+
+/// Refuses a place where another user could put a file in the way of what the daemon writes.
+fn require_own_places(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    let places = [
+        ("lock", Some(&flags.lock)),
+        ("socket", Some(&config.socket)),
+        ("state-dir", Some(&config.state_dir)),
+        ("record", flags.record.as_ref()),
+    ];
+    for (option, path) in places {
+        let Some(path) = path else { continue };
+        let mut judged = trust::check_place(path, &[own]);
+        if let Err(Distrust::Owner { uid, .. }) = &judged
+            && users::user(SERVICE_USER).ok().flatten().is_some_and(|user| user.uid == *uid)
+        {
+            // The directories of the service are the same for a daemon that is started by hand.
+            judged = trust::check_place(path, &[own, *uid]);
+        }
+        judged.with_context(|| {
+            format!(
+                "cannot use {}: others could put their own there; choose another place with --{option}",
+                path.display()
+            )
+        })?;
+    }
+    Ok(())
 }

@@ -156,3 +156,71 @@ fn as_json() {
     assert_eq!(value["source"], "daemon");
     assert_eq!(serde_json::from_value::<History>(value).unwrap(), past());
 }
+
+mod signals {
+    use super::super::*;
+    use orphand_core::model::{Doubt, Evidence, Signal};
+
+    fn time(text: &str) -> Timestamp {
+        format!("2026-11-21T{text}Z").parse().unwrap()
+    }
+
+    fn shown(past: &History) -> String {
+        signals(past, past.until.unwrap(), &TimeZone::UTC, Paint::new(false))
+    }
+
+    fn around() -> History {
+        History {
+            since: Some(time("13:58:00")),
+            until: Some(time("14:08:00")),
+            begins: Some(time("08:00:00")),
+            ..History::default()
+        }
+    }
+
+    fn sent(at: &str, asked: bool, doubts: &[Doubt]) -> PastSignal {
+        PastSignal {
+            at: time(at),
+            signal: Signal::Term,
+            pid: 4711,
+            start: 1,
+            program: "node\u{1b}".to_owned(),
+            server: "4711@1".to_owned(),
+            name: "files".to_owned(),
+            run: None,
+            owner: Some("claude".to_owned()),
+            asked,
+            evidence: vec![Evidence::OwnerExited],
+            doubts: doubts.to_vec(),
+        }
+    }
+
+    #[test]
+    fn nothing_is_an_answer() {
+        let none =
+            "Nothing was signalled by the daemon between 2026-11-21 13:58:00 and 2026-11-21 14:08:00.\n";
+        assert_eq!(shown(&around()), format!("{none}\n"));
+        let later = History { begins: Some(time("14:00:00")), ..around() };
+        let unknown = "The store begins at 2026-11-21 14:00:00: it does not know what was before.\n";
+        assert_eq!(shown(&later), format!("{none}{unknown}\n"));
+        let never = shown(&History { begins: None, ..around() });
+        assert!(never.contains("No daemon has used this store yet."), "{never}");
+    }
+
+    #[test]
+    fn to_whom_and_on_which_verdict() {
+        let signals = vec![
+            sent("14:03:00", false, &[]),
+            sent("14:04:00", true, &[]),
+            sent("14:05:00", true, &[Doubt::Clients]),
+        ];
+        let shown = shown(&History { signals, ..around() });
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[0].starts_with("TIME "), "{shown}");
+        assert!(lines[1].starts_with("2026-11-21 14:03:00  SIGTERM  4711 node"), "{shown}");
+        assert!(lines[1].ends_with("claude  orphan: owner exited"), "{shown}");
+        assert!(lines[2].ends_with("a person asked; owner exited"), "{shown}");
+        assert!(lines[3].contains("a person asked, though unproven: "), "{shown}");
+        assert!(!shown.contains('\u{1b}') && !shown.contains("Nothing"), "{shown}");
+    }
+}

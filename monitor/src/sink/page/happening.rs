@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::names;
+use super::shown_server;
 use crate::sink::{
     appearance::appearance,
     human::{agent_name, list_doubts, phrases},
@@ -41,7 +41,7 @@ fn sentence(notice: &Notice) -> Option<String> {
     let (owner, server) = notice.views();
     // `server-filesystem of claude #3`, or the agent
     let who = match (server, owner) {
-        (Some(server), owner) => format!("{}{}", names::server(server), phrases::of_owner(owner)),
+        (Some(server), owner) => format!("{}{}", shown_server(server), phrases::of_owner(owner)),
         (None, agent) => agent.map(agent_name).unwrap_or_default(),
     };
     Some(match notice {

@@ -5,15 +5,23 @@
 //! Everything is bounded, whatever users start.
 
 mod happening;
-mod names;
 mod past;
 mod snapshot;
 
-use std::fmt::Write as _;
+use std::{
+    collections::hash_map::RandomState,
+    fmt::Write as _,
+    hash::{BuildHasher as _, Hash},
+};
 
-use self::names::Keys;
-pub use self::{happening::Happening, past::Range, snapshot::Snapshot};
 use super::wall_clock::WallClock;
+use crate::sink::metrics::Labels;
+use orphand_core::model::{
+    ServerView,
+    text::{base, sanitise},
+};
+
+pub use self::{happening::Happening, past::Range, snapshot::Snapshot};
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -45,6 +53,44 @@ pub fn document(nonce: [u8; 16]) -> (String, String) {
          require-trusted-types-for 'script'; trusted-types 'none'"
     );
     (page, policy)
+}
+
+const SHOWN: usize = 64;
+
+/// Makes keys. They differ from daemon to daemon, so that nobody can find out what they were made of.
+#[derive(Debug, Default)]
+struct Keys(RandomState);
+
+impl Keys {
+    fn of(&self, thing: impl Hash) -> String {
+        format!("{:016x}", self.0.hash_one(thing))
+    }
+}
+
+fn shown_owner(labels: &Labels) -> (String, Option<String>) {
+    let label = |name: &str| labels.iter().find(|(label, _)| *label == name).map(|(_, value)| cut(value));
+    (label("agent").unwrap_or_default(), label("unit"))
+}
+
+/// The name of a server, if its command line, which everybody can read, has it; a name from an agent's settings may
+/// be private. Otherwise the name of its program.
+fn shown_server(server: &ServerView) -> String {
+    let mut arguments = server.processes.iter().flat_map(|process| &process.argv);
+    if arguments.any(|argument| argument.contains(&server.name)) {
+        // `@playwright/mcp` is the name of a package; what has more parts is a path.
+        let scoped = server.name.starts_with('@') && server.name.matches('/').count() == 1;
+        return cut(if scoped { &server.name } else { base(&server.name) });
+    }
+    let program = server.processes.last().map(|process| base(&process.exe)).filter(|name| !name.is_empty());
+    program.map_or_else(|| "server".to_owned(), cut)
+}
+
+fn cut(name: &str) -> String {
+    let name = sanitise(name);
+    match name.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}..", name.get(..end).unwrap_or_default()),
+        None => name.into_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Page, names};
+use super::{Page, shown_owner};
 use crate::sink::metrics::owner_labels;
 use orphand_core::model::{BootTime, Series, ServerCounts, Timeline, TimelineQuery};
 
@@ -64,7 +64,7 @@ impl Page {
     /// A run, or all that have no series of their own.
     fn of_run(&self, series: Series, other: bool) -> Map<String, Value> {
         let labels = owner_labels(series.run.as_ref(), series.owner.as_deref());
-        let (name, unit) = if other { ("other".to_owned(), None) } else { names::owner(&labels) };
+        let (name, unit) = if other { ("other".to_owned(), None) } else { shown_owner(&labels) };
         let own = [
             ("key", self.keys.of(&labels).into()),
             ("name", name.into()),

@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Page, names};
+use super::{Page, shown_owner, shown_server};
 use crate::sink::{
     human::list_doubts,
     metrics::{Labels, OwnersWithSeries, owner_labels},
@@ -132,7 +132,7 @@ impl Page {
             }
         }
         generations.extend((older.sums != Sums::default()).then_some(older));
-        let (name, unit) = names::owner(labels);
+        let (name, unit) = shown_owner(labels);
         Agent { key: self.keys.of(labels), name, unit, sums, generations }
     }
 
@@ -144,7 +144,7 @@ impl Page {
             report.evidence.iter().filter(|_| is_left).map(|one| one.reason().short).collect();
         json!({
             "key": self.keys.of(&report.server.id),
-            "name": names::server(&report.server),
+            "name": shown_server(&report.server),
             "state": report.state,
             "bytes": report.rss_bytes(),
             "processes": report.server.count(),

@@ -137,17 +137,17 @@ fn names_are_those_of_the_process_list() {
     let named = |name: &str| {
         let mut one = server(1, 1, "live").server;
         one.name = name.to_owned();
-        names::server(&one)
+        shown_server(&one)
     };
     assert_eq!(named("server-files"), "server-files");
     assert_eq!(named("SECRET of the settings"), "node");
     assert_eq!(named("/home/SECRET/server-files"), "server-files");
-    assert_eq!(names::server(&ServerView { processes: Vec::new(), ..filesystem() }), "server");
+    assert_eq!(shown_server(&ServerView { processes: Vec::new(), ..filesystem() }), "server");
     let long = "x".repeat(500);
     let mut one = server(1, 1, "live").server;
     one.processes[0].argv.push(long.clone());
     one.name = long;
-    assert_eq!(names::server(&one).len(), 66);
+    assert_eq!(shown_server(&one).len(), 66);
 }
 
 #[test]

@@ -57,3 +57,59 @@ fn as_json_it_is_one_object() {
     assert_eq!((&value["state"], &value["doubts"]), (&"unproven".into(), &serde_json::json!(["wire_held"])));
     assert_eq!((&value["server"]["name"], &value["guards"]), (&"fetch".into(), &serde_json::json!([])));
 }
+
+mod nothing {
+    use super::super::*;
+    use crate::sink::report::tests::{claude, report, server};
+    use orphand_core::model::Doubt;
+
+    fn told(request: &ReapRequest, report: &Report) -> String {
+        nothing(request, &[], report).join("\n")
+    }
+
+    #[test]
+    fn it_says_what_is_there_instead_and_how_to_select_it() {
+        let report = report();
+        let told = |request: &ReapRequest| told(request, &report);
+        let targets = vec![Asked::Pid(6), Asked::Pid(77)];
+        let both = ReapRequest { targets, ..ReapRequest::default() };
+        assert_eq!(
+            told(&both),
+            "pid 6 is no part of an MCP server that orphand knows\n\
+             pid 77 is the agent host.py, and only servers are ended"
+        );
+        let agent = |name: &str| ReapRequest { agent: Some(name.to_owned()), ..ReapRequest::default() };
+        let unknown = "no agent or unit called \"nobody\" is there; `orphand ps` shows all";
+        assert_eq!(told(&agent("nobody")), unknown);
+        assert_eq!(told(&agent("bot.service")), "bot.service has no orphans");
+        let numbered = ReapRequest { generation: Some(9), duplicates: true, ..agent("claude") };
+        assert_eq!(told(&numbered), "claude #9 has no duplicates");
+        let all = "no orphans; 1 unproven (--include-unproven selects them)";
+        assert_eq!(told(&ReapRequest::default()), all);
+    }
+
+    #[test]
+    fn a_server_that_stays_is_told_with_the_flag_that_ends_it() {
+        let one = |state: State, duplicates| {
+            let mut report = report();
+            report.agents.truncate(1);
+            report.agents[0].agent = claude(state == State::Live);
+            report.agents[0].servers = vec![server("time", state, &[], &[Doubt::WireHeld], &[])];
+            let targets = vec![Asked::Pid(99_300)];
+            told(&ReapRequest { targets, duplicates, ..ReapRequest::default() }, &report)
+        };
+        let name = "time (pid 99300) is";
+        assert_eq!(
+            one(State::Live, false),
+            format!("{name} live: its owner claude #3 is alive; --include-active ends it all the same")
+        );
+        assert_eq!(one(State::Live, true), format!("{name} live, and the other flags exclude it"));
+        assert!(one(State::Suspect, false).starts_with(&format!("{name} suspect: its grace is not over")));
+        assert_eq!(
+            one(State::Unproven, false),
+            format!(
+                "{name} unproven: another process holds its stdin; --include-unproven ends it all the same"
+            )
+        );
+    }
+}

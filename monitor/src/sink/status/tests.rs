@@ -92,3 +92,29 @@ fn one_look_tells() {
 fn now() -> BootTime {
     BootTime(20_000_000_000_000)
 }
+
+mod standing {
+    use super::super::*;
+    use orphand_core::model::Decision;
+
+    #[test]
+    fn who_decided_what_and_until_when() {
+        let noon: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
+        let mut standing = Standing::default();
+        let told = |standing: &Standing, mode| doing(mode, standing, noon, &TimeZone::UTC);
+        assert_eq!(told(&standing, Mode::Reap), "ends orphans");
+        assert_eq!(told(&standing, Mode::Observe), "observes only");
+        standing.decide(&Decision::Mode { mode: Some(Mode::Reap) }, "al\u{1b}ice", noon);
+        assert_eq!(told(&standing, Mode::Reap), "ends orphans, decided by al\\x1bice");
+        assert_eq!(told(&standing, Mode::Observe), "observes only");
+        let hours = |hours: u64| Decision::Pause { for_ms: Some(hours * 3_600_000) };
+        for (decision, words) in [
+            (hours(3), "is paused until 15:00 by bob"),
+            (hours(24), "is paused until 2026-11-24 12:00 by bob"),
+            (Decision::Pause { for_ms: None }, "is paused by bob"),
+        ] {
+            standing.decide(&decision, "bob", noon);
+            assert_eq!(told(&standing, Mode::Observe), words);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What `[[hook]]`, `[containers]` and `listen` are read as.
+
+use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
+
+use orphand_core::model::EventKind;
+
+/// The word that means every event.
+pub const ALL: &str = "all";
+
+/// The names of events, and the word for all.
+fn known() -> Vec<&'static str> {
+    [ALL].into_iter().chain(EventKind::ALL.iter().map(|kind| kind.name())).collect()
+}
+
+/// The default of `events`.
+#[rustfmt::skip]
+const DEFAULT: &[&str] = &[
+    "orphan_detected", "orphan_spared", "orphan_reaped", "orphan_exited", "reap_failed", "alert", "alert_resolved", "lost",
+];
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hook {
+    /// The program, an absolute path.
+    pub path: PathBuf,
+    /// The user it runs as; absent for the daemon's user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The events it runs for; `all` means every event.
+    #[serde(default = "usual_events", deserialize_with = "events")]
+    pub events: BTreeSet<String>,
+}
+
+impl Hook {
+    /// This program, for the usual events.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path, user: None, events: usual_events() }
+    }
+}
+
+fn usual_events() -> BTreeSet<String> {
+    DEFAULT.iter().map(ToString::to_string).collect()
+}
+
+fn events<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<String>, D::Error> {
+    let names = BTreeSet::<String>::deserialize(d)?;
+    let known = known();
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(names),
+        Some(unknown) => {
+            let advice = super::check::among(unknown, &known);
+            Err(D::Error::custom(format!("unknown event \"{unknown}\": {advice}")))
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Containers {
+    /// Docker's; absent: Docker is not asked.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "absolute")]
+    pub docker: Option<PathBuf>,
+    /// podman's; absent: podman is not asked.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "absolute")]
+    pub podman: Option<PathBuf>,
+}
+
+impl Containers {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let engines = [("docker", &self.docker), ("podman", &self.podman)];
+        engines.into_iter().filter(|(_, socket)| socket.is_some()).map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+fn absolute<'de, D: Deserializer<'de>>(d: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = PathBuf::deserialize(d)?;
+    if path.is_absolute() { Ok(Some(path)) } else { Err(D::Error::custom("not an absolute path")) }
+}
+
+/// An address to listen at; none: nothing is served over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Listen(pub Option<SocketAddr>);
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self(Some(SocketAddr::from(([127, 0, 0, 1], 9477))))
+    }
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |_| {
+            format!(
+                "\"{text}\" is not an address: write it like \"127.0.0.1:9477\" or \"[::1]:9477\", or \"none\" for off"
+            )
+        };
+        if text == "none" { Ok(Self(None)) } else { text.parse().map(|it| Self(Some(it))).map_err(wrong) }
+    }
+}
+
+impl TryFrom<String> for Listen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Listen> for String {
+    fn from(listen: Listen) -> Self {
+        listen.to_string()
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("none"),
+            Some(address) => address.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use orphand_core::model::Notice;
+
+    #[test]
+    fn every_event_has_its_name_here() {
+        // serde's error lists the known names.
+        let error = serde_json::from_str::<Notice>(r#"{"event":"?"}"#).unwrap_err().to_string();
+        let names: Vec<_> = error.split('`').skip(1).step_by(2).filter(|name| *name != "?").collect();
+        assert!(names.len() > 10, "{error}");
+        for name in names {
+            assert!(known().contains(&name), "{name} is missing");
+        }
+        assert!(DEFAULT.iter().all(|name| known().contains(name)));
+        // Of what is unproven nothing need come.
+        assert!(known().contains(&"orphan_unproven") && !DEFAULT.contains(&"orphan_unproven"));
+    }
+
+    mod containers {
+        use crate::config::Config;
+
+        #[test]
+        fn sockets_are_absolute_paths() {
+            let read = |text: &str| Config::parse(text, "config.toml".as_ref());
+            let config = read("[containers]\ndocker = \"/run/docker.sock\"\n").unwrap();
+            assert_eq!(config.containers.docker.as_deref(), Some("/run/docker.sock".as_ref()));
+            assert_eq!(read(&config.render()).unwrap(), config);
+            assert!(read("[containers]\npodman = \"podman.sock\"\n").is_err());
+            assert!(read("[containers]\nlxc = \"/x\"\n").is_err());
+            assert!(read("").unwrap().containers.is_empty());
+            assert_eq!(
+                (config.policy().engines, read("").unwrap().policy().engines),
+                (vec!["docker".to_owned()], vec![])
+            );
+        }
+    }
+}
