@@ -13,7 +13,6 @@ use orphand_core::model::{Report, text::sanitise};
 /// The variable in which the script of a shell names the shell.
 const VARIABLE: &str = "ORPHAND_COMPLETE";
 
-/// How long a person waits at Tab.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Answers the script of a shell, and ends the program then. Returns if no such script has started it.
@@ -37,7 +36,6 @@ pub(super) fn agents() -> Vec<CompletionCandidate> {
     })
 }
 
-/// The numbers of runs, with their agents.
 pub(super) fn generations() -> Vec<CompletionCandidate> {
     offered(|report| {
         let runs =

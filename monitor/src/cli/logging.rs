@@ -58,7 +58,6 @@ pub fn start_at(level: LevelFilter) {
     }
 }
 
-/// Writes each line as a journal entry.
 struct JournalWriter {
     journal: Journal,
 }
@@ -119,7 +118,6 @@ fn filter(variable: Option<&str>, level: LevelFilter) -> (Targets, Option<String
 /// A writable pipe accepts this many bytes without blocking (`PIPE_BUF`).
 const AT_ONCE: usize = 4096;
 
-/// Writes log lines without blocking.
 #[derive(Debug)]
 pub struct NonBlockingLog {
     /// Absent if the descriptor could not be duplicated; then nothing is logged.
@@ -130,7 +128,6 @@ pub struct NonBlockingLog {
 }
 
 impl NonBlockingLog {
-    /// Writes to standard error.
     pub fn to_stderr() -> Self {
         Self::to(io::stderr().as_fd().try_clone_to_owned().ok())
     }

@@ -14,7 +14,6 @@ use orphand_core::model::duration::parse_period;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// So long before now.
     Ago(Duration),
     /// The latest such time.
     Clock(Time),
@@ -25,7 +24,6 @@ pub enum Moment {
     Exact(Timestamp),
 }
 
-/// Why a text is no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "write it like \"14:03\", \"yesterday 14:03\", \"2026-11-23 14:03\", \"2026-11-23\", or how long ago, like \"90m\", \"24h\", \"7d\""
@@ -70,7 +68,6 @@ fn days_ago(word: &str) -> Option<i8> {
     }
 }
 
-/// `14:03`, `9:30`, `14:03:27`.
 fn clock(text: &str) -> Option<Time> {
     let mut parts = text.trim().split(':');
     let mut part = |is_last_optional: bool| match parts.next() {

@@ -23,7 +23,6 @@ pub enum Page {
     Config,
 }
 
-/// Writes the completions for `shell`.
 pub fn completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&super::complete::script(&shell.to_string())?)
 }

@@ -12,13 +12,11 @@ use crate::{
 };
 use orphand_core::model::{Asked, BootTime, Decided, Decision, ReleaseRequest, Released, Reloaded, text};
 
-/// Ends nothing for a while.
 pub fn pause(flags: &cli::Pause) -> anyhow::Result<ExitCode> {
     let for_ms = flags.time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     decide(&flags.common, Decision::Pause { for_ms })
 }
 
-/// Chooses a mode, or shows the one in effect.
 pub fn mode(flags: &cli::Mode) -> anyhow::Result<ExitCode> {
     if let Some(decision) = flags.mode.clone() {
         return decide(&flags.common, decision);
@@ -47,7 +45,6 @@ fn text(decided: &Decided) -> String {
     format!("orphand {doing}.\n")
 }
 
-/// Prints whether the running daemon is well.
 pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     let (_, client) = super::configured(&flags.common.places)?;
     let status = client.status(flags.pss)?;
@@ -60,7 +57,6 @@ pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Makes the running daemon read its configuration again.
 pub fn reload(flags: &Common) -> anyhow::Result<ExitCode> {
     let reloaded = super::daemon(&flags.places).reload()?;
     super::answer(flags.json, &reloaded, |Reloaded { later, .. }| match later.join(", ") {

@@ -8,23 +8,20 @@ use super::run::hook_of;
 use crate::{
     actuator::hook::HookError,
     cli::{self, ExitCode},
-    config::{
-        Config, ConfigErrors, DEFAULT_PATH, Loaded, Mistake, Origins, options::DEFAULT_FILE, shown, written,
-    },
+    config::{Config, ConfigErrors, DEFAULT_PATH, Loaded, Mistake, Origins, options, shown},
 };
 
-/// Runs a command of `orphand config`.
 pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
     match verb {
         cli::Config::Check { file, json } => check(file.as_deref(), json),
         cli::Config::Show { config: file, origin, json } => {
             let Loaded { config, origins, .. } = Loaded::read(file.as_deref());
             let text = |config: &Config| {
-                if origin { written::with_origins(config, &origins) } else { config.render() }
+                if origin { options::with_origins(config, &origins) } else { config.render() }
             };
             super::answer(json, &config?, text)
         }
-        cli::Config::Default => super::print(DEFAULT_FILE),
+        cli::Config::Default => super::print(options::DEFAULT_FILE),
     }
 }
 

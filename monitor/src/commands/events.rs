@@ -19,7 +19,6 @@ use crate::{
     sink::{Format as _, human::Text, wall_clock::WallClock},
 };
 
-/// How far back it looks unless it is told.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Between two tries to reach a daemon that is gone.
@@ -108,7 +107,6 @@ fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyh
     }
 }
 
-/// Prints lines as they are, or as text.
 struct Printer {
     text: Option<Text>,
 }

@@ -25,7 +25,6 @@ use orphand_core::{
     recognise::{Known, Rules},
 };
 
-/// How many ended servers one question shows, the latest of them.
 const ENDED: usize = 8;
 
 pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {

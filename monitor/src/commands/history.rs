@@ -13,13 +13,10 @@ use crate::{
 };
 use orphand_core::model::{History, HistoryQuery, text};
 
-/// How far `--at` looks before and after a time.
 const AROUND: Duration = Duration::from_secs(5 * 60);
 
-/// How far back it looks unless it is told.
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Prints past runs and orphans as tables.
 pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
     let zoned = Zoned::now();
     let now = zoned.timestamp();

@@ -30,7 +30,6 @@ use crate::{
 };
 use orphand_core::model::{Asked, Decision};
 
-/// Runs the command. An error is one line for standard error.
 pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.verb {
         Verb::Run(flags) => run::run(&flags),
@@ -101,12 +100,10 @@ pub(crate) fn wall_clock() -> WallClock {
     WallClock { offset_ns: clock::realtime_offset() }
 }
 
-/// Colours, if standard output shows them.
 fn paint() -> Paint {
     Paint::of(&io::stdout())
 }
 
-/// Says what did not match, on standard error.
 fn unmatched(what: &str) -> ExitCode {
     eprintln!("orphand: nothing matched: {what}");
     ExitCode::Unmatched
@@ -129,7 +126,6 @@ fn on_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// The living process that a number or an id means.
 fn living_process(proc: &Proc, asked: &Asked) -> Option<ProcessDir> {
     let pid = match asked {
         Asked::Pid(pid) => *pid,

@@ -32,7 +32,6 @@ pub(crate) struct Offline {
     host: Host,
 }
 
-/// What the effects of this engine act on.
 struct Host {
     rules: Rules,
     scope: Option<Scope>,

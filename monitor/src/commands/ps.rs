@@ -15,10 +15,8 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// Between two looks through /proc, each of which costs far more.
 const PROC_AGAIN: Duration = Duration::from_secs(10);
 
-/// Homes the cursor and clears the terminal.
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
-/// Prints the list, once or again and again.
 pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
     let (config, _) = super::configured(&flags.places)?;
     loop {
@@ -65,7 +63,6 @@ fn code(flags: &cli::Ps, sample: &Sample, any: bool) -> ExitCode {
     }
 }
 
-/// The number of columns if `out` is a terminal.
 fn width(out: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(out).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))

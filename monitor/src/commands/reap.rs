@@ -36,7 +36,6 @@ trait Backend {
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report>;
 }
 
-/// Ends orphans, and what else the flags ask for.
 pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
     let (config, client) = super::configured(&flags.places)?;
     let request = ReapRequest {
@@ -161,7 +160,6 @@ fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
     }
 }
 
-/// Asks on the terminal whether to go on.
 fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
     let unproven = to_end.iter().filter(|one| one.is_unproven()).count();
     let mut what = plan::things(to_end);
@@ -215,7 +213,6 @@ fn is_over(report: &Report, request: &ReapRequest) -> bool {
 /// Between two readings of /proc, which find who ended without having been signalled.
 const READ_AGAIN: Duration = Duration::from_millis(200);
 
-/// An engine in this process.
 struct Alone {
     offline: Offline,
     term_timeout: Duration,

@@ -17,7 +17,6 @@ use orphand_core::{
     recognise::{Rule, Rules},
 };
 
-/// Adds, removes or lists exemptions.
 pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
     let (config, client) = super::configured(&flags.common.places)?;
     let json = flags.common.json;

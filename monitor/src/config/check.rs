@@ -170,7 +170,6 @@ impl<'t> File<'t> {
         self.mistakes.push(Mistake { example: option.map(options::Key::example), ..mistake });
     }
 
-    /// The line and column of a byte.
     fn location(&self, at: usize) -> Location {
         let before = self.text.get(..at).unwrap_or(self.text);
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -228,7 +227,6 @@ fn contains(outer: &Range<usize>, inner: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end
 }
 
-/// The entries in the order of the text.
 fn in_order<'t, 'a>(table: &'a DeTable<'t>) -> impl Iterator<Item = (&'a Key<'t>, &'a Value<'t>)> {
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);

@@ -80,7 +80,6 @@ impl fmt::Display for Mistake {
 #[derive(Debug)]
 pub struct ConfigErrors {
     all: Vec<Mistake>,
-    /// The path that was given, if it is not the default.
     asked: Option<PathBuf>,
 }
 

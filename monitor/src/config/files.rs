@@ -19,20 +19,17 @@ use super::{
 };
 use crate::os::trust::{self, Distrust};
 
-/// The largest file in bytes; far more than any configuration needs.
 const LIMIT: u64 = 1 << 20;
 
 /// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
 
-/// A file and the result of reading it.
 #[derive(Debug)]
 pub(super) struct Input {
     /// The file, or the directory of further files if that has the mistake.
     pub path: PathBuf,
     /// Its content; absent if it cannot be read.
     pub text: Option<String>,
-    /// What is wrong with the file itself.
     pub errors: Vec<Mistake>,
 }
 

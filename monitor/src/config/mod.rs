@@ -34,7 +34,6 @@ pub mod options;
 mod sessions;
 mod spared;
 mod tables;
-pub mod written;
 
 use std::{
     path::{Path, PathBuf},
@@ -142,7 +141,6 @@ impl Config {
         Loaded::read(path).config
     }
 
-    /// Reads `text` as the content of `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigErrors> {
         Loaded::of_text(text, path).config
     }
@@ -186,7 +184,6 @@ impl Config {
     }
 }
 
-/// The result of reading the configuration.
 #[derive(Debug)]
 pub struct Loaded {
     /// The files that were read, in order, including those with mistakes. Later ones override earlier ones.
@@ -221,7 +218,6 @@ impl Loaded {
         self
     }
 
-    /// Reads `text` as the content of `path`.
     fn of_text(text: &str, path: &Path) -> Self {
         let input = Input { path: path.into(), text: Some(text.to_owned()), errors: Vec::new() };
         Self::of_inputs(vec![input], Some(path))

@@ -77,7 +77,6 @@ fn duplicates<'k>(
     }
 }
 
-/// The patterns of a rule as text, without its name.
 fn patterns(rule: &Rule) -> String {
     let mut table = toml::Table::try_from(rule).unwrap_or_default();
     table.remove("name");

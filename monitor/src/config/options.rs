@@ -5,7 +5,9 @@
 //! Invariant: it has exactly the keys and defaults of [`super::Config`] and [`orphand_core::recognise::Rule`]; tests check
 //! that. A new key is described there, in the form of the others: what it means, `Value:`, `Default:` and `For example:`.
 
-use std::sync::LazyLock;
+use std::{fmt::Write as _, sync::LazyLock};
+
+use super::{Config, Origins};
 
 /// The commented default file. With all commented defaults uncommented it is the default configuration.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
@@ -13,7 +15,6 @@ pub const DEFAULT_FILE: &str = include_str!("default.toml");
 /// How the keys of a section are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Above all tables.
     Top,
     /// In one table, for example `[sessions]`. Several files may each have a part of it.
     Table,
@@ -43,7 +44,6 @@ pub struct Key {
     pub value: String,
     /// The default as a TOML value; absent if no value has the same meaning.
     pub default: Option<String>,
-    /// An example of a TOML value.
     pub example: String,
 }
 
@@ -57,7 +57,6 @@ impl Section {
         }
     }
 
-    /// An example with its header.
     pub fn example(&self) -> String {
         format!("{}\n{}", self.header(), self.example)
     }
@@ -175,4 +174,44 @@ const GONE: &[(&str, &str, &str)] = &[
 pub fn gone(table: &Section, key: &str) -> Option<&'static str> {
     let name = if table.is_rules { "rule" } else { &table.name };
     GONE.iter().find(|gone| (gone.0, gone.1) == (name, key)).map(|gone| gone.2)
+}
+
+/// The effective configuration as TOML; a comment after each value says where it comes from.
+pub fn with_origins(config: &Config, origins: &Origins) -> String {
+    let mut out = String::new();
+    // Cannot fail, as in `Config::render`.
+    let table = toml::Table::try_from(config).unwrap_or_default();
+    let from = |key: &str, index: usize| match origins.location(key, index) {
+        Some(location) => format!("# {}", super::Location { column: None, ..location }),
+        None => "# default".to_owned(),
+    };
+    // Values come first, because everything below a header belongs to its table.
+    for section in sections() {
+        match (section.kind, table.get(&section.name)) {
+            (Kind::Top, _) => {
+                for key in &section.keys {
+                    let Some(value) = table.get(&key.name) else { continue };
+                    let _ = writeln!(out, "{} = {value}  {}", key.name, from(&key.name, 0));
+                }
+            }
+            (Kind::Table, Some(toml::Value::Table(below))) => {
+                let _ = writeln!(out, "\n{}", section.header());
+                for (name, value) in below {
+                    let origin = from(&format!("{}.{name}", section.name), 0);
+                    let _ = writeln!(out, "{name} = {value}  {origin}");
+                }
+            }
+            (Kind::List, Some(toml::Value::Array(items))) => {
+                for (index, item) in items.iter().enumerate() {
+                    let _ = writeln!(out, "\n{}  {}", section.header(), from(&section.name, index));
+                    let below = item.as_table().into_iter().flatten();
+                    below.for_each(|(name, value)| {
+                        let _ = writeln!(out, "{name} = {value}");
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+    out
 }

@@ -14,7 +14,6 @@ use orphand_core::model::{
     text::is_hostile,
 };
 
-/// The longest name of a key, variable or flag, in bytes.
 const LONGEST: usize = 512;
 
 const LEAST_IDLE: Duration = Duration::from_secs(1);
@@ -34,7 +33,6 @@ pub struct Sessions {
     mark: SessionMark,
     /// The name of the key of a session, with [`ID`] in it.
     pub key: String,
-    /// How long the key must be missing.
     #[serde(with = "duration")]
     idle: Duration,
     /// The user that it runs as on this host, if it is neither root nor a service of the system. From a flag.

@@ -15,14 +15,12 @@ use orphand_core::recognise::{Rule, RuleBook};
 
 use super::{DEFAULT_PATH, Loaded, shown};
 
-/// The first lines of the file.
 const HEAD: &str = "# Written by `orphand spare`, which keeps no comments. To take an exemption back: `orphand spare --remove NAME`,
 # or delete its lines and run `orphand reload`.
 ";
 
 #[derive(Debug)]
 pub struct Spared {
-    /// The main file of the configuration.
     main: PathBuf,
     pub file: PathBuf,
     /// The text of the file as it was read; absent if there was none.

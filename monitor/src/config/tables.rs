@@ -14,7 +14,6 @@ fn known() -> Vec<&'static str> {
     [ALL].into_iter().chain(EventKind::ALL.iter().map(|kind| kind.name())).collect()
 }
 
-/// The default of `events`.
 #[rustfmt::skip]
 const DEFAULT: &[&str] = &[
     "orphan_detected", "orphan_spared", "orphan_reaped", "orphan_exited", "reap_failed", "alert", "alert_resolved", "lost",
@@ -23,7 +22,6 @@ const DEFAULT: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
-    /// The program, an absolute path.
     pub path: PathBuf,
     /// The user it runs as; absent for the daemon's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +32,6 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// This program, for the usual events.
     pub fn at(path: PathBuf) -> Self {
         Self { path, user: None, events: usual_events() }
     }

@@ -16,10 +16,8 @@ use orphand_core::model::{
     Reloaded, ServerReport, Status,
 };
 
-/// How long the daemon may take for an answer.
 const TIMEOUT: Duration = Duration::from_secs(65);
 
-/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("no orphand answers at {}: {source}; start it with `orphand run`, or give its socket with --socket", path.display())]
@@ -63,7 +61,6 @@ impl Client {
         self.ask(&Request::Plan { request })
     }
 
-    /// Ends the servers that a request selects.
     pub fn reap(&self, request: ReapRequest) -> Result<Vec<ServerReport>, ClientError> {
         self.ask(&Request::Reap { request })
     }
@@ -139,7 +136,6 @@ impl Client {
     }
 }
 
-/// The events of a daemon, as they come.
 #[derive(Debug)]
 pub struct EventLines {
     lines: BufReader<UnixStream>,

@@ -16,19 +16,8 @@ use std::{
 use orphand_core::model::Share;
 use tokio::task::{AbortHandle, JoinHandle};
 
-#[derive(Clone, Debug, Default)]
-pub(super) struct RequestRead(Arc<AtomicBool>);
-
-impl RequestRead {
-    /// Marks the request as read.
-    pub(super) fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+/// Whether the request was read.
+pub(super) type RequestRead = Arc<AtomicBool>;
 
 #[derive(Debug)]
 struct Connection<P> {
@@ -75,15 +64,16 @@ impl<P: Ord + Copy> Connections<P> {
         most.is_some_and(|most| self.close_one(most))
     }
 
-    /// Adds a connection that `task` serves.
     pub(super) fn insert(&mut self, peer: P, request_read: RequestRead, task: &JoinHandle<()>) {
         self.open.push_back(Connection { peer, request_read, task: task.abort_handle() });
     }
 
     fn close_one(&mut self, peer: P) -> bool {
         let of_peer = |connection: &Connection<P>| connection.peer == peer;
-        let idle =
-            self.open.iter().position(|connection| of_peer(connection) && !connection.request_read.get());
+        let idle = self
+            .open
+            .iter()
+            .position(|connection| of_peer(connection) && !connection.request_read.load(Ordering::Relaxed));
         let oldest = || self.open.iter().position(of_peer).filter(|_| self.may_close_active);
         let Some(connection) = idle.or_else(oldest).and_then(|at| self.open.remove(at)) else { return false };
         connection.task.abort();
@@ -135,7 +125,7 @@ mod tests {
         connections.make_room(peer).then(|| {
             let request_read = RequestRead::default();
             if has_request {
-                request_read.set();
+                request_read.store(true, Ordering::Relaxed);
             }
             let task = tokio::spawn(std::future::pending());
             connections.insert(peer, request_read, &task);

@@ -4,9 +4,8 @@
 //! own task; what it has not read is in memory that all share, or in the files.
 
 use std::{
-    collections::BTreeMap,
     io,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
@@ -16,30 +15,29 @@ use tokio::{io::AsyncWriteExt as _, net::UnixStream, time::timeout};
 use super::protocol::{self, Answer};
 use crate::{
     events::{EventQuery, Latest, Reader, Step},
-    os::clock,
+    os::{clock, lock},
 };
 
 /// The most readers at a time. The other connections are left for questions.
 const READERS: usize = 32;
 
-/// The most readers of one user at a time.
 const READERS_OF_USER: usize = 4;
 
 /// How often it is looked whether the client is still there while nothing happens.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The events and who reads them.
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
     latest: Latest,
-    readers: Arc<Mutex<BTreeMap<u32, usize>>>,
+    /// Each reader's user, and the right that it has.
+    readers: Arc<Mutex<Vec<(u32, Weak<()>)>>>,
 }
 
-/// The right to read, given back on drop.
+/// The right to read, which ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Admitted {
-    feed: Feed,
-    uid: u32,
+    latest: Latest,
+    _right: Arc<()>,
 }
 
 impl Feed {
@@ -49,34 +47,22 @@ impl Feed {
 
     /// Admits one more reader of this user, unless there are too many.
     pub(super) fn admit(&self, uid: u32) -> Option<Admitted> {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = readers.values().sum();
-        let own = readers.get(&uid).copied().unwrap_or_default();
-        if all >= READERS || own >= READERS_OF_USER {
+        let mut readers = lock(&self.readers);
+        readers.retain(|(_, right)| right.strong_count() > 0);
+        let own = readers.iter().filter(|(user, _)| *user == uid).count();
+        if readers.len() >= READERS || own >= READERS_OF_USER {
             return None;
         }
-        readers.insert(uid, own + 1);
-        drop(readers);
-        Some(Admitted { feed: self.clone(), uid })
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        let mut readers = self.feed.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = readers.get_mut(&self.uid) {
-            *own -= 1;
-            if *own == 0 {
-                readers.remove(&self.uid);
-            }
-        }
+        let right = Arc::new(());
+        readers.push((uid, Arc::downgrade(&right)));
+        Some(Admitted { latest: self.latest.clone(), _right: right })
     }
 }
 
 impl Admitted {
     /// Sends what `query` asks for, until all is sent or the client goes.
     pub(super) async fn serve(self, stream: &mut UnixStream, query: &EventQuery) -> io::Result<()> {
-        let latest = &self.feed.latest;
+        let latest = &self.latest;
         let mut news = latest.news();
         let mut reader = Reader::new(latest, query);
         stream.write_all(&protocol::write(&Answer::Events { life: latest.life() })?).await?;
@@ -136,6 +122,6 @@ mod tests {
         }
         assert!(feed.admit(1000).is_none());
         admitted.clear();
-        assert!(feed.readers.lock().unwrap().is_empty());
+        assert!(feed.admit(1000).is_some());
     }
 }

@@ -8,7 +8,7 @@
 use std::{
     io,
     net::{IpAddr, Ipv6Addr},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -28,9 +28,7 @@ use super::{
 
 /// The most connections at a time. A new one replaces the oldest, preferably one without a complete head.
 const CONNECTIONS: usize = 256;
-/// The size limit of a request's head in bytes.
 const HEAD_MAX: usize = 16 * 1024;
-/// The most header lines of a request.
 const HEADERS_MAX: usize = 100;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,7 +52,6 @@ pub(super) struct Request {
     pub(super) of_other_site: bool,
     /// Whether all host names in it mean this host. Every browser sends them.
     names_this_host: bool,
-    /// The answer is sent without its body.
     is_head: bool,
 }
 
@@ -122,7 +119,7 @@ async fn serve_connection(
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let _ = set_tcp_user_timeout(&stream, u32::try_from(ANSWER_TIMEOUT.as_millis()).unwrap_or_default());
     let request = timeout(HEAD_TIMEOUT, read_request(&mut stream)).await??;
-    asked.set();
+    asked.store(true, Ordering::Relaxed);
     let is_head = request.as_ref().is_ok_and(|request| request.is_head);
     let answered = timeout(ANSWER_TIMEOUT, async {
         let answer = match request {
@@ -231,7 +228,6 @@ fn parse(head: &[u8]) -> Result<Request, &'static str> {
     })
 }
 
-/// Names that always mean this host.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
 
 /// Whether a request with this `Host` (with or without a port) may be answered on a loopback address: it is

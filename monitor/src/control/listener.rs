@@ -5,7 +5,7 @@
 //! Limits: the number of connections in total, per user and in a second, one request each, its size, and its time. A
 //! client that exceeds them gets an error line or is disconnected. No user can keep out another one.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -26,7 +26,6 @@ use crate::{
 };
 use orphand_core::model::Share;
 
-/// The most connections at a time.
 const CONNECTIONS: usize = 64;
 /// The most connections of one user in a second, but for root and the daemon's own user.
 const CONNECTIONS_A_SECOND: u32 = 20;
@@ -94,7 +93,7 @@ async fn serve_connection(
 ) {
     let answer = match timeout(REQUEST_TIMEOUT, read_request(&mut stream, peers)).await {
         Ok(Ok((Request::Events { query }, _))) => {
-            request_read.set();
+            request_read.store(true, Ordering::Relaxed);
             match feed.admit(stream.peer_cred().map_or(u32::MAX, |peer| peer.uid())) {
                 // It ends when the client goes; then there is nobody to tell of an error.
                 Some(reader) => return drop(reader.serve(&mut stream, &query).await),
@@ -102,7 +101,7 @@ async fn serve_connection(
             }
         }
         Ok(Ok((ask, user))) => {
-            request_read.set();
+            request_read.store(true, Ordering::Relaxed);
             let answered = timeout(ANSWER_TIMEOUT, daemon_loop.answer(ask, user)).await;
             let answered = answered.unwrap_or_else(|_| Err(LATE.to_owned()));
             let line =

@@ -5,7 +5,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use serde::Serialize;
@@ -13,14 +13,12 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::{
     events::{EventLine, Latest},
+    os::lock,
     sink::page::Happening,
 };
 
-/// How many pages may be open.
 const READERS: usize = 128;
-/// How many messages may wait for a page.
 const QUEUE: usize = 32;
-/// How many of the latest events a new page is told.
 const RECENT: usize = 100;
 /// How many events are told at once; of more only the latest.
 const AT_ONCE: usize = 256;
@@ -30,7 +28,6 @@ const AT_ONCE: usize = 256;
 pub(super) struct Live {
     events: Latest,
     open: Mutex<Open>,
-    /// A page was opened.
     pub(super) joined: Notify,
 }
 
@@ -38,7 +35,6 @@ pub(super) struct Live {
 struct Open {
     readers: Vec<mpsc::Sender<Arc<str>>>,
     recent: VecDeque<Numbered>,
-    /// The number of the last event that was told.
     told: u64,
 }
 
@@ -54,7 +50,6 @@ struct Batch<'a> {
     /// Whether these are the latest events, which replace those that the page has.
     recent: bool,
     events: &'a [Numbered],
-    /// How many are missing before them.
     missed: u64,
 }
 
@@ -100,7 +95,7 @@ impl Live {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     io,
     path::Path,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     host::{Proc, with_deadline},
-    os::users,
+    os::{lock, users},
     probe::holdings,
     store::{StoreError, history, standing},
 };
@@ -42,9 +42,7 @@ const HELD: usize = 64;
 /// that reads do not pile up.
 const HISTORY_READS: usize = 2;
 
-/// The queue of queries is full.
 pub(super) const BUSY: &str = "the daemon is busy: too many requests at a time; try again";
-/// The loop did not answer in time.
 pub(super) const LATE: &str =
     "the daemon did not answer in time: it is still starting, or is stuck; nothing was done";
 const STOPPED: &str = "the daemon is stopping";
@@ -133,14 +131,13 @@ impl LoopHandle {
             .await
     }
 
-    /// Has a decision remembered for the next daemon.
     async fn remembered(&self, mut decided: Decided) -> Decided {
         // Answers come in the order of the decisions.
         let number = self.decisions.0.fetch_add(1, Ordering::Relaxed) + 1;
         let (decisions, dir, standing) =
             (Arc::clone(&self.decisions), Arc::clone(&self.state_dir), decided.standing.clone());
         let write = beside(move || {
-            let mut last = decisions.1.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = lock(&decisions.1);
             if *last < number {
                 standing::write(&dir, &standing)?;
                 *last = number;
@@ -171,7 +168,6 @@ impl LoopHandle {
         read.await?.map_err(|error| error.to_string())
     }
 
-    /// Asks the loop.
     async fn query(&self, request: Request, user: u32) -> Result<Answer, String> {
         let (reply, answer) = oneshot::channel();
         self.queries.try_send(Query { request, user, reply }).map_err(|error| match error {
@@ -187,7 +183,6 @@ async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) ->
     tokio::task::spawn_blocking(work).await.map_err(|_| STOPPED.to_owned())
 }
 
-/// The name of a user who decided.
 fn person(uid: u32, on_behalf_of: Option<String>) -> String {
     let claimed = on_behalf_of.filter(|name| uid == 0 && !name.is_empty() && name.len() <= 64);
     claimed.or_else(|| users::local_names().remove(&uid)).unwrap_or_else(|| format!("user {uid}"))

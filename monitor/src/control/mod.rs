@@ -50,7 +50,6 @@ pub struct Query {
 
 pub type Reply = oneshot::Sender<Result<Answer, String>>;
 
-/// The thread or its runtime cannot be created.
 const NO_THREAD: &str = "cannot start the thread that serves metrics and the control socket";
 
 /// A control server that is bound but not serving yet. The daemon binds it before it starts to watch, so that

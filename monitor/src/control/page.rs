@@ -49,7 +49,6 @@ const JSON: &str = "application/json";
 
 type Answered = Result<Arc<Status>, String>;
 
-/// What all requests share.
 #[derive(Debug)]
 pub(super) struct Site {
     daemon_loop: LoopHandle,
@@ -58,7 +57,6 @@ pub(super) struct Site {
     live: Live,
     /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
     status: Mutex<Option<(Instant, Answered)>>,
-    /// The last state for pages, likewise.
     state: Mutex<Option<(Instant, Arc<Snapshot>)>>,
     /// The last answers about the past, each with the time until which it is told again.
     past: Mutex<BTreeMap<Range, (Instant, Arc<str>)>>,

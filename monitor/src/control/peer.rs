@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -10,11 +10,10 @@ use anyhow::{Result, anyhow};
 use rustix::process::geteuid;
 use tokio::sync::Semaphore;
 
-use crate::os::users;
+use crate::os::{lock, users};
 
 /// For how long it is remembered whether a user is a member: a look-up runs programs of the host.
 const REMEMBERED: Duration = Duration::from_secs(10);
-/// The most users that are remembered.
 const USERS: usize = 1024;
 /// The most look-ups at a time: a directory of users in the network may hang.
 const LOOK_UPS: usize = 2;
@@ -28,7 +27,6 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// Root, the daemon's user, and the members of `group`.
     pub(super) fn new(group: Option<&str>) -> Result<Self> {
         let failed = |group: &str, why: String| {
             anyhow!("cannot give the control socket to group \"{group}\": {why}; correct --socket-group")
@@ -47,7 +45,6 @@ impl Peers {
         })
     }
 
-    /// Whether this is root, or the daemon's user.
     pub(super) const fn are_ours(&self, uid: u32) -> bool {
         uid == 0 || uid == self.ourselves
     }
@@ -66,8 +63,7 @@ impl Peers {
     }
 
     async fn is_member(&self, uid: u32, group: u32) -> bool {
-        // Nothing panics while it is locked.
-        let known = || self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.members);
         let fresh = known().get(&uid).copied().filter(|(at, _)| at.elapsed() < REMEMBERED);
         if let Some((_, is_member)) = fresh {
             return is_member;

@@ -63,11 +63,9 @@ pub enum Request {
     History {
         query: HistoryQuery,
     },
-    /// What is known of a process.
     Explain {
         process: Asked,
     },
-    /// The events that were told, and those to come.
     Events {
         query: EventQuery,
     },
@@ -124,7 +122,6 @@ pub fn read_answer<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     })
 }
 
-/// What is said, with its version.
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     version: u32,

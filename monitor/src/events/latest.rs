@@ -3,13 +3,13 @@
 use std::{
     collections::VecDeque,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 use tokio::sync::watch;
 
 use super::{Position, segments::BATCH};
-use crate::sink::wall_clock::WallClock;
+use crate::{os::lock, sink::wall_clock::WallClock};
 
 pub(super) const BYTES: usize = 256 * 1024;
 
@@ -28,9 +28,7 @@ struct Shared {
 
 #[derive(Debug)]
 pub(super) struct Ring {
-    /// Where the events of this daemon begin in the files.
     pub began: Position,
-    /// Where the first line in memory begins in the files.
     pub first_at: Position,
     /// The number of the first line in memory; of the next event, if there is none.
     pub first: u64,
@@ -72,8 +70,7 @@ impl Latest {
     }
 
     pub(super) fn ring(&self) -> MutexGuard<'_, Ring> {
-        // No code panics while it holds the lock, and the state would be consistent even then.
-        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.ring)
     }
 
     pub(super) fn push(&self, line: &str, next_at: Position) {
@@ -101,7 +98,6 @@ impl Ring {
         self.first + self.lines.len() as u64
     }
 
-    /// Where the next event begins in the files.
     pub(super) fn end(&self) -> Position {
         self.lines.back().map_or(self.first_at, |(_, next_at)| *next_at)
     }

@@ -9,20 +9,20 @@
 //! `latest::BYTES` in memory, however many readers there are.
 
 mod latest;
-mod line;
 mod reader;
 mod segments;
 
 use std::{io, path::Path};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use self::segments::Writer;
 use crate::sink::{event_writer::Output, wall_clock::WallClock};
+use orphand_core::model::{BootTime, Notice};
 
 pub use self::{
     latest::Latest,
-    line::EventLine,
     reader::{Reader, Step},
     segments::stored,
 };
@@ -32,7 +32,6 @@ pub use self::{
 pub struct EventQuery {
     /// Only events from this time on. Absent: everything that is kept, or with `follow` nothing of it.
     pub since: Option<jiff::Timestamp>,
-    /// Whether to go on with what happens from now on.
     pub follow: bool,
     /// Continues after this event instead.
     pub after: Option<Cursor>,
@@ -50,7 +49,6 @@ pub struct Position {
 pub struct Cursor {
     /// Where the events of that daemon began.
     pub life: Position,
-    /// The number of its last event that was read.
     pub seq: u64,
 }
 
@@ -88,7 +86,6 @@ impl Keeper {
         self.files.take()
     }
 
-    /// The files are written again.
     fn put_files(&mut self, files: Option<Writer>) {
         self.files = files;
     }
@@ -117,6 +114,54 @@ impl Output for Keeper {
         }
         self.latest.tell();
         Ok(())
+    }
+}
+
+/// The number of a line; nothing if it is none of the stream, for instance cut off.
+pub(super) fn seq(line: &str) -> Option<u64> {
+    let (_, tail) = line.strip_suffix('}')?.split_once(r#","seq":"#)?;
+    tail.split(',').next()?.parse().ok()
+}
+
+/// Whether a line has this time or a later one. `since` is as [`time_text`] writes it: such texts are in the order of
+/// their times.
+pub fn is_since(line: &str, since: &str) -> bool {
+    let time = line.split_once(r#","time":""#).and_then(|(_, tail)| tail.split('"').next());
+    time.is_none_or(|time| time >= since)
+}
+
+pub(super) fn time_text(at: Timestamp) -> String {
+    format!("{at:.6}")
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventLine {
+    pub seq: u64,
+    pub at: BootTime,
+    pub wall: WallClock,
+    pub notice: Notice,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    seq: u64,
+    time: Timestamp,
+    boot_ns: u64,
+}
+
+impl EventLine {
+    /// The number of a line, without reading all of it.
+    pub fn number(line: &str) -> Option<u64> {
+        seq(line)
+    }
+
+    /// Reads a line. Nothing, if a newer orphand wrote it.
+    pub fn read(line: &str) -> Option<Self> {
+        let Head { seq, time, boot_ns } = serde_json::from_str(line).ok()?;
+        let notice = serde_json::from_str(line).ok()?;
+        let offset = time.as_nanosecond() - i128::from(boot_ns);
+        let wall = WallClock { offset_ns: i64::try_from(offset).ok()? };
+        Some(Self { seq, at: BootTime(boot_ns), wall, notice })
     }
 }
 

@@ -1,14 +1,9 @@
 //! One reader: where it is, and what comes next.
 
-use super::{
-    EventQuery, Latest, Position,
-    line::{is_since, seq, time_text},
-    segments,
-};
+use super::{EventQuery, Latest, Position, is_since, segments, seq, time_text};
 use crate::sink::{Format as _, stream::Json};
 use orphand_core::model::{BootTime, Losses, Notice};
 
-/// What a reader gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// These lines, each with its line feed; perhaps none of what was looked at was wanted.
@@ -21,9 +16,7 @@ pub enum Step {
 pub struct Reader {
     latest: Latest,
     at: Position,
-    /// Whether what comes next is of this daemon.
     in_this_life: bool,
-    /// The number of the next line, if it is known.
     expected: Option<u64>,
     /// Lines up to this number were read before, until another daemon's begin.
     read_before: u64,
@@ -100,7 +93,6 @@ impl Reader {
         self.expected.filter(|seq| self.in_this_life && *seq >= ring.first)
     }
 
-    /// The lines of another daemon follow.
     fn begin_life(&mut self) {
         (self.expected, self.read_before) = (Some(1), 0);
     }

@@ -10,13 +10,9 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{
-    Position,
-    line::{is_since, seq, time_text},
-};
+use super::{Position, is_since, seq, time_text};
 use crate::store;
 
-/// A file that has this many bytes is full.
 const FULL: u64 = 4 << 20;
 
 pub(super) const KEPT: usize = 4;

@@ -10,7 +10,6 @@ use orphand_core::model::{
     Doubt, Evidence, Explained, Outcome, PastOrphan, ReachedBy, ServerReport, State, TakenFor, text,
 };
 
-/// What the authors of a server can do.
 const ADVICE: &str = "A stdio server is expected to exit when its standard input ends: the client closes it to shut \
 the server down, and the kernel does when the client is killed. A client is expected to close it, to wait, and then to \
 end what is left of the launch chain.";

@@ -60,7 +60,6 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
     }
 }
 
-/// Properties under the names of systemd's unit files.
 fn properties(shown: &UnitProperties) -> String {
     let stop = shown.timeout_stop_ms.map_or_else(|| "infinity".to_owned(), text::millis);
     let delegate = if shown.delegate { "yes" } else { "no" };

@@ -47,7 +47,6 @@ impl<T: AsFd + Send> Output for T {
     }
 }
 
-/// A queue and a thread that writes its notices to an [`Output`].
 #[derive(Debug)]
 pub struct EventWriter {
     name: &'static str,

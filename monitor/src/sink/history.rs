@@ -22,11 +22,8 @@ const RUNS: &str = "RUN|STARTED|>LIVED|>SERVERS|>ORPHANS|>REAPED|>FREED|>LEFT|>U
 /// Until when somebody watched: what had not ended by then is alive, or nobody saw what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// The daemon watches now.
     Now(Timestamp),
-    /// The last daemon stopped then.
     Until(Timestamp),
-    /// It is not known when the last daemon ended.
     Unknown,
 }
 
@@ -256,7 +253,6 @@ fn name(run: &RunView) -> String {
     run.generation.map_or_else(|| format!("{name} #?"), |generation| format!("{name} #{generation}"))
 }
 
-/// `1.2 GB (PSS 510 MB)`.
 fn freed(rss: u64, pss: u64) -> String {
     match (rss, pss) {
         (0, _) => "-".to_owned(),

@@ -22,7 +22,6 @@ use orphand_core::model::{AgentView, BootTime, Evidence, Losses, Mode, Notice, S
 
 #[derive(Clone, Debug)]
 pub struct Text {
-    /// Converts kernel time stamps to wall-clock time.
     pub wall: WallClock,
     pub zone: TimeZone,
     pub paint: Paint,

@@ -8,7 +8,6 @@ pub const ALARM: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor
 /// Failures and losses.
 pub const WARNING: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
 pub const GOOD: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Green)));
-/// What should be easy to find.
 pub const NOTE: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
 pub const NAME: Style = Style::new().bold();
 /// Secondary text: times, tree lines, headings.
@@ -40,7 +39,6 @@ impl Paint {
         if self.colours { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 
-    /// The same, with a line feed.
     pub fn line(self, style: Style, text: impl Display) -> String {
         self.text(style, text) + "\n"
     }

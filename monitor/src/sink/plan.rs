@@ -36,7 +36,6 @@ impl PlanItem {
     }
 }
 
-/// The plan as a table, including servers that stay, with a sum.
 pub fn render(planned: &[PlanItem], paint: Paint) -> String {
     let rows: Vec<_> = planned.iter().map(row).collect();
     format!(
@@ -207,7 +206,6 @@ fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String 
     format!("{name} is {}: {why}; --include-active ends it all the same", server.state)
 }
 
-/// The server that has this process, and its owner.
 fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>, &'a ServerReport)> {
     let has = |server: &ServerReport| {
         // The daemon does not send the members, and it lists only the first processes of a large server.
@@ -240,7 +238,6 @@ fn of_host(request: &ReapRequest, report: &Report) -> String {
     format!("{}{which}{unproven}", none(request))
 }
 
-/// What there is none of.
 const fn none(request: &ReapRequest) -> &'static str {
     match request {
         ReapRequest { duplicates: true, .. } => "no duplicates",

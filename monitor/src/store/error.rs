@@ -8,16 +8,10 @@ use std::{
 
 use rusqlite::ErrorCode;
 
-/// Why the store cannot be opened, written or read.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("the store {} has version {version}, this orphand supports up to {known}: run the newer orphand, or move the file away", path.display())]
-    Newer {
-        path: PathBuf,
-        version: u32,
-        /// The newest version that is supported.
-        known: u32,
-    },
+    Newer { path: PathBuf, version: u32, known: u32 },
     #[error("the store {} has version {version}, this orphand reads {known}: `orphand run` copies it into a new one", path.display())]
     Older { path: PathBuf, version: u32, known: u32 },
     #[error("there is no store at {}: `orphand run` creates it; --state-dir names its directory", .0.display())]
@@ -35,7 +29,6 @@ impl StoreError {
         Self::Other(format!("cannot {operation} {}: {error}; {advice}", path.display()))
     }
 
-    /// The thread that writes has not answered.
     pub(super) fn silent(path: &Path, waited: Duration) -> Self {
         let advice =
             "facts are kept in memory until it does, and lost if orphand ends before; check the disk";

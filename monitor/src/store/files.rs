@@ -12,7 +12,6 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::error::StoreError;
 
-/// The name of the file in the state directory.
 pub(super) const FILE: &str = "orphand.db";
 /// A file beside it that tells the next daemon about damage.
 const SUSPECT: &str = ".suspect";
@@ -53,7 +52,6 @@ pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Checks that only this user and root can write to it.
 fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
     let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
     let found = fs::metadata(dir).map_err(failed("read the state directory"))?;
@@ -103,7 +101,6 @@ pub(super) fn suspected(file: &Path) -> Option<String> {
     fs::read_to_string(beside(file, SUSPECT)).ok().map(|what| what.trim().to_owned())
 }
 
-/// Tells the next daemon that the file is damaged.
 pub(super) fn mark_suspect(file: &Path, what: &str) {
     // If this fails, the next daemon finds the damage by itself.
     let _ = fs::write(beside(file, SUSPECT), what);
@@ -133,7 +130,6 @@ pub(super) fn set_aside(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, Sto
     Ok(aside)
 }
 
-/// Removes all damaged files but the latest.
 fn remove_old(file: &Path) {
     let Some(entries) = file.parent().and_then(|dir| fs::read_dir(dir).ok()) else { return };
     let prefix = format!("{FILE}.damaged-");
@@ -159,7 +155,6 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The file that a path leads to: device and inode.
 pub(super) fn identity(file: &Path) -> Option<(u64, u64)> {
     fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
 }

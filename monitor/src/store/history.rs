@@ -13,7 +13,6 @@ use super::{
 };
 use orphand_core::model::{History, HistoryQuery, PastOrphan, RememberedRun, ServerCounts};
 
-/// Reads the history from the state directory `dir`.
 pub fn history(dir: &Path, query: &HistoryQuery) -> Result<History, StoreError> {
     let nothing = History { since: query.since, until: query.until, ..History::default() };
     read_only(dir, |db| read(db, query)).map(|found| found.unwrap_or(nothing))
@@ -133,7 +132,6 @@ impl Reader<'_> {
     }
 }
 
-/// The run of a server.
 const RUN: &str = "LEFT JOIN keys k ON k.id = s.key
     LEFT JOIN runs r ON r.key = s.key AND r.generation = s.generation";
 

@@ -19,7 +19,6 @@ pub(super) fn boot_row(db: &Connection, boot_id: &str) -> rusqlite::Result<i64> 
     db.query_row("SELECT coalesce(max(id), -1) FROM boots WHERE boot = ?1", [boot_id], |row| row.get(0))
 }
 
-/// `boot` is the row id of this boot.
 pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
     let one = |sql: &str| db.query_row(sql, [boot], |row| row.get::<_, Option<i64>>(0));
     let daemons = one("SELECT count(*) FROM daemons WHERE boot = ?1")?;

@@ -44,12 +44,9 @@ pub type Facts = VecDeque<(BootTime, Fact)>;
 pub struct Store {
     file: PathBuf,
     db: Connection,
-    /// The file that was opened.
     identity: Option<(u64, u64)>,
     limits: Limits,
-    /// The row id of this boot.
     boot: i64,
-    /// The row id of this daemon.
     daemon: i64,
     offset_ns: i64,
     /// Whether the last attempt to tidy failed, which the log has then.

@@ -30,7 +30,6 @@ const TABLES: [(&str, &str); 7] = [
 #[derive(Debug)]
 pub struct Opened {
     pub store: Store,
-    /// What earlier daemons stored.
     pub knowledge: Knowledge,
     /// What became of a file that could not be used, as a line for the log.
     pub set_aside: Option<String>,

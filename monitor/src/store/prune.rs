@@ -16,7 +16,6 @@ pub struct Limits {
     pub age: Duration,
     /// The size of the file in bytes, without its free pages.
     pub bytes: u64,
-    /// Ended runs and servers of one user.
     pub rows: u64,
 }
 
@@ -147,7 +146,6 @@ fn release_pages(db: &Connection) -> rusqlite::Result<bool> {
     Ok(pragma(db, "freelist_count")? < free)
 }
 
-/// The used part of the file in bytes.
 fn used(db: &Connection) -> rusqlite::Result<u64> {
     let pages = pragma(db, "page_count")?.saturating_sub(pragma(db, "freelist_count")?);
     Ok(pages.saturating_mul(pragma(db, "page_size")?))

@@ -6,7 +6,6 @@ use serde::de::DeserializeOwned;
 
 use orphand_core::model::BootTime;
 
-/// Reads all rows of a statement that has one column of JSON.
 pub(super) fn read<T: DeserializeOwned>(
     db: &Connection,
     sql: &str,
@@ -15,7 +14,6 @@ pub(super) fn read<T: DeserializeOwned>(
     db.prepare(sql)?.query_map(params, |row| from_json(row, 0))?.collect()
 }
 
-/// Reads a column of JSON; SQL's NULL is JSON's.
 pub(super) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str_or_null()?.unwrap_or("null");
     serde_json::from_str(text)

@@ -11,7 +11,6 @@ use std::{
 
 use orphand_core::model::{Pause, Standing, text::sanitise};
 
-/// The name of the file in the state directory.
 const FILE: &str = "decisions.json";
 
 /// What was decided. Where that cannot be read: a pause by nobody, which says why.

@@ -16,10 +16,8 @@ use orphand_core::model::{RunView, SERIES, Series, Timeline, TimelineQuery};
 const WANTED: &str = "FROM servers s WHERE (judged IS NOT NULL OR unproven IS NOT NULL)
     AND coalesce(ended, iif(boot = ?1, 1 << 62, coalesce(judged, unproven))) >= ?2";
 
-/// A run, or the name of an owner without one.
 type Whose = (Option<i64>, Option<i64>, Option<String>);
 
-/// Reads the timeline from the state directory `dir`.
 pub fn timeline(dir: &Path, query: &TimelineQuery) -> Result<Timeline, StoreError> {
     match read_only(dir, |db| read(db, query)) {
         Err(StoreError::Absent(_)) | Ok(None) => Ok(empty(query)),
@@ -72,7 +70,6 @@ fn read(db: &mut Connection, query: &TimelineQuery) -> rusqlite::Result<Timeline
     Ok(line)
 }
 
-/// Adds one server to the series of its run.
 fn count(
     row: &Row<'_>,
     query: &TimelineQuery,

@@ -17,7 +17,6 @@ use super::{Facts, Limits, Opened, Store, StoreError, files::FILE};
 use crate::os::clock;
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
-/// The most facts that wait in memory to be written.
 pub(super) const PENDING: usize = 4096;
 /// How long the daemon may wait for the store in each second.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -44,7 +43,6 @@ pub struct StoreWriter {
     orders: Option<SyncSender<Order>>,
     /// Disconnected when the store is closed.
     answers: Receiver<Answer>,
-    /// Facts that wait for the next order.
     queued: Facts,
     /// Whether an order is in progress that was not answered yet.
     is_silent: bool,
@@ -89,7 +87,6 @@ impl StoreWriter {
         Ok((writer, set_aside, knowledge))
     }
 
-    /// One that keeps nothing.
     pub fn absent() -> Self {
         Self {
             file: PathBuf::new(),
@@ -166,7 +163,6 @@ impl StoreWriter {
         answer
     }
 
-    /// How many facts wait for the next order.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.queued.len()

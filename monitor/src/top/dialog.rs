@@ -28,22 +28,18 @@ STATE  orphan: nobody can use it any more; kept: an orphan that stays;
        unproven: somebody may still use it; suspect: its owner just ended.
 P      the number of its processes.";
 
-/// What lies over the list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Dialog {
     Text {
         title: String,
         lines: Vec<String>,
-        /// The first line that is shown.
         top: u16,
     },
-    /// The daemon was asked what would be ended.
     Asking(ReapRequest),
     Reap {
         /// What would be ended, and what stays because of guards.
         planned: Vec<ServerReport>,
         lines: Vec<String>,
-        /// The first line that is shown.
         top: u16,
         /// Whether "End" is selected; at first "Cancel" is.
         end: bool,
@@ -69,7 +65,6 @@ impl Dialog {
         Self::Text { title, lines: words.lines().map(str::to_owned).collect(), top: 0 }
     }
 
-    /// The question before servers are ended.
     pub fn reap(planned: Vec<ServerReport>) -> Self {
         let mut lines = Vec::new();
         for one in &planned {

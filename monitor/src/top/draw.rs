@@ -23,7 +23,6 @@ const WIDE: u16 = 120;
 /// A column that only wide terminals have room for.
 struct Further {
     heading: &'static str,
-    /// The least width of the terminal.
     from: u16,
     room: Constraint,
     value: fn(&Entry) -> String,
@@ -42,7 +41,6 @@ const FURTHER: [Further; 4] = [
     },
 ];
 
-/// Those that a terminal of this width shows.
 fn further(width: u16) -> impl Iterator<Item = &'static Further> {
     FURTHER.iter().filter(move |column| width >= column.from)
 }
@@ -244,7 +242,6 @@ fn cells(state: &State, row: &Row, columns: &[Column], width: u16) -> Vec<Cell<'
     columns.iter().map(cell).chain(last).collect()
 }
 
-/// The name of the project's folder.
 fn folder(entry: &Entry) -> String {
     let path = entry.folder().as_deref().unwrap_or_default();
     text::sanitise(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()).into_owned()

@@ -39,7 +39,6 @@ const PROC_AGAIN: Duration = Duration::from_secs(20);
 /// Between a look and the next one because of an event: many events are one look.
 const AFTER_EVENT: Duration = Duration::from_millis(250);
 
-/// What the loop waits for.
 #[derive(Debug)]
 enum News {
     /// A key, or another size of the terminal.
@@ -64,7 +63,6 @@ pub struct Flags {
     pub places: Places,
 }
 
-/// Shows the view until it is left.
 pub fn top(flags: &Flags) -> anyhow::Result<ExitCode> {
     // There is no log: it would be written over the screen.
     let config = flags.places.load()?;
@@ -79,7 +77,7 @@ pub fn top(flags: &Flags) -> anyhow::Result<ExitCode> {
         .context("cannot read keys")?;
     let state = State::new(Look { colours, ascii: flags.ascii, readonly: flags.readonly });
     let now = Instant::now();
-    Shell { state, ask, news, looking: false, heard: false, looked: now, due: now }.run(&mut screen)
+    Shell { state, ask, news, looking: false, looked: now, due: now }.run(&mut screen)
 }
 
 /// Tells what is typed, until nobody listens or the terminal is gone.
@@ -97,13 +95,8 @@ struct Shell {
     state: State,
     ask: Sender<Ask>,
     news: Receiver<News>,
-    /// Whether a look is on its way.
     looking: bool,
-    /// Whether something has happened since the last look.
-    heard: bool,
-    /// When the latest look came.
     looked: Instant,
-    /// When to look again.
     due: Instant,
 }
 
@@ -111,8 +104,7 @@ impl Shell {
     fn run(mut self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         loop {
             if !self.looking && Instant::now() >= self.due {
-                let heard = std::mem::take(&mut self.heard);
-                self.ask(Ask::Look(heard))?;
+                self.ask(Ask::Look)?;
                 self.looking = true;
             }
             let draw = |frame: &mut ratatui::Frame<'_>| draw::draw(&mut self.state, frame);
@@ -142,7 +134,6 @@ impl Shell {
         self.ask.send(question).context("the thread that looks has ended")
     }
 
-    /// Returns whether it is over.
     fn take(&mut self, news: News) -> anyhow::Result<bool> {
         match news {
             News::Leave => return Ok(true),
@@ -185,7 +176,6 @@ impl Shell {
             Told::Failed(why) => self.state.failed(why),
             Told::Text(title, text) => self.state.read(&title, &text),
             Told::Event(line) => {
-                self.heard = true;
                 self.due = self.due.min(self.looked + AFTER_EVENT);
                 self.state.event(line);
             }

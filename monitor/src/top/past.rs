@@ -5,7 +5,6 @@ use std::{collections::VecDeque, time::Duration};
 use crate::sink::list::Sample;
 use orphand_core::model::{BootTime, State, text};
 
-/// Between two points.
 const STEP: Duration = Duration::from_secs(2);
 
 /// How many points are kept: five minutes.
@@ -35,7 +34,6 @@ impl Past {
         }
     }
 
-    /// The points, the oldest first.
     pub const fn bytes(&self) -> &VecDeque<u64> {
         &self.bytes
     }

@@ -2,9 +2,11 @@
 //! [`Screen`]'s drop, at a panic by a hook, at a signal because the loop ends.
 
 use std::{
+    future::poll_fn,
     io::{self, IsTerminal as _},
     panic,
     sync::mpsc::Sender,
+    task::{self, Poll},
     thread,
     time::Duration,
 };
@@ -20,11 +22,13 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
 };
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    runtime::Builder,
+    signal::unix::{Signal, SignalKind, signal},
+};
 
 use super::News;
 
-/// How long the loop may take to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The terminal in raw mode, on its second screen.
@@ -71,28 +75,19 @@ pub(super) fn copy(text: &str) -> anyhow::Result<()> {
 
 /// From now on a signal that asks the program to end is told instead.
 pub(super) fn watch_signals(tell: Sender<News>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot wait for signals")?;
-    let guard = runtime.enter();
-    let term = signal(SignalKind::terminate());
-    let int = signal(SignalKind::interrupt());
-    let hup = signal(SignalKind::hangup());
-    let quit = signal(SignalKind::quit());
-    drop(guard);
     let why = "cannot wait for signals";
-    let (mut term, mut int) = (term.context(why)?, int.context(why)?);
-    let (mut hup, mut quit) = (hup.context(why)?, quit.context(why)?);
-    let wait = async move {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
-            _ = hup.recv() => {}
-            _ = quit.recv() => {}
-        }
-    };
+    let runtime = Builder::new_current_thread().enable_all().build().context(why)?;
+    let entered = runtime.enter();
+    let asked = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()];
+    let mut signals: Vec<Signal> = asked.into_iter().map(signal).collect::<io::Result<_>>().context(why)?;
+    drop(entered);
     let hung_up = tell.clone();
     let run = move || {
-        runtime.block_on(wait);
+        let came = |context: &mut task::Context<'_>| {
+            let came = signals.iter_mut().any(|one| one.poll_recv(context).is_ready());
+            if came { Poll::Ready(()) } else { Poll::Pending }
+        };
+        runtime.block_on(poll_fn(came));
         leave(&tell);
     };
     thread::Builder::new().name("signals".to_owned()).spawn(run).context(why)?;

@@ -17,10 +17,8 @@ use super::{
 use crate::sink::list::{self, Arrangement, Column, Entry, Kind, Row, Sample};
 use orphand_core::model::{ReapRequest, ServerReport};
 
-/// How many events are kept to be shown.
 const EVENTS: usize = 50;
 
-/// What the shell has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     Quit,
@@ -32,7 +30,6 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
     pub colours: bool,
-    /// Whether lines are drawn with ASCII alone.
     pub ascii: bool,
     pub readonly: bool,
 }
@@ -53,16 +50,11 @@ pub struct State {
     pub(super) top: usize,
     /// How many rows the list had when it was drawn.
     pub(super) page: usize,
-    /// Whether keys go into the filter.
     pub(super) typing: bool,
-    /// Whether commands are shown instead of names.
     pub(super) commands: bool,
     pub(super) dialog: Option<Dialog>,
-    /// The latest events, the oldest first.
     pub(super) events: VecDeque<String>,
-    /// What happened last, for one line.
     pub(super) message: String,
-    /// What was there during the last minutes.
     pub(super) past: Past,
     /// Whether what agents left is shown that is no server.
     pub(super) leftovers: bool,
@@ -72,12 +64,10 @@ pub struct State {
 }
 
 impl State {
-    /// The view before the first look.
     pub fn new(look: Look) -> Self {
         Self { look, page: 1, ..Self::default() }
     }
 
-    /// A new look at the host has come.
     pub fn update(&mut self, sample: Sample) {
         self.past.add(&sample);
         if !self.paused || self.sample.is_none() {
@@ -93,7 +83,6 @@ impl State {
         self.arrange();
     }
 
-    /// Says something in the last line.
     pub fn say(&mut self, message: impl Into<String>) {
         self.message = message.into();
     }
@@ -122,7 +111,6 @@ impl State {
         }
     }
 
-    /// The daemon ends these now.
     pub fn reaping(&mut self, planned: &[ServerReport]) {
         let names: Vec<&str> =
             planned.iter().filter(|one| one.guards.is_empty()).map(|one| one.server.name.as_str()).collect();

@@ -31,28 +31,23 @@ use crate::{
 };
 use orphand_core::model::{Asked, HistoryQuery, Holdings, ReapRequest, Report, ServerReport, State};
 
-/// How far back freed memory is counted.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Between two tries to listen to a daemon that is not there.
 const LISTEN_AGAIN: Duration = Duration::from_secs(2);
 
 /// Between two questions about freed memory, which the store answers: it reads all of the day for that.
-const FREED_AGAIN: Duration = Duration::from_secs(300);
-
-/// The same once something has happened.
-const FREED_SOON: Duration = Duration::from_secs(5);
+const FREED_AGAIN: Duration = Duration::from_secs(60);
 
 /// Of how many servers the ports are read at each look.
 const PORTS: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// A look at the host; whether something has happened since the last one.
-    Look(bool),
+    /// A look at the host.
+    Look,
     Plan(ReapRequest),
     Reap(ReapRequest),
-    /// What the daemon's store has of the last day.
     History,
     Explain(Asked),
 }
@@ -63,9 +58,7 @@ pub(super) enum Told {
     Planned(ReapRequest, Vec<ServerReport>),
     Reaping(Vec<ServerReport>),
     Failed(String),
-    /// It did not work to look.
     Blind(String),
-    /// What was asked for, as text: its title, and it.
     Text(String, String),
     Event(String),
 }
@@ -75,8 +68,6 @@ struct Worker {
     config: Config,
     places: Places,
     freed: Option<(Instant, u64)>,
-    /// Whether something has happened since then.
-    heard: bool,
 }
 
 /// Starts the threads. They end when nobody listens any more.
@@ -84,7 +75,7 @@ pub(super) fn start(config: Config, places: Places, tell: Sender<News>) -> anyho
     let (ask, asked) = channel();
     let client = Client::new(&config.socket);
     let (listener, hear) = (client.clone(), tell.clone());
-    let mut worker = Worker { client, config, places, freed: None, heard: false };
+    let mut worker = Worker { client, config, places, freed: None };
     let run = move || {
         for question in asked {
             if tell.send(News::Told(worker.answer(question))).is_err() {
@@ -131,8 +122,7 @@ fn read_ports(report: &mut Report) {
 impl Worker {
     fn answer(&mut self, question: Ask) -> Told {
         let answer = match question {
-            Ask::Look(heard) => {
-                self.heard |= heard;
+            Ask::Look => {
                 return self.look().map_or_else(|error| Told::Blind(format!("{error:#}")), Told::Looked);
             }
             Ask::Plan(request) => self.plan(request),
@@ -176,7 +166,7 @@ impl Worker {
     /// What the runs of the last day freed, as the daemon's store has it.
     fn freed(&mut self) -> Option<u64> {
         if let Some((when, bytes)) = self.freed
-            && when.elapsed() < if self.heard { FREED_SOON } else { FREED_AGAIN }
+            && when.elapsed() < FREED_AGAIN
         {
             return Some(bytes);
         }
@@ -189,7 +179,7 @@ impl Worker {
             .chain([&past.unaccounted])
             .map(|account| account.freed_bytes)
             .fold(0, u64::saturating_add);
-        (self.freed, self.heard) = (Some((Instant::now(), bytes)), false);
+        self.freed = Some((Instant::now(), bytes));
         Some(bytes)
     }
 }

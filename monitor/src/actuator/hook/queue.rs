@@ -19,7 +19,6 @@ use super::{
 use crate::os::lock;
 use orphand_core::model::{BootTime, EventSubject, Notice, ServerView, text};
 
-/// The most events that wait for their run.
 const QUEUE: usize = 64;
 
 /// The most memory that waiting events take together, in bytes.
@@ -37,7 +36,6 @@ pub struct Hooks {
     write_line: Box<WriteLine>,
 }
 
-/// One hook, with the way to its thread.
 struct Hook {
     state: Arc<Mutex<State>>,
     /// None: no further event will come.
@@ -50,7 +48,6 @@ struct Hook {
 struct State {
     /// None: the configuration does not name it any more.
     settings: Option<Settings>,
-    /// The events that wait, and their bytes.
     waiting: usize,
     bytes: usize,
     queued: u64,
@@ -60,7 +57,6 @@ struct State {
     runs: BTreeMap<&'static str, u64>,
     /// The socket of the runner at work.
     running: Option<UnixStream>,
-    /// Whether no further run may be started.
     stop: bool,
 }
 
@@ -132,7 +128,6 @@ impl Hooks {
         }
     }
 
-    /// How many events were dropped because too many waited.
     pub fn dropped(&self) -> u64 {
         self.all.iter().map(|hook| lock(&hook.state).dropped).sum()
     }
@@ -215,13 +210,11 @@ const LONGEST: usize = 256;
 /// The orphans that are alive, as far as the events tell.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Account {
-    /// By the id of the server.
     orphans: BTreeMap<String, Orphan>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Orphan {
-    /// The resident memory in bytes, as the last event told it.
     bytes: u64,
     /// The agent and the unit that the server is accounted to.
     whose: [Option<String>; 2],
@@ -263,7 +256,6 @@ impl Account {
 
 pub(super) type Variables = [(&'static str, String); 6];
 
-/// The variables for an event that was recorded in `account` before.
 pub(super) fn variables(notice: &Notice, account: &Account) -> Variables {
     let about = EventSubject::of(notice);
     let own = match notice {

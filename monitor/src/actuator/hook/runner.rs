@@ -198,7 +198,6 @@ impl Words {
     }
 }
 
-/// The outcome of a hook of which nothing is left, and its reason.
 fn ended(status: Option<WaitStatus>) -> (Outcome, String) {
     let (code, signal) =
         status.map_or((None, None), |status| (status.exit_status(), status.terminating_signal()));

@@ -9,7 +9,6 @@ use crate::config::{
     options::{self, Key},
 };
 
-/// The name of its file.
 pub(super) const NAME: &str = "orphand.toml.5";
 
 const DESCRIPTION: [&str; 5] = [
@@ -34,7 +33,6 @@ const RULES: [&str; 2] = [
      launchers, and at the start of the daemon, not for a binary that anybody starts.",
 ];
 
-/// Writes the page.
 pub(super) fn page(out: &mut dyn Write) -> io::Result<()> {
     let mut roff = Roff::new();
     let source = concat!("orphand ", env!("CARGO_PKG_VERSION"));

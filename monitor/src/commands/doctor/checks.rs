@@ -30,7 +30,6 @@ use crate::{
 };
 use orphand_core::model::{Check, Report, Status};
 
-/// How long the daemon may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The free space in bytes below which there is a note: the store may grow to this size.

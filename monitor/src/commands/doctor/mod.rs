@@ -49,7 +49,6 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
 
 #[derive(Debug, Default)]
 struct Inhabitants {
-    /// The agents: name and pid.
     agents: Vec<(String, u32)>,
     orphans: usize,
     /// One of them. The manager of the unit is found through one of its processes.
@@ -107,7 +106,6 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
     Ok(checkups.collect())
 }
 
-/// The units in which a program of this name runs.
 fn units_of(probe: &Probe, program: &str) -> anyhow::Result<BTreeSet<Unit>> {
     let all = Proc::system()?.snapshot(clock::now(), |_| false)?.processes;
     let its = all.iter().filter(|p| Path::new(&p.image.exe).file_name().is_some_and(|name| name == program));

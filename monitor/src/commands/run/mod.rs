@@ -21,7 +21,6 @@ use crate::{
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
 const HOOK_USER: &str = "ORPHAND_HOOK_USER";
 
-/// Watches until it is told to stop.
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     let config = effective(flags)?;
     logging::start();
@@ -36,7 +35,6 @@ pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Done)
 }
 
-/// Flags beat the file, the file beats the defaults.
 fn effective(flags: &cli::Run) -> anyhow::Result<Config> {
     let mut config = flags.places.load()?;
     config.observe |= flags.observe;
@@ -76,7 +74,6 @@ fn hooks(flags: &cli::Run, config: &Config) -> Result<Vec<hook::Settings>, hook:
     config.hook.iter().map(|hook| hook_of(hook, flags.hook_timeout)).collect()
 }
 
-/// A hook that the configuration names, checked.
 pub(super) fn hook_of(config: &config::Hook, timeout: Duration) -> Result<hook::Settings, hook::HookError> {
     let events = (!config.events.contains(config::EVERY_EVENT)).then(|| config.events.clone());
     hook::Settings::new(&config.path, config.user.as_deref(), events, timeout)

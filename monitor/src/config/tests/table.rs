@@ -5,8 +5,7 @@ use std::cell::Cell;
 use serde::{Deserialize, Deserializer, de};
 
 use super::super::{
-    options::{DEFAULT_FILE, Key, Kind, Section},
-    written::with_origins,
+    options::{DEFAULT_FILE, Key, Kind, Section, with_origins},
     *,
 };
 use orphand_core::recognise::Rule;

@@ -8,7 +8,6 @@ const LINKS: usize = 5;
 /// Programs whose first argument says what they do.
 const MULTI_CALL: [&str; 8] = ["npm", "pnpm", "yarn", "bun", "uv", "docker", "podman", "deno"];
 
-/// `claude #3`.
 pub(crate) fn agent_name(agent: &AgentView) -> String {
     text::numbered(&agent.name, agent.generation)
 }

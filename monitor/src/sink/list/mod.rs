@@ -72,10 +72,7 @@ impl Sample {
 
     /// What /proc shows to who asks.
     pub fn of_proc(report: Report, why: &str, now: BootTime) -> Self {
-        let source = format!(
-            "{}: looking through /proc, nobody ends orphans",
-            sanitise(why)
-        );
+        let source = format!("{}: looking through /proc, nobody ends orphans", sanitise(why));
         Self { report, mode: None, decided: None, source, now, freed: None }
     }
 }

@@ -15,13 +15,11 @@ const NOBODY: &str = "-";
 
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The server with the reasons of its verdict.
     pub report: ServerReport,
     /// The agent without the number of its run.
     pub agent: String,
     pub generation: Option<u64>,
     pub pid: Option<u32>,
-    /// How long that process has been there.
     pub age: Option<Duration>,
     pub next: String,
     /// By what a person recognises its agent.
@@ -131,7 +129,6 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
 }
 
 impl Entry {
-    /// `claude #3`.
     pub fn agent(&self) -> String {
         text::numbered(&self.agent, self.generation)
     }
@@ -249,7 +246,6 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
     rows
 }
 
-/// The agents and the servers of one run.
 #[derive(Default)]
 struct Run<'a> {
     agent: String,
@@ -302,7 +298,6 @@ fn tree<'a>(shown: Vec<(usize, &'a Entry)>, agents: &'a [AgentReport], how: &Arr
     all
 }
 
-/// `2 servers, 300 MB`.
 fn extent<'a>(of: impl Iterator<Item = &'a (usize, &'a Entry)>) -> String {
     let (servers, bytes) = of.fold((0_u64, 0_u64), |(servers, bytes), (_, entry)| {
         (servers + 1, bytes.saturating_add(entry.report.rss_bytes()))

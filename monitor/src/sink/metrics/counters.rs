@@ -32,7 +32,6 @@ impl Counts {
 #[derive(Debug)]
 struct Owner {
     user: u32,
-    /// When it was last counted, as a sequence number.
     last: u64,
     counts: Counts,
 }
@@ -54,7 +53,6 @@ pub(super) struct Counters {
     /// What counts for no owner.
     pub(super) host: Counts,
     pub(super) latency: Histogram,
-    /// By the id of the server.
     orphans: BTreeMap<String, Orphan>,
 }
 

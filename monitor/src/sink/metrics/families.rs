@@ -27,7 +27,6 @@ impl Kind {
 pub struct Family {
     pub name: &'static str,
     pub kind: Kind,
-    /// The labels that a series may have.
     pub labels: &'static [&'static str],
     /// What it tells, with unit: one sentence.
     pub help: &'static str,

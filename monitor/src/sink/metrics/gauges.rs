@@ -45,7 +45,6 @@ pub(super) fn write(status: Option<&Status>, wall: WallClock, scrape: &mut Scrap
     reasons(report, &series.own, scrape);
 }
 
-/// A family with one label.
 fn by<N: Into<String>>(
     scrape: &mut Scrape,
     family: &f::Family,

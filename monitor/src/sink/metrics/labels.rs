@@ -9,7 +9,6 @@ use std::{
 use super::{OWNERS_OF_ALL, OWNERS_OF_USER};
 use orphand_core::model::{AgentView, Class, Report, RunView, ServerView, Share, text::sanitise};
 
-/// Labels in order.
 pub(in crate::sink) type Labels = Vec<(&'static str, String)>;
 
 /// The owner of a server: the agent of its run, otherwise the owner's name, otherwise `none`.
@@ -32,7 +31,6 @@ pub(super) fn owner_of(server: &ServerView, agent: Option<&AgentView>) -> Labels
     owner(server.run.as_ref(), agent.map(|agent| agent.name.as_str()))
 }
 
-/// The label of all owners that have no series of their own.
 pub(super) fn other() -> Labels {
     vec![("agent", "other".to_owned())]
 }
@@ -51,7 +49,6 @@ pub(super) fn user(server: &ServerView) -> u32 {
     server.processes.first().map(|process| process.uid).or_else(of_run).unwrap_or_default()
 }
 
-/// The owners in a report that have series of their own.
 #[derive(Debug, Default)]
 pub(in crate::sink) struct OwnersWithSeries(BTreeSet<Labels>);
 

@@ -29,7 +29,6 @@ use orphand_core::model::{Notice, Signal, Status, recognised_by};
 
 /// How many owners of one user have series of their own. A program may choose any name.
 const OWNERS_OF_USER: usize = 16;
-/// How many owners of all users together have series of their own.
 const OWNERS_OF_ALL: usize = 256;
 
 #[derive(Clone, Debug)]

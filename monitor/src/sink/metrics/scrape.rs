@@ -113,7 +113,6 @@ impl Scrape {
     }
 }
 
-/// `{agent="claude",uid="1000"}`.
 fn written(labels: &Labels) -> String {
     let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let all: Vec<_> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();

@@ -67,10 +67,8 @@ fn the_memory_of_an_agent_or_a_unit() {
     of_a_unit["run"]["unit"] = "x.service".into();
     of_a_unit["run"]["agent"] = "other".into();
     account.note(&detected("1@1", 100));
-    account.note(&notice(
-        "orphan_spared",
-        json!({ "server": of_a_unit, "owner": null, "guards": ["observe"] }),
-    ));
+    account
+        .note(&notice("orphan_spared", json!({ "server": of_a_unit, "owner": null, "guards": ["observe"] })));
     let of = |whose| account.bytes(whose);
     assert_eq!((of(None), of(Some("boss")), of(Some("x.service")), of(Some("none"))), (800, 100, 700, 0));
 }
@@ -118,7 +116,8 @@ fn who_answers_for_it() {
     assert_eq!(told(&mut account, &notice("server_exited", fields))[1..3], ["claude", "5"]);
     let fields = json!({ "server": unowned, "owner": null });
     assert_eq!(told(&mut account, &notice("server_exited", fields))[1..3], ["", ""]);
-    let fields = json!({ "agent": agent("codex"), "exit_code": 0, "signal": null, "servers_left": 2, "rss_bytes": 9 });
+    let fields =
+        json!({ "agent": agent("codex"), "exit_code": 0, "signal": null, "servers_left": 2, "rss_bytes": 9 });
     let exited = notice("agent_exited", fields);
     assert_eq!(told(&mut account, &exited), ["agent_exited", "codex", "5", "0", "9", ""]);
 }
