@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
-use orphand::sink::appearance::appearance;
+use orphand::sink::paint::appearance;
 use orphand_core::model::{Doubt, EventKind, Evidence, Guard, Reason};
 
 use super::{

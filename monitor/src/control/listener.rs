@@ -17,8 +17,8 @@ use super::{
     connections::{Connections, Pace, RequestRead},
     event_feed::Feed,
     loop_handle::{BUSY, LATE, LoopHandle},
-    peer::Peers,
     protocol::{self, Answer, RELEASE_MAX, REQUEST_MAX, Request},
+    socket::Peers,
 };
 use crate::{
     events::Latest,

@@ -12,7 +12,6 @@ mod listener;
 mod live;
 mod loop_handle;
 mod page;
-mod peer;
 pub mod protocol;
 mod socket;
 
@@ -26,7 +25,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use tokio::sync::{mpsc, oneshot};
 
-use self::{loop_handle::LoopHandle, peer::Peers, socket::ControlSocket};
+use self::{loop_handle::LoopHandle, socket::ControlSocket, socket::Peers};
 pub use self::{
     loop_handle::measure,
     protocol::{Answer, Request},

@@ -17,7 +17,12 @@ use jiff::{civil::Date, tz::TimeZone};
 pub(super) use phrases::pid_of;
 pub(crate) use phrases::{agent_name, guards_of, list_doubts};
 
-use super::{Format, appearance::appearance, paint, paint::Paint, text, wall_clock::WallClock};
+use super::{
+    Format,
+    paint::{self, Paint, appearance},
+    text,
+    wall_clock::WallClock,
+};
 use orphand_core::model::{AgentView, BootTime, Evidence, Losses, Mode, Notice, ServerView, list};
 
 #[derive(Clone, Debug)]

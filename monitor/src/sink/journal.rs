@@ -9,8 +9,13 @@ use std::{io, thread, time::Duration};
 use jiff::tz::TimeZone;
 
 use super::{
-    Format, appearance::appearance, event_writer::Output, human::Text, paint::Paint, stream::Json,
-    text::sanitise, wall_clock::WallClock,
+    Format,
+    event_writer::Output,
+    human::Text,
+    paint::{Paint, appearance},
+    stream::Json,
+    text::sanitise,
+    wall_clock::WallClock,
 };
 use crate::os::journald::{Journal, field, head, is_absent};
 use orphand_core::model::{BootTime, EventSubject, Notice};

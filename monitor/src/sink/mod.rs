@@ -4,7 +4,6 @@
 //! A [`Format`] ([`stream::Json`] or [`human::Text`]) turns a notice into lines; an [`event_writer::EventWriter`] writes
 //! them without ever blocking the daemon. A [`orphand_core::model::Report`] is the answer of `ps`.
 
-pub mod appearance;
 pub mod doctor;
 pub mod event_writer;
 pub mod history;

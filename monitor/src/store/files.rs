@@ -10,7 +10,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::error::StoreError;
+use super::StoreError;
 
 pub(super) const FILE: &str = "orphand.db";
 /// A file beside it that tells the next daemon about damage.

@@ -6,10 +6,8 @@ use rusqlite::{Connection, OpenFlags, params};
 use serde::de::DeserializeOwned;
 
 use super::{
-    error::StoreError,
-    files, knowledge,
-    rows::{self, AGENT, flag, run_view, time},
-    schema::{self, VERSION},
+    StoreError, files, knowledge,
+    schema::{self, AGENT, VERSION, flag, run_view, time},
 };
 use orphand_core::model::{History, HistoryQuery, PastOrphan, RememberedRun, ServerCounts};
 
@@ -104,7 +102,7 @@ impl Reader<'_> {
         let HistoryQuery { since, until, agent, .. } = self.query;
         let since = since.map_or(i64::MIN, jiff::Timestamp::as_microsecond);
         let until = until.map_or(i64::MAX, jiff::Timestamp::as_microsecond);
-        rows::read(self.db, sql, params![self.boot, since, until, agent])
+        schema::read(self.db, sql, params![self.boot, since, until, agent])
     }
 
     /// The servers for which a condition holds; the column `when` has the time of their verdict.

@@ -3,7 +3,7 @@
 
 use rusqlite::Connection;
 
-use super::rows::{flag, read as read_rows, share};
+use super::schema::{flag, read as read_rows, share};
 use orphand_core::model::{
     BootTime, KEYS_OF_USER, Knowledge, RUNS_OF_ALL, RUNS_OF_USER, RememberedRun, RememberedServer,
 };

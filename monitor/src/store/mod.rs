@@ -10,31 +10,33 @@
 //! A damaged file is renamed and a new one is begun. While the disk is full, facts wait in memory as far as
 //! there is room.
 
-mod error;
 mod facts;
 mod files;
 pub mod history;
 mod knowledge;
 mod opening;
 mod prune;
-mod rows;
 mod schema;
 pub mod standing;
 pub mod timeline;
 mod writer;
 
-use std::{collections::VecDeque, path::PathBuf};
+use std::{
+    collections::VecDeque,
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-pub use error::StoreError;
+use crate::os::clock;
+use orphand_core::model::{BootTime, Fact};
+
 pub use files::{create_directory, usable};
 pub use opening::Opened;
 pub use prune::Limits;
 pub use writer::StoreWriter;
-
-use crate::os::clock;
-use orphand_core::model::{BootTime, Fact};
 
 /// Facts that wait to be written, with the times at which they became known, oldest first.
 pub type Facts = VecDeque<(BootTime, Fact)>;
@@ -63,7 +65,7 @@ impl Store {
         }
         let write = |change: &Connection| {
             facts.iter().try_for_each(|(at, fact)| {
-                facts::write(change, self.boot, rows::wall_us(*at, self.offset_ns), fact)
+                facts::write(change, self.boot, schema::wall_us(*at, self.offset_ns), fact)
             })
         };
         let written = self.db.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|change| {
@@ -81,7 +83,7 @@ impl Store {
 
     /// Records that the daemon stops in good order, so that `orphand history` can tell this from SIGKILL.
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
-        let stopped = [self.daemon, rows::wall_us(at, self.offset_ns)];
+        let stopped = [self.daemon, schema::wall_us(at, self.offset_ns)];
         let written = self.db.execute("UPDATE daemons SET stopped = ?2 WHERE id = ?1", stopped);
         written.map(drop).map_err(|source| StoreError::of("write", &self.file, &source))
     }
@@ -97,7 +99,7 @@ impl Store {
             self.unusable = Some(StoreError::Other(format!("{what}: restart orphand to begin a new one")));
             return false;
         }
-        let now = rows::wall_us(clock::now(), clock::realtime_offset());
+        let now = schema::wall_us(clock::now(), clock::realtime_offset());
         let tidied = prune::step(&self.db, self.limits, now).and_then(|more| {
             if !more {
                 // What a reader of the history still needs is copied another time.
@@ -114,6 +116,68 @@ impl Store {
         }
         tidied.unwrap_or(false)
     }
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("the store {} has version {version}, this orphand supports up to {known}: run the newer orphand, or move the file away", path.display())]
+    Newer { path: PathBuf, version: u32, known: u32 },
+    #[error("the store {} has version {version}, this orphand reads {known}: `orphand run` copies it into a new one", path.display())]
+    Older { path: PathBuf, version: u32, known: u32 },
+    #[error("there is no store at {}: `orphand run` creates it; --state-dir names its directory", .0.display())]
+    Absent(PathBuf),
+    #[error("the store {} is damaged ({what}): the next start of `orphand run` renames it and begins a new one", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{0}")]
+    Other(String),
+}
+
+impl StoreError {
+    /// An operation (a verb) on the directory or a file in it failed.
+    pub(super) fn file(operation: &str, path: &Path, error: &io::Error) -> Self {
+        let advice = "make it writable for orphand, or choose another directory with --state-dir";
+        Self::Other(format!("cannot {operation} {}: {error}; {advice}", path.display()))
+    }
+
+    pub(super) fn silent(path: &Path, waited: Duration) -> Self {
+        let advice =
+            "facts are kept in memory until it does, and lost if orphand ends before; check the disk";
+        Self::Other(format!("the store {} has not answered for {waited:?}: {advice}", path.display()))
+    }
+
+    pub(super) fn of(operation: &str, path: &Path, source: &rusqlite::Error) -> Self {
+        if is_damage(source) {
+            return Self::Damaged { path: path.to_owned(), what: source.to_string() };
+        }
+        Self::refused(operation, path, source)
+    }
+
+    /// As [`Self::of`], where the content of the file is not in question.
+    pub(super) fn refused(operation: &str, path: &Path, source: &rusqlite::Error) -> Self {
+        let what = format!("cannot {operation} the store {}", path.display());
+        Self::Other(match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => {
+                format!("{what}: no space left; facts are kept in memory until there is space")
+            }
+            _ => format!("{what}: {source}; check the disk and the permissions of the file"),
+        })
+    }
+
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+}
+
+/// Whether the error is due to the content of the file: its structure, or a value in it.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+    let of_a_value =
+        matches!(error, FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..))
+            || matches!(error, Utf8Error(..));
+    let text = error.to_string();
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+        || of_a_value
+        || ["no such table", "no such column", "malformed JSON"].iter().any(|what| text.contains(what))
 }
 
 #[cfg(test)]

@@ -6,10 +6,8 @@ use std::{fs, path::Path};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params, types::Value};
 
 use super::{
-    Limits, Store,
-    error::StoreError,
-    files, knowledge,
-    rows::wall_us,
+    Limits, Store, StoreError, files, knowledge,
+    schema::wall_us,
     schema::{self, READABLE, VERSION},
 };
 use crate::os::clock;

@@ -8,7 +8,7 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use rusqlite::{Connection, ToSql, params};
 
-use super::rows::share;
+use super::schema::share;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -6,9 +6,9 @@ use std::{collections::HashMap, path::Path};
 use rusqlite::{Connection, Row};
 
 use super::{
-    error::StoreError,
+    StoreError,
     history::{latest_boot, read_only},
-    rows::{self, run_view},
+    schema::{self, run_view},
 };
 use orphand_core::model::{RunView, SERIES, Series, Timeline, TimelineQuery};
 
@@ -50,7 +50,7 @@ fn read(db: &mut Connection, query: &TimelineQuery) -> rusqlite::Result<Timeline
     let mut found = statement.query(wanted)?;
     while let Some(row) = found.next()? {
         let whose: Whose = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let run: Option<RunView> = rows::from_json(row, 3)?;
+        let run: Option<RunView> = schema::from_json(row, 3)?;
         places.insert(whose.clone(), line.series.len());
         line.series.push(Series { run, owner: whose.2, ..series(query) });
     }

@@ -2,11 +2,11 @@
 //!
 //! One word for one state, one order (the worst first), one way to say what comes next. Pure.
 
-mod column;
 mod rows;
 mod text;
 mod words;
 
+use clap::ValueEnum;
 use jiff::tz::TimeZone;
 
 use super::{status, wall_clock::WallClock};
@@ -16,7 +16,6 @@ use orphand_core::model::{
 };
 
 pub use self::{
-    column::Column,
     rows::{Arrangement, Entry, Kind, Row, entries, leftover_entries, rows},
     text::{Layout, json, render, unseen},
     words::{command_line, cpu_time, from_before, reasons_to_stay, short, style, sum, why},
@@ -74,6 +73,78 @@ impl Sample {
     pub fn of_proc(report: Report, why: &str, now: BootTime) -> Self {
         let source = format!("{}: looking through /proc, nobody ends orphans", sanitise(why));
         Self { report, mode: None, decided: None, source, now, freed: None }
+    }
+}
+
+/// A column, and what the list is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    /// The worst first, of those the largest.
+    #[default]
+    State,
+    #[value(skip)]
+    Server,
+    #[value(skip)]
+    Agent,
+    #[value(skip)]
+    Pid,
+    #[value(skip)]
+    Processes,
+    /// Resident memory, the most first.
+    #[value(name = "mem")]
+    Memory,
+    /// CPU time, the most first.
+    Cpu,
+    /// The oldest first.
+    Age,
+    /// What happens next.
+    #[value(skip)]
+    Next,
+}
+
+impl Column {
+    /// From left to right.
+    pub const ALL: [Self; 9] = [
+        Self::State,
+        Self::Server,
+        Self::Agent,
+        Self::Pid,
+        Self::Processes,
+        Self::Memory,
+        Self::Cpu,
+        Self::Age,
+        Self::Next,
+    ];
+
+    /// Its heading for a table.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::State => "STATE",
+            Self::Server => "SERVER",
+            Self::Agent => "AGENT",
+            Self::Pid => ">PID",
+            Self::Processes => ">P",
+            Self::Memory => ">MEM",
+            Self::Cpu => ">CPU",
+            Self::Age => ">AGE",
+            Self::Next => "NEXT",
+        }
+    }
+
+    pub fn heading(self) -> &'static str {
+        self.title().trim_start_matches('>')
+    }
+
+    pub fn is_number(self) -> bool {
+        self.title().starts_with('>')
+    }
+
+    /// The one `by` places to the right; it goes round.
+    pub fn step(self, forward: bool) -> Self {
+        let places = Self::ALL.len();
+        let here = Self::ALL.iter().position(|one| *one == self).unwrap_or_default();
+        let there = if forward { here + 1 } else { here + places - 1 } % places;
+        Self::ALL.get(there).copied().unwrap_or_default()
     }
 }
 

@@ -5,9 +5,8 @@ use serde::Serialize;
 
 use super::shown_server;
 use crate::sink::{
-    appearance::appearance,
     human::{agent_name, list_doubts, phrases},
-    paint,
+    paint::{self, appearance},
 };
 use orphand_core::model::{Ending, Guard, Losses, Notice, list, signal_name, text};
 
