@@ -26,11 +26,13 @@ const READERS_OF_USER: usize = 4;
 /// How often it is looked whether the client is still there while nothing happens.
 const LOOK: Duration = Duration::from_secs(5);
 
+/// Each reader's user, and the right that it has.
+type Readers = Vec<(u32, Weak<()>)>;
+
 #[derive(Clone, Debug)]
 pub(super) struct Feed {
     latest: Latest,
-    /// Each reader's user, and the right that it has.
-    readers: Arc<Mutex<Vec<(u32, Weak<()>)>>>,
+    readers: Arc<Mutex<Readers>>,
 }
 
 /// The right to read, which ends when this is dropped.

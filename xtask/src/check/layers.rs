@@ -36,7 +36,7 @@ const SHELL: Layers = &[
     ("explain", "model sink"),
     ("actuator", "model os host"),
     ("store", "model os"),
-    ("events", "model sink store"),
+    ("events", "model os sink store"),
     ("driver", "model recognise engine os host source probe"),
     ("control", "model os host sink probe store events"),
 ];

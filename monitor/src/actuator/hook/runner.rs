@@ -188,7 +188,7 @@ struct Words {
 
 impl Words {
     async fn hear(&mut self, said: &mut pipe::Receiver) {
-        let mut buffer = [0; 4 * KEPT];
+        let mut buffer = [0; KEPT];
         match said.read(&mut buffer).await {
             Ok(got @ 1..) if self.kept.len() < KEPT => {
                 self.kept.extend(buffer.get(..got).unwrap_or_default());

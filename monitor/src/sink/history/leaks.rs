@@ -17,6 +17,7 @@ const LEAKS: &str = "RUN|STARTED|>ORPHANS|>MEMORY|>REAPED|>LEFT|LAST|WHERE";
 pub struct Leak {
     /// The run; absent if the run of the owner was not known.
     pub run: Option<RunView>,
+    /// The name of the owner.
     pub owner: Option<String>,
     /// When the run began, if it is in the same history.
     pub started: Option<Timestamp>,
@@ -27,8 +28,11 @@ pub struct Leak {
     pub orphans: u64,
     /// Their resident memory in bytes at the verdict.
     pub rss_bytes: u64,
+    /// Those that orphand ended.
     pub reaped: u64,
+    /// Those that are still there.
     pub left: u64,
+    /// When the last one was judged.
     pub last: Timestamp,
 }
 
