@@ -1,10 +1,6 @@
 //! Completions and manual pages, generated from the definition of the command line.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::Path,
-};
+use std::{fs, io, path::Path};
 
 use anyhow::Context as _;
 use clap::{Command, CommandFactory, ValueEnum};
@@ -29,38 +25,41 @@ pub enum Page {
     Config,
 }
 
-pub fn completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(&super::complete::script(&shell.to_string())?)
+pub fn completions(shell: Shell) -> io::Result<String> {
+    super::complete::script(&shell.to_string()).map(text)
 }
 
-/// Writes a manual page.
-pub fn man(which: Page, out: &mut dyn Write) -> io::Result<()> {
-    if which == Page::Config {
-        return page_of_configuration(out);
+pub fn man(which: Page) -> io::Result<String> {
+    match which {
+        Page::Orphand => page("orphand", orphand()),
+        Page::Config => Ok(page_of_configuration()),
     }
-    let mut command = Cli::command().disable_help_subcommand(true);
-    command.build();
-    page("orphand", command, out)
 }
 
 /// Writes the page of `orphand`, one for each verb, and that of the configuration into `dir`. Returns how
 /// many.
 pub fn man_pages(dir: &Path) -> anyhow::Result<usize> {
+    let mut pages = vec![("orphand".to_owned(), orphand())];
+    collect(&orphand(), "orphand", &mut pages);
+    let verbs = pages.into_iter().map(|(name, command)| (format!("{name}.1"), page(&name, command)));
+    let all: Vec<_> = verbs.chain([(NAME.to_owned(), Ok(page_of_configuration()))]).collect();
+    for (name, text) in &all {
+        let path = dir.join(name);
+        let written =
+            text.as_ref().map_err(|error| error.kind().into()).and_then(|text| fs::write(&path, text));
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(all.len())
+}
+
+fn orphand() -> Command {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    let mut pages = vec![("orphand".to_owned(), command.clone())];
-    collect(&command, "orphand", &mut pages);
-    let write = |name: &str, make: &dyn Fn(&mut Vec<u8>) -> io::Result<()>| {
-        let path = dir.join(name);
-        let mut text = Vec::new();
-        let written = make(&mut text).and_then(|()| fs::write(&path, text));
-        written.with_context(|| format!("cannot write {}", path.display()))
-    };
-    for (name, command) in &pages {
-        write(&format!("{name}.1"), &|text| page(name, command.clone(), text))?;
-    }
-    write(NAME, &|text| page_of_configuration(text))?;
-    Ok(pages.len() + 1)
+    command
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn collect(command: &Command, name: &str, pages: &mut Vec<(String, Command)>) {
@@ -71,20 +70,21 @@ fn collect(command: &Command, name: &str, pages: &mut Vec<(String, Command)>) {
     }
 }
 
-fn page(name: &str, command: Command, out: &mut dyn Write) -> io::Result<()> {
+fn page(name: &str, command: Command) -> io::Result<String> {
+    let mut out = Vec::new();
     let has_verbs = command.has_subcommands();
     let own = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
     let man = Man::new(command)
         .section("1")
         .manual("orphand")
         .source(concat!("orphand ", env!("CARGO_PKG_VERSION")));
-    man.render_title(out)?;
-    man.render_name_section(out)?;
-    man.render_synopsis_section(out)?;
-    man.render_description_section(out)?;
-    man.render_options_section(out)?;
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    man.render_synopsis_section(&mut out)?;
+    man.render_description_section(&mut out)?;
+    man.render_options_section(&mut out)?;
     if has_verbs {
-        man.render_subcommands_section(out)?;
+        man.render_subcommands_section(&mut out)?;
     }
     let mut roff = Roff::new();
     // What stands below the help has titles. The exit status is that of all.
@@ -92,13 +92,18 @@ fn page(name: &str, command: Command, out: &mut dyn Write) -> io::Result<()> {
     for part in own.iter().flat_map(|own| own.split("\n\n")).chain(status) {
         let Some((title, lines)) = part.split_once(":\n") else { continue };
         roff.control("SH", [title.to_uppercase().as_str()]);
-        roff.control("nf", []);
-        for line in lines.lines() {
-            roff.text([roman(line)]);
-        }
-        roff.control("fi", []);
+        verbatim(lines, &mut roff);
     }
-    roff.to_writer(out)
+    roff.to_writer(&mut out)?;
+    Ok(text(out))
+}
+
+fn verbatim(lines: &str, roff: &mut Roff) {
+    roff.control("nf", []);
+    for line in lines.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
 }
 
 const NAME: &str = "orphand.toml.5";
@@ -125,7 +130,7 @@ const RULES: [&str; 2] = [
      launchers, and at the start of the daemon, not for a binary that anybody starts.",
 ];
 
-fn page_of_configuration(out: &mut dyn Write) -> io::Result<()> {
+fn page_of_configuration() -> String {
     let mut roff = Roff::new();
     let source = concat!("orphand ", env!("CARGO_PKG_VERSION"));
     // No date, because it would change with every build.
@@ -162,7 +167,7 @@ fn page_of_configuration(out: &mut dyn Write) -> io::Result<()> {
         bold("orphand-run"),
         roman("(1)"),
     ]);
-    roff.to_writer(out)
+    roff.render()
 }
 
 fn paragraphs(texts: &[&str], roff: &mut Roff) {
@@ -188,10 +193,6 @@ fn key(key: &Key, roff: &mut Roff) {
 fn example(lines: &str, roff: &mut Roff) {
     roff.control("PP", []);
     roff.control("RS", ["4"]);
-    roff.control("nf", []);
-    for line in lines.lines() {
-        roff.text([roman(line)]);
-    }
-    roff.control("fi", []);
+    verbatim(lines, roff);
     roff.control("RE", []);
 }

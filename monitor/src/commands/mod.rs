@@ -50,15 +50,9 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Replay(flags) => event_stream::replay(&flags),
         Verb::Config(verb) => config::config(verb),
         Verb::Completions { shell } => {
-            let mut script = Vec::new();
-            pages::completions(shell, &mut script).context("cannot make the completions")?;
-            print(&String::from_utf8_lossy(&script))
+            print(&pages::completions(shell).context("cannot make the completions")?)
         }
-        Verb::Man { dir: None, page } => {
-            let mut text = Vec::new();
-            pages::man(page, &mut text).context("cannot make the manual page")?;
-            print(&String::from_utf8_lossy(&text))
-        }
+        Verb::Man { dir: None, page } => print(&pages::man(page).context("cannot make the manual page")?),
         Verb::Man { dir: Some(dir), .. } => {
             let pages = pages::man_pages(&dir)?;
             print(&format!("wrote {pages} pages into {}\n", dir.display()))

@@ -8,13 +8,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use serde::Serialize;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use crate::{
     events::{EventLine, Latest},
     os::lock,
-    sink::page::Happening,
+    sink::page::happening,
 };
 
 const READERS: usize = 128;
@@ -34,23 +34,8 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 struct Open {
     readers: Vec<mpsc::Sender<Arc<str>>>,
-    recent: VecDeque<Numbered>,
+    recent: VecDeque<Value>,
     told: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Numbered {
-    id: u64,
-    #[serde(flatten)]
-    happening: Happening,
-}
-
-#[derive(Serialize)]
-struct Batch<'a> {
-    /// Whether these are the latest events, which replace those that the page has.
-    recent: bool,
-    events: &'a [Numbered],
-    missed: u64,
 }
 
 impl Live {
@@ -67,9 +52,8 @@ impl Live {
         }
         open.tell(&self.events);
         let (reader, stream) = mpsc::channel(QUEUE);
-        let events = Batch { recent: true, events: open.recent.make_contiguous(), missed: 0 };
         // There is room for both.
-        for text in [message("events", &events), first] {
+        for text in [batch(true, open.recent.make_contiguous(), 0), first] {
             let _ = reader.try_send(text);
         }
         open.readers.push(reader);
@@ -105,14 +89,13 @@ impl Open {
         let (first, lines) = events.after(self.told, most);
         let missed = first - self.told - 1;
         self.told = first + lines.len() as u64 - 1;
-        let happening = |(line, id): (Arc<str>, u64)| {
+        let told = |(line, id): (Arc<str>, u64)| {
             let event = EventLine::read(&line)?;
-            let happening = Happening::of(event.wall.timestamp(event.at), &event.notice)?;
-            Some(Numbered { id, happening })
+            happening(id, event.wall.timestamp(event.at), &event.notice)
         };
-        let new: Vec<Numbered> = lines.into_iter().zip(first..).filter_map(happening).collect();
+        let new: Vec<Value> = lines.into_iter().zip(first..).filter_map(told).collect();
         if !new.is_empty() || missed > 0 {
-            self.send(&message("events", &Batch { recent: false, events: &new, missed }));
+            self.send(&batch(false, &new, missed));
         }
         // No hole in what a new page is told.
         if missed > 0 {
@@ -128,15 +111,14 @@ impl Open {
     }
 }
 
-pub(super) fn message(name: &str, data: &impl Serialize) -> Arc<str> {
-    match serde_json::to_string(data) {
-        // JSON has no line feeds.
-        Ok(json) => format!("event: {name}\ndata: {json}\n\n").into(),
-        Err(error) => {
-            tracing::error!(%error, "cannot write a message for the page");
-            "".into()
-        }
-    }
+/// Events; whether they are the latest, which replace those that the page has; and how many are missing before them.
+fn batch(recent: bool, events: &[Value], missed: u64) -> Arc<str> {
+    message("events", &json!({ "recent": recent, "events": events, "missed": missed }))
+}
+
+pub(super) fn message(name: &str, data: &Value) -> Arc<str> {
+    // JSON has no line feeds.
+    format!("event: {name}\ndata: {data}\n\n").into()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     sync::{Mutex, watch},
     time::{Instant, sleep, sleep_until},
@@ -23,7 +23,7 @@ use crate::{
     os::clock,
     sink::{
         metrics::{Exposition, Metrics},
-        page::{Page, Range, Snapshot, document},
+        page::{Page, Range, document},
     },
     store::timeline,
 };
@@ -57,7 +57,7 @@ pub(super) struct Site {
     live: Live,
     /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
     status: Mutex<Option<(Instant, Answered)>>,
-    state: Mutex<Option<(Instant, Arc<Snapshot>)>>,
+    state: Mutex<Option<(Instant, Arc<Value>)>>,
     /// The last answers about the past, each with the time until which it is told again.
     past: Mutex<BTreeMap<Range, (Instant, Arc<str>)>>,
 }
@@ -128,14 +128,10 @@ impl Site {
     }
 
     async fn now(&self) -> Answer {
-        let json = self
-            .state()
-            .await
-            .and_then(|state| serde_json::to_string(&*state).map_err(|error| error.to_string()));
-        json.map_or_else(|why| refusal(&why), |json| Answer::of(OK, JSON, json))
+        self.state().await.map_or_else(|why| refusal(&why), |state| Answer::of(OK, JSON, state.to_string()))
     }
 
-    async fn state(&self) -> Result<Arc<Snapshot>, String> {
+    async fn state(&self) -> Result<Arc<Value>, String> {
         let mut last = self.state.lock().await;
         if let Some((at, state)) = &*last
             && at.elapsed() < STATE_AGE

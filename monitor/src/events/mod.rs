@@ -79,18 +79,6 @@ impl Keeper {
     }
 }
 
-#[cfg(test)]
-impl Keeper {
-    /// From now on nothing is written into the files.
-    fn take_files(&mut self) -> Option<Writer> {
-        self.files.take()
-    }
-
-    fn put_files(&mut self, files: Option<Writer>) {
-        self.files = files;
-    }
-}
-
 impl Output for Keeper {
     const BATCH: usize = 64 * 1024;
 

@@ -155,9 +155,9 @@ fn a_full_disk_costs_the_files_only() {
     let mut life = Life::begin(dir.path());
     life.tell(0..3);
     // As if the disk had been full: these lines are in memory alone.
-    let mut files = life.keeper.take_files();
+    let files = life.keeper.files.take();
     life.tell(3..6);
-    life.keeper.put_files(files.take());
+    life.keeper.files = files;
     life.tell(6..9);
     assert_eq!(all(&mut life.reader(None, false)), numbers(0..9));
     // Once they have left memory nobody has them, and that is told.

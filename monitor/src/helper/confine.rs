@@ -42,7 +42,7 @@ const LIMITS: [(Resource, u64); 6] = [
 /// whether the answer could be written.
 pub fn serve(work: impl FnOnce(Task, &[u8], Vec<OwnedFd>) -> Option<Vec<u8>>) -> bool {
     let name = std::env::args().nth(2).unwrap_or_default();
-    let Some(task) = Task::ALL.into_iter().find(|task| task.name() == name) else { return false };
+    let Ok(task) = serde_json::from_value::<Task>(name.into()) else { return false };
     let asked = confine(task).and_then(|()| question()).ok();
     let answer = asked.and_then(|(question, files)| work(task, &question, files));
     answer.is_some_and(|answer| io::stdout().write_all(&answer).is_ok())

@@ -36,13 +36,14 @@ use rustix::{
     },
     thread::{LinkNameSpaceType, capabilities, move_into_link_name_space},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use self::confine::{ARGUMENT, answered, serve};
 use crate::os::{
     capabilities::{OTHER_USERS, raise},
     lock, own, processor_time,
 };
+use orphand_core::model::text;
 
 /// The most files that a helper is given.
 pub const FILES: usize = 64;
@@ -50,23 +51,12 @@ const LONGEST: u64 = 64 * 1024;
 /// How long the end of a helper may take.
 const ENDING: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Task {
     Engine,
     Manager,
     Settings,
-}
-
-impl Task {
-    const ALL: [Self; 3] = [Self::Engine, Self::Manager, Self::Settings];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Engine => "engine",
-            Self::Manager => "manager",
-            Self::Settings => "settings",
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -148,7 +138,7 @@ fn start(order: Order, question: &impl Serialize, stdout: File) -> Result<Child,
     drop(files);
     let mut command = Command::new(own::PROGRAM);
     command
-        .args([ARGUMENT, task.name()])
+        .args([ARGUMENT, &text::word(task)])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(stdin))

@@ -28,22 +28,24 @@ STATE  orphan: nobody can use it any more; kept: an orphan that stays;
        unproven: somebody may still use it; suspect: its owner just ended.
 P      the number of its processes.";
 
+/// Lines that lie over the list.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Dialog {
-    Text {
-        title: String,
-        lines: Vec<String>,
-        top: u16,
-    },
-    Asking(ReapRequest),
-    Reap {
-        /// What would be ended, and what stays because of guards.
-        planned: Vec<ServerReport>,
-        lines: Vec<String>,
-        top: u16,
-        /// Whether "End" is selected; at first "Cancel" is.
-        end: bool,
-    },
+pub struct Dialog {
+    pub title: String,
+    pub lines: Vec<String>,
+    /// The first line that is shown.
+    pub top: u16,
+    pub asks: Asks,
+}
+
+/// What is asked besides.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asks {
+    Nothing,
+    /// The daemon: what would be ended.
+    Daemon(ReapRequest),
+    /// A person: what would be ended and what stays because of guards, and whether "End" is selected; at first "Cancel" is.
+    Person(Vec<ServerReport>, bool),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +63,13 @@ impl Dialog {
     }
 
     pub fn text(title: &str, words: &str) -> Self {
-        let title = text::sanitise(title).into_owned();
-        Self::Text { title, lines: words.lines().map(str::to_owned).collect(), top: 0 }
+        let lines = words.lines().map(str::to_owned).collect();
+        Self { title: text::sanitise(title).into_owned(), lines, top: 0, asks: Asks::Nothing }
+    }
+
+    pub fn asking(request: ReapRequest) -> Self {
+        let asks = Asks::Daemon(request);
+        Self { asks, ..Self::text("End", "Asking the daemon what would be ended ...") }
     }
 
     pub fn reap(planned: Vec<ServerReport>) -> Self {
@@ -81,39 +88,39 @@ impl Dialog {
                 lines.push(format!("It stays: {}", human::guards_of(&one.server, &one.guards)));
             }
         }
-        Self::Reap { planned, lines, top: 0, end: false }
+        let title = "End these processes?".to_owned();
+        Self { title, lines, top: 0, asks: Asks::Person(planned, false) }
     }
 
     pub fn key(&mut self, code: KeyCode) -> Answer {
-        match (code, &mut *self) {
+        match (code, &mut self.asks) {
             (KeyCode::F(10), _) => return Answer::Quit,
-            (KeyCode::Esc, _) | (KeyCode::Enter | KeyCode::Char('?' | 'q'), Self::Text { .. }) => {
+            (KeyCode::Esc, _) | (KeyCode::Enter | KeyCode::Char('?' | 'q'), Asks::Nothing) => {
                 return Answer::Close;
             }
-            (KeyCode::Enter, Self::Reap { planned, end, .. }) => {
+            (KeyCode::Enter, Asks::Person(planned, end)) => {
                 let request = end.then(|| exactly(planned)).flatten();
                 return request.map_or(Answer::Close, Answer::End);
             }
-            (KeyCode::Left | KeyCode::Char('h'), Self::Reap { end, .. }) => *end = false,
-            (KeyCode::Right | KeyCode::Char('l'), Self::Reap { planned, end, .. }) => {
+            (KeyCode::Left | KeyCode::Char('h'), Asks::Person(_, end)) => *end = false,
+            (KeyCode::Right | KeyCode::Char('l'), Asks::Person(planned, end)) => {
                 *end = exactly(planned).is_some();
             }
-            (KeyCode::Tab | KeyCode::BackTab, Self::Reap { planned, end, .. }) => {
+            (KeyCode::Tab | KeyCode::BackTab, Asks::Person(planned, end)) => {
                 *end = !*end && exactly(planned).is_some();
             }
-            (code, Self::Text { lines, top, .. } | Self::Reap { lines, top, .. }) => {
-                let last = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(1);
-                *top = match code {
-                    KeyCode::Up | KeyCode::Char('k') => top.saturating_sub(1),
-                    KeyCode::Down | KeyCode::Char('j') => top.saturating_add(1).min(last),
-                    KeyCode::PageUp => top.saturating_sub(10),
-                    KeyCode::PageDown => top.saturating_add(10).min(last),
+            _ => {
+                let last = u16::try_from(self.lines.len()).unwrap_or(u16::MAX).saturating_sub(1);
+                self.top = match code {
+                    KeyCode::Up | KeyCode::Char('k') => self.top.saturating_sub(1),
+                    KeyCode::Down | KeyCode::Char('j') => self.top.saturating_add(1).min(last),
+                    KeyCode::PageUp => self.top.saturating_sub(10),
+                    KeyCode::PageDown => self.top.saturating_add(10).min(last),
                     KeyCode::Home => 0,
                     KeyCode::End => last,
-                    _ => *top,
+                    _ => self.top,
                 };
             }
-            (_, Self::Asking(_)) => {}
         }
         Answer::Stay
     }

@@ -23,12 +23,13 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use self::{
     screen::Screen,
     state::{Effect, Look, State},
-    worker::{Ask, Told},
+    worker::Ask,
 };
 use crate::{
     cli::{ExitCode, Places},
-    sink::paint::Paint,
+    sink::{list::Sample, paint::Paint},
 };
+use orphand_core::model::ServerReport;
 
 /// Between two looks at the daemon.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -39,11 +40,13 @@ const PROC_AGAIN: Duration = Duration::from_secs(20);
 /// Between a look and the next one because of an event: many events are one look.
 const AFTER_EVENT: Duration = Duration::from_millis(250);
 
-#[derive(Debug)]
+/// What an answer or an event does to the view.
+type Tell = Box<dyn FnOnce(&mut Shell) + Send>;
+
 enum News {
     /// A key, or another size of the terminal.
     Typed(io::Result<Event>),
-    Told(Told),
+    Told(Tell),
     Leave,
 }
 
@@ -77,7 +80,7 @@ pub fn top(flags: &Flags) -> anyhow::Result<ExitCode> {
         .context("cannot read keys")?;
     let state = State::new(Look { colours, ascii: flags.ascii, readonly: flags.readonly });
     let now = Instant::now();
-    Shell { state, ask, news, looking: false, looked: now, due: now }.run(&mut screen)
+    Shell { state, ask, news, looking: false, looked_at: now, due: now }.run(&mut screen)
 }
 
 /// Tells what is typed, until nobody listens or the terminal is gone.
@@ -96,7 +99,7 @@ struct Shell {
     ask: Sender<Ask>,
     news: Receiver<News>,
     looking: bool,
-    looked: Instant,
+    looked_at: Instant,
     due: Instant,
 }
 
@@ -137,7 +140,7 @@ impl Shell {
     fn take(&mut self, news: News) -> anyhow::Result<bool> {
         match news {
             News::Leave => return Ok(true),
-            News::Told(told) => self.hear(told),
+            News::Told(tell) => tell(self),
             News::Typed(typed) => {
                 let effect = match typed.context("cannot read from the terminal")? {
                     Event::Key(key) if key.kind != KeyEventKind::Release => self.state.key(key),
@@ -158,33 +161,29 @@ impl Shell {
         Ok(false)
     }
 
-    fn hear(&mut self, told: Told) {
-        match told {
-            Told::Looked(sample) => {
-                self.looked(if sample.mode.is_some() { LOOK_AGAIN } else { PROC_AGAIN });
-                self.state.update(*sample);
-            }
-            Told::Blind(why) => {
-                self.looked(LOOK_AGAIN);
-                self.state.say(why);
-            }
-            Told::Planned(request, planned) => self.state.planned(&request, planned),
-            Told::Reaping(planned) => {
-                self.due = Instant::now();
-                self.state.reaping(&planned);
-            }
-            Told::Failed(why) => self.state.failed(why),
-            Told::Text(title, text) => self.state.read(&title, &text),
-            Told::Event(line) => {
-                self.due = self.due.min(self.looked + AFTER_EVENT);
-                self.state.event(line);
-            }
-        }
+    fn looked(&mut self, sample: Sample) {
+        self.look_again(if sample.mode.is_some() { LOOK_AGAIN } else { PROC_AGAIN });
+        self.state.update(sample);
     }
 
-    fn looked(&mut self, again: Duration) {
+    fn saw_nothing(&mut self, why: String) {
+        self.look_again(LOOK_AGAIN);
+        self.state.say(why);
+    }
+
+    fn reaping(&mut self, planned: &[ServerReport]) {
+        self.due = Instant::now();
+        self.state.reaping(planned);
+    }
+
+    fn heard(&mut self, line: String) {
+        self.due = self.due.min(self.looked_at + AFTER_EVENT);
+        self.state.event(line);
+    }
+
+    fn look_again(&mut self, again: Duration) {
         self.looking = false;
-        self.looked = Instant::now();
-        self.due = self.looked + again;
+        self.looked_at = Instant::now();
+        self.due = self.looked_at + again;
     }
 }

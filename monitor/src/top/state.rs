@@ -10,7 +10,7 @@ use ratatui::{
 };
 
 use super::{
-    dialog::{Answer, Dialog},
+    dialog::{Answer, Asks, Dialog},
     past::Past,
     worker::Ask,
 };
@@ -100,7 +100,7 @@ impl State {
 
     /// The daemon has said which processes would be ended. What nobody waits for any more is dropped.
     pub fn planned(&mut self, request: &ReapRequest, planned: Vec<ServerReport>) {
-        if !matches!(&self.dialog, Some(Dialog::Asking(asked)) if asked == request) {
+        if !matches!(&self.dialog, Some(Dialog { asks: Asks::Daemon(asked), .. }) if asked == request) {
             return;
         }
         self.dialog = None;
@@ -121,7 +121,7 @@ impl State {
     }
 
     pub fn failed(&mut self, why: String) {
-        if matches!(self.dialog, Some(Dialog::Asking(_))) {
+        if matches!(self.dialog, Some(Dialog { asks: Asks::Daemon(_), .. })) {
             self.dialog = None;
         }
         self.say(why);
@@ -351,7 +351,7 @@ impl State {
             include_unproven: entry.report.is_unproven(),
             ..ReapRequest::default()
         };
-        self.dialog = Some(Dialog::Asking(request.clone()));
+        self.dialog = Some(Dialog::asking(request.clone()));
         Some(Effect::Ask(Ask::Plan(request)))
     }
 }

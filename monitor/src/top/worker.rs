@@ -12,12 +12,12 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::News;
+use super::{News, Tell};
 use crate::{
     cli::Places,
     commands::{explain, offline::look},
     config::Config,
-    control::client::Client,
+    control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
     host::{Proc, with_deadline},
     probe::holdings,
@@ -29,7 +29,7 @@ use crate::{
         wall_clock::WallClock,
     },
 };
-use orphand_core::model::{Asked, HistoryQuery, Holdings, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{Asked, History, HistoryQuery, Holdings, ReapRequest, Report, ServerReport, State};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -52,17 +52,6 @@ pub enum Ask {
     Explain(Asked),
 }
 
-#[derive(Debug)]
-pub(super) enum Told {
-    Looked(Box<Sample>),
-    Planned(ReapRequest, Vec<ServerReport>),
-    Reaping(Vec<ServerReport>),
-    Failed(String),
-    Blind(String),
-    Text(String, String),
-    Event(String),
-}
-
 struct Worker {
     client: Client,
     config: Config,
@@ -78,7 +67,8 @@ pub(super) fn start(config: Config, places: Places, tell: Sender<News>) -> anyho
     let mut worker = Worker { client, config, places, freed: None };
     let run = move || {
         for question in asked {
-            if tell.send(News::Told(worker.answer(question))).is_err() {
+            let failed = |error| -> Tell { Box::new(move |shell| shell.state.failed(format!("{error:#}"))) };
+            if tell.send(News::Told(worker.answer(question).unwrap_or_else(failed))).is_err() {
                 return;
             }
         }
@@ -99,7 +89,7 @@ fn listen(client: &Client, tell: &Sender<News>) {
             text.wall = event.wall;
             let time = event.wall.timestamp(event.at).to_zoned(text.zone.clone());
             let line = format!("{}  {}", time.strftime("%H:%M:%S"), text.plain(event.at, &event.notice));
-            if tell.send(News::Told(Told::Event(line))).is_err() {
+            if tell.send(News::Told(Box::new(move |shell| shell.heard(line)))).is_err() {
                 return;
             }
         }
@@ -120,47 +110,49 @@ fn read_ports(report: &mut Report) {
 }
 
 impl Worker {
-    fn answer(&mut self, question: Ask) -> Told {
-        let answer = match question {
-            Ask::Look => {
-                return self.look().map_or_else(|error| Told::Blind(format!("{error:#}")), Told::Looked);
+    /// What the answer does to the view.
+    fn answer(&mut self, question: Ask) -> anyhow::Result<Tell> {
+        Ok(match question {
+            Ask::Look => match self.look() {
+                Ok(sample) => Box::new(|shell| shell.looked(sample)),
+                Err(error) => Box::new(move |shell| shell.saw_nothing(format!("{error:#}"))),
+            },
+            Ask::Plan(request) => {
+                let planned = self.client.plan(request.clone())?;
+                Box::new(move |shell| shell.state.planned(&request, planned))
             }
-            Ask::Plan(request) => self.plan(request),
-            Ask::Reap(request) => self.client.reap(request).map(Told::Reaping).map_err(Into::into),
-            Ask::History => self.history(),
-            Ask::Explain(process) => self.explain(&process),
-        };
-        answer.unwrap_or_else(|error| Told::Failed(format!("{error:#}")))
+            Ask::Reap(request) => {
+                let planned = self.client.reap(request)?;
+                Box::new(move |shell| shell.reaping(&planned))
+            }
+            Ask::History => {
+                let past = self.past()?;
+                let (watched, zone) = (Watched::Now(jiff::Timestamp::now()), jiff::tz::TimeZone::system());
+                let text = history::render(&past, watched, &zone, Paint::new(false));
+                Box::new(move |shell| shell.state.read("The last 24 hours", &text))
+            }
+            Ask::Explain(process) => {
+                let all = explain::gather(&self.places, &self.config, &process)?;
+                if all.living.is_empty() && all.ended.is_empty() {
+                    bail!("{process} is gone");
+                }
+                let text = crate::explain::render(&all, &explain::moment(), Paint::new(false));
+                Box::new(move |shell| shell.state.read(&process.to_string(), &text))
+            }
+        })
     }
 
-    fn plan(&self, request: ReapRequest) -> anyhow::Result<Told> {
-        let planned = self.client.plan(request.clone())?;
-        Ok(Told::Planned(request, planned))
+    /// What the daemon's store has of the last day.
+    fn past(&self) -> Result<History, ClientError> {
+        let since = jiff::Timestamp::now().checked_sub(DAY).ok();
+        self.client.history(HistoryQuery { since, ..HistoryQuery::default() })
     }
 
-    fn history(&self) -> anyhow::Result<Told> {
-        let now = jiff::Timestamp::now();
-        let since = now.checked_sub(DAY).ok();
-        let past = self.client.history(HistoryQuery { since, ..HistoryQuery::default() })?;
-        let text =
-            history::render(&past, Watched::Now(now), &jiff::tz::TimeZone::system(), Paint::new(false));
-        Ok(Told::Text("The last 24 hours".to_owned(), text))
-    }
-
-    fn explain(&self, process: &Asked) -> anyhow::Result<Told> {
-        let all = explain::gather(&self.places, &self.config, process)?;
-        if all.living.is_empty() && all.ended.is_empty() {
-            bail!("{process} is gone");
-        }
-        let text = crate::explain::render(&all, &explain::moment(), Paint::new(false));
-        Ok(Told::Text(process.to_string(), text))
-    }
-
-    fn look(&mut self) -> anyhow::Result<Box<Sample>> {
+    fn look(&mut self) -> anyhow::Result<Sample> {
         let mut sample = look(&self.config, self.places.below.as_ref(), false)?;
         read_ports(&mut sample.report);
         let freed = if sample.mode.is_some() { self.freed() } else { None };
-        Ok(Box::new(Sample { freed, ..sample }))
+        Ok(Sample { freed, ..sample })
     }
 
     /// What the runs of the last day freed, as the daemon's store has it.
@@ -170,15 +162,7 @@ impl Worker {
         {
             return Some(bytes);
         }
-        let since = jiff::Timestamp::now().checked_sub(DAY).ok();
-        let past = self.client.history(HistoryQuery { since, ..HistoryQuery::default() }).ok()?;
-        let bytes = past
-            .runs
-            .iter()
-            .map(|run| &run.account)
-            .chain([&past.unaccounted])
-            .map(|account| account.freed_bytes)
-            .fold(0, u64::saturating_add);
+        let bytes = self.past().ok()?.sum().freed_bytes;
         self.freed = Some((Instant::now(), bytes));
         Some(bytes)
     }

@@ -54,7 +54,7 @@ struct State {
     dropped: u64,
     /// Whether the last event was dropped. Only the first drop of a series is logged.
     dropping: bool,
-    runs: BTreeMap<&'static str, u64>,
+    runs: BTreeMap<String, u64>,
     /// The socket of the runner at work.
     running: Option<UnixStream>,
     stop: bool,
@@ -137,7 +137,7 @@ impl Hooks {
         let mut all = BTreeMap::new();
         for hook in &self.all {
             for (outcome, number) in &lock(&hook.state).runs {
-                *all.entry((*outcome).to_owned()).or_default() += number;
+                *all.entry(outcome.clone()).or_default() += number;
             }
         }
         all
@@ -199,7 +199,7 @@ fn serve(state: &Mutex<State>, events: Receiver<Event>) {
         }
         let mut state = lock(state);
         state.running = None;
-        *state.runs.entry(report.outcome.name()).or_default() += 1;
+        *state.runs.entry(text::word(report.outcome)).or_default() += 1;
     }
 }
 

@@ -24,26 +24,15 @@ use crate::os::{descriptors, own};
 /// The longest report in bytes. The hook's output in it is limited to some kB, and is escaped.
 const LONGEST: u64 = 64 * 1024;
 
+/// The word that a run is counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Outcome {
     Ok,
     Failed,
     TimedOut,
     Refused,
     Stopped,
-}
-
-impl Outcome {
-    /// The word that the run is counted by.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed_out",
-            Self::Refused => "refused",
-            Self::Stopped => "stopped",
-        }
-    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! An event in a sentence that anybody may read.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::shown_server;
 use crate::sink::{
@@ -10,30 +10,19 @@ use crate::sink::{
 };
 use orphand_core::model::{Ending, Guard, Losses, Notice, list, signal_name, text};
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Happening {
-    /// Milliseconds since 1970.
-    time: i64,
-    /// One word: what happened.
-    kind: &'static str,
-    /// How it is meant: `note`, `good`, `warning`, `alarm`.
-    tone: &'static str,
-    text: String,
-}
-
-impl Happening {
-    /// Nothing for events that say little without a process number.
-    pub fn of(at: Timestamp, notice: &Notice) -> Option<Self> {
-        let look = appearance(notice.kind());
-        let tone = match look.style {
-            paint::ALARM => "alarm",
-            paint::GOOD => "good",
-            _ if matches!(notice, Notice::Stopping { .. }) => "warning",
-            paint::WARNING => "warning",
-            _ => "note",
-        };
-        Some(Self { time: at.as_millisecond(), kind: look.word, tone, text: sentence(notice)? })
-    }
+/// What the page is told of the event with this number: when it was (milliseconds since 1970), in one word what happened, how
+/// it is meant, and a sentence. Nothing for events that say little without a process number.
+pub fn happening(id: u64, at: Timestamp, notice: &Notice) -> Option<Value> {
+    let look = appearance(notice.kind());
+    let tone = match look.style {
+        paint::ALARM => "alarm",
+        paint::GOOD => "good",
+        _ if matches!(notice, Notice::Stopping { .. }) => "warning",
+        paint::WARNING => "warning",
+        _ => "note",
+    };
+    let (time, text) = (at.as_millisecond(), sentence(notice)?);
+    Some(json!({ "id": id, "time": time, "kind": look.word, "tone": tone, "text": text }))
 }
 
 fn sentence(notice: &Notice) -> Option<String> {

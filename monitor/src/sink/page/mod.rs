@@ -21,7 +21,7 @@ use orphand_core::model::{
     text::{base, sanitise},
 };
 
-pub use self::{happening::Happening, past::Range, snapshot::Snapshot};
+pub use self::{happening::happening, past::Range};
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");

@@ -13,25 +13,12 @@ use crate::sink::{
     human::list_doubts,
     metrics::{Labels, OwnersWithSeries, owner_labels},
 };
-use orphand_core::model::{BootTime, Mode, ServerReport, State, Status, list};
+use orphand_core::model::{BootTime, ServerReport, State, Status, list};
 
 /// How many servers are listed one by one, of all agents together; of each agent an equal part, the worst first.
 const LISTED: usize = 512;
 /// How many generations of an agent are listed, the latest; those before are one.
 const GENERATIONS: usize = 24;
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Snapshot {
-    /// Milliseconds since 1970.
-    time: i64,
-    version: String,
-    mode: Mode,
-    up_ms: u64,
-    /// Whether orphand can vouch for what it says.
-    watching: bool,
-    sums: Sums,
-    agents: Vec<Agent>,
-}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Sums {
@@ -45,15 +32,6 @@ struct Sums {
 struct Sum {
     count: u64,
     bytes: u64,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Agent {
-    key: String,
-    name: String,
-    unit: Option<String>,
-    sums: Sums,
-    generations: Vec<Generation>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -72,7 +50,8 @@ struct Generation {
 }
 
 impl Page {
-    pub fn snapshot(&self, status: &Status, now: BootTime) -> Snapshot {
+    /// What the page is told. Times are milliseconds since 1970.
+    pub fn snapshot(&self, status: &Status, now: BootTime) -> Value {
         let report = &status.report;
         let own = OwnersWithSeries::of(report);
         let mut agents: BTreeMap<Labels, Found<'_>> = BTreeMap::new();
@@ -96,21 +75,22 @@ impl Page {
             sums.add(server);
         }
         let each = (LISTED / agents.len().max(1)).max(1);
-        let mut agents: Vec<Agent> =
+        let mut agents: Vec<(Sums, Value)> =
             agents.into_iter().map(|(labels, found)| self.agent(&labels, found, each, now)).collect();
-        agents.sort_by_key(|agent| (Reverse(agent.sums.orphan.bytes), Reverse(agent.sums.unproven.bytes)));
-        Snapshot {
-            time: self.wall.timestamp(now).as_millisecond(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            mode: status.mode,
-            up_ms: status.up_ms,
-            watching: status.is_watching(),
-            sums,
-            agents,
-        }
+        agents.sort_by_key(|(sums, _)| (Reverse(sums.orphan.bytes), Reverse(sums.unproven.bytes)));
+        json!({
+            "time": self.wall.timestamp(now).as_millisecond(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "mode": status.mode,
+            "up_ms": status.up_ms,
+            // Whether orphand can vouch for what it says.
+            "watching": status.is_watching(),
+            "sums": sums,
+            "agents": agents.into_iter().map(|(_, agent)| agent).collect::<Vec<_>>(),
+        })
     }
 
-    fn agent(&self, labels: &Labels, found: Found<'_>, each: usize, now: BootTime) -> Agent {
+    fn agent(&self, labels: &Labels, found: Found<'_>, each: usize, now: BootTime) -> (Sums, Value) {
         let Found { generations: mut runs, mut servers } = found;
         let numbers: BTreeSet<_> =
             runs.keys().copied().chain(servers.iter().map(|(number, ..)| *number)).collect();
@@ -133,7 +113,8 @@ impl Page {
         }
         generations.extend((older.sums != Sums::default()).then_some(older));
         let (name, unit) = shown_owner(labels);
-        Agent { key: self.keys.of(labels), name, unit, sums, generations }
+        let key = self.keys.of(labels);
+        (sums, json!({ "key": key, "name": name, "unit": unit, "sums": sums, "generations": generations }))
     }
 
     /// A server, in words why it is what it is; or an `agent` that was left behind.

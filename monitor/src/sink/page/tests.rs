@@ -236,7 +236,7 @@ fn events_have_nothing_private() {
         },
     ];
     let at = page().wall.timestamp(NOW);
-    let told: Vec<_> = notices.iter().filter_map(|notice| Happening::of(at, notice)).collect();
+    let told: Vec<_> = notices.iter().filter_map(|notice| happening(1, at, notice)).collect();
     assert_eq!(told.len(), notices.len());
     let json = serde_json::to_string(&told).unwrap();
     harmless(&json);

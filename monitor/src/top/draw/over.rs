@@ -10,7 +10,7 @@ use ratatui::{
 };
 
 use super::super::{
-    dialog::{Dialog, exactly},
+    dialog::{Asks, Dialog, exactly},
     state::State,
 };
 
@@ -25,24 +25,6 @@ const ASCII: border::Set<'static> = border::Set {
     horizontal_bottom: "-",
 };
 
-pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
-    match &state.dialog {
-        None => {}
-        Some(Dialog::Asking(_)) => {
-            let lines = ["Asking the daemon what would be ended ...".to_owned()];
-            show(state, frame, "End", &lines, 0, None);
-        }
-        Some(Dialog::Text { title, lines, top }) => show(state, frame, title, lines, *top, None),
-        Some(Dialog::Reap { planned, lines, top, end }) => {
-            let buttons = match exactly(planned) {
-                Some(_) => buttons(*end),
-                None => Line::styled("[ Close ]", Modifier::REVERSED),
-            };
-            show(state, frame, "End these processes?", lines, *top, Some(buttons));
-        }
-    }
-}
-
 fn buttons(end: bool) -> Line<'static> {
     let style = |on: bool| if on { Modifier::REVERSED } else { Modifier::empty() };
     Line::from(vec![
@@ -52,14 +34,13 @@ fn buttons(end: bool) -> Line<'static> {
     ])
 }
 
-fn show(
-    state: &State,
-    frame: &mut Frame<'_>,
-    title: &str,
-    lines: &[String],
-    top: u16,
-    buttons: Option<Line<'_>>,
-) {
+pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
+    let Some(Dialog { title, lines, top, asks }) = &state.dialog else { return };
+    let buttons = match asks {
+        Asks::Person(planned, end) if exactly(planned).is_some() => Some(buttons(*end)),
+        Asks::Person(..) => Some(Line::styled("[ Close ]", Modifier::REVERSED)),
+        Asks::Nothing | Asks::Daemon(_) => None,
+    };
     let area = frame.area();
     // Without borders at its sides a page of 80 columns fits a terminal of 80.
     let width = area.width.min(100);
@@ -71,13 +52,13 @@ fn show(
     let place =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     let set = if state.look.ascii { ASCII } else { border::PLAIN };
-    let block = Block::new().borders(Borders::TOP | Borders::BOTTOM).border_set(set).title(title.to_owned());
+    let block = Block::new().borders(Borders::TOP | Borders::BOTTOM).border_set(set).title(title.as_str());
     let inner = block.inner(place);
     frame.render_widget(Clear, place);
     frame.render_widget(block, place);
     let [text, foot] = Layout::vertical([Constraint::Fill(1), Constraint::Length(below.min(1))]).areas(inner);
     let lines: Vec<Line<'_>> = lines.iter().map(|line| Line::from(line.as_str())).collect();
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((top, 0)), text);
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((*top, 0)), text);
     if let Some(buttons) = buttons {
         frame.render_widget(Paragraph::new(buttons), foot);
     }

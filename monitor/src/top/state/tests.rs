@@ -285,7 +285,7 @@ fn an_answer_that_nobody_waits_for_opens_nothing() {
     // Nor does that for another server.
     press(&mut state, "jr");
     state.planned(&request, vec![planned(model::State::Orphan, Vec::new())]);
-    assert!(matches!(state.dialog, Some(Dialog::Asking(_))));
+    assert!(matches!(state.dialog, Some(Dialog { asks: Asks::Daemon(_), .. })));
 }
 
 #[test]
