@@ -26,7 +26,7 @@ pub enum Page {
 }
 
 pub fn completions(shell: Shell) -> io::Result<String> {
-    super::complete::script(&shell.to_string()).map(text)
+    super::complete::script(&shell.to_string()).map(|script| text(&script))
 }
 
 pub fn man(which: Page) -> io::Result<String> {
@@ -58,8 +58,8 @@ fn orphand() -> Command {
     command
 }
 
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn collect(command: &Command, name: &str, pages: &mut Vec<(String, Command)>) {
@@ -95,7 +95,7 @@ fn page(name: &str, command: Command) -> io::Result<String> {
         verbatim(lines, &mut roff);
     }
     roff.to_writer(&mut out)?;
-    Ok(text(out))
+    Ok(text(&out))
 }
 
 fn verbatim(lines: &str, roff: &mut Roff) {

@@ -147,7 +147,7 @@ impl Site {
     /// The state as a message, or that there is none, and why.
     async fn state_message(&self) -> Arc<str> {
         match self.state().await {
-            Ok(state) => message("now", &*state),
+            Ok(state) => message("now", &state),
             Err(error) => message("blind", &json!({ "why": error })),
         }
     }
