@@ -46,7 +46,7 @@ use self::files::Input;
 use crate::os::users;
 use orphand_core::{
     model::{AlertRule, Found, Mode, Policy, abandoned_grace, duration, recognise_protocol, work_grace},
-    recognise::{Rule, RuleBook, Rules, agents, exemptions, programs},
+    recognise::{Rule, Rules, agents, exemptions, programs},
 };
 
 pub use self::{
@@ -153,12 +153,8 @@ impl Config {
 
     /// The rules of the configuration and the built-in ones.
     pub fn rules(&self) -> Rules {
-        Rules::new(self.rule_book())
-    }
-
-    fn rule_book(&self) -> RuleBook {
         let Self { exempt, agent, program, .. } = self.clone();
-        RuleBook { exempt, agent, program }
+        Rules { exempt, agent, program }
     }
 
     pub fn policy(&self) -> Policy {

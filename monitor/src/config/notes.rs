@@ -9,7 +9,7 @@ use orphand_core::recognise::{ProgramKind, Rule};
 pub(super) fn notes(config: &Config, origins: &Origins) -> Vec<Mistake> {
     let mut notes = Vec::new();
     let mut before = Patterns::new();
-    for (kind, rules) in config.rule_book().tables() {
+    for (kind, rules) in config.rules().tables() {
         duplicates(kind, rules, &mut before, origins, &mut notes);
         // An exempt server is still a server, so both rules make sense.
         if kind == "exempt" {

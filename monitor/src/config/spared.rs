@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Result, anyhow, bail};
 
-use orphand_core::recognise::{Rule, RuleBook};
+use orphand_core::recognise::{Rule, Rules};
 
 use super::{DEFAULT_PATH, Loaded, shown};
 
@@ -25,7 +25,7 @@ pub struct Spared {
     pub file: PathBuf,
     /// The text of the file as it was read; absent if there was none.
     text: Option<String>,
-    book: RuleBook,
+    book: Rules,
 }
 
 impl Spared {
@@ -37,7 +37,7 @@ impl Spared {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed("read", &file)(error)),
         };
-        let book = text.as_deref().map_or_else(|| Ok(RuleBook::default()), RuleBook::from_toml);
+        let book = text.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_source);
         let book = book.map_err(|error| {
             let what = error.message().lines().next().unwrap_or_default();
             let advice = "correct it, or move it away";

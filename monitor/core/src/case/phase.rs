@@ -263,30 +263,17 @@ pub(super) const CLOSING: Duration = Duration::from_millis(100);
 /// The delay after a deadline that came while the lineage was being repaired.
 pub(super) const WHILE_REPAIRED: Duration = Duration::from_millis(50);
 
-/// A delay that doubles with each inspection that finds nothing new.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Backoff {
-    pub first: Duration,
-    /// The longest delay.
-    pub most: Duration,
-}
-
-impl Backoff {
-    /// The delay after this number of inspections in a row that found nothing new.
-    pub fn after(self, inspections: u32) -> Duration {
-        self.first.saturating_mul(1 << inspections.min(10)).min(self.most)
-    }
-}
-
 /// The delays of the case of a server or an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// From the owner's exit to the first inspection.
     pub grace: Duration,
-    /// Between inspections of an orphan that is spared.
-    pub spared: Backoff,
+    /// Between inspections of an orphan that is spared, the first time: see [`Pace::after`].
+    pub spared: Duration,
     /// Between inspections while it is unproven: a doubt may disappear at any moment.
-    pub unproven: Backoff,
+    pub unproven: Duration,
+    /// The longest of these.
+    pub longest: Duration,
     /// From SIGTERM to the main process to the next step. In this time it closes its browser and unlinks its pid
     /// file.
     pub main_process: Duration,
@@ -298,16 +285,20 @@ pub struct Pace {
     pub kill_rounds: Option<u32>,
 }
 
-const MOST: Duration = Duration::from_secs(600);
-
 impl Pace {
+    /// A delay doubles with each inspection in a row that finds nothing new.
+    pub fn after(&self, first: Duration, inspections: u32) -> Duration {
+        first.saturating_mul(1 << inspections.min(10)).min(self.longest)
+    }
+
     /// The delays of the case of a server.
     pub fn server(grace: Duration, term_timeout: Duration) -> Self {
         let main_process = Duration::from_secs(1).min(term_timeout / 5);
         Self {
             grace,
-            spared: Backoff { first: Duration::from_secs(30), most: MOST },
-            unproven: Backoff { first: Duration::from_secs(5), most: MOST },
+            spared: Duration::from_secs(30),
+            unproven: Duration::from_secs(5),
+            longest: Duration::from_secs(600),
             main_process,
             // The time is not counted from the very first signal: a guard may have stopped an earlier attempt long
             // ago.
@@ -323,8 +314,9 @@ impl Pace {
         let minute = Duration::from_secs(60);
         Self {
             grace,
-            spared: Backoff { first: minute, most: minute },
-            unproven: Backoff { first: minute, most: minute },
+            spared: minute,
+            unproven: minute,
+            longest: minute,
             main_process: term_timeout,
             rest: None,
             kill_every: minute,

@@ -224,9 +224,9 @@ impl Engine {
         for key in servers {
             let Some(cpu_ms) = self.world.server(*key).and_then(|server| server.cpu_ms) else { continue };
             let readings = self.processor.of_server.entry(*key).or_default();
-            readings.push_back(Reading { at: now, cpu_ms });
+            readings.push_back((now, cpu_ms));
             // Of those that are older than a minute the latest stays: the others are compared with it.
-            while readings.get(1).is_some_and(|second| now.since(second.at) >= MINUTE) {
+            while readings.get(1).is_some_and(|(at, _)| now.since(*at) >= MINUTE) {
                 readings.pop_front();
             }
         }
@@ -244,14 +244,8 @@ const PROCESSES: usize = 1024;
 /// Readings of the last minute.
 #[derive(Debug, Default)]
 pub(super) struct Processor {
-    of_server: BTreeMap<ServerKey, VecDeque<Reading>>,
-}
-
-/// The CPU time of a server at a moment.
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    at: BootTime,
-    cpu_ms: u64,
+    /// The CPU time of each server in milliseconds at some moments, the oldest first.
+    of_server: BTreeMap<ServerKey, VecDeque<(BootTime, u64)>>,
 }
 
 impl Processor {
@@ -261,8 +255,8 @@ impl Processor {
         let Some((first, last)) = readings.and_then(|all| Some((all.front()?, all.back()?))) else {
             return 0;
         };
-        let time = u64::try_from(last.at.since(first.at).as_millis()).unwrap_or(u64::MAX);
-        last.cpu_ms.saturating_sub(first.cpu_ms).saturating_mul(100).checked_div(time).unwrap_or_default()
+        let used = last.1.saturating_sub(first.1);
+        used.saturating_mul(100).checked_div(millis(last.0, first.0)).unwrap_or_default()
     }
 }
 

@@ -12,13 +12,13 @@ use super::{
 };
 use crate::{
     case::{Event, Outcome},
-    lineage::{Node, Provenance, ServerKey, Strike},
+    lineage::{Node, Provenance, ServerKey},
     model::{
         BootTime, Class, Effect, Ending, ExitStatus, Image, KilledBy, Killer, Notice, ProcessId,
         SnapshotProcess, Stdio, Tracking,
     },
     recognise::{Role, container_client},
-    world::{Remains, agent_view},
+    world::agent_view,
 };
 
 impl Engine {
@@ -271,7 +271,7 @@ impl Engine {
         if killer.pid.is_some() && killer.pid == daemon {
             killer.by = KilledBy::Orphand;
         }
-        self.world.change(id, |node| node.strike = Some(Box::new(Strike { signal, killer })));
+        self.world.change(id, |node| node.strike = Some(Box::new((signal, killer))));
     }
 
     /// A process exited. `status` is absent if the exit was not witnessed.
@@ -301,8 +301,8 @@ impl Engine {
         if was_client {
             self.look_into_containers(now);
         }
-        if let Some((key, remains)) = exited.server {
-            if remains == Remains::Descendants {
+        if let Some((key, only_started)) = exited.server {
+            if only_started {
                 // The server may have let its descendants go. The inspection finds out, unless they exit with it.
                 self.set_deadline(CaseOf::Server(key), Some(at + AFTER_ITS_END));
             }
@@ -328,7 +328,7 @@ impl Engine {
     /// How a process ends. A signal is told of only if it is the one that ended it.
     fn ending(&self, id: ProcessId, status: Option<ExitStatus>) -> Ending {
         let strike = self.world.node(id).and_then(|node| node.strike.as_deref());
-        let killer = |signal| strike.filter(|strike| strike.signal == signal).map(|s| s.killer.clone());
+        let killer = |signal| strike.filter(|(sent, _)| *sent == signal).map(|(_, killer)| killer.clone());
         match status {
             Some(ExitStatus::Code(code)) => Ending::code(code),
             Some(ExitStatus::Signal(signal)) => Ending::signal(signal, killer(signal)),

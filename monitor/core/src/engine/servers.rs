@@ -8,7 +8,7 @@ use crate::{
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{BootTime, Notice, ProcessId, RunView},
     recognise::Role,
-    world::{Agent, Claim, NewAgent, NewServer, Ownership, Server, agent_view, trace},
+    world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, trace},
 };
 
 /// A process that a rule recognises as a server. It becomes one when its owner is known.
@@ -79,7 +79,7 @@ impl Engine {
         }
         self.forget_first_messages(id);
         let Some(node) = self.world.node(id) else { return };
-        let Ownership { claim, wrappers } = trace(self.world.graph(), self.world.agents(), node);
+        let (claim, wrappers) = trace(self.world.graph(), self.world.agents(), node);
         let (provenance, only_named) = (node.provenance, self.is_only_named(id, &recognised.new.rule));
         let new = NewServer { only_named, wrappers, provenance, ..recognised.new.clone() };
         if provenance.is_found() && self.server_recalled(now, &new, &recognised) {

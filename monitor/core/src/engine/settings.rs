@@ -99,10 +99,10 @@ impl Engine {
         if !self.settings.recognise_protocol {
             self.forget_all_first_messages();
         }
-        if by_protocol && before.source() == self.settings.rules.source() {
+        if by_protocol && before == self.settings.rules {
             self.disown(&before);
         }
-        if before.source() != self.settings.rules.source() {
+        if before != self.settings.rules {
             self.world.reclassify(&self.settings.rules);
             self.disown(&before);
             self.recognise_anew(now, &before);

@@ -7,5 +7,5 @@ mod node;
 mod reconcile;
 
 pub use graph::Graph;
-pub use node::{AgentKey, Exec, Maker, Node, ObservedUnit, Origin, Program, Provenance, ServerKey, Strike};
+pub use node::{AgentKey, Exec, Maker, Node, ObservedUnit, Origin, Program, Provenance, ServerKey};
 pub use reconcile::{Difference, compare};

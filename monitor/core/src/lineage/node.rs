@@ -118,13 +118,6 @@ pub struct Exec {
     pub makers: [Option<Arc<Maker>>; 3],
 }
 
-/// A signal that was sent to a process and ends it.
-#[derive(Clone, Debug)]
-pub struct Strike {
-    pub signal: u8,
-    pub killer: Killer,
-}
-
 /// A living process.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -168,8 +161,8 @@ pub struct Node {
     pub openers: u8,
     /// Whether it is not known yet that the process matters.
     pub pending: bool,
-    /// The last signal that was sent to it and that it does not handle.
-    pub strike: Option<Box<Strike>>,
+    /// The last signal that was sent to it and that it does not handle, so that it ends; and who sent it.
+    pub strike: Option<Box<(u8, Killer)>>,
     /// The number of its nearest living creator.
     pub(super) up: Option<u32>,
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Candidate, RuleBook,
+    Candidate, Rules,
     agents::AGENTS,
     carriers::ROWS,
     known_programs::{CONTAINER_CLIENTS, LAUNCHERS},
@@ -18,8 +18,8 @@ const COMM_BYTES: usize = 15;
 /// Interpreters with a version in their names.
 const VERSIONED: &[&str] = &["python2", "python3", "pypy3"];
 
-/// The names from the built-in rules and from `book`.
-pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
+/// The names from all rules.
+pub(super) fn of(rules: &Rules) -> Vec<Candidate> {
     let mut names = BTreeMap::new();
     let mut add = |name: &str, needs_wire: bool| {
         let comm = cut(name);
@@ -48,12 +48,12 @@ pub(super) fn of(book: &RuleBook) -> Vec<Candidate> {
     for program in known.chain(servers::documented()) {
         add(base(program), true);
     }
-    for (rule, needs_wire) in book.rules() {
-        if let Some(name) = rule.file_name() {
-            add(name, needs_wire);
+    for (table, rules) in rules.tables() {
+        for name in rules.iter().filter_map(super::Rule::file_name) {
+            add(name, table != "agent");
         }
     }
-    if book.agent.iter().any(super::Rule::is_about_place) {
+    if rules.agent.iter().any(super::Rule::is_about_place) {
         // A service manager that starts later, such as a user's, has units too.
         add("systemd", false);
     }

@@ -1,12 +1,12 @@
 //! Exemptions: by unit and user, and the rule that describes a program.
 
-use super::{Carrier, Program, Role, Rule, RuleBook, RuleError, Rules, program, text};
+use super::{Carrier, Program, Role, Rule, RuleError, Rules, program, text};
 use crate::model::{Image, Unit, redact};
 
 impl Rules {
     /// Whether the configuration exempts what runs in this unit, below these slices, as this user.
     pub fn exempts(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> bool {
-        self.book.exempt.iter().any(|rule| rule.is_about(unit, slices, uid))
+        self.exempt.iter().any(|rule| rule.is_about(unit, slices, uid))
     }
 
     /// The rule that exempts the program of `image` under this name: by its package, its module, its script or its own name, the first
@@ -33,8 +33,8 @@ impl Rules {
         });
         let rules = rules.filter_map(|rule| rule.checked().ok());
         let exempts = |rule: &Rule| {
-            let book = RuleBook { exempt: vec![rule.clone()], ..RuleBook::default() };
-            matches!(Self::new(book).role(image), Role::Exempt { .. })
+            let rules = Self { exempt: vec![rule.clone()], ..Self::default() };
+            matches!(rules.role(image), Role::Exempt { .. })
         };
         rules.into_iter().find(exempts)
     }

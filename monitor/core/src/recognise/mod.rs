@@ -33,7 +33,6 @@ mod nothing;
 mod program;
 mod project;
 mod rule;
-mod rule_book;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -51,8 +50,7 @@ pub use self::engaged::{
 };
 pub use self::first_message::first_message;
 pub use self::nothing::Known;
-pub use self::rule::{ProgramKind, Rule, RuleError};
-pub use self::rule_book::{RuleBook, agents, exemptions, programs};
+pub use self::rule::{ProgramKind, Rule, RuleError, agents, exemptions, programs};
 use self::{
     agents::Work,
     known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, contains},
@@ -60,6 +58,7 @@ use self::{
 };
 pub use crate::model::Candidate;
 use crate::model::{Image, Unit};
+use serde::{Deserialize, Serialize};
 
 /// The role of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,10 +110,18 @@ impl Role {
     }
 }
 
-/// The compiled rules: the built-in ones and those of the configuration.
-#[derive(Clone, Debug, Default)]
+/// The built-in rules, and those of the configuration by table. Within a table, the first rule that matches counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Rules {
-    book: RuleBook,
+    /// Never ended, and neither is anything below them.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
+    pub exempt: Vec<Rule>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
+    pub agent: Vec<Rule>,
+    /// Other programs, servers among them, by their kind.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "programs")]
+    pub program: Vec<Rule>,
 }
 
 impl Rules {
@@ -123,25 +130,31 @@ impl Rules {
         Self::default()
     }
 
-    /// The rules of the configuration, followed by the built-in ones.
-    pub fn new(book: RuleBook) -> Self {
-        Self { book }
-    }
-
     /// Parses what [`Rules::source`] wrote.
     pub fn from_source(source: &str) -> Result<Self, toml::de::Error> {
-        RuleBook::from_toml(source).map(Self::new)
+        toml::from_str(source)
+    }
+
+    /// Whether the configuration has none.
+    pub fn is_empty(&self) -> bool {
+        self.tables().iter().all(|(_, rules)| rules.is_empty())
+    }
+
+    /// The tables with their names, in the order in which they are tried; multiplexers and servers are tried second.
+    pub fn tables(&self) -> [(&'static str, &[Rule]); 3] {
+        let Self { exempt, agent, program } = self;
+        [("exempt", exempt), ("agent", agent), ("program", program)]
     }
 
     /// The rules of the configuration as TOML; empty if there are none. A trace contains it, so that a replay
     /// recognises the same.
     pub fn source(&self) -> String {
-        toml::to_string(&self.book).unwrap_or_default()
+        toml::to_string(self).unwrap_or_default()
     }
 
     /// The role of `image`. Takes one to four microseconds; total over any input.
     pub fn role(&self, image: &Image) -> Role {
-        self.role_among(image, &self.book.exempt)
+        self.role_among(image, &self.exempt)
     }
 
     /// The role of `image` if the configuration exempted nothing. An exempt server is still reported and
@@ -206,17 +219,17 @@ impl Rules {
 
     /// The agent that, according to a rule, is the main process of this unit.
     pub fn unit_agent(&self, unit: &Unit) -> Option<&str> {
-        self.book.agent.iter().find(|r| r.names_unit(unit)).map(Rule::name)
+        self.agent.iter().find(|r| r.names_unit(unit)).map(Rule::name)
     }
 
     /// Whether there are rules about units.
     pub fn name_units(&self) -> bool {
-        self.book.agent.iter().any(Rule::is_about_place)
+        self.agent.iter().any(Rule::is_about_place)
     }
 
     /// Whether agents of this name are ended when their unit has left them behind.
     pub fn reap_agent(&self, name: &str) -> bool {
-        self.book.agent.iter().any(|r| r.reap && r.name() == name)
+        self.agent.iter().any(|r| r.reap && r.name() == name)
     }
 
     /// Whether an agent is a daemon by design: it is meant to outlive whoever started it. A rule of the configuration
@@ -225,7 +238,7 @@ impl Rules {
         let words = program::words(image);
         let (first, second) = Program::find(&words, image);
         let by_rule = |program: &Program<'_>| {
-            self.book.agent.iter().find(|rule| rule.matches(program, image)).is_some_and(|rule| rule.daemon)
+            self.agent.iter().find(|rule| rule.matches(program, image)).is_some_and(|rule| rule.daemon)
         };
         let built_in = |program: &Program<'_>| {
             agents::find(program).is_some_and(|agent| agent.is_daemon(program, wired))
@@ -235,15 +248,15 @@ impl Rules {
 
     /// The shortest time after which an idle duplicate is ended, of all rules.
     pub fn shortest_idle_duplicates(&self) -> Option<std::time::Duration> {
-        self.book.agent.iter().filter_map(Rule::idle_duplicates).min()
+        self.agent.iter().filter_map(Rule::idle_duplicates).min()
     }
 
     /// The rule that recognises this agent, known by this name: by its unit, or else by what it runs. `None` if it is
     /// built in, or if no rule has this name.
     pub fn rule_of(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> Option<&Rule> {
         let is_it = |rule: &&Rule| rule.name() == name;
-        self.book.agent.iter().find(is_it)?;
-        let of_unit = unit.and_then(|unit| self.book.agent.iter().find(|rule| rule.names_unit(unit)));
+        self.agent.iter().find(is_it)?;
+        let of_unit = unit.and_then(|unit| self.agent.iter().find(|rule| rule.names_unit(unit)));
         let Some(image) = image.filter(|_| !of_unit.is_some_and(|rule| is_it(&rule))) else {
             return of_unit.filter(is_it);
         };
@@ -251,29 +264,28 @@ impl Rules {
         let (first, second) = Program::find(&words, image);
         let by_image =
             |rule: &&Rule| [Some(first), second].iter().flatten().any(|program| rule.matches(program, image));
-        self.book.agent.iter().find(by_image).filter(is_it)
+        self.agent.iter().find(by_image).filter(is_it)
     }
 
     /// How long servers may outlive an agent of this name, if a rule of this name says so.
     pub fn grace_of(&self, name: &str) -> Option<std::time::Duration> {
-        self.book.agent.iter().filter(|rule| rule.name() == name).find_map(Rule::grace)
+        self.agent.iter().filter(|rule| rule.name() == name).find_map(Rule::grace)
     }
 
     /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
     /// reported.
     pub fn candidates(&self) -> Vec<Candidate> {
-        candidates::of(&self.book)
+        candidates::of(self)
     }
 
     /// The role according to the configuration.
     fn configured(&self, program: &Program<'_>, image: &Image, exempt: &[Rule]) -> Option<Role> {
-        if self.book.is_empty() {
+        if self.is_empty() {
             return None;
         }
         let matches = |rule: &&Rule| rule.matches(program, image);
         let first = |rules: &[Rule]| rules.iter().find(matches).map(|r| r.name().to_owned());
-        let book = &self.book;
-        let of_kind = |kind| book.program.iter().filter(move |rule| rule.kind() == Some(kind)).find(matches);
+        let of_kind = |kind| self.program.iter().filter(move |rule| rule.kind() == Some(kind)).find(matches);
         let kind = |kind| of_kind(kind).is_some();
         if let Some(rule) = first(exempt) {
             return Some(Role::Exempt { rule });
@@ -284,7 +296,7 @@ impl Rules {
         if let Some(rule) = of_kind(ProgramKind::Server).map(|rule| rule.name().to_owned()) {
             return Some(Role::Server { name: rule.clone(), rule });
         }
-        if let Some(rule) = first(&book.agent) {
+        if let Some(rule) = first(&self.agent) {
             return Some(Role::Agent { name: rule.clone(), rule });
         }
         if kind(ProgramKind::Supervisor) {

@@ -78,7 +78,7 @@ impl Pattern {
     }
 }
 
-/// A rule of the configuration. The table that contains it says what it does, see [`super::RuleBook`]. It matches if all
+/// A rule of the configuration. The table that contains it says what it does, see [`super::Rules`]. It matches if all
 /// its keys match.
 ///
 /// `program` is a command line. Its first word is the program as a person knows it: the name in program position (the
@@ -306,4 +306,24 @@ impl Rule {
 
 fn last_component(pattern: &str) -> &str {
     pattern.rsplit_once('/').map_or("", |(_, name)| name)
+}
+
+/// Deserializes rules of what is exempt.
+pub fn exemptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    of_table(from, Table::Exempt)
+}
+
+pub fn agents<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    of_table(from, Table::Agent)
+}
+
+/// Deserializes rules of programs of every kind.
+pub fn programs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
+    of_table(from, Table::Program)
+}
+
+fn of_table<'de, D: Deserializer<'de>>(from: D, table: Table) -> Result<Vec<Rule>, D::Error> {
+    let rules = Vec::<Rule>::deserialize(from)?;
+    rules.iter().try_for_each(|rule| rule.check_for(table)).map_err(D::Error::custom)?;
+    Ok(rules)
 }

@@ -15,17 +15,6 @@ use crate::{
 /// How many processes that a server let go are kept for its report.
 const LET_GO_MAX: usize = 16;
 
-/// What remains of a server after one of its processes has exited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remains {
-    Nothing,
-    /// Only processes that it started: the main process of the server and its launch chain have exited by
-    /// themselves.
-    Descendants,
-    /// The main process of the server, or another process of its launch chain.
-    Server,
-}
-
 /// What the exit of a process caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exited {
@@ -33,8 +22,9 @@ pub struct Exited {
     pub up: Option<ProcessId>,
     /// Whether it was a multiplexer, an exempt program, or a copy of one.
     pub protected: bool,
-    /// The server that the process was part of, and what remains of that server.
-    pub server: Option<(ServerKey, Remains)>,
+    /// The server that the process was part of, and whether only processes remain that it started: its main process and its
+    /// launch chain have exited by themselves.
+    pub server: Option<(ServerKey, bool)>,
     /// The server that the process launched.
     pub wrapped: Option<ServerKey>,
 }
@@ -88,10 +78,11 @@ impl World {
         }
     }
 
-    /// The server has lost a process: finds out which process is its main process now.
-    fn process_lost(&mut self, key: ServerKey, lost: &Node) -> Remains {
+    /// The server has lost a process: finds out which process is its main process now. Returns whether only processes remain that
+    /// it started.
+    fn process_lost(&mut self, key: ServerKey, lost: &Node) -> bool {
         let Self { graph, servers, .. } = self;
-        let Some(server) = servers.get_mut(&key) else { return Remains::Nothing };
+        let Some(server) = servers.get_mut(&key) else { return false };
         let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin();
         let was_core = server.recognised.remove(&lost.id) || has_wire;
         server.forget_name_by(lost.id);
@@ -120,11 +111,7 @@ impl World {
             Some(_) => {}
             None => server.main_ended |= server.phase.strongest_signal().is_none(),
         }
-        match (server.processes.is_empty(), was_core && server.main_ended) {
-            (true, _) => Remains::Nothing,
-            (false, true) => Remains::Descendants,
-            (false, false) => Remains::Server,
-        }
+        !server.processes.is_empty() && was_core && server.main_ended
     }
 
     /// Enters a server. Returns `None` if its main process has exited, is protected, is an agent, or belongs to a

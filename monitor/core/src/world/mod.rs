@@ -14,8 +14,8 @@ mod view;
 mod watch;
 
 pub use agents::{Agent, Agents, NewAgent};
-pub use membership::{Exited, Remains};
-pub use owner::{Claim, Ownership, trace};
+pub use membership::Exited;
+pub use owner::{Claim, trace};
 pub use runs::{Held, Runs, TopMost};
 pub use servers::{NewServer, Server, Spawner};
 pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};

@@ -38,15 +38,6 @@ pub enum Claim {
     Nobody,
 }
 
-/// The owner of a server and the processes between the two.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ownership {
-    /// What is known of the owner.
-    pub claim: Claim,
-    /// Launchers and shells with the same wire between the server and its owner, nearest first.
-    pub wrappers: Vec<ProcessId>,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Search<'a> {
     graph: &'a Graph,
@@ -55,8 +46,9 @@ struct Search<'a> {
     server: &'a Node,
 }
 
-/// Finds the owner of the server that runs in `process`.
-pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> Ownership {
+/// Finds the owner of the server that runs in `process`, and the launchers and shells with the same wire between the two, nearest
+/// first.
+pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> (Claim, Vec<ProcessId>) {
     let search = Search { graph, agents, server: process };
     let (wrappers, joined) = search.chain();
     let claim = match (joined, &process.exec.makers[0]) {
@@ -65,7 +57,7 @@ pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> Ownership {
         (None, Some(maker)) => search.made_by(maker),
         (None, None) => search.climb(&wrappers),
     };
-    Ownership { claim, wrappers }
+    (claim, wrappers)
 }
 
 impl Search<'_> {

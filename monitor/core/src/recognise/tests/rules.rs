@@ -3,7 +3,7 @@
 use super::{check_with, image};
 use crate::{
     model::Unit,
-    recognise::{Role, RuleBook, Rules},
+    recognise::{Role, Rules},
 };
 
 fn rules(text: &str) -> Rules {
@@ -124,9 +124,8 @@ fn the_configuration_comes_first() {
 
 #[test]
 fn rules_survive_their_own_text() {
-    let book = RuleBook::from_toml("[[agent]]\nname = \"a \\\" b\"\nprogram = \"x* 1 *\"\n").unwrap();
-    let rules = Rules::new(book.clone());
-    assert_eq!(RuleBook::from_toml(&rules.source()).unwrap(), book);
+    let rules = Rules::from_source("[[agent]]\nname = \"a \\\" b\"\nprogram = \"x* 1 *\"\n").unwrap();
+    assert_eq!(Rules::from_source(&rules.source()).unwrap(), rules);
     assert_eq!(rules.role(&image("xy 1 2")), Role::Agent { name: "a \" b".into(), rule: "a \" b".into() });
     assert_eq!(rules.role(&image("xy 1")), Role::Other { name: "xy".into() });
     assert_eq!(Rules::builtin().source(), "");
