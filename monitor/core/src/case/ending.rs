@@ -15,8 +15,12 @@ const FOR_THE_ENGINE: Duration = Duration::from_secs(10);
 /// Carries out what the last inspection allowed.
 pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     match verdict.stage {
-        // Its engine was asked to stop it, and had the time.
-        stage if stage.is_terminating() && verdict.attempt.container.is_some() => still_runs(verdict, facts),
+        // Its engine was asked to stop it, and had the time. The container, or its client, is still there.
+        stage if stage.is_terminating() && verdict.attempt.container.is_some() => {
+            verdict.attempt.signalled.remove(&facts.known_by);
+            let error = "the container engine was asked to stop its container, and it is still there";
+            fail(verdict, facts, error)
+        }
         Stage::Spared if verdict.guards.is_empty() => begin(verdict, facts),
         Stage::MainProcess if facts.pace.rest.is_some() => terminate_rest(verdict, facts),
         // The signal to the main process was not sent.
@@ -64,12 +68,6 @@ fn stop_container(verdict: &mut Verdict, container: ContainerId, facts: &Facts<'
         Action::SetDeadline(Some(facts.now + patience)),
         Action::StopContainer(container),
     ]
-}
-
-/// The container, or its client, is still there although its engine was asked to stop it.
-fn still_runs(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
-    verdict.attempt.signalled.remove(&facts.known_by);
-    fail(verdict, facts, "the container engine was asked to stop its container, and it is still there")
 }
 
 fn terminate_rest(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {

@@ -87,27 +87,16 @@ impl Engine {
             if in_turn {
                 engine.wire_watch.open = None;
             }
-            if let Answer::HungUp { processes } = answer {
-                engine.wires_answered(now, &servers, &processes);
+            let Answer::HungUp { processes } = answer else { return };
+            let hung_up: BTreeSet<ProcessId> = processes.into_iter().collect();
+            for (key, process) in servers {
+                let is_it = |server: &Server| server.main_process() == process && engine.is_watched(server);
+                if hung_up.contains(&process) && engine.world.server(key).is_some_and(is_it) {
+                    engine.release(now, key, By::Owner, now);
+                }
             }
         };
         (!ends.is_empty()).then(|| self.ask(About::HungUp(ends), then))
-    }
-
-    /// The answer to the question which servers have a hung-up standard input.
-    pub(super) fn wires_answered(
-        &mut self,
-        now: BootTime,
-        servers: &[(ServerKey, ProcessId)],
-        hung_up: &[ProcessId],
-    ) {
-        let hung_up: BTreeSet<&ProcessId> = hung_up.iter().collect();
-        for (key, process) in servers {
-            let Some(server) = self.world.server(*key) else { continue };
-            if hung_up.contains(process) && server.main_process() == *process && self.is_watched(server) {
-                self.release(now, *key, By::Owner, now);
-            }
-        }
     }
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the

@@ -165,16 +165,14 @@ impl Engine {
         match rule.on {
             Watched::Orphans => self.orphans_of(rule).count() as u64,
             Watched::Rss => self.orphans_of(rule).sum(),
-            Watched::Cpu => self.processor_of(rule),
+            Watched::Cpu => {
+                let all = self.world.servers().iter();
+                let meant = all.filter(|(_, server)| is_meant(rule, server.account.as_ref()));
+                meant.map(|(key, _)| self.processor.percent(*key)).fold(0, u64::saturating_add)
+            }
             Watched::Rate | Watched::ReapFailures => self.alarms.recent(rule, now).count() as u64,
             Watched::Blind => u64::from(self.doubtful || !self.crowded.is_empty()),
         }
-    }
-
-    /// How much of one CPU the orphans and unproven servers use that a rule applies to, in percent.
-    fn processor_of(&self, rule: &AlertRule) -> u64 {
-        let meant = self.world.servers().iter().filter(|(_, server)| is_meant(rule, server.account.as_ref()));
-        meant.map(|(key, _)| self.processor.percent(*key)).fold(0, u64::saturating_add)
     }
 
     /// The memory of each orphan that a rule applies to, in bytes, agents that were left behind included.
@@ -250,7 +248,7 @@ pub(super) struct Processor {
 
 impl Processor {
     /// How much of one CPU a server has used since the oldest reading of the last minute, in percent.
-    pub(super) fn percent(&self, key: ServerKey) -> u64 {
+    fn percent(&self, key: ServerKey) -> u64 {
         let readings = self.of_server.get(&key);
         let Some((first, last)) = readings.and_then(|all| Some((all.front()?, all.back()?))) else {
             return 0;

@@ -103,16 +103,6 @@ impl Engine {
         self.begin_to_look(id, awaited, found);
     }
 
-    /// What was said to this process is for a hook: it may outlive its agent, and is no server by whatever name.
-    pub(super) fn is_a_hook(&mut self, now: BootTime, id: ProcessId, origin: Origin) {
-        let is_named = |key| self.world.server(key).is_some_and(|server| server.only_named);
-        let node = self.world.node(id).filter(|node| node.origin() == origin);
-        if node.and_then(|node| node.server).is_some_and(is_named) {
-            self.leave_server(now, id);
-        }
-        self.is_no_server(id);
-    }
-
     /// What was said to a server shows that it is not only called like one.
     pub(super) fn confirmed(&mut self, now: BootTime, key: ServerKey, id: ProcessId, said: Said) {
         self.stop_waiting(id);

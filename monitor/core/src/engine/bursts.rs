@@ -87,7 +87,7 @@ struct Burst {
 
 impl Bursts {
     /// Whether one more server of this user may be inspected before any other input is handled. If so, it is counted.
-    pub fn may_look_at_once(&mut self, user: u32, now: BootTime) -> bool {
+    pub(super) fn admits_look(&mut self, user: u32, now: BootTime) -> bool {
         self.looks.admits(Share::of(user), now, LOOKS, LOOK_REFILL)
     }
 

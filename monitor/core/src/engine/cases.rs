@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::{Engine, lives::millis};
+use super::{Engine, agenda::Task, findings::may_have_tools, lives::millis};
 use crate::{
     case::{self, Action, Announcement, Event, Facts, Failure, Outcome, Owner, Pace, Phase, Stage, Verdict},
     lineage::{AgentKey, Provenance, ServerKey},
@@ -60,7 +60,10 @@ impl Engine {
         }
         if let CaseOf::Server(key) = of {
             match (was_clear, is_clear) {
-                (true, false) => self.watch_tools(now, key),
+                // What its tools do from now on is known by a look.
+                (true, false) if self.world.server(key).is_some_and(may_have_tools) => {
+                    self.agenda.set(Task::Tools(key), Some(now));
+                }
                 (false, true) => self.compare(now, key),
                 _ => {}
             }
@@ -201,7 +204,7 @@ impl Engine {
         })
     }
 
-    pub(super) fn announce(&mut self, now: BootTime, of: CaseOf, announcement: Announcement) {
+    fn announce(&mut self, now: BootTime, of: CaseOf, announcement: Announcement) {
         let Some(Reported { id, class, server, owner }) = self.reported(of) else { return };
         let key = match of {
             CaseOf::Server(key) => Some(key),

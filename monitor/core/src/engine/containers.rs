@@ -167,23 +167,17 @@ impl Engine {
                 *number += 1;
                 let about = About::Container { query: Box::new(query), turn };
                 self.ask(about, move |engine, _, answer| {
-                    if let Answer::Container { found } = answer {
-                        engine.container_told(key, found);
+                    if let Answer::Container { found: Some(found) } = answer
+                        && engine.is_certain(&found)
+                        && let Some(server) = engine.world.server_mut(key).filter(|one| one.phase.is_clear())
+                    {
+                        server.container = Some(found.view());
+                        engine.container_processes(key, found.processes);
+                        engine.world.show(key);
                     }
                 });
             }
         }
-    }
-
-    /// An engine has told which container a living server works in.
-    pub(super) fn container_told(&mut self, key: ServerKey, found: Option<Box<ContainerFacts>>) {
-        let Some(found) = found.filter(|found| self.is_certain(found)) else { return };
-        let Some(server) = self.world.server_mut(key).filter(|server| server.phase.is_clear()) else {
-            return;
-        };
-        server.container = Some(found.view());
-        self.container_processes(key, found.processes.clone());
-        self.world.show(key);
     }
 
     /// Asks for the stop of a server's container. The last check is made here: the server is an orphan without a
@@ -203,7 +197,7 @@ impl Engine {
     }
 
     /// The engine has answered. Only now the server may be over: its client may have ended before.
-    pub(super) fn container_stopped(&mut self, now: BootTime, key: ServerKey, answer: Answer) {
+    fn container_stopped(&mut self, now: BootTime, key: ServerKey, answer: Answer) {
         let Some((server, inside)) = self.world.server(key).zip(self.containers.get_mut(&key)) else {
             return;
         };

@@ -85,7 +85,11 @@ impl Engine {
         }
         let event = Event::Inspected(Box::new(finding.case.clone()));
         self.advance(now, CaseOf::Server(key), event, Some(&finding));
-        self.look_at_tools_again(now, key);
+        // The tools are looked at again before long, and at the end of their time.
+        if let Some(deadline) = self.tools_deadline(key) {
+            let next = now + self.settings.grace.max(LEAST);
+            self.set_deadline(CaseOf::Server(key), Some(next.min(deadline)));
+        }
     }
 
     /// The time until the next inspection, after one that could not see everything or that means nothing because
@@ -146,7 +150,7 @@ impl Engine {
     }
 
     /// Adds a doubt if nothing but the work of its tools speaks against the end of a server, and they still have time.
-    pub(super) fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding) {
+    fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding) {
         let below_a_browser = |process: &ProcessId| {
             let runs = |node: &Node| node.exec.program.as_deref().map(Program::name);
             let above = self.world.graph().ancestors(*process);
@@ -157,7 +161,8 @@ impl Engine {
         let tools: Vec<ProcessId> =
             finding.members.tied.iter().filter(|process| !below_a_browser(process)).copied().collect();
         let Some(server) = self.world.server(key) else { return };
-        if server.phase.is_terminating() || server.phase.asked() || is_in_grace(server, now) {
+        let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);
+        if server.phase.is_terminating() || server.phase.asked() || is_in_grace {
             return;
         }
         let seen = self.tools.entry(key).or_default();
@@ -175,14 +180,6 @@ impl Engine {
         let verdict = self.world.server(key)?.phase.verdict()?;
         let awaited = self.tools.get(&key)?.awaited.filter(|_| verdict.doubts.contains(&Doubt::Working))?;
         Some(awaited + self.settings.work_grace)
-    }
-
-    /// Looks at the tools again before long, and at the end of their time.
-    pub(super) fn look_at_tools_again(&mut self, now: BootTime, key: ServerKey) {
-        if let Some(deadline) = self.tools_deadline(key) {
-            let next = now + self.settings.grace.max(LEAST);
-            self.set_deadline(CaseOf::Server(key), Some(next.min(deadline)));
-        }
     }
 }
 
@@ -203,15 +200,10 @@ pub(super) struct Tools {
     before: Option<Accounts>,
     last: Accounts,
     /// Since when the end of the server waits for its tools.
-    awaited: Option<BootTime>,
+    pub(super) awaited: Option<BootTime>,
 }
 
 impl Tools {
-    /// The host was asleep: the tools did not work, and their time begins anew.
-    pub(super) fn rest_until(&mut self, now: BootTime) {
-        self.awaited = self.awaited.map(|_| now);
-    }
-
     /// Takes in what the processes have done until now.
     pub(super) fn look(&mut self, work: &[Work]) {
         let now = work.iter().map(|work| (work.process, *work)).collect();
@@ -231,8 +223,4 @@ impl Tools {
 /// Whether a server may have tools: it has a process that no rule recognised.
 pub(super) fn may_have_tools(server: &Server) -> bool {
     server.processes().iter().any(|process| !server.recognised().contains(process))
-}
-
-fn is_in_grace(server: &Server, now: BootTime) -> bool {
-    server.phase.grace().is_some_and(|deadline| now < deadline)
 }

@@ -66,7 +66,8 @@ impl Engine {
             return false;
         }
         let mut awaited = Awaited::of(node, earlier);
-        let said = awaited.said.take().or_else(|| self.said_above(node));
+        let of = |above: &Node| self.first_messages.get(&above.id)?.said.clone();
+        let said = awaited.said.take().or_else(|| self.above_on_the_same_streams(node).find_map(of));
         match said {
             Some(said) if !hands_on(node) => {
                 self.first_messages.insert(id, awaited);
@@ -91,13 +92,6 @@ impl Engine {
         if is_old { self.ask_settings(id) } else { self.ask_first_message(id) }
     }
 
-    /// The configuration turned it off: nothing more is asked.
-    pub(super) fn forget_all_first_messages(&mut self) {
-        for id in self.first_messages.keys().copied().collect::<Vec<_>>() {
-            self.is_no_server(id);
-        }
-    }
-
     /// Asks about a process again.
     pub(super) fn look_for_first_message(&mut self, now: BootTime, id: ProcessId) {
         let Some(awaited) = self.first_messages.get(&id) else { return };
@@ -119,7 +113,7 @@ impl Engine {
     }
 
     /// What the first message on the standard input of this process says.
-    pub(super) fn first_message_answered(
+    fn first_message_answered(
         &mut self,
         now: BootTime,
         id: ProcessId,
@@ -154,7 +148,13 @@ impl Engine {
                 return;
             }
             FirstMessage::Hook => {
-                self.is_a_hook(now, id, origin);
+                // It may outlive its agent, and is no server by whatever name.
+                let is_named = |key| self.world.server(key).is_some_and(|server| server.only_named);
+                let node = self.world.node(id).filter(|node| node.origin() == origin);
+                if node.and_then(|node| node.server).is_some_and(is_named) {
+                    self.leave_server(now, id);
+                }
+                self.is_no_server(id);
                 return;
             }
             FirstMessage::Nothing | FirstMessage::Framed | FirstMessage::Other | FirstMessage::Unknown => {
@@ -228,17 +228,15 @@ impl Engine {
         let Some(awaited) = self.first_messages.get(&process) else { return };
         let (origin, turn, lines) = (awaited.origin, awaited.uid, awaited.lines.clone());
         self.ask(About::Declared { process, turn, lines }, move |engine, now, answer| match answer {
-            Answer::FirstMessage { message: FirstMessage::Nothing } => engine.not_declared(process, origin),
+            Answer::FirstMessage { message: FirstMessage::Nothing } => {
+                let awaited = engine.first_messages.get(&process);
+                if awaited.is_some_and(|awaited| awaited.origin == origin && awaited.looks >= LOOKS) {
+                    engine.is_no_server(process);
+                }
+            }
             Answer::FirstMessage { message } => engine.first_message_answered(now, process, origin, message),
             _ => {}
         });
-    }
-
-    pub(super) fn not_declared(&mut self, id: ProcessId, origin: Origin) {
-        let awaited = self.first_messages.get(&id).filter(|awaited| awaited.origin == origin);
-        if awaited.is_some_and(|awaited| awaited.looks >= LOOKS) {
-            self.is_no_server(id);
-        }
     }
 
     /// The program that a launcher or shell has started on both of its streams by now.
@@ -316,12 +314,6 @@ impl Engine {
             }
         }
         self.recognised_again(at, key, id, false);
-    }
-
-    /// What was said to a launcher or shell above this process, on the same streams.
-    fn said_above(&self, node: &Node) -> Option<Said> {
-        let mut above = self.above_on_the_same_streams(node);
-        above.find_map(|above| self.first_messages.get(&above.id)?.said.clone())
     }
 
     /// A server was recognised: nothing more is asked about it, nor about what launched it.

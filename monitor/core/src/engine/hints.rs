@@ -7,7 +7,7 @@ use super::Engine;
 use crate::{
     lineage::{AgentKey, ServerKey},
     model::{About, AgentHints, Answer, BootTime, Fact, FoundHints, ServerHints},
-    world::{Agent, Server},
+    world::Agent,
 };
 
 impl Engine {
@@ -20,29 +20,24 @@ impl Engine {
         let owner = self.world.owner(key).map(Agent::main);
         let about = About::Hints { server: server.id, owner, lines, turn: server.user() };
         self.ask(about, move |engine, now, answer| {
-            if let Answer::Hints { found: Some(found) } = answer {
-                engine.hints_answered(now, key, *found);
+            let Answer::Hints { found: Some(found) } = answer else { return };
+            let FoundHints { server: hints, session } = *found;
+            let Some(server) = engine.world.server_mut(key) else { return };
+            server.hints.clone_from(&hints);
+            if let Some(view) = &mut server.last_view {
+                view.hints.clone_from(&hints);
+            }
+            let (server, owner) = (server.id, server.owner());
+            if let Some((key, session)) = owner.zip(session)
+                && let Some(owner) = engine.world.agent_mut(key)
+            {
+                owner.hints.session = Some(session);
+                engine.remember_agent_hints(now, key);
+            }
+            if hints != ServerHints::default() {
+                engine.persist(now, Fact::ServerHints { server, hints });
             }
         });
-    }
-
-    fn hints_answered(&mut self, now: BootTime, key: ServerKey, found: FoundHints) {
-        let Some(server) = self.world.server_mut(key) else { return };
-        let FoundHints { server: hints, session } = found;
-        server.hints.clone_from(&hints);
-        if let Some(view) = &mut server.last_view {
-            view.hints.clone_from(&hints);
-        }
-        let (server, owner) = (server.id, self.world.server(key).and_then(Server::owner));
-        if let Some((key, session)) = owner.zip(session)
-            && let Some(owner) = self.world.agent_mut(key)
-        {
-            owner.hints.session = Some(session);
-            self.remember_agent_hints(now, key);
-        }
-        if hints != ServerHints::default() {
-            self.persist(now, Fact::ServerHints { server, hints });
-        }
     }
 
     /// Stores what an agent is recognised by, if anything is known.

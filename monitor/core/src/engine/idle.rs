@@ -150,13 +150,7 @@ impl Engine {
     }
 
     /// What a duplicate and its user have done by now.
-    pub(super) fn duplicate_answered(
-        &mut self,
-        now: BootTime,
-        key: ServerKey,
-        user: ProcessId,
-        work: &[Work],
-    ) {
+    fn duplicate_answered(&mut self, now: BootTime, key: ServerKey, user: ProcessId, work: &[Work]) {
         if !self.world.server(key).is_some_and(|server| server.phase.is_clear()) {
             return;
         }

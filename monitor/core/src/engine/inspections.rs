@@ -66,10 +66,12 @@ struct Frame {
 }
 
 impl Engine {
-    /// Asks for an inspection of a server, unless one is under way. `at_once`: before any other input is handled, for one
-    /// that has just been recognised. It is reported when its owner is known.
-    pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey, at_once: bool) {
+    /// Asks for an inspection of a server, unless one is under way. `is_new`: it has just been recognised, and is reported when
+    /// its owner is known. If that is possible, it is inspected before any other input is handled.
+    pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey, is_new: bool) {
         let Some(server) = self.world.server(key) else { return };
+        let is_small = server.processes().len() + server.wrappers().len() <= SMALL;
+        let at_once = is_new && (!self.ready || (is_small && self.bursts.admits_look(server.user(), now)));
         if let Some(Asked { token, since, .. }) = self.agenda.under_way.get(&key).copied() {
             if now.since(since) < LOST {
                 self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
@@ -94,13 +96,6 @@ impl Engine {
             }
         });
         self.agenda.under_way.insert(key, Asked { token, since: now, user });
-    }
-
-    /// Whether a new server is inspected before any other input is handled.
-    pub(super) fn may_inspect_at_once(&mut self, now: BootTime, key: ServerKey) -> bool {
-        let Some(server) = self.world.server(key) else { return false };
-        let size = server.processes().len() + server.wrappers().len();
-        !self.ready || (size <= SMALL && self.bursts.may_look_at_once(server.user(), now))
     }
 
     /// Who is judged together with a server: the other servers of its dead owner, and the copies of that. For a server
@@ -152,7 +147,7 @@ impl Engine {
         clients.next().is_none().then_some(ContainerQuery { client, started })
     }
 
-    pub(super) fn inspection_answered(
+    fn inspection_answered(
         &mut self,
         now: BootTime,
         key: ServerKey,

@@ -77,13 +77,13 @@ impl Engine {
         let observed = self.observe_agent(key);
         self.ask(about, move |engine, now, answer| {
             if let Answer::Server { facts } = answer {
-                engine.agent_inspection_answered(now, key, observed.as_ref(), &facts);
+                engine.agent_inspected(now, key, observed.as_ref(), &facts);
             }
         });
     }
 
     /// The inspection of an agent was answered. The agent may have changed since it was asked for.
-    pub(super) fn agent_inspection_answered(
+    fn agent_inspected(
         &mut self,
         now: BootTime,
         key: AgentKey,

@@ -143,7 +143,7 @@ impl Engine {
     }
 
     /// The host has answered about new heads: tells of them, unless all of them were detached.
-    pub(super) fn leftovers_answered(&mut self, now: BootTime, key: AgentKey, branches: Vec<Branch>) {
+    fn leftovers_answered(&mut self, now: BootTime, key: AgentKey, branches: Vec<Branch>) {
         let mut any = false;
         for branch in branches {
             let head = branch.head;
@@ -153,7 +153,9 @@ impl Engine {
             // It could not be read: it is asked about at the next look.
             let Some(place) = branch.place.as_deref() else { continue };
             let was = self.world.agent(key).and_then(|agent| agent.place.as_deref());
-            let is_apart = was != Some(place) || self.is_adopted_by_agent(branch.parent);
+            let adopter = branch.parent.and_then(|parent| self.world.node(parent)?.agent);
+            let adopter = adopter.and_then(|agent| self.world.agent(agent));
+            let is_apart = was != Some(place) || adopter.is_some_and(Agent::is_alive);
             any |= !is_apart;
             if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
                 left.heads.insert(head, (!is_apart).then_some(branch));
@@ -163,12 +165,6 @@ impl Engine {
             self.tell_leftovers(now, key);
         }
         self.forget_if_nothing_is_left(key);
-    }
-
-    /// Whether the parent of a process belongs to a living agent.
-    fn is_adopted_by_agent(&self, parent: Option<ProcessId>) -> bool {
-        let agent = parent.and_then(|parent| self.world.node(parent)).and_then(|node| node.agent);
-        agent.and_then(|agent| self.world.agent(agent)).is_some_and(Agent::is_alive)
     }
 
     fn tell_leftovers(&mut self, now: BootTime, key: AgentKey) {
@@ -345,12 +341,12 @@ impl Engine {
     }
 
     /// Whether another process that this agent left created it, and lives.
-    pub(super) fn is_below_left(&self, key: AgentKey, process: ProcessId) -> bool {
+    fn is_below_left(&self, key: AgentKey, process: ProcessId) -> bool {
         self.world.graph().up(process).is_some_and(|up| self.is_left_node(key, up))
     }
 
     /// The heads of the branches that these agents left, the oldest first.
-    pub(super) fn heads_of(&self, agents: &BTreeSet<AgentKey>) -> BTreeMap<AgentKey, Vec<ProcessId>> {
+    fn heads_of(&self, agents: &BTreeSet<AgentKey>) -> BTreeMap<AgentKey, Vec<ProcessId>> {
         let mut found: BTreeMap<AgentKey, Vec<(u64, ProcessId)>> = BTreeMap::new();
         for id in self.world.graph().ids() {
             let Some(node) = self.world.node(id) else { continue };

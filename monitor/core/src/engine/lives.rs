@@ -230,7 +230,7 @@ impl Engine {
     }
 
     /// Removes a bare parent without children: there is no reason to watch it.
-    pub(super) fn dismiss_if_idle(&mut self, id: ProcessId) {
+    fn dismiss_if_idle(&mut self, id: ProcessId) {
         let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin().execs == 0);
         if idle && self.world.graph().children(id).next().is_none() {
             self.world.exit(id);

@@ -18,8 +18,13 @@ impl Engine {
     /// The servers that a request of this user selects, as they are now. The error is one line: it names a server of
     /// somebody else.
     pub fn released(&self, request: &ReleaseRequest, user: u32) -> Result<Vec<Released>, String> {
-        let selected = self.select_for_release(request, user)?;
-        Ok(selected.into_iter().filter_map(|key| self.released_server(key)).collect())
+        let told = |key: ServerKey| {
+            let server = self.world.server(key)?;
+            let released = is_released(server, By::Manager);
+            let deadline = server.phase.grace().filter(|_| released);
+            Some(Released { server: self.world.view(key)?, state: server.phase.state(), released, deadline })
+        };
+        Ok(self.select_for_release(request, user)?.into_iter().filter_map(told).collect())
     }
 
     /// The servers that a request selects are released. Nothing happens to one that already is.
@@ -75,12 +80,5 @@ impl Engine {
             Phase::Judged(_) => false,
         };
         owner_lives && is_open && !server.seeks_owner
-    }
-
-    fn released_server(&self, key: ServerKey) -> Option<Released> {
-        let server = self.world.server(key)?;
-        let released = is_released(server, By::Manager);
-        let deadline = server.phase.grace().filter(|_| released);
-        Some(Released { server: self.world.view(key)?, state: server.phase.state(), released, deadline })
     }
 }

@@ -6,8 +6,8 @@ use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
     lineage::{ObservedUnit, Origin, Provenance},
     model::{
-        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunKey, RunView,
-        ServerView, Snapshot, Tracked, TrackedOwner,
+        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunView, ServerView,
+        Snapshot, Tracked, TrackedOwner,
     },
     world::{NewAgent, NewServer},
 };
@@ -118,7 +118,15 @@ impl Engine {
         let only_named = self.is_only_named(new.main, &rule);
         let living = owner.as_ref().and_then(|owner| self.world.agent_of(owner.main));
         let dead = owner.filter(|owner| living.is_none() && !self.recall.may_live(owner.main));
-        let dead = dead.map(|owner| self.dead_owner(now, owner, run));
+        // It exited while no daemon was running.
+        let dead = dead.map(|owner| {
+            let TrackedOwner { main, name, uid, implied } = owner;
+            let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
+            let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
+            let origin = Origin { process: main, execs: 0 };
+            let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
+            self.dead_agent(now, new, false)
+        });
         let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };
         let owner = living.or(dead);
         // Without an owner the chain has no upper end: it would contain a person's own shell.
@@ -151,21 +159,6 @@ impl Engine {
         }
         self.agent_recognised(now, main, name, implied);
         true
-    }
-
-    /// The agent that owned a server and exited while no daemon was running.
-    fn dead_owner(
-        &mut self,
-        now: BootTime,
-        owner: TrackedOwner,
-        run: Option<(RunKey, u64)>,
-    ) -> crate::lineage::AgentKey {
-        let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
-        let account = account.unwrap_or_else(|| RunView::unknown(&owner.name, owner.uid));
-        let TrackedOwner { main, name, uid, implied } = owner;
-        let origin = Origin { process: main, execs: 0 };
-        let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
-        self.dead_agent(now, new, false)
     }
 
     /// Reports the remaining servers as ended: every server that still exists has been found by now.

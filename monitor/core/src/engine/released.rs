@@ -68,16 +68,9 @@ impl Engine {
 
     /// Has a server with a watch looked at late in its grace, which begins now: what it did before is known then, and
     /// it need not rest for longer than necessary.
-    pub(super) fn watch_its_grace(&mut self, now: BootTime, key: ServerKey) {
+    fn watch_its_grace(&mut self, now: BootTime, key: ServerKey) {
         let late = now + self.settings.abandoned_grace * 4 / 5;
         self.agenda.set(Task::Look(key, Look::Later), Some(late));
-    }
-
-    /// Has a server with a new case looked at: what its tools do from now on is known then.
-    pub(super) fn watch_tools(&mut self, now: BootTime, key: ServerKey) {
-        if self.world.server(key).is_some_and(may_have_tools) {
-            self.agenda.set(Task::Tools(key), Some(now));
-        }
     }
 
     /// Asks what the processes of a server have done so far.
@@ -139,7 +132,7 @@ impl Engine {
             let Some(server) = self.world.server_mut(key) else { continue };
             server.watches.values_mut().for_each(|watch| watch.rests_from(now));
         }
-        self.tools.values_mut().for_each(|tools| tools.rest_until(now));
+        self.tools.values_mut().for_each(|tools| tools.awaited = tools.awaited.map(|_| now));
     }
 
     /// Whether an inspection has to tell what the processes of this server have done.

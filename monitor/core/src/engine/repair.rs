@@ -95,7 +95,10 @@ impl Engine {
             self.found(now, process, &by_id, mains.contains(&process.id));
             self.report_unanswered_exits(now);
         }
-        self.follow_spawners();
+        // The end of a thread may have been among records that were lost.
+        for key in self.world.server_keys() {
+            self.follow_spawner(key);
+        }
         if repair || !self.crowded.is_empty() {
             let added = self.world.graph().len().saturating_sub(after_removal) as u64;
             self.emit(now, Notice::Resynced { added, removed });

@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// The report of an agent that was left behind; `None` for any other agent.
-    pub(super) fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
+    fn left_report(&self, agent: &Agent) -> Option<ServerReport> {
         agent.phase.orphan()?;
         Some(ServerReport {
             server: agent_as_server(agent, self.world.graph()),
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// The report of a server, with at most `shown` of its processes.
-    pub(super) fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
+    fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
         let server = self.world.server(key)?;
         let (next, deadline) = self.upcoming(key, server);
         let judged = judged(&server.phase);
@@ -193,7 +193,7 @@ impl Engine {
         (told.next, told.due) = self.upcoming(key, server);
     }
 
-    pub(super) fn upcoming(&self, key: ServerKey, server: &Server) -> (Option<NextStep>, Option<BootTime>) {
+    fn upcoming(&self, key: ServerKey, server: &Server) -> (Option<NextStep>, Option<BootTime>) {
         if self.agenda.under_way.contains_key(&key) && !server.phase.is_clear() {
             (Some(NextStep::Inspected), None)
         } else if server.phase.is_clear() && server.owner().is_none() && self.is_job(key) {

@@ -94,7 +94,12 @@ impl Engine {
                 let adopted = adopted && !late;
                 let provenance = if adopted { Provenance::Found { adopted } } else { provenance };
                 let wrappers = if chain { new.wrappers } else { Vec::new() };
-                self.await_owner(now, NewServer { wrappers, provenance, ..new });
+                // The holder of the wire's other end will show the owner.
+                let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
+                let Some(key) = self.world.start_server(new) else { return };
+                self.confirm_server(key);
+                self.inspect(now, key, true);
+                self.seek_confirmation(key);
             }
             // Without an owner the chain has no upper end: it would contain a person's own shell.
             Next::Start(None) => self.start_server(now, at, NewServer { wrappers: Vec::new(), ..new }),
@@ -171,7 +176,10 @@ impl Engine {
         let Some(key) = self.world.start_server(new) else { return };
         self.confirm_server(key);
         self.report_server_started(at, key);
-        self.after_birth(now, key);
+        // The owner may have exited between the fork and the exec of the server.
+        if let Some(since) = self.world.owner(key).and_then(Agent::exited) {
+            self.left_behind(now, key, since, false);
+        }
         self.follow_spawner(key);
         self.seek_confirmation(key);
     }
@@ -212,16 +220,6 @@ impl Engine {
             agent.unsettled = unsettled;
         }
         key
-    }
-
-    /// Enters a server whose owner is unknown, because it existed before the daemon or its creator had exited. The
-    /// holder of the wire's other end will show the owner.
-    fn await_owner(&mut self, now: BootTime, new: NewServer) {
-        let Some(key) = self.world.start_server(NewServer { seeks_owner: true, ..new }) else { return };
-        self.confirm_server(key);
-        let at_once = self.may_inspect_at_once(now, key);
-        self.inspect(now, key, at_once);
-        self.seek_confirmation(key);
     }
 
     pub(super) fn confirm_server(&mut self, key: ServerKey) {
@@ -268,13 +266,6 @@ impl Engine {
         {
             // The server left the session of its owner before it was recognised, between fork and exec.
             self.emit(at, Notice::ServerDetached { server: view, pid: main.pid, sid });
-        }
-    }
-
-    /// Opens a case at once if the owner exited between the fork and the exec of the server.
-    fn after_birth(&mut self, now: BootTime, key: ServerKey) {
-        if let Some(since) = self.world.owner(key).and_then(Agent::exited) {
-            self.left_behind(now, key, since, false);
         }
     }
 

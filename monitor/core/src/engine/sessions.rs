@@ -86,10 +86,6 @@ impl Session {
     const fn exists(&self) -> bool {
         self.seen && !self.lost && self.missing == 0
     }
-
-    fn is_missing_for(&self, idle: Duration) -> bool {
-        !self.lost && self.missing >= 2 && self.lasting >= idle
-    }
 }
 
 impl Sessions {
@@ -194,7 +190,7 @@ impl Engine {
     }
 
     /// The session that a server was started for is known, or it has none.
-    pub(super) fn session_answered(&mut self, key: ServerKey, id: Option<String>, told_only: bool) {
+    fn session_answered(&mut self, key: ServerKey, id: Option<String>, told_only: bool) {
         if self.settings.sessions.is_none() {
             return;
         }
@@ -273,7 +269,8 @@ impl Engine {
             Some((server, self.sessions.by_id.get(server.session_id.as_ref()?)?))
         };
         let Some((server, session)) = session() else { return false };
-        session.is_missing_for(policy.idle) && (session.seen || self.must_have_been(server, policy))
+        let is_missing = !session.lost && session.missing >= 2 && session.lasting >= policy.idle;
+        is_missing && (session.seen || self.must_have_been(server, policy))
     }
 
     /// Whether the key of this server's session, which nobody has seen, must have existed. An earlier daemon may have

@@ -97,7 +97,9 @@ impl Engine {
         let Settings { rules: before, sessions, recognise_protocol, .. } = before;
         let by_protocol = recognise_protocol != self.settings.recognise_protocol;
         if !self.settings.recognise_protocol {
-            self.forget_all_first_messages();
+            for id in self.first_messages.keys().copied().collect::<Vec<_>>() {
+                self.is_no_server(id);
+            }
         }
         if by_protocol && before == self.settings.rules {
             self.disown(&before);
@@ -111,7 +113,13 @@ impl Engine {
             self.reconfigure_sessions(now);
         }
         self.judge_threads_anew(now);
-        self.inspect_all_again(now);
+        // A guard may hold now that did not, or the reverse.
+        for key in self.world.server_keys() {
+            self.server_event(now, key, Event::RulesChanged);
+        }
+        for key in self.agents_where(|_, _| true) {
+            self.agent_event(now, key, Event::RulesChanged);
+        }
         self.agenda.hasten(Task::Duplicates, now);
         let by = self.settings.decided_by.clone();
         self.emit(now, Notice::Reconfigured { mode: self.settings.mode, by });
@@ -174,16 +182,6 @@ impl Engine {
             // What the process did before it mattered was not followed.
             self.world.change(process, |node| node.provenance = Provenance::FOUND);
             self.classify(now, now, process);
-        }
-    }
-
-    /// Tells every case that the rules have changed: a guard may hold now that did not, or the reverse.
-    fn inspect_all_again(&mut self, now: BootTime) {
-        for key in self.world.server_keys() {
-            self.server_event(now, key, Event::RulesChanged);
-        }
-        for key in self.agents_where(|_, _| true) {
-            self.agent_event(now, key, Event::RulesChanged);
         }
     }
 }

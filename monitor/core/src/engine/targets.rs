@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::Engine;
 use crate::{
     case::Event,
-    lineage::{AgentKey, Node, ServerKey},
+    lineage::{Node, ServerKey},
     model::{BootTime, Fact, ProcessId, ServerFacts, Signal, SignalError},
     recognise::{Role, container_client},
 };
@@ -117,38 +117,27 @@ impl Engine {
     ) {
         let agent = self.world.agent_of(process);
         let agent = agent.filter(|key| self.world.agent(*key).is_some_and(|a| a.phase.is_terminating()));
-        if error.is_none() {
-            self.remember_signal(now, process, signal, agent);
-        }
-        let Some(error) = error else { return };
+        let Some(error) = error else {
+            // A person can ask later whom orphand signalled, and why: the store has the verdict of that moment.
+            let node = self.world.node(process);
+            let exe = node.and_then(Node::image).map(|image| image.exe.as_str()).unwrap_or_default();
+            let program = exe.rsplit('/').next().unwrap_or_default().to_owned();
+            let server = node.and_then(|n| n.server.or(n.wraps)).and_then(|key| self.world.server(key));
+            let (server, asked) = match (agent.and_then(|key| self.world.agent(key)), server) {
+                (Some(agent), _) => (agent.main(), agent.phase.asked()),
+                (None, Some(server)) => (server.id, server.phase.asked()),
+                // A leftover, which no verdict is about.
+                (None, None) => return,
+            };
+            self.persist(now, Fact::Signalled { server, process, program, signal, asked });
+            return;
+        };
         if let Some(agent) = agent {
             self.agent_event(now, agent, Event::SignalRefused { process, signal, error, last: true });
         } else if let Some(key) = self.world.node(process).and_then(|n| n.server.or(n.wraps)) {
             let last = matches!(error, SignalError::System { .. }) && !self.is_target_left(key, process);
             self.server_event(now, key, Event::SignalRefused { process, signal, error, last });
         }
-    }
-
-    /// A person can ask later whom orphand signalled, and why: the store has the verdict of that moment.
-    fn remember_signal(
-        &mut self,
-        now: BootTime,
-        process: ProcessId,
-        signal: Signal,
-        agent: Option<AgentKey>,
-    ) {
-        let node = self.world.node(process);
-        let image = node.and_then(Node::image);
-        let program = image.map(|image| image.exe.rsplit('/').next().unwrap_or_default().to_owned());
-        let server = node.and_then(|n| n.server.or(n.wraps)).and_then(|key| self.world.server(key));
-        let (subject, asked) = match (agent.and_then(|key| self.world.agent(key)), server) {
-            (Some(agent), _) => (agent.main(), agent.phase.asked()),
-            (None, Some(server)) => (server.id, server.phase.asked()),
-            // A leftover, which no verdict is about.
-            (None, None) => return,
-        };
-        let program = program.unwrap_or_default();
-        self.persist(now, Fact::Signalled { server: subject, process, program, signal, asked });
     }
 
     /// Whether there is a process, other than this one, that may be signalled and did not refuse a signal.

@@ -29,13 +29,6 @@ impl Engine {
         }
     }
 
-    /// Does so for all servers: the end of a thread may have been among records that were lost.
-    pub(super) fn follow_spawners(&mut self) {
-        for key in self.world.server_keys() {
-            self.follow_spawner(key);
-        }
-    }
-
     /// Forgets which threads started servers: their process may have run another program, which ends all threads but
     /// hands on the wires. `of`: the servers of this agent, or all.
     pub(super) fn forget_spawners(&mut self, now: BootTime, of: Option<AgentKey>) {

@@ -10,7 +10,7 @@ use crate::{
         TrackedStart, Tracking, Unit,
     },
     recognise::Role,
-    world::{Agent, Server, TopMost},
+    world::{Agent, TopMost},
 };
 
 impl Engine {
@@ -179,13 +179,19 @@ impl Engine {
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         let owner = server.owner().and_then(|a| self.world.agent(a));
-        let processes: BTreeSet<ProcessId> = self.first_of(server).into_iter().collect();
+        // The first of them, from the head of the launch chain down.
+        let all = server.processes().iter().chain(server.wrappers()).filter_map(|id| self.world.node(*id));
+        let mut all: Vec<_> = all.map(|node| (node.order, node.id)).collect();
+        all.sort_unstable();
+        let mut processes: Vec<ProcessId> = all.into_iter().take(SHOWN).map(|(_, id)| id).collect();
+        processes.sort_unstable();
+        processes.dedup();
         let tracked = Tracked {
             id: server.id,
             name: server.name.clone(),
             rule: server.rule.clone(),
             uid: self.world.node(server.id).map(|node| node.uid),
-            processes: processes.into_iter().collect(),
+            processes,
             owner: owner.map(tracked_owner),
             run: server.account.as_ref().and_then(crate::model::RunView::run),
             start: Some(TrackedStart {
@@ -195,16 +201,6 @@ impl Engine {
             }),
         };
         self.persist(at, Fact::Server { server: tracked });
-    }
-}
-
-impl Engine {
-    /// The first [`SHOWN`] processes of a server, from the head of the launch chain down.
-    fn first_of(&self, server: &Server) -> Vec<ProcessId> {
-        let all = server.processes().iter().chain(server.wrappers()).filter_map(|id| self.world.node(*id));
-        let mut all: Vec<_> = all.map(|node| (node.order, node.id)).collect();
-        all.sort_unstable();
-        all.into_iter().take(SHOWN).map(|(_, id)| id).collect()
     }
 }
 

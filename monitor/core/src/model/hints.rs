@@ -59,12 +59,9 @@ pub fn shown_path(path: &[u8]) -> Option<String> {
 
 /// The id of a session as a person may see it, if these bytes can be one.
 pub fn hinted_session(id: &[u8]) -> Option<String> {
+    let is_of_id = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     let is_id = |id: &String| id.len() <= SESSION && id.bytes().all(is_of_id);
     session_id(id).filter(is_id)
-}
-
-const fn is_of_id(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':')
 }
 
 /// The pane of tmux, if these bytes name one.

@@ -55,7 +55,8 @@ impl Rule {
 
     /// Whether the rule is about what runs in this unit, below these slices, as the user with this number.
     pub(super) fn is_about(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> bool {
-        let is_there = || unit.is_some_and(|unit| self.names_unit(unit)) || self.names_slice(slices);
+        let names = |slice: &String| self.unit.as_ref().is_some_and(|pattern| pattern.matches(slice));
+        let is_there = || unit.is_some_and(|unit| self.names_unit(unit)) || slices.iter().any(names);
         self.is_about_place()
             && (self.unit.is_none() || is_there())
             && self.user.as_ref().is_none_or(|user| *user == uid.to_string())

@@ -168,9 +168,12 @@ pub(super) fn interpreter(name: &str) -> Option<&'static Row> {
 pub(super) fn words(image: &Image) -> Vec<&str> {
     let exe = without_deleted(&image.exe);
     let used = image.argv.iter().rposition(|a| !a.is_empty()).map_or(0, |last| last + 1);
+    // A lone `argv[0]` may be a title, which the program wrote over its arguments, or a path with blanks.
+    let is_title =
+        |word: &str| word.trim().contains(char::is_whitespace) && word != exe && base(word) != base(exe);
     match image.argv.get(..used).unwrap_or_default() {
         [] => vec![exe],
-        [title] if is_title(title, exe) => {
+        [title] if is_title(title) => {
             let mut words: Vec<&str> = title.split_whitespace().collect();
             // `tmux: server`, `sshd: user@pts/0`
             if let Some(first) = words.first_mut() {
@@ -183,12 +186,6 @@ pub(super) fn words(image: &Image) -> Vec<&str> {
             std::iter::once(first).chain(rest.iter().map(String::as_str)).collect()
         }
     }
-}
-
-/// Whether a lone `argv[0]` is a title, which the program wrote over its arguments, and not a path with
-/// blanks.
-fn is_title(word: &str, exe: &str) -> bool {
-    word.trim().contains(char::is_whitespace) && word != exe && base(word) != base(exe)
 }
 
 /// The base name of the command `head`. The dash of a login shell (`-bash`) is removed, and the script of a

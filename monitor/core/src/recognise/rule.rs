@@ -51,7 +51,7 @@ impl From<CommandPattern> for String {
 }
 
 impl Pattern {
-    fn matches(&self, text: &str) -> bool {
+    pub(super) fn matches(&self, text: &str) -> bool {
         self.matcher.matches(text)
     }
 
@@ -225,7 +225,7 @@ impl Rule {
 
     /// Whether each of its keys means something in this table.
     pub(super) fn check_for(&self, table: Table) -> Result<(), RuleError> {
-        let unit = self.unit_text();
+        let unit = self.unit.as_ref().map_or("", |pattern| &pattern.text);
         let refused = match table {
             Table::Agent | Table::Program if self.user.is_some() => ": user is for [[exempt]] only".to_owned(),
             Table::Program if self.unit.is_some() => ": unit is for [[agent]] and [[exempt]] only".to_owned(),
@@ -244,15 +244,6 @@ impl Rule {
 
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// The name of the unit that it is about; empty if it is about none.
-    fn unit_text(&self) -> &str {
-        self.unit.as_ref().map_or("", |pattern| &pattern.text)
-    }
-
-    pub(super) fn names_slice(&self, slices: &[String]) -> bool {
-        self.unit.as_ref().is_some_and(|pattern| slices.iter().any(|slice| pattern.matches(slice)))
     }
 
     pub(super) fn names_unit(&self, unit: &Unit) -> bool {
@@ -299,13 +290,10 @@ impl Rule {
     /// The base name of files whose exec this rule may match.
     pub(super) fn file_name(&self) -> Option<&str> {
         let first = self.words().first()?;
-        let path = first.literal().unwrap_or_else(|| last_component(&first.text));
+        let last = || first.text.rsplit_once('/').map_or("", |(_, name)| name);
+        let path = first.literal().unwrap_or_else(last);
         Some(base(path)).filter(|name| !name.is_empty() && !name.contains(['*', '?']))
     }
-}
-
-fn last_component(pattern: &str) -> &str {
-    pattern.rsplit_once('/').map_or("", |(_, name)| name)
 }
 
 /// Deserializes rules of what is exempt.

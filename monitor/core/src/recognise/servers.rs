@@ -48,7 +48,8 @@ pub(super) const ARGUMENTS: &str = "mcp-arguments";
 pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
     if let Some(module) = program.module {
         // the SDK's own modules are a library and a command-line tool
-        return is_module(module).then_some(rule::MODULE);
+        let is_sdk = module == "mcp" || module.starts_with("mcp.");
+        return (!is_sdk && is_named(module)).then_some(rule::MODULE);
     }
     let name = program.stem();
     if program.package.is_some_and(is_tooling) || is_tool(program) {
@@ -74,7 +75,7 @@ pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
             let cli = name == "mcp" && program.name == name && program.package.is_none_or(|p| p == "mcp");
             if is_hook(name) {
                 None
-            } else if program.package.is_some_and(is_package) {
+            } else if program.package.is_some_and(|p| p != "mcp" && (is_named(p) || p.starts_with(SCOPE))) {
                 Some(package_rule(program))
             } else if !cli && is_named(name) {
                 Some(if script { rule::SCRIPT } else { rule::PROGRAM })
@@ -145,20 +146,11 @@ fn package_rule(program: &Program<'_>) -> &'static str {
     }
 }
 
-/// Whether the name of a package (with its scope) is that of a server.
-fn is_package(package: &str) -> bool {
-    package != "mcp" && (is_named(package) || package.starts_with(SCOPE))
-}
-
 /// Packages of the protocol's authors that are not servers, whatever script of theirs runs.
 fn is_tooling(package: &str) -> bool {
     let of = |list: &[&str]| tokens(unscoped(package)).any(|t| list.contains(&t));
     of(&["inspector"])
         || (package.starts_with(SCOPE) && of(&["sdk", "client", "create", "conformance", "ext"]))
-}
-
-fn is_module(module: &str) -> bool {
-    module != "mcp" && !module.starts_with("mcp.") && is_named(module)
 }
 
 /// Whether a name contains the word `mcp` and no word that makes it a tool for servers.
@@ -271,7 +263,10 @@ pub(super) fn display(program: &Program<'_>) -> String {
         Some(package)
             if stem == unscoped(package) || is_generic(stem) || matches!(stem, "mcp" | "mcp-server") =>
         {
-            display_package(package).to_owned()
+            // `@playwright/mcp`: the name without the scope says nothing.
+            let name = unscoped(package);
+            let says_nothing = matches!(name, "mcp" | "mcp-server" | "server" | "cli" | "core");
+            (if says_nothing { package } else { name }).to_owned()
         }
         _ if matches!(program.carrier, Carrier::Itself | Carrier::Container) => program.name.to_owned(),
         _ => project(program).unwrap_or(stem).to_owned(),
@@ -286,12 +281,6 @@ pub(super) fn title(program: &Program<'_>) -> String {
     } else {
         program.name.to_owned()
     }
-}
-
-/// The package without its scope, unless the rest says nothing (`@playwright/mcp`).
-fn display_package(package: &str) -> &str {
-    let name = unscoped(package);
-    if matches!(name, "mcp" | "mcp-server" | "server" | "cli" | "core") { package } else { name }
 }
 
 #[cfg(test)]

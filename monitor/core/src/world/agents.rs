@@ -8,7 +8,7 @@ use std::{
     num::NonZeroU32,
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{
     case::Phase,
@@ -167,15 +167,13 @@ impl Agents {
         }
     }
 
-    /// Forgets dead agents that have no living servers and are not referenced.
-    pub(super) fn forget_dead(&mut self, is_referenced: impl Fn(AgentKey) -> bool) {
-        self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || is_referenced(*key));
-        self.dead_kept = self.len() - self.alive();
-    }
-
-    /// Whether enough agents have exited since the last time to make it worthwhile to forget some.
-    pub fn has_many_dead(&self) -> bool {
-        self.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN
+    /// Forgets dead agents that have no living servers and are not referenced, if enough have exited since the last time.
+    pub(super) fn forget_dead(&mut self, referenced: impl FnOnce() -> FxHashSet<AgentKey>) {
+        if self.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN {
+            let referenced = referenced();
+            self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || referenced.contains(key));
+            self.dead_kept = self.len() - self.alive();
+        }
     }
 
     pub fn len(&self) -> usize {

@@ -330,9 +330,6 @@ impl World {
     /// way to its exec may still turn out to be a server of a dead agent.
     pub fn forget_dead_agents(&mut self) {
         // This searches the whole graph, so it is not done for each of thousands of agents.
-        if self.agents.has_many_dead() {
-            let referenced = self.graph.agents();
-            self.agents.forget_dead(|key| referenced.contains(&key));
-        }
+        self.agents.forget_dead(|| self.graph.agents());
     }
 }
