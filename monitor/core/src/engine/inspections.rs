@@ -17,17 +17,18 @@ use super::{
     Engine,
     agenda::{Asked, Task},
     cases::CaseOf,
-    released::is_idle_duplicate,
+    findings::may_have_tools,
+    released::{PROCESSES, holds, is_released},
 };
 use crate::{
-    case::{Event, INSPECT_AGAIN, Stage},
+    case::{By, Event, INSPECT_AGAIN, Stage},
     lineage::{AgentKey, Origin, ServerKey},
     model::{
         About, Answer, BootTime, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{container_client, started_container, works_through_client},
-    world::Server,
+    world::{Agent, Server},
 };
 
 /// The delay after an inspection during which the server changed.
@@ -79,12 +80,14 @@ impl Engine {
             }
             self.questions.give_up(token);
         }
+        let owner_lives = self.world.owner(key).is_some_and(Agent::is_alive);
+        let is_used = owner_lives && By::ALL.into_iter().any(|by| holds(server, by));
         let subject = Subject {
             processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
             turn: (!at_once).then_some(server.user()),
-            work: self.needs_work(key, server),
+            work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
         };
         let observed = if at_once { None } else { self.observe(key) };
         let user = server.user();
@@ -117,7 +120,7 @@ impl Engine {
             servers.push(sibling);
         }
         let copies = owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect();
-        SceneQuestion { servers, copies, waits: is_idle_duplicate(server) }
+        SceneQuestion { servers, copies, waits: is_released(server, By::Idle) }
     }
 
     /// The servers that may be judged together with this one.
@@ -167,7 +170,12 @@ impl Engine {
         }
         let restless = server.stale_inspections > RESTLESS;
         let fits = observed == *asked || (restless && observed.frame == asked.frame);
-        if !fits || self.is_outlived(facts) {
+        // One that was there may have exited since, and its number belongs to another process now.
+        let is_outlived = facts.scene.processes.iter().any(|row| {
+            let now = self.world.graph().holder(row.process.pid);
+            now.is_some_and(|now| now != row.process && now.start >= row.process.start)
+        });
+        if !fits || is_outlived {
             let delay = if restless { INSPECT_AGAIN } else { INSPECT_SOON };
             self.server_event(now, key, Event::Inconclusive { again: delay });
             return;
@@ -176,16 +184,6 @@ impl Engine {
         self.unseen = observed.members.iter().filter(is_new).map(|(id, _)| *id).collect();
         self.inspected(now, key, facts);
         self.unseen = BTreeSet::new();
-    }
-
-    /// Whether a process that was there at the inspection has exited since, and its process number belongs to another
-    /// process now.
-    fn is_outlived(&self, facts: &ServerFacts) -> bool {
-        let newer = |process: ProcessId| {
-            let now = self.world.graph().holder(process.pid);
-            now.is_some_and(|now| now != process && now.start >= process.start)
-        };
-        facts.scene.processes.iter().any(|row| newer(row.process))
     }
 
     fn seen(&self, process: ProcessId) -> (ProcessId, Option<Seen>) {

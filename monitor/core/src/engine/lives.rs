@@ -14,8 +14,8 @@ use crate::{
     case::{Event, Outcome},
     lineage::{Node, Provenance, ServerKey},
     model::{
-        BootTime, Class, Effect, Ending, ExitStatus, Image, KilledBy, Killer, Notice, ProcessId,
-        SnapshotProcess, Stdio, Tracking,
+        BootTime, Class, Effect, Ending, ExitStatus, Image, Notice, ProcessId, SnapshotProcess, Stdio,
+        Tracking,
     },
     recognise::{Role, container_client},
     world::agent_view,
@@ -262,16 +262,6 @@ impl Engine {
         let told = |key: &ServerKey| self.world.server(*key).is_some_and(|s| s.last_view.is_some());
         let Some(view) = server.filter(told).and_then(|key| self.world.show(key)) else { return };
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
-    }
-
-    /// A signal was sent to a process that ends by it. Its exit follows.
-    pub(super) fn struck(&mut self, id: ProcessId, signal: u8, mut killer: Killer) {
-        // The first one is the daemon, the others are its ancestors.
-        let daemon = self.settings.ourselves.first().map(|daemon| daemon.pid);
-        if killer.pid.is_some() && killer.pid == daemon {
-            killer.by = KilledBy::Orphand;
-        }
-        self.world.change(id, |node| node.strike = Some(Box::new((signal, killer))));
     }
 
     /// A process exited. `status` is absent if the exit was not witnessed.

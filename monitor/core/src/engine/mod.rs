@@ -44,7 +44,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use self::settings::Settings;
 use crate::{
     lineage::ServerKey,
-    model::{BootTime, Effect, Fact, Input, Notice, ProcessEvent, ProcessId, SnapshotProcess, Tracking},
+    model::{
+        BootTime, Effect, Fact, Input, KilledBy, Notice, ProcessEvent, ProcessId, SnapshotProcess, Tracking,
+    },
     recognise::Rules,
     world::World,
 };
@@ -191,7 +193,15 @@ impl Engine {
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),
             ProcessEvent::Setsid { at, process, sid } => self.setsid(at, process, sid),
             ProcessEvent::ThreadExit { at, process, thread } => self.thread_ended(now, at, process, thread),
-            ProcessEvent::Signal { process, signal, killer, .. } => self.struck(process, signal, *killer),
+            // It ends by it: its exit follows.
+            ProcessEvent::Signal { process, signal, mut killer, .. } => {
+                // The first one is the daemon, the others are its ancestors.
+                let daemon = self.settings.ourselves.first().map(|daemon| daemon.pid);
+                if killer.pid.is_some() && killer.pid == daemon {
+                    killer.by = KilledBy::Orphand;
+                }
+                self.world.change(process, |node| node.strike = Some(Box::new((signal, *killer))));
+            }
         }
     }
 

@@ -11,13 +11,13 @@
 
 use std::time::Duration;
 
-use super::{Engine, agenda::Task, findings::may_have_tools};
+use super::{Engine, agenda::Task};
 use crate::{
     case::{By, Event, Phase, Reason},
     lineage::ServerKey,
     model::{About, Answer, BootTime, Notice, ProcessId, Work},
     verdict::Finding,
-    world::{Agent, Look, Server, Spawner, Watch, agent_view},
+    world::{Look, Server, Spawner, Watch, agent_view},
 };
 
 /// What this many processes do is looked at. A server with more is not proven to be unused.
@@ -134,14 +134,6 @@ impl Engine {
         }
         self.tools.values_mut().for_each(|tools| tools.awaited = tools.awaited.map(|_| now));
     }
-
-    /// Whether an inspection has to tell what the processes of this server have done.
-    pub(super) fn needs_work(&self, key: ServerKey, server: &Server) -> bool {
-        let owner = server.owner().and_then(|owner| self.world.agent(owner));
-        let is_used =
-            || owner.is_some_and(Agent::is_alive) && By::ALL.into_iter().any(|by| holds(server, by));
-        (may_have_tools(server) || is_used()) && self.all_processes(key).len() <= PROCESSES
-    }
 }
 
 /// Whether what a server does is watched because it was released by this one.
@@ -156,9 +148,4 @@ pub(super) fn holds(server: &Server, by: By) -> bool {
 /// Whether the case of a server is that it was released by this one, and no person asked.
 pub(super) fn is_released(server: &Server, by: By) -> bool {
     server.phase.cause().is_some_and(|cause| cause.reason == Reason::Released(by) && !cause.asked)
-}
-
-/// Whether the case of a server is that it is an idle duplicate. Then it matters what it waits for.
-pub(super) fn is_idle_duplicate(server: &Server) -> bool {
-    is_released(server, By::Idle)
 }

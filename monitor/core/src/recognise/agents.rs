@@ -201,9 +201,7 @@ impl Agent {
         let mut folders = path.rsplit('/').skip(2);
         folders.next() == Some("versions") && folders.next().is_some_and(|name| self.programs.contains(&name))
     }
-}
 
-impl Agent {
     /// What the program does, according to its arguments.
     pub(super) fn work(&self, program: &Program<'_>) -> Work {
         let args = skip_known_options(program.args, self.valued);
@@ -216,9 +214,7 @@ impl Agent {
         let works = self.works.is_empty() || first.starts_with('-') || self.works.contains(first);
         if manages || !works { Work::Manages } else { Work::Agent }
     }
-}
 
-impl Agent {
     /// Whether the program is a daemon by design, according to its arguments. `wired`: its standard input is a wire.
     pub(super) fn is_daemon(&self, program: &Program<'_>, wired: bool) -> bool {
         let args = skip_known_options(program.args, self.valued);

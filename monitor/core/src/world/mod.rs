@@ -18,14 +18,14 @@ pub use membership::Exited;
 pub use owner::{Claim, trace};
 pub use runs::{Held, Runs, TopMost};
 pub use servers::{NewServer, Server, Spawner};
-pub use view::{agent_as_server, agent_view, process_view, server_view, short_view};
+pub use view::{agent_as_server, agent_view, process_view, short_view};
 pub use watch::{Counted, Look, Watch, served};
 
 use std::collections::BTreeMap;
 
 use crate::{
     lineage::{AgentKey, Graph, Node, ServerKey},
-    model::{ProcessId, ServerView},
+    model::{ProcessId, SHOWN, ServerView},
 };
 
 /// All processes, agents, servers and runs that matter to orphand.
@@ -100,13 +100,13 @@ impl World {
     }
 
     pub fn view(&self, key: ServerKey) -> Option<ServerView> {
-        self.servers.get(&key).map(|server| server_view(server, &self.graph))
+        self.servers.get(&key).map(|server| short_view(server, &self.graph, SHOWN))
     }
 
     /// The server in the form that events show. This view is stored, and the end of the server is reported with it.
     pub fn show(&mut self, key: ServerKey) -> Option<ServerView> {
         let server = self.servers.get_mut(&key)?;
-        let view = server_view(server, &self.graph);
+        let view = short_view(server, &self.graph, SHOWN);
         server.last_view = Some(view.clone());
         Some(view)
     }

@@ -3,7 +3,7 @@
 use super::{Agent, Server};
 use crate::{
     lineage::{Graph, Node},
-    model::{AgentView, Container, Image, ProcessId, ProcessView, SHOWN, ServerView, redact, shown_session},
+    model::{AgentView, Container, Image, ProcessId, ProcessView, ServerView, redact, shown_session},
     recognise::container_client,
 };
 
@@ -28,11 +28,6 @@ pub fn agent_view(agent: &Agent) -> AgentView {
         implied: agent.implied,
         hints: agent.hints.clone(),
     }
-}
-
-/// A server with its living processes, from the head of the launch chain down.
-pub fn server_view(server: &Server, graph: &Graph) -> ServerView {
-    short_view(server, graph, SHOWN)
 }
 
 /// A server with at most `shown` of its living processes, from the head of the launch chain down.
