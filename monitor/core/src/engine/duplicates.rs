@@ -11,7 +11,11 @@
 //! Duplicates are reported and never ended, except at a person's request: it is not known which of them is in use. Where a
 //! rule says so, an idle one is released ([`super::released`]); of those also the environments are compared.
 
-use std::{collections::BTreeMap, mem, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    time::Duration,
+};
 
 use super::{Engine, agenda::Task};
 use crate::{
@@ -123,7 +127,7 @@ impl Engine {
         }
         entry.found = Some((identity, place.environment));
         let newcomer = !mem::replace(&mut entry.counted, true);
-        let same = self.same(key);
+        let same = self.groups(false).find(|one| one.contains(&key)).unwrap_or_default();
         let is_untold = |key: &&ServerKey| self.duplicates.get(key).is_some_and(|entry| !entry.told);
         let Some(further) = same.iter().rev().find(is_untold).filter(|_| newcomer && same.len() > 1) else {
             return;
@@ -155,25 +159,42 @@ impl Engine {
         is_same.then_some(((owner, rule, &*entry.arguments, identity), environment))
     }
 
-    /// The servers of the identity that this one has, itself included, the oldest first; none if that is not known.
-    fn same(&self, key: ServerKey) -> Vec<ServerKey> {
-        let Some((own, _)) = self.compared(key) else { return Vec::new() };
-        let is_same = |key: &&ServerKey| self.compared(**key).is_some_and(|(one, _)| one == own);
-        let mut same: Vec<ServerKey> = self.duplicates.keys().filter(is_same).copied().collect();
-        same.sort_by_key(|key| self.world.server(*key).map(|server| server.id.start));
-        same
+    /// The servers of each identity, the oldest first. `started_alike`: apart by the environments that they were started with, and
+    /// only where those are known.
+    fn groups(&self, started_alike: bool) -> impl Iterator<Item = Vec<ServerKey>> {
+        let mut groups = BTreeMap::<_, Vec<(u64, ServerKey)>>::new();
+        for key in self.duplicates.keys() {
+            let Some(((one, environment), server)) = self.compared(*key).zip(self.world.server(*key)) else {
+                continue;
+            };
+            if !started_alike || environment.is_some() {
+                let environment = environment.filter(|_| started_alike);
+                groups.entry((one, environment)).or_default().push((server.id.start, *key));
+            }
+        }
+        groups.into_values().map(|mut one| {
+            one.sort_unstable();
+            one.into_iter().map(|(_, key)| key).collect()
+        })
     }
 
-    /// Likewise only those that were started in the same environment; none if that is not known.
+    /// The servers of the identity and the environment that this one has, itself included, the oldest first; none if that is not
+    /// known.
     pub(super) fn twins(&self, key: ServerKey) -> Vec<ServerKey> {
-        let environment = |key: ServerKey| self.compared(key)?.1;
-        let Some(own) = environment(key) else { return Vec::new() };
-        self.same(key).into_iter().filter(|twin| environment(*twin) == Some(own)).collect()
+        self.groups(true).find(|one| one.contains(&key)).unwrap_or_default()
     }
 
-    /// The newest server of the same identity, if this server is not it.
-    pub(super) fn duplicate_of(&self, key: ServerKey) -> Option<ProcessId> {
-        let newest = self.same(key).pop().filter(|newest| *newest != key)?;
-        self.world.server(newest).map(|server| server.id)
+    /// Those that have such a twin.
+    pub(super) fn all_twins(&self) -> BTreeSet<ServerKey> {
+        self.groups(true).filter(|one| one.len() > 1).flatten().collect()
+    }
+
+    /// The newest server of the same identity, of each that is not it.
+    pub(super) fn newest(&self) -> BTreeMap<ServerKey, ProcessId> {
+        let of_group = |mut one: Vec<ServerKey>| {
+            let newest = one.pop().and_then(|key| self.world.server(key)).map(|server| server.id);
+            one.into_iter().filter_map(move |key| Some((key, newest?)))
+        };
+        self.groups(false).flat_map(of_group).collect()
     }
 }

@@ -125,9 +125,9 @@ impl Engine {
     fn next_duplicates(&mut self) -> Vec<ServerKey> {
         let is_one = |key: &ServerKey| {
             let Some(server) = self.world.server(*key) else { return false };
-            server.phase.is_clear() && self.idle_after(*key).is_some() && self.twins(*key).len() > 1
+            server.phase.is_clear() && self.idle_after(*key).is_some()
         };
-        let keys: Vec<ServerKey> = self.world.servers().keys().copied().filter(is_one).collect();
+        let keys: Vec<ServerKey> = self.all_twins().into_iter().filter(is_one).collect();
         let is_released =
             |key: &ServerKey| self.world.server(*key).is_some_and(|server| is_released(server, By::Idle));
         self.idle.all.retain(|key, _| keys.binary_search(key).is_ok() || is_released(key));

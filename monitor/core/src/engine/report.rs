@@ -1,6 +1,8 @@
 //! What the engine knows: the present state for `ps` and whatever else lists servers, and the facts of one process behind
 //! `orphand explain`. Nothing here changes anything but what was measured.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::{Engine, cases::CaseOf, containers::add_inner};
@@ -46,7 +48,7 @@ impl Engine {
     /// processes in the container, if it is certain which these are.
     pub fn report(&self) -> Report {
         let mut room = SHOWN_IN_ALL;
-        let halves = self.inner_halves();
+        let (halves, newest) = (self.inner_halves(), self.newest());
         let mut inner_of = FxHashMap::<ServerKey, Vec<ServerKey>>::default();
         for key in self.world.servers().keys() {
             if let Some(outer) = halves.get(key) {
@@ -55,9 +57,9 @@ impl Engine {
         }
         let mut shown = |key: ServerKey| {
             let most = room.clamp(1, SHOWN);
-            let mut report = self.server_report(key, most)?;
+            let mut report = self.server_report(key, most, &newest)?;
             let inner = inner_of.get(&key).into_iter().flatten();
-            for inner in inner.filter_map(|key| self.server_report(*key, most)) {
+            for inner in inner.filter_map(|key| self.server_report(*key, most, &newest)) {
                 add_inner(&mut report, inner, most);
             }
             room = room.saturating_sub(report.server.processes.len());
@@ -109,7 +111,12 @@ impl Engine {
     }
 
     /// The report of a server, with at most `shown` of its processes.
-    fn server_report(&self, key: ServerKey, shown: usize) -> Option<ServerReport> {
+    fn server_report(
+        &self,
+        key: ServerKey,
+        shown: usize,
+        newest: &BTreeMap<ServerKey, ProcessId>,
+    ) -> Option<ServerReport> {
         let server = self.world.server(key)?;
         let (next, deadline) = self.upcoming(key, server);
         let judged = judged(&server.phase);
@@ -121,7 +128,7 @@ impl Engine {
             deadline,
             session: self.session_state(server),
             found: self.waits_for_person(server),
-            duplicate_of: self.duplicate_of(key).map(|newest| newest.to_string()),
+            duplicate_of: newest.get(&key).map(ToString::to_string),
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
             ..judged
         })
@@ -184,7 +191,7 @@ impl Engine {
             TakenFor::ServerPart
         };
         told.nothing = None;
-        told.report = self.server_report(key, crate::model::SHOWN).map(Box::new);
+        told.report = self.server_report(key, SHOWN, &self.newest()).map(Box::new);
         told.only_named = server.only_named;
         let owner = self.world.owner(key);
         told.owner = owner.map(agent_view);
