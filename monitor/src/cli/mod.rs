@@ -4,7 +4,6 @@
 //! beat the file, the file beats the defaults.
 
 pub mod complete;
-mod help;
 pub mod logging;
 pub mod moment;
 pub mod pages;
@@ -39,7 +38,7 @@ pub const LOCK: &str = "/run/orphand/lock";
 /// them safely.
 #[derive(Debug, Parser)]
 #[command(name = "orphand", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = help::EXAMPLES, after_long_help = help::LONG_HELP)]
+#[command(after_help = pages::EXAMPLES, after_long_help = pages::LONG_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
@@ -99,7 +98,7 @@ pub enum Verb {
     /// The same as SIGHUP, but it reports the result. A configuration with a mistake changes nothing: the old one stays in effect,
     /// the line says why, and the status is 1. Rules also apply to what is followed already. Addresses, sockets, the store and the
     /// ring change at the next start only; the answer names such keys.
-    #[command(after_help = help::RELOAD_EXAMPLES)]
+    #[command(after_help = pages::RELOAD_EXAMPLES)]
     Reload(Common),
     /// End nothing for a while: what is left behind is judged and reported, and stays
     ///

@@ -1,12 +1,10 @@
 //! The state of the view, and what keys do to it. Pure: a key gives at most one [`Effect`], which the shell carries out.
 
-mod mouse;
-
 use std::collections::VecDeque;
 
 use ratatui::{
-    crossterm::event::{KeyCode, KeyEvent, KeyModifiers},
-    layout::Rect,
+    crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
+    layout::{Position, Rect},
 };
 
 use super::{
@@ -353,6 +351,30 @@ impl State {
         };
         self.dialog = Some(Dialog::asking(request.clone()));
         Some(Effect::Ask(Ask::Plan(request)))
+    }
+}
+
+impl State {
+    pub fn mouse(&mut self, mouse: MouseEvent) {
+        let steps = match mouse.kind {
+            MouseEventKind::ScrollUp => [KeyCode::Up; 3],
+            MouseEventKind::ScrollDown => [KeyCode::Down; 3],
+            MouseEventKind::Down(MouseButton::Left) => {
+                let row = self.top + usize::from(mouse.row.saturating_sub(self.place.y));
+                let is_inside = self.place.contains(Position { x: mouse.column, y: mouse.row });
+                if self.dialog.is_none() && is_inside && row < self.rows.len() {
+                    self.selected = row;
+                }
+                return;
+            }
+            _ => return,
+        };
+        for code in steps {
+            match &mut self.dialog {
+                Some(dialog) => drop(dialog.key(code)),
+                None => drop(self.move_by(code)),
+            }
+        }
     }
 }
 

@@ -8,24 +8,26 @@
 //! `agent="other"`. No counter's sum over all owners decreases: an owner that loses its series is merged into
 //! `other`.
 
-mod counters;
 pub mod families;
 mod gauges;
 mod labels;
 mod scrape;
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
-pub(super) use self::labels::{Labels, OwnersWithSeries, owner as owner_labels};
-pub use self::scrape::Exposition;
 use self::{
-    counters::Counters,
-    families::{ORPHANS_DETECTED, REAP_FAILURES, REAPED, RECLAIMED_BYTES, RECOGNISED},
-    scrape::Scrape,
+    families::{Family, ORPHAN_CPU, ORPHANS_DETECTED, REAP_FAILURES, REAPED, RECLAIMED_BYTES, RECOGNISED},
+    scrape::{Histogram, Scrape},
 };
 use super::wall_clock::WallClock;
 use crate::os::lock;
-use orphand_core::model::{Notice, Signal, Status, recognised_by};
+use orphand_core::model::{Notice, Share, Signal, Status, recognised_by};
+
+pub(super) use self::labels::{Labels, OwnersWithSeries, owner as owner_labels};
+pub use self::scrape::Exposition;
 
 /// How many owners of one user have series of their own. A program may choose any name.
 const OWNERS_OF_USER: usize = 16;
@@ -112,6 +114,129 @@ const fn reason(errno: Option<i32>) -> &'static str {
         Some(_) => "other",
         // No system call failed: the process survived SIGKILL, or must not be signalled.
         None => "survived",
+    }
+}
+
+/// Values by family and by the labels besides the owner. CPU time is in milliseconds.
+#[derive(Clone, Debug, Default)]
+struct Counts(BTreeMap<(&'static str, Labels), u64>);
+
+impl Counts {
+    fn add(&mut self, family: &Family, labels: Labels, more: u64) {
+        self.add_to((family.name, labels), more);
+    }
+
+    fn add_to(&mut self, series: (&'static str, Labels), more: u64) {
+        let sum = self.0.entry(series).or_default();
+        *sum = sum.saturating_add(more);
+    }
+}
+
+#[derive(Debug)]
+struct Owner {
+    user: u32,
+    last: u64,
+    counts: Counts,
+}
+
+/// An orphan that is alive, and what it has used of the CPU at the last reading: an event that has it, or a scrape. What it
+/// used before it was detected does not count, nor what it used after the last reading.
+#[derive(Debug)]
+struct Orphan {
+    owner: Labels,
+    user: u32,
+    cpu_ms: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    owners: BTreeMap<Labels, Owner>,
+    other: Counts,
+    countings: u64,
+    /// What counts for no owner.
+    host: Counts,
+    latency: Histogram,
+    orphans: BTreeMap<String, Orphan>,
+}
+
+impl Counters {
+    /// The counters of an owner, who belongs to `user`.
+    fn of(&mut self, owner: Labels, user: u32) -> &mut Counts {
+        if owner == labels::other() {
+            return &mut self.other;
+        }
+        self.countings += 1;
+        if !self.owners.contains_key(&owner) {
+            self.make_room(user);
+        }
+        let new = || Owner { user, last: 0, counts: Counts::default() };
+        let owner = self.owners.entry(owner).or_insert_with(new);
+        owner.last = self.countings;
+        &mut owner.counts
+    }
+
+    /// Merges owners until this user may have one more.
+    fn make_room(&mut self, user: u32) {
+        let of_user = self.owners.values().filter(|owner| owner.user == user).count();
+        if of_user >= OWNERS_OF_USER {
+            self.fold(|owner| owner.user == user);
+        } else if self.owners.len() >= OWNERS_OF_ALL {
+            let mut of_share: BTreeMap<Share, usize> = BTreeMap::from([(Share::of(user), 1)]);
+            for owner in self.owners.values() {
+                *of_share.entry(Share::of(owner.user)).or_default() += 1;
+            }
+            let most = of_share.into_iter().max_by_key(|(_, owners)| *owners).map(|(share, _)| share);
+            self.fold(|owner| Some(Share::of(owner.user)) == most);
+        }
+    }
+
+    fn fold(&mut self, of: impl Fn(&Owner) -> bool) {
+        let eldest = self.owners.iter().filter(|(_, owner)| of(owner)).min_by_key(|(_, owner)| owner.last);
+        let eldest = eldest.map(|(labels, _)| labels.clone());
+        if let Some(owner) = eldest.and_then(|labels| self.owners.remove(&labels)) {
+            owner.counts.0.into_iter().for_each(|(series, more)| self.other.add_to(series, more));
+        }
+    }
+
+    /// It is an orphan from now on, and has used so much of the CPU before.
+    fn begin(&mut self, id: &str, owner: Labels, user: u32, cpu_ms: u64) {
+        self.orphans.entry(id.to_owned()).or_insert(Orphan { owner, user, cpu_ms });
+    }
+
+    /// It has used so much by now, if it is an orphan and that was measured.
+    fn read(&mut self, id: &str, cpu_ms: Option<u64>) {
+        let Some((orphan, cpu_ms)) = self.orphans.get_mut(id).zip(cpu_ms) else { return };
+        let used = cpu_ms.saturating_sub(orphan.cpu_ms);
+        // What a process has used that ended is not in the sum of those alive.
+        orphan.cpu_ms = orphan.cpu_ms.max(cpu_ms);
+        if used > 0 {
+            let (owner, whose) = (orphan.owner.clone(), orphan.user);
+            self.of(owner, whose).add(&ORPHAN_CPU, Labels::new(), used);
+        }
+    }
+
+    fn end(&mut self, id: &str, cpu_ms: Option<u64>) {
+        self.read(id, cpu_ms);
+        self.orphans.remove(id);
+    }
+
+    fn write(&self, scrape: &mut Scrape) {
+        scrape.latency = self.latency;
+        let (host, other) = ((Labels::new(), &self.host), (labels::other(), &self.other));
+        let owners = self.owners.iter().map(|(labels, owner)| (labels.clone(), &owner.counts));
+        let all: Vec<_> = owners.chain([host, other]).collect();
+        for family in [RECOGNISED, REAP_FAILURES, ORPHANS_DETECTED, REAPED, RECLAIMED_BYTES, ORPHAN_CPU] {
+            let unit = if family.name == ORPHAN_CPU.name { 1e3 } else { 1.0 };
+            let values = scrape.of(&family);
+            for (owner, counts) in &all {
+                let of_family = counts.0.iter().filter(|((name, _), _)| *name == family.name);
+                values.extend(
+                    of_family.map(|((_, labels), value)| {
+                        ([owner.as_slice(), labels].concat(), float(*value) / unit)
+                    }),
+                );
+            }
+        }
     }
 }
 

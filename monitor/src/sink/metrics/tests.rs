@@ -317,3 +317,75 @@ fn who_accepts_what() {
         assert_eq!(Exposition::of_accept(accept), Exposition::Text);
     }
 }
+
+mod counters {
+    use proptest::prelude::*;
+
+    use super::super::*;
+
+    fn sum(counters: &Counters, family: &Family) -> u64 {
+        let owners = counters.owners.values().map(|owner| &owner.counts).chain([&counters.other]);
+        let all = owners.flat_map(|counts| &counts.0).filter(|((name, _), _)| *name == family.name);
+        all.map(|(_, value)| value).sum()
+    }
+
+    #[test]
+    fn what_an_orphan_uses_counts_once() {
+        let owner = vec![("agent", "claude".to_owned())];
+        let mut all = Counters::default();
+        all.begin("1@2", owner.clone(), 7, 500);
+        for (id, cpu_ms, counted) in [
+            ("3@4", Some(900), 0), // It is no orphan.
+            ("1@2", Some(900), 400),
+            ("1@2", Some(900), 400),
+            ("1@2", None, 400),
+            ("1@2", Some(100), 400), // A child of it ended: less is no use.
+        ] {
+            all.read(id, cpu_ms);
+            assert_eq!(sum(&all, &ORPHAN_CPU), counted);
+        }
+        // Told again, after it was unproven for a while: what it used counts on.
+        all.begin("1@2", owner, 7, 950);
+        all.end("1@2", Some(1000));
+        all.read("1@2", Some(2000));
+        assert_eq!(sum(&all, &ORPHAN_CPU), 500);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        /// In whatever order owners are counted, sums are exact, owners are bounded, and a user with few
+        /// owners keeps them.
+        #[test]
+        fn sums_are_exact_and_series_bounded(
+            counted in prop::collection::vec((0_u32..60, 0_u32..40, any::<bool>()), 0..600),
+            honest in 0_usize..600,
+        ) {
+            let mut all = Counters::default();
+            let mut expected = [0, 0];
+            let of_honest = |n: u32| vec![("agent", format!("claude{n}")), ("uid", "1000".to_owned())];
+            let mut count = |all: &mut Counters, owner, user, reaped: bool| {
+                let family = if reaped { REAPED } else { ORPHANS_DETECTED };
+                all.of(owner, user).add(&family, Labels::new(), 3);
+                expected[usize::from(reaped)] += 3;
+                expected
+            };
+            (0..4).for_each(|n| { count(&mut all, of_honest(n), 1000, true); });
+            for (at, (user, name, reaped)) in counted.into_iter().enumerate() {
+                // Separate users, and one user with a range of user ids.
+                let user = if at % 2 == 0 { 100_000 + user * 40 + name } else { 1001 + user % 3 };
+                let owner = vec![("agent", format!("a{name}")), ("uid", user.to_string())];
+                let mut expected = count(&mut all, owner, user, reaped);
+                if at == honest {
+                    expected = count(&mut all, of_honest(9), 1000, true);
+                }
+                prop_assert_eq!([sum(&all, &ORPHANS_DETECTED), sum(&all, &REAPED)], expected);
+                prop_assert!(all.owners.len() <= OWNERS_OF_ALL);
+                let of_user = all.owners.values().filter(|owner| owner.user == user).count();
+                prop_assert!(of_user <= OWNERS_OF_USER, "{of_user}");
+            }
+            for n in 0..4 {
+                prop_assert!(all.owners.contains_key(&of_honest(n)), "{n} of the honest user lost its series");
+            }
+        }
+    }
+}
