@@ -17,7 +17,7 @@ impl ProcessDir {
     pub fn children(&self) -> Result<Vec<u32>, Errno> {
         let mut found = Vec::new();
         for tid in self.threads()? {
-            let (text, more) = match self.file(&format!("task/{tid}/children"), CHILDREN_MAX) {
+            let (text, more) = match self.file_of_all(&format!("task/{tid}/children"), CHILDREN_MAX) {
                 // The thread has ended.
                 Err(Errno::NOENT | Errno::SRCH) if self.tracer(tid) == Ok(None) => continue,
                 text => text?,
@@ -42,29 +42,22 @@ impl ProcessDir {
     /// `systemctl freeze`). It can do nothing, and goes on some day. A frozen process shows as asleep in the system call that
     /// it was in.
     pub fn is_held(&self) -> Result<bool, Errno> {
-        Ok(self.stat().is_stopped() || self.is_frozen("wchan")?)
-    }
-
-    fn is_frozen(&self, wchan: &str) -> Result<bool, Errno> {
-        // A kernel without this file must not look like one whose threads have all ended.
-        let (place, _) =
-            self.file(wchan, 64).map_err(|why| if why == Errno::NOENT { Errno::NOSYS } else { why })?;
-        Ok(FREEZERS.contains(&place.as_slice()))
+        Ok(self.stat().is_stopped() || is_frozen(self.file("wchan", 64))?)
     }
 
     /// The system call in which a thread sleeps. `None` if it runs, is stopped or frozen, sleeps elsewhere, or runs a program of
     /// 32 bits, whose system calls have other numbers.
     pub fn sleeps_in(&self, tid: u32) -> Result<Option<SystemCall>, Errno> {
-        let (stat, _) = self.file(&format!("task/{tid}/stat"), 4096)?;
-        let (text, _) = self.file(&format!("task/{tid}/syscall"), 256)?;
+        let (stat, _) = self.file_of_all(&format!("task/{tid}/stat"), 4096)?;
+        let (text, _) = self.file_of_all(&format!("task/{tid}/syscall"), 256)?;
         let sleeps = Stat::parse(&stat).is_some_and(|stat| stat.state == b'S')
-            && !self.is_frozen(&format!("task/{tid}/wchan"))?;
+            && !is_frozen(self.file_of_all(&format!("task/{tid}/wchan"), 64))?;
         Ok(SystemCall::parse(&text).filter(|_| sleeps))
     }
 
     /// Whether it has set a timer of its own (`timer_create(2)`), which will wake it.
     pub fn has_timers(&self) -> Result<bool, Errno> {
-        match self.file("timers", 64) {
+        match self.file_of_all("timers", 64) {
             Ok((text, _)) => Ok(!text.is_empty()),
             // This kernel does not tell.
             Err(Errno::NOENT) => Ok(false),
@@ -92,6 +85,13 @@ impl ProcessDir {
 /// Where a frozen thread sleeps (kernel/signal.c, where the compiler may put `do_freezer_trap()` into `get_signal()`, and
 /// kernel/freezer.c). Whoever is stopped sleeps in `get_signal()`, too, and nobody else does.
 const FREEZERS: [&[u8]; 3] = [b"do_freezer_trap", b"get_signal", b"__refrigerator"];
+
+/// Whether this is the `wchan` of a frozen thread.
+fn is_frozen(wchan: Result<(Vec<u8>, bool), Errno>) -> Result<bool, Errno> {
+    // A kernel without this file must not look like one whose threads have all ended.
+    let (place, _) = wchan.map_err(|why| if why == Errno::NOENT { Errno::NOSYS } else { why })?;
+    Ok(FREEZERS.contains(&place.as_slice()))
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall {

@@ -42,6 +42,11 @@ impl Target {
         }
     }
 
+    /// Whether it is a file of the kernel's, whose content changes by itself: in proc(5) or sysfs(5).
+    pub fn is_of_the_kernel(&self) -> bool {
+        matches!(self, Self::Path(path) if path.starts_with(b"/proc/") || path.starts_with(b"/sys/"))
+    }
+
     /// The pipe or socket, as a standard stream.
     pub const fn wire(&self) -> Option<Stdio> {
         match self {

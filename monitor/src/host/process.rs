@@ -55,6 +55,13 @@ impl ProcessDir {
         read(self.body(), path, limit)
     }
 
+    /// The same of a file that only the whole process has, and no thread of it (`task/..`, `timers`): the directory of a
+    /// living thread lacks it ([`ProcessDir::body`]).
+    pub(super) fn file_of_all(&self, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
+        let _at = self.at()?;
+        read(&self.dir, path, limit)
+    }
+
     /// The text of a link. Nothing is opened.
     fn named(&self, path: &str) -> Result<Vec<u8>, Errno> {
         let _at = self.at()?;

@@ -107,7 +107,7 @@ fn waits_without_limit(dir: &ProcessDir, number: u32) -> Result<bool, Errno> {
 }
 
 /// Whether a wait at this file may end by itself, or by what others do: a timer, watched files, a process whose end is
-/// waited for, a device. Regular files are always ready.
+/// waited for, a device, a file of the kernel (the list of mounts, the pressure of memory). Regular files are always ready.
 fn brings_something(target: &Target) -> bool {
     const NEVER: [&[u8]; 3] = [b"anon_inode:[eventpoll]", b"anon_inode:[eventfd]", b"anon_inode:[signalfd]"];
     const DEVICES: [&[u8]; 5] = [b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom"];
@@ -116,7 +116,8 @@ fn brings_something(target: &Target) -> bool {
         Target::Path(path) if path.starts_with(b"/dev/") => {
             !DEVICES.contains(&&**path) && !path.starts_with(b"/dev/shm/")
         }
-        Target::Path(path) => !path.starts_with(b"/") && !NEVER.contains(&&**path),
+        Target::Path(path) if path.starts_with(b"/") => target.is_of_the_kernel(),
+        Target::Path(path) => !NEVER.contains(&&**path),
     }
 }
 

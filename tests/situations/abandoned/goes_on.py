@@ -54,6 +54,30 @@ def goes_on_over_a_connection_back(stage):
     return stage.truth(in_use=[agent, "mcp-server-fake"])
 
 @scene("in use", twin="abandoned/let_go")
+def goes_on_over_a_connection_to_a_broker(stage):
+    """A living host closed the standard streams; a broker that it started talks over a connection that the server made to that."""
+    stage.part("mcp-server-fake", """
+        channel = dial("unix", "broker")
+        channel.settimeout(None)
+        def attend():
+            while channel.recv(100):
+                channel.sendall(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    stage.part("broker", """
+        channel = listen("unix").accept()[0]
+        here()
+        use("broker", lambda: ask_over(channel))
+    """)
+    agent = stage.rests("chat_host.py", """
+        start("broker", wire=None)
+        start("mcp-server-fake").let_go()
+    """)
+    stage.beats("broker")
+    return stage.truth(in_use=[agent, "broker", "mcp-server-fake"])
+
+@scene("in use", twin="abandoned/let_go")
 def goes_on_over_a_third_channel(stage):
     """A living host closed the standard streams of its server and talks to it over an IPC channel on fd 3."""
     stage.part("mcp-server-fake", """

@@ -8,7 +8,7 @@ QUEUE = """
         queue = librt.mq_open(name, 0o102, 0o600, None)
 """
 
-def idle(stage, host, work, person):
+def idle(stage, host, work, person, asleep=True):
     """The host is killed. Its forked worker, which inherited the server's wire and does `work()`, announces itself and rests until a
     person does `ask()`. An unknown host must have used its server."""
     asks = stage.run(stage.part("person", textwrap.dedent(person) + "\non_call('person', ask)\n"))
@@ -20,7 +20,8 @@ def idle(stage, host, work, person):
     if host == "chat_host.py":
         stage.was_used("host")
     stage.when_called("person", asks)
-    stage.asleep(worker)
+    if asleep:
+        stage.asleep(worker)
     return stage.killed(killed, in_use=[worker, "mcp-server-fake"])
 
 @scene("in use", twin="orphans/pool_workers")
@@ -62,6 +63,48 @@ def idle_at_a_folder(stage):
         def ask():
             open(f"{DIR}/inbox/task", "w").close()
             wait_for("answer")
+    """)
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_a_folder_without_a_leader(stage):
+    """The host is killed; the leading thread of a forked worker that holds the wire has ended; another one waits for files in a folder."""
+    return idle(stage, "claude", """
+        os.makedirs(f"{DIR}/inbox")
+        def attend():
+            inbox = checked(libc.inotify_init1(0), "inotify")
+            checked(libc.inotify_add_watch(inbox, f"{DIR}/inbox".encode(), 0x100), "watch")
+            here("worker")
+            while select.select([inbox], [], [])[0] and os.read(inbox, 4096):
+                server.ask()
+                tell("go/answer", "")
+        def work():
+            in_background(attend)
+            libc.syscall(60, 0)
+    """, """
+        def ask():
+            open(f"{DIR}/inbox/task", "w").close()
+            wait_for("answer")
+    """, asleep=False)
+
+@scene("in use", twin="orphans/pool_workers")
+def idle_at_a_list_of_the_kernel(stage):
+    """The host is killed; a forked worker that holds the wire waits until somebody mounts a disk, at the kernel's list of mounts."""
+    return idle(stage, "claude", """
+        checked(libc.unshare(0x20000), "unshare")
+        def work():
+            disks, mounts = select.poll(), open("/proc/self/mounts")
+            disks.register(mounts, select.POLLPRI)
+            here("worker")
+            while disks.poll():
+                server.ask()
+                tell("go/answer", "")
+    """, """
+        def ask():
+            namespace = os.open(f"/proc/{present('worker')}/ns/mnt", os.O_RDONLY)
+            checked(libc.setns(namespace, 0), "setns")
+            checked(libc.mount(b"none", b"/mnt", b"tmpfs", 0, None), "mount")
+            wait_for("answer")
+            checked(libc.umount2(b"/mnt", 2), "umount")
     """)
 
 @scene("in use", twin="orphans/pool_workers")

@@ -86,6 +86,23 @@ def program_with_a_window(stage):
     stage.beats("viewer")
     return stage.killed(agent, in_use=stage.find("viewer"), orphans=["mcp-server-picture"])
 
+@scene("mixed", twin="orphans/helper_below_a_server")
+def program_with_a_window_and_helpers(stage):
+    """A leaking server opened a program with a window on its own wires, which draws by a process of its own; the agent is killed."""
+    display(stage)
+    stage.part("renderer", "here()\nuse('renderer', lambda: open(f'{DIR}/picture', 'a').write('line\\n'))\n")
+    stage.part("viewer", """
+        window = socket.socket(socket.AF_UNIX)
+        window.connect(f"{DIR}/.X11-unix/X7")
+        subprocess.Popen([f"{BIN}/renderer"])
+        here()
+        rest()
+    """)
+    stage.part("mcp-server-picture", 'subprocess.Popen([f"{BIN}/viewer"])\nserve()\n')
+    agent = stage.agent("mcp-server-picture")
+    stage.beats("renderer")
+    return stage.killed(agent, in_use=["viewer", "renderer"], orphans=["mcp-server-picture"])
+
 @scene("in use", twin="orphans/waits_for_its_tool")
 def editor(stage):
     """A server opened an editor in a window for a person and reads what it prints, as one for a game engine does; the agent is killed."""

@@ -1,4 +1,5 @@
 import os
+import textwrap
 import situation
 from situation import scene
 
@@ -48,6 +49,38 @@ def before_successor(stage):
     situation.within("the agent's end", lambda: not agent.alive())
     stage.adopted(stage.who("mcp-server-fake"))
     return stage.truth(in_use=["helper.py", "mcp-server-fake"])
+
+def masks(stage):
+    """`op run`: a launcher that hands its input on, and passes the output on through a pipe of its own, without the secrets."""
+    stage.write("masks.py", textwrap.dedent("""
+        import os, subprocess, sys
+        passed, output = os.pipe()
+        subprocess.Popen(sys.argv[1:], stdout=output)
+        os.close(output)
+        while data := os.read(passed, 65536):
+            os.write(1, data)
+    """))
+    os.symlink(situation.PYTHON, f"{stage.dir}/bin/op")
+
+@scene("in use", twin="orphans/output_is_masked")
+def masked_into_a_file(stage):
+    """An agent runs `op run -- server > results`: a launcher that masks secrets passes the results on into a file; the agent is killed."""
+    masks(stage)
+    agent = stage.rests("claude", """
+        requests, w = os.pipe()
+        start("op", f"{DIR}/masks.py", f"{BIN}/mcp-server-batch", wire=None, stdin=requests, stdout=open(f"{DIR}/results", "w"))
+        os.write(w, b"{}")
+    """)
+    stage.who("mcp-server-batch")
+    stage.grows("results")
+    return stage.killed(agent, in_use=["mcp-server-batch"])
+
+@scene("orphan", name="orphans/output_is_masked", twin="stdout/masked_into_a_file")
+def output_is_masked(stage):
+    """The agent started its server by `op run`, which masks secrets in the answers; the agent is killed, both stay."""
+    masks(stage)
+    agent = stage.rests("claude", 'start("op", f"{DIR}/masks.py", f"{BIN}/mcp-server-fake")')
+    return stage.killed(agent, orphans=[*stage.find("mcp-server-fake"), *stage.find("op")])
 
 @scene("in use")
 def older_reader(stage):

@@ -19,7 +19,7 @@ struct Exception {
 const TABLE: [Exception; 9] = [
     Exception {
         reason: "the server began this connection itself: it is the client",
-        applies: |pair| is_server(pair) && !pair.is_wire() && is_outbound(pair) && !is_from_owner(pair),
+        applies: |pair| is_server(pair) && !pair.is_wire() && is_outbound(pair) && !is_from_family(pair),
     },
     Exception {
         reason: "nobody waits for what is written to standard error",
@@ -106,6 +106,11 @@ fn is_outbound(pair: &Pair<'_>) -> bool {
 
 fn is_from_owner(pair: &Pair<'_>) -> bool {
     matches!((pair.from, pair.party.owner), (Holder::Process(from), Some(owner)) if from == owner)
+}
+
+/// Whether the other end is the living owner's, or of somebody who works for it.
+fn is_from_family(pair: &Pair<'_>) -> bool {
+    is_from_owner(pair) || matches!(pair.from, Holder::Process(from) if pair.party.family.contains(&from))
 }
 
 fn own_row<'a>(pair: &Pair<'a>) -> Option<&'a ProcessRow> {

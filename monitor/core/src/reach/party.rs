@@ -18,6 +18,8 @@ pub struct Party {
     pub wires: [Stdio; 2],
     /// Its owner, if that lives and let it go: it knows the sockets at which the server listens.
     pub owner: Option<ProcessId>,
+    /// Others of the living owner: its copies, and what it started. What a server called there may use it.
+    pub family: BTreeSet<ProcessId>,
     /// Which ends of the wires do not count where that owner has them: those of standard input, and of output. It has
     /// let go of the server, which did nothing since.
     pub released: [bool; 2],

@@ -91,6 +91,7 @@ fn party() -> impl Strategy<Value = Party> {
             released,
             told_to_serve,
             acts,
+            family: owner.map(|owner| id(owner.pid % PROCESSES + 1)).into_iter().collect(),
         })
 }
 
@@ -323,8 +324,12 @@ fn a_server_is_the_client_of_what_it_called_unless_its_living_owner_is_there() {
     assert_eq!(small.ways(0), []);
     small.parties[0].owner = Some(id(9));
     assert_eq!(small.ways(0), [Way::Use]);
+    // It leads to what the owner started.
+    (small.parties[0].owner, small.parties[0].family) = (Some(id(8)), BTreeSet::from([id(9)]));
+    assert_eq!(small.ways(0), [Way::Use]);
     // What a copy called may wake it.
-    small.parties[0] = Party { kind: Kind::Copy, owner: None, ..small.parties[0].clone() };
+    small.parties[0] =
+        Party { kind: Kind::Copy, members: small.parties[0].members.clone(), ..Party::default() };
     assert_eq!(small.ways(0), [Way::Use]);
 }
 

@@ -11,7 +11,10 @@ use super::{
 use crate::{
     case::{By, Cause},
     lineage::{Graph, Node},
-    model::{ProcessId, UnitFacts, scene::Wait},
+    model::{
+        ProcessId, UnitFacts,
+        scene::{ProcessRow, Wait},
+    },
     reach::{Kind, Party},
     recognise::{Role, Rule, Rules, is_told_to_serve},
     world::{Agent, Server},
@@ -52,7 +55,18 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
 /// The server that is judged.
 fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
     let (owner, released) = release(inspection, own);
-    Party { owner, released, ..of_server(inspection, own) }
+    // What a host that no rule knows started earlier is not in the graph.
+    let works_for = |owner: &Agent, row: &ProcessRow| {
+        let graph = inspection.world.graph();
+        graph.get(row.process).is_some_and(|node| node.origin() == owner.origin)
+            || graph.ancestors(row.process).map(|above| above.id).any(|above| above == owner.main())
+            || inspection.rows.parents(row).any(|above| above == owner.main())
+    };
+    let living = inspection.owner().filter(|_| owner.is_some());
+    let all = inspection.rows.scene.processes.iter();
+    let family = all.filter(|row| living.is_some_and(|owner| works_for(owner, row)));
+    let family = family.map(|row| row.process).collect();
+    Party { owner, family, released, ..of_server(inspection, own) }
 }
 
 /// Another server of the same dead owner. One that stays, whatever happens, acts by itself.

@@ -171,7 +171,17 @@ fn is_opened(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     // What opened an agent has opened all that is below it, its servers, too.
     let above = inspection.server.recognised().iter().filter_map(|process| openers(*process)).min();
     let by_an_opener = openers(facts.process) > Some(above.unwrap_or(0));
-    (by_an_opener && !was_tied(inspection, facts)) || (facts.has_display && !is_a_browser(inspection, facts))
+    (by_an_opener && !was_tied(inspection, facts)) || has_window(inspection, facts)
+}
+
+/// Whether the process has a window, or helps one that has: the programs that draw pages have none themselves.
+fn has_window(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    let has = |row: &ProcessRow| row.has_display && !is_a_browser(inspection, row);
+    let creators = inspection.world.graph().ancestors(facts.process).map(|node| node.id);
+    let is_opened = |process: &ProcessId| {
+        inspection.has_row_of_server(*process) && !inspection.server.recognised().contains(process)
+    };
+    has(facts) || creators.filter(is_opened).filter_map(|process| inspection.rows.row(process)).any(has)
 }
 
 /// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
@@ -191,10 +201,18 @@ fn is_of_a_browser(inspection: &Inspection<'_>, members: &Members, facts: &Proce
 /// server is being ended its parents may have ended, but what it had let go is no part of it any more.
 fn stays_below(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts: &ProcessRow) -> bool {
     let begun = inspection.server.phase.is_terminating();
-    let has_parent = || facts.parent.is_some_and(|parent| members.contains(parent));
+    let has_parent =
+        || facts.parent.is_some_and(|parent| members.contains(parent)) && !is_adopted(inspection, facts);
     members.sessions.contains(&facts.sid)
         && (begun || (has_parent() && !bonds.serving.contains(&facts.process)))
         && !shall_outlive(inspection, bonds, facts)
+}
+
+/// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
+/// or the first process of a PID namespace).
+fn is_adopted(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    let creator = inspection.node(facts.process).filter(|node| node.witnessed).and_then(|node| node.creator);
+    creator.is_some_and(|creator| facts.parent != Some(creator) && inspection.node(creator).is_none())
 }
 
 /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the

@@ -57,6 +57,9 @@ pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> (Claim, Vec<Proc
         (None, Some(maker)) => search.made_by(maker),
         (None, None) => search.climb(&wrappers),
     };
+    // What answers into a file is no server, whatever passes its answers on.
+    let answers_elsewhere = || search.passes_on_elsewhere(&wrappers);
+    let claim = if matches!(claim, Claim::Joins(_)) || !answers_elsewhere() { claim } else { Claim::Nobody };
     (claim, wrappers)
 }
 
@@ -82,6 +85,13 @@ impl Search<'_> {
             wrappers.push(node.id);
         }
         (wrappers, None)
+    }
+
+    /// Whether a launcher reads what the server answers, as one that masks secrets does, and its own output is no wire.
+    fn passes_on_elsewhere(&self, wrappers: &[ProcessId]) -> bool {
+        let maker = self.server.exec.makers[1].as_ref().map(|maker| maker.process);
+        let reader = wrappers.iter().find(|wrapper| Some(**wrapper) == maker);
+        reader.and_then(|reader| self.graph.get(*reader)).is_some_and(|node| !node.stdout().is_wire())
     }
 
     /// Whether a process hands both of its wires on to the server. What makes a wire of its own talks to the server
