@@ -23,7 +23,7 @@ pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     for at in candidates {
         if let Some(Seen { process, .. }) = seen.get_mut(at)
             && let Ok(Some(dir)) = proc.identified(process.id)
-            && let Some(wires) = find(proc, &dir, &below(process.id.pid, &pairs))
+            && let Some(wires) = find(proc, &dir, || Some(below(process.id.pid, &pairs)))
         {
             let [stdin, stdout, _] = &mut process.stdio;
             [*stdin, *stdout] = wires;
@@ -63,7 +63,11 @@ pub(super) fn below(pid: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
 }
 
 /// The moved wires of the process in `dir`: standard input and output.
-pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option<[Stdio; 2]> {
+pub(super) fn find(
+    proc: &Proc,
+    dir: &ProcessDir,
+    descendants: impl FnOnce() -> Option<Vec<u32>>,
+) -> Option<[Stdio; 2]> {
     let table = dir.fd_table().ok()?;
     if table.target(1)? != table.target(2)? {
         return None;
@@ -71,7 +75,7 @@ pub(super) fn find(proc: &Proc, dir: &ProcessDir, descendants: &[u32]) -> Option
     // The pipe ends and sockets that the process and its descendants hold.
     let (mut writers, mut readers) = (HashSet::new(), HashSet::new());
     let mut sockets: HashSet<u64> = HashSet::new();
-    let below = descendants.iter().filter_map(|&pid| proc.process(pid).ok());
+    let below = descendants()?.into_iter().filter_map(|pid| proc.process(pid).ok());
     let below = below.filter_map(|below| Some((below.fd_table().ok()?, below.fd_dir().ok()?)));
     let inside = std::iter::once((table.clone(), dir.fd_dir().ok()?)).chain(below);
     for (table, fds) in inside {

@@ -121,7 +121,7 @@ impl Proc {
         let dir = self.identified(id).ok()??;
         let Seen { mut process, ppid } = look(&dir, &|_| true).ok()??;
         if moved_wire::may_have_moved(&process) {
-            let wires = moved_wire::find(self, &dir, &self.descendants(id.pid)?);
+            let wires = moved_wire::find(self, &dir, || self.descendants(id.pid));
             if let Some(wires) = wires {
                 let [stdin, stdout, _] = &mut process.stdio;
                 [*stdin, *stdout] = wires;

@@ -109,20 +109,24 @@ impl Ledger {
 }
 
 static LEDGER: Mutex<Ledger> = Mutex::new(Ledger::new());
-/// Whether there is something in it, readable without the lock.
-static IN_USE: AtomicBool = AtomicBool::new(false);
+/// Whether it refuses anything, readable without the lock: to know whose a process is takes a read.
+static REFUSES: AtomicBool = AtomicBool::new(false);
+/// Whether somebody let readers wait and then ended.
+static HAS_UNKNOWN: AtomicBool = AtomicBool::new(false);
 
 fn ledger<T>(work: impl FnOnce(&mut Ledger, Instant) -> T) -> T {
     let mut ledger = lock(&LEDGER);
     let now = Instant::now();
     let found = work(&mut ledger, now);
     ledger.waits.retain(|_, (waits, ..)| !waits.left_at(now, BUDGET).is_zero());
-    IN_USE.store(!(ledger.stuck.is_empty() && ledger.waits.is_empty()), Ordering::Release);
+    let leaves_unread = ledger.waits.values().any(|(waits, ..)| !waits.waits(now, BUDGET).is_zero());
+    REFUSES.store(leaves_unread || !ledger.stuck.is_empty(), Ordering::Release);
+    HAS_UNKNOWN.store(ledger.waits.contains_key(&Share::of(UNKNOWN)), Ordering::Release);
     found
 }
 
 pub(super) fn refuses(pid: u32) -> bool {
-    IN_USE.load(Ordering::Acquire) && {
+    REFUSES.load(Ordering::Acquire) && {
         let user = real_user(pid);
         ledger(|ledger, now| ledger.refuses(pid, user, now))
     }
@@ -175,7 +179,7 @@ pub(super) struct Reading {
 impl Reading {
     pub(super) fn begin(pid: u32) -> Self {
         // One that ends while it is read has no user afterwards.
-        let user = if IN_USE.load(Ordering::Acquire) { real_user(pid) } else { None };
+        let user = if HAS_UNKNOWN.load(Ordering::Acquire) { real_user(pid) } else { None };
         Self { since: Instant::now(), busy: busy(), user }
     }
 

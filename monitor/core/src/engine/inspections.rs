@@ -36,6 +36,8 @@ const INSPECT_SOON: Duration = Duration::from_millis(100);
 /// After this number of inspections in a row during which a server changed, the server counts as one that changes
 /// all the time.
 const RESTLESS: u32 = 3;
+/// For each server that stays, the pause between two times that all of them are inspected again because something ended.
+const EACH: Duration = Duration::from_millis(20);
 /// A question that was not answered for this time is asked again.
 const LOST: Duration = Duration::from_secs(60);
 /// The most processes of other servers that one scene describes in full.
@@ -211,15 +213,19 @@ impl Engine {
     /// A process exited. It may have been the cause of a guard or a doubt, so servers that stay because of one are
     /// inspected again at once.
     ///
-    /// This happens at most once every [`INSPECT_AGAIN`], however many processes exit. Nobody can keep the host busy
-    /// with inspections by ending thousands of processes.
+    /// This happens at most once every [`INSPECT_AGAIN`], and the more stay the more seldom ([`EACH`]), however many
+    /// processes exit. Nobody can keep the host busy with inspections by ending thousands of processes, and where hundreds
+    /// stay, no agent that comes and goes every second does.
     pub(super) fn other_ended(&mut self, now: BootTime) {
-        if let Some(earliest) = self.reinspected.map(|at| at + INSPECT_AGAIN).filter(|at| *at > now) {
-            self.agenda.set(Task::Reinspect, Some(earliest));
+        if self.reinspected_until > now {
+            self.agenda.set(Task::Reinspect, Some(self.reinspected_until));
             return;
         }
-        self.reinspected = Some(now);
         self.agenda.set(Task::Reinspect, None);
+        let stays = |server: &&Server| matches!(server.phase.stage(), Some(Stage::Unproven | Stage::Spared));
+        let staying = self.world.servers().values().filter(stays).count();
+        let pause = EACH.saturating_mul(u32::try_from(staying).unwrap_or(u32::MAX)).max(INSPECT_AGAIN);
+        self.reinspected_until = now + pause;
         for key in self.world.server_keys() {
             self.server_event(now, key, Event::OtherEnded);
         }

@@ -101,8 +101,8 @@ pub struct Engine {
     /// Whether there were no servers, and which configuration was in effect, when the watches were last begun or ended.
     watched: Option<(bool, u64)>,
     last_repair: Option<BootTime>,
-    /// When the orphans were last inspected because another process had ended.
-    reinspected: Option<BootTime>,
+    /// Until then no server is inspected again because another process has ended.
+    reinspected_until: BootTime,
     agenda: agenda::Agenda,
     /// Bootstrap is over: a process that is found in /proc from now on was missed, and is younger than the daemon.
     ready: bool,
