@@ -26,8 +26,9 @@ use crate::{
 
 /// How many working directories are asked for in one pass. Further ones wait for the next pass.
 const ASKED_AT_ONCE: usize = 16;
-/// Between two passes, at least.
+/// Between two passes over all servers: at least this, and so much for each server.
 const PAUSE: Duration = Duration::from_millis(20);
+const EACH: Duration = Duration::from_micros(20);
 /// While records are missing, nothing is asked.
 const WHILE_DOUBTFUL: Duration = Duration::from_secs(1);
 
@@ -58,7 +59,12 @@ impl Engine {
     pub(super) fn compare(&mut self, now: BootTime, key: ServerKey) {
         let settles = now + self.settings.grace;
         let entry = self.duplicates.entry(key).or_insert_with(|| Entry { settles, ..Entry::default() });
-        self.agenda.hasten(Task::Duplicates, entry.settles.max(now));
+        let at = entry.settles;
+        self.agenda.hasten(Task::Duplicates, at.max(now + self.pause()));
+    }
+
+    fn pause(&self) -> Duration {
+        EACH.saturating_mul(u32::try_from(self.duplicates.len()).unwrap_or(u32::MAX)).max(PAUSE)
     }
 
     /// The owner of a server, its rule and its main process. `None` if it is no server of a living owner, if it has a case, or
@@ -72,7 +78,7 @@ impl Engine {
         counts.then_some((owner, server.rule.as_str(), main))
     }
 
-    /// Asks where the servers work that look alike.
+    /// Reports the duplicates that were found, and asks where further servers work that look alike.
     pub(super) fn look_for_duplicates(&mut self, now: BootTime) {
         if self.doubtful {
             self.agenda.set(Task::Duplicates, Some(now + WHILE_DOUBTFUL));
@@ -97,11 +103,12 @@ impl Engine {
         let mut asked: Vec<ServerKey> = alike.into_values().filter(|one| one.len() > 1).flatten().collect();
         asked.sort_unstable();
         self.duplicates = all;
-        let (mut room, mut next) = (ASKED_AT_ONCE, None::<BootTime>);
+        self.report_duplicates(now);
+        let (mut room, mut next, pause) = (ASKED_AT_ONCE, None::<BootTime>, self.pause());
         for key in asked {
             let Some(entry) = self.duplicates.get_mut(&key).filter(|entry| !entry.asked) else { continue };
             if entry.settles > now || room == 0 {
-                let at = entry.settles.max(now + PAUSE);
+                let at = entry.settles.max(now + pause);
                 next = Some(next.map_or(at, |next| next.min(at)));
                 continue;
             }
@@ -117,25 +124,43 @@ impl Engine {
         self.agenda.set(Task::Duplicates, next);
     }
 
-    /// The host has told where a server works. If it is a newcomer among others of its identity, the newest one is reported
-    /// that was not before: an older one may have been recognised later.
+    /// The host has told where a server works.
     fn place_answered(&mut self, now: BootTime, key: ServerKey, process: ProcessId, place: Whereabouts) {
         let Some(identity) = self.identity(process, place) else { return };
+        let at = now + self.pause();
         let Some(entry) = self.duplicates.get_mut(&key) else { return };
-        if entry.found.is_some() || entry.of.is_none_or(|(of, _)| of != process) {
+        if entry.found.is_none() && entry.of.is_some_and(|(of, _)| of == process) {
+            entry.found = Some((identity, place.environment));
+            self.agenda.hasten(Task::Duplicates, at);
+        }
+    }
+
+    /// For each newcomer among others of its identity, the newest one is reported that was not before: an older one may have
+    /// been recognised later.
+    fn report_duplicates(&mut self, now: BootTime) {
+        let is_new = |entry: &Entry| entry.found.is_some() && !entry.counted;
+        if !self.duplicates.values().any(is_new) {
             return;
         }
-        entry.found = Some((identity, place.environment));
-        let newcomer = !mem::replace(&mut entry.counted, true);
-        let same = self.groups(false).find(|one| one.contains(&key)).unwrap_or_default();
-        let is_untold = |key: &&ServerKey| self.duplicates.get(key).is_some_and(|entry| !entry.told);
-        let Some(further) = same.iter().rev().find(is_untold).filter(|_| newcomer && same.len() > 1) else {
-            return;
-        };
-        let owner = self.world.owner(*further).map(agent_view);
-        if let Some((entry, server)) = self.duplicates.get_mut(further).zip(self.world.view(*further)) {
-            entry.told = true;
-            self.emit(now, Notice::ServerDuplicated { server, owner, count: same.len() as u64 });
+        let groups: Vec<Vec<ServerKey>> = self.groups(false).collect();
+        for group in groups {
+            for newcomer in &group {
+                let Some(entry) = self.duplicates.get_mut(newcomer).filter(|entry| is_new(entry)) else {
+                    continue;
+                };
+                entry.counted = true;
+                let of = |key: &ServerKey| self.duplicates.get(key);
+                let same: Vec<ServerKey> =
+                    group.iter().copied().filter(|key| of(key).is_some_and(|entry| entry.counted)).collect();
+                let untold = same.iter().rev().find(|key| of(key).is_some_and(|entry| !entry.told));
+                let Some(further) = untold.copied().filter(|_| same.len() > 1) else { continue };
+                let owner = self.world.owner(further).map(agent_view);
+                if let Some((entry, server)) = self.duplicates.get_mut(&further).zip(self.world.view(further))
+                {
+                    entry.told = true;
+                    self.emit(now, Notice::ServerDuplicated { server, owner, count: same.len() as u64 });
+                }
+            }
         }
     }
 
@@ -178,13 +203,14 @@ impl Engine {
         })
     }
 
-    /// The servers of the identity and the environment that this one has, itself included, the oldest first; none if that is not
-    /// known.
-    pub(super) fn twins(&self, key: ServerKey) -> Vec<ServerKey> {
-        self.groups(true).find(|one| one.contains(&key)).unwrap_or_default()
+    /// The age of another server, in the order of [`Engine::groups`], if it has the identity and the environment of this one.
+    pub(super) fn age_of_twin(&self, key: ServerKey, other: ServerKey) -> Option<(u64, ServerKey)> {
+        let own = self.compared(key).filter(|(_, environment)| environment.is_some())?;
+        let server = self.world.server(other).filter(|_| self.compared(other) == Some(own))?;
+        Some((server.id.start, other))
     }
 
-    /// Those that have such a twin.
+    /// Those of which there is another one with the same identity and environment.
     pub(super) fn all_twins(&self) -> BTreeSet<ServerKey> {
         self.groups(true).filter(|one| one.len() > 1).flatten().collect()
     }

@@ -176,10 +176,11 @@ impl Engine {
     /// The newest of the newer servers of the same identity that have worked since this one did anything.
     fn newer_in_use(&self, key: ServerKey) -> Option<ServerKey> {
         let changed = self.idle.all.get(&key)?.changed;
-        let has_served = |key: &ServerKey| {
-            self.idle.all.get(key).and_then(|idle| idle.served).is_some_and(|begin| begin >= changed)
-        };
-        self.twins(key).into_iter().rev().take_while(|twin| *twin != key).find(has_served)
+        let own = self.age_of_twin(key, key)?;
+        let served =
+            self.idle.all.iter().filter(|(_, idle)| idle.served.is_some_and(|begin| begin >= changed));
+        let ages = served.filter_map(|(other, _)| self.age_of_twin(key, *other));
+        ages.filter(|age| *age > own).max().map(|(_, newest)| newest)
     }
 
     /// An inspection, or another look, tells what the processes of a server have done.

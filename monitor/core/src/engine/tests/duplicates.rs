@@ -55,7 +55,7 @@ fn a_further_server_of_one_identity_is_told_once_and_counted() {
     start(&mut story, 30, SERVER, Some(HERE));
     start(&mut story, 31, SERVER, Some(HERE));
     assert_eq!(duplicated(&mut story), [], "a client may be about to close the old one");
-    story.pass_secs(10);
+    story.pass_secs(11);
     assert_eq!(duplicated(&mut story), [("31@31".to_owned(), 2)]);
     start(&mut story, 32, SERVER, Some(HERE));
     story.pass_secs(100);
@@ -104,7 +104,7 @@ fn the_newer_one_is_told_though_the_older_one_is_recognised_later() {
     story.exec(30, 20, SERVER, WIRE);
     story.pass_secs(5);
     assert_eq!(duplicated(&mut story), []);
-    story.pass_secs(5);
+    story.pass_secs(6);
     assert_eq!((duplicated(&mut story), listed(&story)), (vec![("31@31".to_owned(), 2)], vec![pair(30, 31)]));
 }
 
@@ -274,4 +274,16 @@ fn a_fleet_costs_one_question_for_each() {
     assert_eq!(story.places_asked.len(), fleet.len());
     assert_eq!(duplicated(&mut story).len(), fleet.len() - 1);
     assert_eq!(listed(&story).len(), fleet.len() - 1);
+}
+
+/// A fleet of one agent costs a pass over all of it now and then, not one for each of its servers.
+#[test]
+fn all_of_a_fleet_are_told_in_order_and_none_twice() {
+    let mut story = agent();
+    for pid in 100..140 {
+        start(&mut story, pid, SERVER, Some(HERE));
+    }
+    story.pass_secs(20);
+    let told: Vec<_> = (101..140).map(|pid| (id(pid).to_string(), u64::from(pid) - 99)).collect();
+    assert_eq!(duplicated(&mut story), told);
 }
