@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use crate::os::{lock, users};
 
-/// Every user may connect. What each may ask is decided by his credentials: [`super::peer::Peers`].
+/// Every user may connect. What each may ask is decided by his credentials: [`Peers`].
 const MODE: u32 = 0o666;
 
 #[derive(Debug)]

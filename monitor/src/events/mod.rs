@@ -111,7 +111,7 @@ pub(super) fn seq(line: &str) -> Option<u64> {
     tail.split(',').next()?.parse().ok()
 }
 
-/// Whether a line has this time or a later one. `since` is as [`time_text`] writes it: such texts are in the order of
+/// Whether a line has this time or a later one. `since` is as `time_text` writes it: such texts are in the order of
 /// their times.
 pub fn is_since(line: &str, since: &str) -> bool {
     let time = line.split_once(r#","time":""#).and_then(|(_, tail)| tail.split('"').next());
