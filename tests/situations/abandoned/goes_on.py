@@ -30,11 +30,10 @@ def goes_on_as_a_service(stage):
     stage.beats("service")
     return stage.truth(in_use=[agent, "claude", "mcp-server-fake"])
 
-@scene("in use", twin="abandoned/let_go")
-def goes_on_over_a_connection_back(stage):
-    """A living host closed the standard streams and talks over a connection that the server made to it."""
-    stage.part("mcp-server-fake", """
-        channel = dial("unix", "claude")
+def dials(stage, listener):
+    """A server that answers over a connection that it makes to this program."""
+    stage.part("mcp-server-fake", f"""
+        channel = dial("unix", {listener!r})
         channel.settimeout(None)
         def attend():
             while channel.recv(100):
@@ -42,6 +41,11 @@ def goes_on_over_a_connection_back(stage):
         in_background(attend)
         serve()
     """)
+
+@scene("in use", twin="abandoned/let_go")
+def goes_on_over_a_connection_back(stage):
+    """A living host closed the standard streams and talks over a connection that the server made to it."""
+    dials(stage, "claude")
     agent = stage.uses("claude", """
         listener = listen("unix")
         server = start("mcp-server-fake")
@@ -56,15 +60,7 @@ def goes_on_over_a_connection_back(stage):
 @scene("in use", twin="abandoned/let_go")
 def goes_on_over_a_connection_to_a_broker(stage):
     """A living host closed the standard streams; a broker that it started talks over a connection that the server made to that."""
-    stage.part("mcp-server-fake", """
-        channel = dial("unix", "broker")
-        channel.settimeout(None)
-        def attend():
-            while channel.recv(100):
-                channel.sendall(b"pong")
-        in_background(attend)
-        serve()
-    """)
+    dials(stage, "broker")
     stage.part("broker", """
         channel = listen("unix").accept()[0]
         here()

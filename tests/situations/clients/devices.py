@@ -43,8 +43,7 @@ def file_system(stage):
         use("person", look)
     """)
     desk = stage.run(stage.part("desk", """
-        checked(libc.unshare(0x20000), "unshare")
-        checked(libc.mount(b"none", b"/", None, 0x44000, None), "private")
+        own_mounts()
         start("claude", wire=None)
         start("person", wire=None)
         rest()

@@ -47,50 +47,38 @@ def idle_at_a_closed_fifo(stage):
                     raise EOFError
     """)
 
+@scene(
+    "in use", name="idle_at_a_folder_without_a_leader", twin="orphans/pool_workers", leads=False,
+    about="The host is killed; the leading thread of a forked worker that holds the wire has ended; another one waits for files in a folder.",
+)
 @scene("in use", twin="orphans/pool_workers")
-def idle_at_a_folder(stage):
+def idle_at_a_folder(stage, leads=True):
     """The host is killed; a forked worker that holds the wire waits for files that a person puts into a folder (inotify)."""
-    return idle(stage, "claude", """
-        os.makedirs(f"{DIR}/inbox")
-        def work():
-            inbox = checked(libc.inotify_init1(0), "inotify")
-            checked(libc.inotify_add_watch(inbox, f"{DIR}/inbox".encode(), 0x100), "watch")
-            here("worker")
-            while select.select([inbox], [], [])[0] and os.read(inbox, 4096):
-                server.ask()
-                tell("go/answer", "")
-    """, """
-        def ask():
-            open(f"{DIR}/inbox/task", "w").close()
-            wait_for("answer")
-    """)
-
-@scene("in use", twin="orphans/pool_workers")
-def idle_at_a_folder_without_a_leader(stage):
-    """The host is killed; the leading thread of a forked worker that holds the wire has ended; another one waits for files in a folder."""
-    return idle(stage, "claude", """
-        os.makedirs(f"{DIR}/inbox")
+    return idle(stage, "claude", f"""
+        os.makedirs(f"{{DIR}}/inbox")
         def attend():
             inbox = checked(libc.inotify_init1(0), "inotify")
-            checked(libc.inotify_add_watch(inbox, f"{DIR}/inbox".encode(), 0x100), "watch")
+            checked(libc.inotify_add_watch(inbox, f"{{DIR}}/inbox".encode(), 0x100), "watch")
             here("worker")
             while select.select([inbox], [], [])[0] and os.read(inbox, 4096):
                 server.ask()
                 tell("go/answer", "")
         def work():
+            if {leads}:
+                attend()
             in_background(attend)
             libc.syscall(60, 0)
     """, """
         def ask():
             open(f"{DIR}/inbox/task", "w").close()
             wait_for("answer")
-    """, asleep=False)
+    """, asleep=leads)
 
 @scene("in use", twin="orphans/pool_workers")
 def idle_at_a_list_of_the_kernel(stage):
     """The host is killed; a forked worker that holds the wire waits until somebody mounts a disk, at the kernel's list of mounts."""
     return idle(stage, "claude", """
-        checked(libc.unshare(0x20000), "unshare")
+        own_mounts()
         def work():
             disks, mounts = select.poll(), open("/proc/self/mounts")
             disks.register(mounts, select.POLLPRI)

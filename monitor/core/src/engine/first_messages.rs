@@ -108,8 +108,9 @@ impl Engine {
 
     /// Nothing more is asked about a process.
     pub(super) fn stop_waiting(&mut self, id: ProcessId) -> Option<Awaited> {
+        let awaited = self.first_messages.remove(&id)?;
         self.agenda.set(Task::FirstMessage(id), None);
-        self.first_messages.remove(&id)
+        Some(awaited)
     }
 
     /// What the first message on the standard input of this process says.

@@ -178,10 +178,10 @@ fn is_opened(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
 fn has_window(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let has = |row: &ProcessRow| row.has_display && !is_a_browser(inspection, row);
     let creators = inspection.world.graph().ancestors(facts.process).map(|node| node.id);
-    let is_opened = |process: &ProcessId| {
+    let is_below_it = |process: &ProcessId| {
         inspection.has_row_of_server(*process) && !inspection.server.recognised().contains(process)
     };
-    has(facts) || creators.filter(is_opened).filter_map(|process| inspection.rows.row(process)).any(has)
+    has(facts) || creators.filter(is_below_it).filter_map(|process| inspection.rows.row(process)).any(has)
 }
 
 /// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
