@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{Engine, agenda::Task, cases::CaseOf};
 use crate::{
     case::{Event, Reason},
-    lineage::{Node, ObservedUnit, Provenance, ServerKey, compare},
+    lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
         BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
         Stdio, text::base,
@@ -76,7 +76,7 @@ impl Engine {
         let repair = was_doubtful && !self.doubtful;
         self.recall.alive(&snapshot);
         let mains = self.find_managers(&snapshot);
-        let (gone, unknown, known) = compare(self.world.graph(), snapshot);
+        let Difference { gone, unknown, known } = compare(self.world.graph(), snapshot);
         let before = self.world.graph().len();
         let removed = gone.len() as u64;
         for id in gone {

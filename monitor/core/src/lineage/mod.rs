@@ -8,4 +8,4 @@ mod reconcile;
 
 pub use graph::Graph;
 pub use node::{AgentKey, Exec, Maker, Node, ObservedUnit, Origin, Program, Provenance, ServerKey};
-pub use reconcile::compare;
+pub use reconcile::{Difference, compare};

@@ -5,8 +5,16 @@ use rustc_hash::FxHashMap;
 use super::Graph;
 use crate::model::{ProcessId, Snapshot, SnapshotProcess};
 
-/// Processes in the graph that are no longer on the host; on the host and not in the graph; in both. Parents come before children.
-type Difference = (Vec<ProcessId>, Vec<SnapshotProcess>, Vec<SnapshotProcess>);
+/// The differences between the graph and a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Processes that are in the graph and no longer on the host.
+    pub gone: Vec<ProcessId>,
+    /// Processes that are on the host and not in the graph, parents before children.
+    pub unknown: Vec<SnapshotProcess>,
+    /// Processes that are in both, parents before children.
+    pub known: Vec<SnapshotProcess>,
+}
 
 /// Compares the graph with a snapshot. The snapshot says nothing about processes born at or after its horizon: their
 /// records are still to be read, so nothing is concluded about them in either direction. The same holds for
@@ -27,7 +35,7 @@ pub fn compare(graph: &Graph, snapshot: Snapshot) -> Difference {
     for process in parents_first(processes) {
         if graph.get(process.id).is_some() { known.push(process) } else { unknown.push(process) }
     }
-    (gone, unknown, known)
+    Difference { gone, unknown, known }
 }
 
 /// Sorts parents before children. A parent is born before its child, but both may be born in one clock tick, and
@@ -84,7 +92,7 @@ mod tests {
         g.insert(Node::bare(ProcessId::new(10, 5)), None);
         g.insert(Node::bare(ProcessId::new(11, 5)), None);
         let d = compare(&g, Snapshot { unread: vec![11], ..snapshot(Vec::new()) });
-        assert_eq!(d.0, [ProcessId::new(10, 5)]);
+        assert_eq!(d.gone, [ProcessId::new(10, 5)]);
     }
 
     #[test]
@@ -93,8 +101,8 @@ mod tests {
         g.insert(Node::bare(ProcessId::new(10, 5)), None);
         g.insert(Node::bare(ProcessId::new(11, 100)), None);
         let d = compare(&g, snapshot(vec![process(12, 100, None)]));
-        assert_eq!(d.0, [ProcessId::new(10, 5)]);
-        assert!(d.1.is_empty() && d.2.is_empty());
+        assert_eq!(d.gone, [ProcessId::new(10, 5)]);
+        assert!(d.unknown.is_empty() && d.known.is_empty());
     }
 
     #[test]
@@ -102,8 +110,8 @@ mod tests {
         let mut g = Graph::default();
         g.insert(Node::bare(ProcessId::new(10, 5)), None);
         let d = compare(&g, snapshot(vec![process(10, 7, None)]));
-        assert_eq!(d.0, [ProcessId::new(10, 5)]);
-        assert_eq!(d.1.len(), 1);
+        assert_eq!(d.gone, [ProcessId::new(10, 5)]);
+        assert_eq!(d.unknown.len(), 1);
     }
 
     #[test]
@@ -113,7 +121,7 @@ mod tests {
             process(32000, 9, Some((2, 9))),
             process(2, 9, None),
         ]);
-        let pids: Vec<u32> = compare(&Graph::default(), snapshot).1.iter().map(|p| p.id.pid).collect();
+        let pids: Vec<u32> = compare(&Graph::default(), snapshot).unknown.iter().map(|p| p.id.pid).collect();
         assert_eq!(pids, [2, 32000, 3]);
     }
 }
