@@ -51,38 +51,24 @@ impl World {
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
         let node = self.graph.remove(id)?;
-        self.remember_ended(&node);
-        self.detach(&node);
+        if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(&key)) {
+            server.wrappers.retain(|wrapper| *wrapper != id);
+        }
         let server = node.server.map(|key| (key, self.process_lost(key, &node)));
         Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
     }
 
-    /// Remembers a process of an orphan that orphand has ended, with the dead owner.
-    fn remember_ended(&mut self, node: &Node) {
-        let server = node.server.and_then(|key| self.servers.get(&key));
-        let is_ours = |server: &&Server| server.phase.strongest_signal().is_some() && !server.phase.asked();
-        let owner = server.filter(is_ours).and_then(Server::owner);
-        let owner = owner.and_then(|owner| self.agents.get_mut(owner));
-        if let Some(owner) = owner.filter(|owner| !owner.is_alive() && owner.ended.len() < ENDED) {
-            owner.ended.insert(node.id);
-        }
-    }
-
-    /// Removes a process that left the graph from every server that names it.
-    fn detach(&mut self, node: &Node) {
-        if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(&key)) {
-            server.wrappers.retain(|wrapper| *wrapper != node.id);
-        }
-        if let Some(server) = node.server.and_then(|key| self.servers.get_mut(&key)) {
-            server.processes.remove(&node.id);
-        }
-    }
-
-    /// The server has lost a process: finds out which process is its main process now. Returns whether only processes remain that
-    /// it started.
+    /// The server has lost a process: finds out which process is its main process now. If orphand ended it, the dead owner
+    /// remembers that. Returns whether only processes remain that the server started.
     fn process_lost(&mut self, key: ServerKey, lost: &Node) -> bool {
-        let Self { graph, servers, .. } = self;
+        let Self { graph, servers, agents, .. } = self;
         let Some(server) = servers.get_mut(&key) else { return false };
+        server.processes.remove(&lost.id);
+        let is_ours = server.phase.strongest_signal().is_some() && !server.phase.asked();
+        let owner = server.owner.filter(|_| is_ours).and_then(|owner| agents.get_mut(owner));
+        if let Some(owner) = owner.filter(|owner| !owner.is_alive() && owner.ended.len() < ENDED) {
+            owner.ended.insert(lost.id);
+        }
         let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin();
         let was_core = server.recognised.remove(&lost.id) || has_wire;
         server.forget_name_by(lost.id);
