@@ -94,6 +94,7 @@ def job_web(stage):
     """)
     agent = claude_code.bash(stage, f"echo y | nohup my-mcp-web --http {port} > {stage.dir}/web.log 2>&1 &")
     web = software.started_as(stage, "my-mcp-web", "--http", str(port))
+    software.within("the service listens", lambda: software.listens(web))
     load = stage.part("load", f"""
         import http.client
         def get():
