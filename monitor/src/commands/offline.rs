@@ -217,7 +217,7 @@ impl Host {
             _ => self.probe.answer(about),
         };
         if let (Answer::Server { facts }, About::Server(subject)) = (&answer, about)
-            && let Some(why) = facts.scene.blind(&subject.processes)
+            && let Some(why) = facts.scene.blind(|one| subject.processes.contains(&one))
             && self.blind.last().map(String::as_str) != Some(why)
         {
             self.blind.push(why.to_owned());

@@ -11,6 +11,7 @@ mod held;
 mod labels;
 mod long;
 mod room;
+mod shape;
 mod storm;
 mod stuck;
 

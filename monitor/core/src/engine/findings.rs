@@ -30,8 +30,7 @@ impl Engine {
     /// An inspection of a server was answered.
     pub(super) fn inspected(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
-        let all: Vec<_> = server.processes().iter().chain(server.wrappers()).copied().collect();
-        let blind = facts.scene.blind(&all).is_some();
+        let blind = facts.scene.blind(|process| server.contains(process)).is_some();
         if self.is_doubtful(key) || (blind && !says_blind(server, now)) {
             let again = self.next_after_failure(key, blind);
             self.server_event(now, key, Event::Inconclusive { again });
@@ -151,15 +150,6 @@ impl Engine {
 
     /// Adds a doubt if nothing but the work of its tools speaks against the end of a server, and they still have time.
     fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding) {
-        let below_a_browser = |process: &ProcessId| {
-            let runs = |node: &Node| node.exec.program.as_deref().map(Program::name);
-            let above = self.world.graph().ancestors(*process);
-            let above = above.take_while(|node| node.server == Some(key));
-            let mut line = self.world.node(*process).into_iter().chain(above);
-            line.any(|node| runs(node).is_some_and(|name| is_browser(&name)))
-        };
-        let tools: Vec<ProcessId> =
-            finding.members.tied.iter().filter(|process| !below_a_browser(process)).copied().collect();
         let Some(server) = self.world.server(key) else { return };
         let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);
         if server.phase.is_terminating() || server.phase.asked() || is_in_grace {
@@ -168,9 +158,18 @@ impl Engine {
         let seen = self.tools.entry(key).or_default();
         if !finding.case.doubts.is_empty() {
             seen.awaited = None;
-        } else if seen.worked(tools.into_iter())
-            && *seen.awaited.get_or_insert(now) + self.settings.work_grace > now
-        {
+            return;
+        }
+        let is_of_a_browser = |process: ProcessId| {
+            let runs = |node: &Node| node.exec.program.as_deref().map(Program::name);
+            let above = self.world.graph().ancestors(process).take(LEVELS);
+            let above = above.take_while(|node| node.server == Some(key));
+            let mut line = self.world.node(process).into_iter().chain(above);
+            line.any(|node| runs(node).is_some_and(|name| is_browser(&name)))
+        };
+        let mut working = finding.members.tied.iter().copied().filter(|process| seen.worked(*process));
+        let works = working.any(|process| !is_of_a_browser(process));
+        if works && *seen.awaited.get_or_insert(now) + self.settings.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
         }
     }
@@ -189,6 +188,8 @@ fn says_blind(server: &Server, now: BootTime) -> bool {
     is_due && !server.phase.asked() && server.blind_inspections >= BLIND_INSPECTIONS
 }
 
+/// How far above a process a browser is looked for: what draws its pages is a few levels below it.
+const LEVELS: usize = 64;
 /// Between two looks at a tool that works, at least.
 const LEAST: Duration = Duration::from_secs(1);
 
@@ -210,13 +211,11 @@ impl Tools {
         self.before = Some(std::mem::replace(&mut self.last, now));
     }
 
-    /// Whether one of these has done something between the last two looks. One that could not be read may have, and one
-    /// that is new has.
-    fn worked(&self, mut tools: impl Iterator<Item = ProcessId>) -> bool {
-        tools.any(|tool| {
-            let last = self.last.get(&tool);
-            last.is_none() || self.before.as_ref().is_none_or(|before| before.get(&tool) != last)
-        })
+    /// Whether this one has done something between the last two looks. One that could not be read may have, and one that is
+    /// new has.
+    fn worked(&self, tool: ProcessId) -> bool {
+        let last = self.last.get(&tool);
+        last.is_none() || self.before.as_ref().is_none_or(|before| before.get(&tool) != last)
     }
 }
 

@@ -93,7 +93,7 @@ impl Engine {
         let Some(agent) = self.world.agent(key).filter(|agent| agent.is_alive()) else { return };
         let missing = self.doubtful || self.crowded.contains(&agent.uid);
         let row = facts.scene.full(&[agent.main()]).next().cloned();
-        let unseen = missing || facts.scene.blind(&[agent.main()]).is_some() || row.is_none();
+        let unseen = missing || facts.scene.blind(|one| one == agent.main()).is_some() || row.is_none();
         let unchanged = asked == self.observe_agent(key).as_ref();
         if unchanged {
             self.update_users(facts);

@@ -163,8 +163,9 @@ pub struct Node {
     pub pending: bool,
     /// The last signal that was sent to it and that it does not handle, so that it ends; and who sent it.
     pub strike: Option<Box<(u8, Killer)>>,
-    /// The number of its nearest living creator.
-    pub(super) up: Option<u32>,
+    /// Those with which it is linked below its nearest living creator, and those that are linked below it.
+    pub(super) up: Option<u64>,
+    pub(super) brood: Option<u64>,
 }
 
 impl Node {

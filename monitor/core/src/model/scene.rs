@@ -5,6 +5,8 @@
 //! for what it could not find out, with [`Holder::Anybody`] or [`Holder::Unreadable`], and such a row can only keep a
 //! server, never end it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Image, ProcessId, Stdio, UnitFacts, Work};
@@ -278,14 +280,15 @@ impl Scene {
     }
 
     /// Why one of these processes was not read, or nothing was; `None` if all were.
-    pub fn blind(&self, processes: &[ProcessId]) -> Option<&str> {
-        let concerns = |process: Option<ProcessId>| process.is_none_or(|one| processes.contains(&one));
-        self.unread.iter().find(|unread| concerns(unread.process)).map(|unread| unread.why.as_str())
+    pub fn blind(&self, is_one: impl Fn(ProcessId) -> bool) -> Option<&str> {
+        let concerning = self.unread.iter().find(|unread| unread.process.is_none_or(&is_one));
+        concerning.map(|unread| unread.why.as_str())
     }
 
     /// Those of these processes that live and were read.
-    pub fn full<'a>(&'a self, processes: &'a [ProcessId]) -> impl Iterator<Item = &'a ProcessRow> {
-        self.processes.iter().filter(|row| row.full && processes.contains(&row.process))
+    pub fn full<'a>(&'a self, processes: &[ProcessId]) -> impl Iterator<Item = &'a ProcessRow> + use<'a> {
+        let all: BTreeSet<ProcessId> = processes.iter().copied().collect();
+        self.processes.iter().filter(move |row| row.full && all.contains(&row.process))
     }
 
     pub fn endpoint(&self, at: u32) -> Option<&Endpoint> {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::{
     ProcessId,
-    scene::{End, Endpoint, Holder, Scene, Side},
+    scene::{End, Endpoint, Holder, ProcessRow, Scene, Side},
 };
 
 /// An edge that counts, to a candidate.
@@ -76,13 +76,14 @@ pub enum Way {
 /// One end of a candidate, and one that leads to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair<'a> {
-    pub scene: &'a Scene,
     pub party: &'a Party,
     pub endpoint: &'a Endpoint,
     /// The candidate's end; its holder is not known if only the wire is.
     pub own: &'a End,
+    pub own_row: Option<&'a ProcessRow>,
     /// Who has the other end.
     pub from: Holder,
+    pub other_row: Option<&'a ProcessRow>,
     /// Whether that is another server's own end of its wire.
     pub is_wire_of_another: bool,
 }
@@ -95,24 +96,42 @@ impl Pair<'_> {
 }
 
 /// The edges that count, in order, each once.
+///
+/// Thousands of processes may share one pipe. So whoever has an end is compared with others alone, and once for all ends of a
+/// candidate that make no difference.
 pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
     let belonging = super::party::belonging(parties);
     let mut by_endpoint: BTreeMap<u32, Vec<&End>> = BTreeMap::new();
     for end in &scene.ends {
         by_endpoint.entry(end.endpoint).or_default().push(end);
     }
+    let rows: BTreeMap<ProcessId, &ProcessRow> =
+        scene.processes.iter().map(|row| (row.process, row)).collect();
+    let row = |holder: Holder| rows.get(&holder.process()?).copied();
     let mut found = BTreeSet::new();
     for (at, ends) in &by_endpoint {
         let Some(endpoint) = scene.endpoint(*at) else { continue };
+        let beyond: BTreeSet<Side> = ends.iter().filter(|end| end.beyond).map(|end| end.side).collect();
+        let mut own_of: BTreeMap<usize, BTreeMap<_, &End>> = BTreeMap::new();
         for own in ends {
+            let seen =
+                own.holder.process().map(|_| row(own.holder).map(|row| exceptions::programs(&row.image)));
+            let alike = (own.side, &own.numbers, seen.ok_or(own.holder));
             for to in holders(own, endpoint, &belonging, parties) {
-                let Some(party) = parties.get(to) else { continue };
-                for (from, side) in others(own, endpoint, ends, party) {
-                    let Some(source) = source(from, to, &belonging) else { continue };
+                own_of.entry(to).or_default().entry(alike).or_insert(own);
+            }
+        }
+        for (to, all) in own_of {
+            let Some(party) = parties.get(to) else { continue };
+            let sources = ends.iter().filter_map(|end| Some((source(end.holder, to, &belonging)?, *end)));
+            let sources: Vec<(Source, &End)> = sources.collect();
+            for own in all.into_values() {
+                for (source, from, side) in others(own, endpoint, &sources, &beyond, party) {
                     let other = source.party().and_then(|other| parties.get(other)).zip(side);
                     let is_wire_of_another =
                         other.is_some_and(|(other, side)| other.has_as_wire(endpoint, side));
-                    let pair = Pair { scene, party, endpoint, own, from, is_wire_of_another };
+                    let (own_row, other_row) = (row(own.holder), row(from));
+                    let pair = Pair { party, endpoint, own, own_row, from, other_row, is_wire_of_another };
                     if exceptions::reason(&pair).is_none() {
                         let ways = ways(&pair).into_iter();
                         found.extend(ways.map(|way| Edge { from: source, to, way, endpoint: *at }));
@@ -143,22 +162,28 @@ fn holders(
 }
 
 /// Who may use this end of a candidate, and from which side: whoever has an opposite end, and whoever may come without
-/// one.
-fn others(own: &End, endpoint: &Endpoint, ends: &[&End], party: &Party) -> Vec<(Holder, Option<Side>)> {
-    let opposite = |end: &&&End| are_opposite(endpoint, own.side, end.side);
-    let mut found: Vec<_> =
-        ends.iter().filter(opposite).map(|other| (other.holder, Some(other.side))).collect();
+/// one. `ends`: those of others. `beyond`: the sides of which an open file has more references than descriptors.
+fn others(
+    own: &End,
+    endpoint: &Endpoint,
+    ends: &[(Source, &End)],
+    beyond: &BTreeSet<Side>,
+    party: &Party,
+) -> Vec<(Source, Holder, Option<Side>)> {
+    let is_opposite = |side: Side| are_opposite(endpoint, own.side, side);
+    let opposite = ends.iter().filter(|(_, other)| is_opposite(other.side));
+    let mut found: Vec<_> = opposite.map(|(from, other)| (*from, other.holder, Some(other.side))).collect();
     let is_own_wire = party.has_as_wire(endpoint, own.side);
     // What could not be read of the server's own end may be the other one.
     if is_own_wire && own.holder == Holder::Unreadable {
-        found.push((own.holder, None));
+        found.push((Source::Unreadable, own.holder, None));
     }
     // A reference without a descriptor; and what has a name and is read, or is a wire, may be opened by the next client.
-    let is_beyond = || ends.iter().filter(opposite).any(|other| other.beyond);
+    let is_beyond = beyond.iter().any(|side| is_opposite(*side));
     let is_named = matches!(endpoint, Endpoint::Pipe { named: true, .. });
     let may_be_opened = is_named && (is_own_wire || own.side == Side::Reads || party.kind == Kind::Copy);
-    if own.side == Side::Listens || may_be_opened || (is_own_wire && is_beyond()) {
-        found.push((Holder::Anybody, None));
+    if own.side == Side::Listens || may_be_opened || (is_own_wire && is_beyond) {
+        found.push((Source::Anybody, Holder::Anybody, None));
     }
     found
 }

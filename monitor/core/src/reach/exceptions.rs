@@ -5,7 +5,10 @@
 
 use super::{edges::Pair, party::Kind};
 use crate::{
-    model::scene::{Address, Began, Called, Endpoint, Holder, ProcessRow, Side},
+    model::{
+        Image,
+        scene::{Address, Began, Called, Endpoint, Holder, ProcessRow, Side},
+    },
     recognise::{container_client, fork_server_listener, is_shell_of_a_person},
 };
 
@@ -41,8 +44,9 @@ const TABLE: [Exception; 9] = [
         reason: "a fork server is called only by those who have its pipe",
         applies: |pair| {
             matches!(pair.endpoint, Endpoint::Open { by: Address::Unix, .. })
-                && own_row(pair)
-                    .and_then(|row| fork_server_listener(&row.image))
+                && pair
+                    .own_row
+                    .and_then(|row| programs(&row.image).0)
                     .is_some_and(|number| pair.own.numbers == [number])
                 && pair.party.owner.is_none()
         },
@@ -60,7 +64,7 @@ const TABLE: [Exception; 9] = [
         applies: |pair| {
             matches!(pair.endpoint, Endpoint::Connection { began: Began::Pair, .. })
                 && !pair.is_wire()
-                && own_row(pair).is_some_and(|row| container_client(&row.image).is_some())
+                && pair.own_row.is_some_and(|row| programs(&row.image).1)
         },
     },
     Exception {
@@ -69,7 +73,7 @@ const TABLE: [Exception; 9] = [
             let is_free = |row: &ProcessRow| {
                 row.ignores_hangup || (row.sid == row.process.pid && is_shell_of_a_person(&row.image))
             };
-            matches!(pair.endpoint, Endpoint::Terminal) && other_row(pair).is_some_and(is_free)
+            matches!(pair.endpoint, Endpoint::Terminal) && pair.other_row.is_some_and(is_free)
         },
     },
     Exception {
@@ -113,10 +117,7 @@ fn is_from_family(pair: &Pair<'_>) -> bool {
     is_from_owner(pair) || matches!(pair.from, Holder::Process(from) if pair.party.family.contains(&from))
 }
 
-fn own_row<'a>(pair: &Pair<'a>) -> Option<&'a ProcessRow> {
-    pair.scene.row(pair.own.holder.process()?)
-}
-
-fn other_row<'a>(pair: &Pair<'a>) -> Option<&'a ProcessRow> {
-    pair.scene.row(pair.from.process()?)
+/// What the table asks of the program that has an own end.
+pub(super) fn programs(image: &Image) -> (Option<u32>, bool) {
+    (fork_server_listener(image), container_client(image).is_some())
 }

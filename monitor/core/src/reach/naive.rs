@@ -51,7 +51,9 @@ fn is_reached(scene: &Scene, parties: &[Party], reached: &BTreeSet<usize>, at: u
             };
             let is_wire_of_another =
                 another.zip(side).is_some_and(|(other, side)| parties[other].has_as_wire(endpoint, side));
-            let pair = Pair { scene, party, endpoint, own, from, is_wire_of_another };
+            let row = |holder: Holder| scene.row(holder.process()?);
+            let (own_row, other_row) = (row(own.holder), row(from));
+            let pair = Pair { party, endpoint, own, own_row, from, other_row, is_wire_of_another };
             acts(from) && exceptions::reason(&pair).is_none()
         };
         let opposite =

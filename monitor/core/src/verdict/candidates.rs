@@ -56,16 +56,18 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
 fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
     let (owner, released) = release(inspection, own);
     // What a host that no rule knows started earlier is not in the graph.
-    let works_for = |owner: &Agent, row: &ProcessRow| {
-        let graph = inspection.world.graph();
-        graph.get(row.process).is_some_and(|node| node.origin() == owner.origin)
-            || graph.ancestors(row.process).map(|above| above.id).any(|above| above == owner.main())
-            || inspection.rows.parents(row).any(|above| above == owner.main())
-    };
     let living = inspection.owner().filter(|_| owner.is_some());
-    let all = inspection.rows.scene.processes.iter();
-    let family = all.filter(|row| living.is_some_and(|owner| works_for(owner, row)));
-    let family = family.map(|row| row.process).collect();
+    let family = living.map(|owner| {
+        let graph = inspection.world.graph();
+        let below: BTreeSet<ProcessId> = graph.descendants(owner.main()).into_iter().collect();
+        let works_for = |row: &&ProcessRow| {
+            graph.get(row.process).is_some_and(|node| node.origin() == owner.origin)
+                || below.contains(&row.process)
+                || inspection.rows.parents(row).any(|above| above == owner.main())
+        };
+        inspection.rows.scene.processes.iter().filter(works_for).map(|row| row.process).collect()
+    });
+    let family = family.unwrap_or_default();
     Party { owner, family, released, ..of_server(inspection, own) }
 }
 

@@ -6,11 +6,15 @@
 
 use std::{collections::BTreeSet, iter};
 
-use super::inspection::Inspection;
+use super::{inspection::Inspection, rows::Sides};
 use crate::{
     model::{ProcessId, Stdio, scene::ProcessRow, text::base},
     recognise::is_browser,
 };
+
+/// How often the processes that are not tied yet are looked at again: as many links a line may have whose later processes tie
+/// the earlier ones. Whoever is not tied by then has been let go. It bounds what the shape of one server costs others.
+const PASSES: usize = 16;
 
 /// The living processes of a server, by their relation to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,13 +48,14 @@ impl Members {
 pub fn members(inspection: &Inspection<'_>) -> Members {
     let server = inspection.server;
     let rows: Vec<&ProcessRow> = inspection.rows_of_server().collect();
+    let windows = with_windows(inspection, &rows);
     let mut members = Members::default();
     let mut others: Vec<&ProcessRow> = Vec::new();
     for facts in &rows {
         let process = facts.process;
         if server.wrappers().contains(&process) && !server.processes().contains(&process) {
             members.wrappers.insert(process);
-        } else if is_core(inspection, facts) {
+        } else if is_core(inspection, &windows, facts) {
             members.core.insert(process);
             members.sessions.insert(facts.sid);
         } else {
@@ -64,24 +69,30 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
         members.sessions.extend(&attempt.sessions);
     }
     // The more belongs to it, the more is tied to it. So the order does not matter, and a pass may use what it has found.
-    let mut unsettled = usize::MAX;
-    while others.len() < unsettled {
-        unsettled = others.len();
-        let bonds = Bonds::of(inspection, &members, &rows);
+    let mut held: Sides = members.all().flat_map(|process| inspection.rows.sides(process)).collect();
+    for _ in 0..PASSES {
+        let unsettled = others.len();
+        let bonds = Bonds::of(inspection, &members, &held, &windows, &rows);
         others.retain(|facts| {
-            let tied = is_tied(inspection, &members, &bonds, facts);
+            let tied = is_tied(inspection, &members, &held, &bonds, facts);
             if tied {
                 members.tied.insert(facts.process);
+                held.extend(inspection.rows.sides(facts.process));
             }
             !tied
         });
+        if others.len() == unsettled {
+            break;
+        }
     }
     members.let_go.extend(others.into_iter().map(|facts| facts.process));
     members
 }
 
 /// What one pass over the processes of a server asks of all of them.
-struct Bonds {
+struct Bonds<'a> {
+    /// Those that have windows, and those below them.
+    windows: &'a BTreeSet<ProcessId>,
     /// Those that serve others, and those above them. Who runs a service (`npm run dev`, a reloader, a supervisor) ends it
     /// when he is ended.
     serving: BTreeSet<ProcessId>,
@@ -89,18 +100,24 @@ struct Bonds {
     core_ignores_hangup: bool,
 }
 
-impl Bonds {
-    fn of(inspection: &Inspection<'_>, members: &Members, all: &[&ProcessRow]) -> Self {
+impl<'a> Bonds<'a> {
+    fn of(
+        inspection: &Inspection<'_>,
+        members: &Members,
+        held: &Sides,
+        windows: &'a BTreeSet<ProcessId>,
+        all: &[&ProcessRow],
+    ) -> Self {
         let rows = inspection.rows;
         let serves = |one: &&&ProcessRow| {
             let process = one.process;
-            !members.contains(process) && rows.listens(process) && !rows.is_called_by(process, members)
+            !members.contains(process) && rows.listens(process) && !rows.is_called_by(process, held)
         };
         let serving = all.iter().filter(serves);
         let core_ignores_hangup =
             all.iter().any(|one| one.ignores_hangup && members.core.contains(&one.process));
         let serving = serving.flat_map(|one| iter::once(one.process).chain(rows.parents(one))).collect();
-        Self { serving, core_ignores_hangup }
+        Self { windows, serving, core_ignores_hangup }
     }
 }
 
@@ -108,7 +125,7 @@ impl Bonds {
 /// server's wire is its standard input. A process that was started on that wire and has moved it since also counts,
 /// unless it left the session, because a daemon is born with the wire as well. So is a job with output of its own that
 /// merely inherited the standard input.
-fn is_core(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+fn is_core(inspection: &Inspection<'_>, windows: &BTreeSet<ProcessId>, facts: &ProcessRow) -> bool {
     let server = inspection.server;
     let was_started_on_it = || {
         let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
@@ -116,7 +133,7 @@ fn is_core(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     };
     server.recognised().contains(&facts.process)
         || (server.stdin.is_wire()
-            && !is_opened(inspection, facts)
+            && !is_opened(inspection, windows, facts)
             && !is_a_browser(inspection, facts)
             && !only_inherits_input(inspection, facts)
             && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_started_on_it())))
@@ -138,23 +155,29 @@ fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool 
 
 /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
 /// that is joined with the server, or was until the other end was closed.
-fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts: &ProcessRow) -> bool {
+fn is_tied(
+    inspection: &Inspection<'_>,
+    members: &Members,
+    held: &Sides,
+    bonds: &Bonds<'_>,
+    facts: &ProcessRow,
+) -> bool {
     // If the main process exited by itself, a service that still listens is not a remainder of the server.
     if inspection.server.main_ended && inspection.rows.listens(facts.process) {
         return false;
     }
-    if is_opened(inspection, facts) {
+    if is_opened(inspection, bonds.windows, facts) {
         return false;
     }
     if is_a_browser(inspection, facts) {
         let wires = [inspection.server.stdin, inspection.server.stdout];
         return was_tied(inspection, facts)
-            || inspection.rows.is_driven_by(facts.process, wires, members)
+            || inspection.rows.is_driven_by(facts.process, wires, held)
             || was_joined(inspection, members, facts)
             || is_of_a_browser(inspection, members, facts) && stays_below(inspection, members, bonds, facts);
     }
     stays_below(inspection, members, bonds, facts)
-        || inspection.rows.is_joined(facts.process, members)
+        || inspection.rows.is_joined(facts.process, held)
         || facts
             .stdio
             .iter()
@@ -166,22 +189,26 @@ fn is_tied(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts:
 /// Whether the process was opened for a person: by `xdg-open` or the like below the server, or it has a window. Who opens
 /// something hands its own streams on, or reads what it prints, and leaves it in its session. Browsers are looked at
 /// apart: those that servers drive have windows, too.
-fn is_opened(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+fn is_opened(inspection: &Inspection<'_>, windows: &BTreeSet<ProcessId>, facts: &ProcessRow) -> bool {
     let openers = |process| inspection.node(process).map(|node| node.openers);
     // What opened an agent has opened all that is below it, its servers, too.
     let above = inspection.server.recognised().iter().filter_map(|process| openers(*process)).min();
     let by_an_opener = openers(facts.process) > Some(above.unwrap_or(0));
-    (by_an_opener && !was_tied(inspection, facts)) || has_window(inspection, facts)
+    (by_an_opener && !was_tied(inspection, facts)) || windows.contains(&facts.process)
 }
 
-/// Whether the process has a window, or helps one that has: the programs that draw pages have none themselves.
-fn has_window(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    let has = |row: &ProcessRow| row.has_display && !is_a_browser(inspection, row);
-    let creators = inspection.world.graph().ancestors(facts.process).map(|node| node.id);
-    let is_below_it = |process: &ProcessId| {
-        inspection.has_row_of_server(*process) && !inspection.server.recognised().contains(process)
-    };
-    has(facts) || creators.filter(is_below_it).filter_map(|process| inspection.rows.row(process)).any(has)
+/// Those of these processes that have windows, and all below them that help: the programs that draw pages have none
+/// themselves. What a recognised process created is the server's own.
+fn with_windows(inspection: &Inspection<'_>, all: &[&ProcessRow]) -> BTreeSet<ProcessId> {
+    let (mut having, mut below) = (BTreeSet::new(), BTreeSet::new());
+    for row in all.iter().filter(|row| row.has_display && !is_a_browser(inspection, row)) {
+        having.insert(row.process);
+        if !inspection.server.recognised().contains(&row.process) && !below.contains(&row.process) {
+            below.extend(inspection.world.graph().descendants(row.process));
+        }
+    }
+    having.extend(below);
+    having
 }
 
 /// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
@@ -199,7 +226,12 @@ fn is_of_a_browser(inspection: &Inspection<'_>, members: &Members, facts: &Proce
 
 /// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
 /// server is being ended its parents may have ended, but what it had let go is no part of it any more.
-fn stays_below(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds, facts: &ProcessRow) -> bool {
+fn stays_below(
+    inspection: &Inspection<'_>,
+    members: &Members,
+    bonds: &Bonds<'_>,
+    facts: &ProcessRow,
+) -> bool {
     let begun = inspection.server.phase.is_terminating();
     let has_parent =
         || facts.parent.is_some_and(|parent| members.contains(parent)) && !is_adopted(inspection, facts);
@@ -217,7 +249,7 @@ fn is_adopted(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
 
 /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
 /// session. What was tied when the server began to be ended stays so.
-fn shall_outlive(inspection: &Inspection<'_>, bonds: &Bonds, facts: &ProcessRow) -> bool {
+fn shall_outlive(inspection: &Inspection<'_>, bonds: &Bonds<'_>, facts: &ProcessRow) -> bool {
     facts.ignores_hangup && !was_tied(inspection, facts) && !bonds.core_ignores_hangup
 }
 

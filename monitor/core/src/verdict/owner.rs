@@ -7,6 +7,7 @@ use super::{inspection::Inspection, rows::Rows};
 use crate::{
     model::{Holder, ProcessId, UnitFacts, scene},
     recognise::Role,
+    world::Agent,
 };
 
 /// The process that a server works for from now on, although its owner has exited: the oldest of those that can talk to
@@ -36,17 +37,17 @@ fn takes_over(inspection: &Inspection<'_>, holder: &Holder) -> bool {
         Role::Shell | Role::Launcher | Role::ServiceManager | Role::Multiplexer | Role::Exempt { .. }
     );
     let is_part = node.is_some_and(|node| node.wraps.is_some() || node.protected);
-    if passes_on || is_part || !may_own(inspection, holder) {
-        return false;
-    }
     // A copy of a killed owner did not take over. A copy that is not idle may use the server nevertheless.
-    if let Some((owner, node)) = inspection.owner().zip(node)
-        && !owner.is_alive()
-        && node.origin() == owner.origin
-    {
-        return !owner.killed;
-    }
-    is_agent(inspection, holder) || (server.owner().is_some() && holder.process.start < server.id.start)
+    let is_copy = |owner: &&Agent| node.is_some_and(|node| node.origin() == owner.origin);
+    let qualifies = match inspection.owner().filter(|owner| !owner.is_alive()).filter(is_copy) {
+        Some(owner) => !owner.killed,
+        None => {
+            is_agent(inspection, holder)
+                || (server.owner().is_some() && holder.process.start < server.id.start)
+        }
+    };
+    // The last is dear.
+    !passes_on && !is_part && qualifies && may_own(inspection, holder)
 }
 
 /// What is known of the owner of a server that had none when it was recognised.

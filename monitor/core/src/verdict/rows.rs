@@ -12,6 +12,9 @@ use crate::{
     world::Server,
 };
 
+/// Ends that processes have: an endpoint, by its index, and a side of it.
+pub type Sides = BTreeSet<(u32, Side)>;
+
 /// The most levels that are climbed from a process.
 const LEVELS: usize = 64;
 
@@ -57,15 +60,14 @@ impl<'a> Rows<'a> {
     }
 
     fn opposite(&self, end: &End) -> impl Iterator<Item = &'a End> {
-        let other = match end.side {
-            Side::Reads => Some(Side::Writes),
-            Side::Writes => Some(Side::Reads),
-            Side::Near => Some(Side::Far),
-            Side::Far => Some(Side::Near),
-            Side::Listens | Side::Serves | Side::Depends => None,
-        };
+        let other = opposed(end.side);
         let ends = self.by_endpoint.get(&end.endpoint).into_iter().flatten().copied();
         ends.filter(move |one| Some(one.side) == other)
+    }
+
+    /// The ends that this process has.
+    pub fn sides(&self, process: ProcessId) -> impl Iterator<Item = (u32, Side)> {
+        self.by_process.get(&process).into_iter().flatten().map(|end| (end.endpoint, end.side))
     }
 
     /// The rows of the processes that a server, or its launch chain, consists of, or that descend from them.
@@ -102,30 +104,28 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Whether one of these members of a server is connected with a socket of this process.
-    pub fn is_called_by(&self, process: ProcessId, members: &Members) -> bool {
-        let connections =
-            self.of(process).filter(|(endpoint, _)| matches!(endpoint, Endpoint::Connection { .. }));
-        connections.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
+    /// Whether a process of a server, which has these ends, is connected with a socket of this process.
+    pub fn is_called_by(&self, process: ProcessId, held: &Sides) -> bool {
+        let mut ends = self.of(process);
+        ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
     }
 
-    /// Whether one of these members of a server has the other end of a standard stream of this process.
-    pub fn is_joined(&self, process: ProcessId, members: &Members) -> bool {
+    /// Whether a process of a server, which has these ends, has the other end of a standard stream of this process.
+    pub fn is_joined(&self, process: ProcessId, held: &Sides) -> bool {
         let is_anonymous = |endpoint: &Endpoint| match endpoint {
             Endpoint::Pipe { named, .. } => !named,
             Endpoint::Connection { .. } => true,
             _ => false,
         };
-        let streams = self.of(process).filter(|(endpoint, end)| {
-            is_anonymous(endpoint) && end.numbers.iter().any(|number| *number <= 2)
-        });
-        streams.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
+        self.of(process).any(|(endpoint, end)| {
+            is_anonymous(endpoint) && end.numbers.iter().any(|number| *number <= 2) && is_opposed(end, held)
+        })
     }
 
-    /// Whether one of these members of a server has the other end of a pipe, a pair of sockets or a connection of this
-    /// process that the process did not begin itself, the server's wires apart.
-    pub fn is_driven_by(&self, process: ProcessId, wires: [Stdio; 2], members: &Members) -> bool {
-        let ends = self.of(process).filter(|(endpoint, end)| match endpoint {
+    /// Whether a process of a server, which has these ends, has the other end of a pipe, a pair of sockets or a connection of
+    /// this process that the process did not begin itself, the server's wires apart.
+    pub fn is_driven_by(&self, process: ProcessId, wires: [Stdio; 2], held: &Sides) -> bool {
+        let mut ends = self.of(process).filter(|(endpoint, end)| match endpoint {
             _ if wires.into_iter().any(|wire| endpoint.is(wire)) => false,
             Endpoint::Pipe { named, .. } => !named,
             Endpoint::Connection { began, .. } => {
@@ -133,7 +133,7 @@ impl<'a> Rows<'a> {
             }
             _ => false,
         });
-        ends.flat_map(|(_, end)| self.opposite(end)).any(|end| is_held_by(end, members))
+        ends.any(|(_, end)| is_opposed(end, held))
     }
 
     /// The parents of a process, upwards.
@@ -217,6 +217,21 @@ impl<'a> Rows<'a> {
     pub fn is_hung_up(&self, wire: Stdio, reads: bool, members: &Members) -> bool {
         wire.is_wire() && self.others_at(wire, reads, &members.all().collect()).is_empty()
     }
+}
+
+/// The side of an endpoint that is opposite to this one.
+const fn opposed(side: Side) -> Option<Side> {
+    match side {
+        Side::Reads => Some(Side::Writes),
+        Side::Writes => Some(Side::Reads),
+        Side::Near => Some(Side::Far),
+        Side::Far => Some(Side::Near),
+        Side::Listens | Side::Serves | Side::Depends => None,
+    }
+}
+
+fn is_opposed(end: &End, held: &Sides) -> bool {
+    opposed(end.side).is_some_and(|side| held.contains(&(end.endpoint, side)))
 }
 
 fn is_held_by(end: &End, members: &Members) -> bool {

@@ -88,12 +88,17 @@ impl World {
                     && n.origin().process == n.id
             })
         };
-        let main_lives = server.main_process != lost.id && !server.recognised.is_empty();
+        let was_main = server.main_process == lost.id;
+        let main_lives = !was_main && (!server.recognised.is_empty() || on_wire(&&server.main_process));
+        // Thousands may end after it: what is left of a server that has ended is not searched for each of them.
+        if !was_main && !main_lives && server.main_ended {
+            return !server.processes.is_empty() && was_core;
+        }
         let next = Some(server.main_process).filter(|_| main_lives);
         let next = next.or_else(|| server.recognised.iter().max_by_key(order).copied());
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
         match next {
-            Some(next) if server.main_process == lost.id => server.main_process = next,
+            Some(next) if was_main => server.main_process = next,
             Some(_) => {}
             None => server.main_ended |= server.phase.strongest_signal().is_none(),
         }

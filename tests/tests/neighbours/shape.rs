@@ -1,0 +1,135 @@
+//! A server whose processes have an unusual shape: a line of thousands, or thousands that share one pipe.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use tests::{
+    Launch,
+    neighbours::{Honest, hostile},
+    scene_alone, within,
+};
+
+use super::{GRACE, room::program};
+
+/// Becomes the program that it is given.
+const BECOME: &str = "
+import os, sys
+os.execv(sys.argv[1], sys.argv[1:])
+";
+
+/// An agent with one server, whose wire it keeps until it ends.
+const AGENT: &str = "#!/usr/bin/python3
+import os, signal, sys
+reads, writes = os.pipe()
+answers, answer = os.pipe()
+streams = [(os.POSIX_SPAWN_DUP2, reads, 0), (os.POSIX_SPAWN_DUP2, answer, 1)]
+os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=streams)
+os.close(reads)
+os.close(answer)
+signal.pause()
+";
+
+/// A server of so many processes in this shape.
+const SHAPED: (&str, &str) = (
+    "mcp-server-shaped",
+    "#!/usr/bin/python3
+import os, signal, sys
+shape, count, link = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+def become(*streams):
+    os.setsid()
+    for n, stream in enumerate(streams):
+        os.dup2(stream, n)
+    os.closerange(3, 64)
+if shape == 'line':
+    # Each started the next one.
+    os.spawnv(os.P_NOWAIT, link, [link, str(count - 2)])
+elif shape == 'crowd':
+    # All have both ends of one pipe, and nothing else of the server.
+    reads, writes = os.pipe()
+    for n in range(count - 1):
+        if os.fork() == 0:
+            become(reads, writes, writes)
+            break
+elif shape == 'relay':
+    # Each writes to the one before it. The last one is joined with the server.
+    reads, writes = os.pipe()
+    server, _ = os.pipe()
+    null = os.open('/dev/null', os.O_RDWR)
+    for n in range(count - 1):
+        next_reads, next_writes = os.pipe()
+        if os.fork() == 0:
+            become(server if n == count - 2 else next_reads, writes, null)
+            break
+        os.close(reads)
+        os.close(writes)
+        reads, writes = next_reads, next_writes
+while True:
+    signal.pause()
+",
+);
+
+/// A line of processes. A program that forks without an exec would need ever longer for it.
+const LINK: &str = "#!/bin/dash
+[ $1 -gt 0 ] && \"$0\" $(($1 - 1))
+exec sleep 1000
+";
+
+/// The most that the daemon's loop may be held. Of each of these shapes it was held for seconds.
+const HELD: Duration = Duration::from_secs(1);
+
+/// While the server is judged the daemon's loop answers, and the orphan of another user is ended in time.
+fn delays_nobody(shape: &str, count: u64) -> Result<()> {
+    scene_alone(|s| {
+        let daemon = s.daemon_with(&Launch::default())?;
+        let honest = Honest::at_work(s, "honest")?;
+        let agent = program(s, "claude", AGENT.as_bytes())?;
+        let server = program(s, SHAPED.0, SHAPED.1.as_bytes())?;
+        let link = program(s, "link", LINK.as_bytes())?;
+        let agent = hostile(s, BECOME, &[&agent, &server, shape, &count.to_string(), &link])?;
+        within("its processes are there", || {
+            let status = daemon.ask(&["ps"]).ok()?;
+            let agents = status.pointer("/agents")?.as_array()?.iter();
+            let servers = agents.filter_map(|agent| agent.pointer("/servers")?.as_array()).flatten();
+            let mut ours =
+                servers.filter(|one| one.pointer("/server/name").is_some_and(|name| name == SHAPED.0));
+            (ours.next()?.pointer("/server/processes_total")?.as_u64()? >= count).then_some(())
+        })?;
+        agent.signal(rustix::process::Signal::KILL).context("kill the hostile user's agent")?;
+        let mut held = Duration::ZERO;
+        let judged = within("the shaped one is judged", || {
+            let asked = Instant::now();
+            let answered = daemon.ask(&["status"]);
+            held = held.max(asked.elapsed());
+            answered.ok()?;
+            daemon.events().into_iter().find(|event| {
+                matches!(event.kind(), "orphan_detected" | "orphan_unproven")
+                    && event.pointer("/server/name").is_some_and(|name| name == SHAPED.0)
+            })
+        })?;
+        ensure!(held < HELD, "a {shape} of {count} held the loop for {held:?}");
+        let took = honest.judged_in_time(&daemon, GRACE)?;
+        println!(
+            "a {shape} of {count}: {}, loop held for {held:?}, the honest one judged after {took:?}",
+            judged.kind()
+        );
+        Ok(())
+    })
+}
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_long_line_of_processes_delays_nobody() -> Result<()> {
+    delays_nobody("line", 3000)
+}
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_crowd_at_one_pipe_delays_nobody() -> Result<()> {
+    delays_nobody("crowd", 2000)
+}
+
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_relay_of_processes_delays_nobody() -> Result<()> {
+    delays_nobody("relay", 1000)
+}
