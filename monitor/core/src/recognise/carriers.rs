@@ -264,7 +264,8 @@ impl Row {
         let versioned = |stem: &str| {
             name.strip_prefix(stem).is_some_and(|rest| rest.trim_start_matches('-').chars().all(is_version))
         };
-        self.names.iter().any(|own| own.strip_suffix('*').map_or(*own == name, versioned))
+        let mut like = self.names.iter().filter(|own| own.as_bytes().first() == name.as_bytes().first());
+        like.any(|own| own.strip_suffix('*').map_or(*own == name, versioned))
     }
 
     /// Finds the program in the arguments.

@@ -47,12 +47,13 @@ pub(super) fn is_script_file(word: &str) -> bool {
 /// The package that a file belongs to: the directory below the last `node_modules` (with its scope) or
 /// `site-packages`. Other directories prove nothing, because projects may have any name.
 pub(super) fn package_of_path(path: &str) -> Option<&str> {
-    let (at, marker) = ["node_modules/", "site-packages/", "dist-packages/"]
-        .into_iter()
-        .filter_map(|m| path.rfind(m).map(|at| (at, m)))
-        .filter(|(at, _)| *at == 0 || path.as_bytes().get(at - 1) == Some(&b'/'))
-        .max()?;
-    let inside = path.get(at + marker.len()..)?;
+    let is_store = |folder: &str| {
+        let name = folder.rsplit('/').next();
+        matches!(name, Some("node_modules" | "site-packages" | "dist-packages"))
+    };
+    let slashes = path.rmatch_indices('/').map(|(at, _)| at);
+    let inside = slashes.filter_map(|at| path.split_at_checked(at)).find(|(folder, _)| is_store(folder))?.1;
+    let inside = inside.get(1..)?;
     let (first, rest) = inside.split_once('/')?;
     if first.starts_with('.') {
         return None;
