@@ -7,7 +7,10 @@
 //! was ended by a signal. A hung-up standard input proves nothing yet: it opens a case, and after the grace the
 //! inspection finds out whether anybody can still use the server.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     Engine,
@@ -17,7 +20,7 @@ use super::{
 use crate::{
     case::By,
     lineage::ServerKey,
-    model::{About, Answer, BootTime, ExitStatus, OwnEnd, ProcessId},
+    model::{About, Answer, BootTime, ExitStatus, OwnEnd, ProcessId, Share},
     world::{Agent, Server},
 };
 
@@ -35,7 +38,8 @@ const SIGNAL_CODES: u8 = 128;
 /// When the wires of servers are asked about.
 #[derive(Debug, Default)]
 pub(super) struct WireWatch {
-    last: Option<ServerKey>,
+    /// The last server of each user that was asked about.
+    last: BTreeMap<Share, ServerKey>,
     /// The question that is open, and since when.
     open: Option<(u64, BootTime)>,
 }
@@ -62,9 +66,9 @@ impl Engine {
             }
             self.questions.give_up(token);
         }
-        let watched = |key: &ServerKey| self.world.server(*key).is_some_and(|server| self.is_watched(server));
-        let keys = self.world.servers().keys().copied().filter(watched).collect();
-        let keys = in_turn(&mut self.wire_watch.last, keys, AT_ONCE);
+        let watched = self.world.servers().iter().filter(|(_, server)| self.is_watched(server));
+        let watched: Vec<_> = watched.map(|(key, server)| (*key, server.user())).collect();
+        let keys = in_turn(&mut self.wire_watch.last, watched.into_iter(), AT_ONCE);
         self.wire_watch.open = self.ask_about_wires(&keys, true).map(|token| (token, now));
     }
 

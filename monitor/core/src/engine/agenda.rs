@@ -12,7 +12,7 @@ use super::{Engine, cases::CaseOf};
 use crate::{
     case::Event,
     lineage::ServerKey,
-    model::{BootTime, ProcessId},
+    model::{BootTime, ProcessId, Share},
     world::{Look, Server},
 };
 
@@ -33,6 +33,8 @@ pub(super) enum Task {
     Folded(u32),
     /// A process ended that may have been the reason why an orphan stays, a moment after such an inspection.
     Reinspect,
+    /// The client of a container has ended.
+    Containers,
     /// The wires of servers under living owners are asked about.
     Wires,
     /// It is asked what idle duplicates have done.
@@ -159,6 +161,7 @@ impl Engine {
                 Task::Repair => self.ask_for_repair(now),
                 Task::Folded(user) => self.report_coalesced(now, user),
                 Task::Reinspect => self.other_ended(now),
+                Task::Containers => self.look_into_containers(now),
                 Task::Wires => self.watch_wires(now),
                 Task::Idle => self.look_at_duplicates(now),
                 Task::Tools(key) => self.look(key, Look::Later),
@@ -178,13 +181,48 @@ impl Engine {
     }
 }
 
-/// The first `most` of these servers, in order, after the last one that was asked about.
-pub(super) fn in_turn(last: &mut Option<ServerKey>, mut keys: Vec<ServerKey>, most: usize) -> Vec<ServerKey> {
-    if keys.len() > most {
-        let after = keys.iter().position(|key| last.is_none_or(|last| *key > last));
-        keys.rotate_left(after.unwrap_or_default());
-        keys.truncate(most);
+/// At most `most` of these servers with their users: of each user as many as of any other, in order, after the last one of his.
+pub(super) fn in_turn(
+    last: &mut BTreeMap<Share, ServerKey>,
+    servers: impl Iterator<Item = (ServerKey, u32)>,
+    most: usize,
+) -> Vec<ServerKey> {
+    let mut by_user = BTreeMap::<Share, Vec<ServerKey>>::new();
+    for (key, user) in servers {
+        by_user.entry(Share::of(user)).or_default().push(key);
     }
-    *last = keys.last().copied();
-    keys
+    let each = most.div_ceil(by_user.len().max(1));
+    last.retain(|user, _| by_user.contains_key(user));
+    let mut chosen = Vec::new();
+    for (user, mut keys) in by_user {
+        if keys.len() > each {
+            let after = keys.iter().position(|key| last.get(&user).is_none_or(|last| key > last));
+            keys.rotate_left(after.unwrap_or_default());
+            keys.truncate(each);
+        }
+        last.extend(keys.last().map(|key| (user, *key)));
+        chosen.extend(keys);
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn who_has_thousands_delays_only_his_own() {
+        let key = |number| ServerKey(NonZeroU32::new(number).unwrap());
+        let all = || (1..=2500).map(|number| (key(number), if number > 2497 { 1001 } else { 1000 }));
+        let mut last = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for _ in 0..5 {
+            let chosen = in_turn(&mut last, all(), 1024);
+            assert!(chosen.ends_with(&[key(2498), key(2499), key(2500)]) && chosen.len() == 515);
+            seen.extend(chosen);
+        }
+        assert_eq!(seen.len(), 2500, "each of them had its turn");
+    }
 }

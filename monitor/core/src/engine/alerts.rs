@@ -11,7 +11,7 @@
 //! memory, which tell processor time, too.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
     time::Duration,
 };
@@ -19,7 +19,7 @@ use std::{
 use super::{Engine, agenda::Task, lives::millis};
 use crate::{
     lineage::ServerKey,
-    model::{About, AlertRule, Answer, BootTime, Notice, ProcessId, RunView, Watched},
+    model::{About, AlertRule, Answer, BootTime, Notice, ProcessId, RunView, Share, Watched},
     world::Server,
 };
 
@@ -200,13 +200,14 @@ impl Engine {
     /// Measures what was left behind.
     pub(super) fn read_processor(&mut self, now: BootTime) {
         let left = self.world.servers().iter().filter(|(_, server)| is_left_behind(server));
-        let servers: Vec<ServerKey> = left.map(|(key, _)| *key).collect();
+        let left = left.map(|(key, server)| (*key, Share::of(server.user()), server.processes().len()));
+        let servers = measured_at_once(&left.collect::<Vec<_>>());
         self.processor.of_server.retain(|key, _| servers.binary_search(key).is_ok());
         let wanted = !servers.is_empty() && self.alarms.watch(Watched::Cpu);
         self.agenda.set(Task::Processor, wanted.then(|| now + EVERY));
         if wanted {
             let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
-            let processes: Vec<ProcessId> = of_all.take(PROCESSES).copied().collect();
+            let processes: Vec<ProcessId> = of_all.copied().collect();
             self.ask(About::Memory(processes), move |engine, now, answer| {
                 engine.measured(now, &servers, answer);
             });
@@ -239,6 +240,19 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// How many processes are measured at once: everybody waits for it.
 const PROCESSES: usize = 1024;
 
+/// Those of these servers, with their users and numbers of processes, that are measured: of each user as many processes as of
+/// any other, and of a server all or none. Part of its memory would be a wrong figure.
+fn measured_at_once(servers: &[(ServerKey, Share, usize)]) -> Vec<ServerKey> {
+    let users = servers.iter().map(|(_, user, _)| *user).collect::<BTreeSet<_>>().len();
+    let mut rooms = BTreeMap::new();
+    let fits = |(key, user, size): &(ServerKey, Share, usize)| {
+        let room = rooms.entry(*user).or_insert(PROCESSES / users.max(1));
+        *room = room.checked_sub(*size)?;
+        Some(*key)
+    };
+    servers.iter().filter_map(fits).collect()
+}
+
 /// Readings of the last minute.
 #[derive(Debug, Default)]
 pub(super) struct Processor {
@@ -261,4 +275,22 @@ impl Processor {
 fn is_left_behind(server: &Server) -> bool {
     let state = server.phase.state();
     state.is_orphan() || state == crate::model::State::Unproven
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn a_crowd_leaves_room_to_measure_what_others_left() {
+        let of = |number, user, size| (ServerKey(NonZeroU32::new(number).unwrap()), Share::of(user), size);
+        let servers =
+            [of(1, 1000, 1000), of(2, 1000, 5000), of(3, 1000, 5), of(4, 1001, 20), of(5, 1001, 490)];
+        let numbers =
+            |servers| measured_at_once(servers).into_iter().map(|key| key.0.get()).collect::<Vec<_>>();
+        assert_eq!(numbers(&servers), [3, 4, 5]);
+        assert_eq!(numbers(&servers[..3]), [1, 3]);
+    }
 }

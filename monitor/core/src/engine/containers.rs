@@ -31,6 +31,11 @@ const SETTINGS: &[(&str, &str)] = &[
 const SETTLED: Duration = Duration::from_secs(12);
 /// The time from the end of a client until its engine has closed the input of the container.
 const AFTER_THE_CLIENT: Duration = Duration::from_secs(2);
+/// The pause between two looks into containers because a client has ended: at least this, and so much for each server.
+const PAUSE: Duration = Duration::from_secs(1);
+const EACH: Duration = Duration::from_millis(1);
+/// How far above a server what keeps its container is looked for.
+const LEVELS: usize = 64;
 /// How often an engine is asked about a living server.
 const TRIES: u8 = 3;
 /// The most servers of a user that are asked about at a time.
@@ -87,15 +92,15 @@ impl Engine {
 
     /// The client of a container has ended, and the container may live on. Servers in containers have no owner that
     /// anybody knows, so their input is looked at, as that of servers that were there before the daemon.
+    /// Whoever starts clients without a pause has that done once in a while.
     pub(super) fn look_into_containers(&mut self, now: BootTime) {
+        let servers = u32::try_from(self.world.servers().len()).unwrap_or(u32::MAX);
+        self.containers_until = now + EACH.saturating_mul(servers).max(PAUSE);
         // A container whose own client lives is told with that.
         let halves = self.inner_halves();
         for key in self.world.server_keys().into_iter().filter(|key| !halves.contains_key(key)) {
             // What podman's conmon keeps has never been looked at: it is nobody's.
-            let is_kept = |id| {
-                let mut above = self.world.graph().ancestors(id);
-                above.any(|node| node.image().is_some_and(keeps_container))
-            };
+            let is_kept = |id| self.above(id).any(|node| node.image().is_some_and(keeps_container));
             let is_inside = |server: &Server| {
                 let is_known = server.container.as_ref().is_some_and(|found| found.id.is_some());
                 server.phase.is_clear() && (is_known || is_kept(server.main_process()))
@@ -233,7 +238,7 @@ impl Engine {
         let inner = servers().filter(|(_, server)| server.owner().is_none() && !self.has_client(server));
         inner
             .filter_map(|(key, server)| {
-                let above = self.world.graph().ancestors(server.main_process()).map(|node| node.id);
+                let above = self.above(server.main_process()).map(|node| node.id);
                 let by_engine = || {
                     let mut all = server.processes().iter().copied().chain(above);
                     all.find_map(|process| told.get(&process).copied())
@@ -244,6 +249,10 @@ impl Engine {
             .collect()
     }
 
+    fn above(&self, process: ProcessId) -> impl Iterator<Item = &Node> {
+        self.world.graph().ancestors(process).take(LEVELS)
+    }
+
     fn has_client(&self, server: &Server) -> bool {
         let mut nodes = server.processes().iter().chain(server.wrappers()).map(|id| self.world.node(*id));
         nodes.any(|node| node.is_some_and(is_client))
@@ -251,7 +260,7 @@ impl Engine {
 
     /// The server whose client started the conmon above this one.
     fn below_conmon_of(&self, server: &Server) -> Option<ServerKey> {
-        let mut above = self.world.graph().ancestors(server.main_process());
+        let mut above = self.above(server.main_process());
         above.find(|node| node.image().is_some_and(keeps_container))?;
         above.find(|node| is_client(node)).and_then(|client| client.server.or(client.wraps))
     }

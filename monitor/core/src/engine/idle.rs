@@ -18,7 +18,7 @@ use super::{
 use crate::{
     case::{By, Event},
     lineage::ServerKey,
-    model::{About, Answer, BootTime, ProcessId, Work},
+    model::{About, Answer, BootTime, ProcessId, Share, Work},
     verdict::rule_of,
     world::{Agent, Server, served},
 };
@@ -33,7 +33,8 @@ const AT_ONCE: usize = 128;
 /// What duplicates do whose owner has such a rule.
 #[derive(Debug, Default)]
 pub(super) struct IdleDuplicates {
-    last: Option<ServerKey>,
+    /// The last one of each user that was looked at.
+    last: BTreeMap<Share, ServerKey>,
     all: BTreeMap<ServerKey, Idle>,
 }
 
@@ -131,7 +132,8 @@ impl Engine {
         let is_released =
             |key: &ServerKey| self.world.server(*key).is_some_and(|server| is_released(server, By::Idle));
         self.idle.all.retain(|key, _| keys.binary_search(key).is_ok() || is_released(key));
-        in_turn(&mut self.idle.last, keys, AT_ONCE)
+        let users = keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?.user())));
+        in_turn(&mut self.idle.last, users, AT_ONCE)
     }
 
     /// For how long a duplicate of this server's living owner must do nothing until it is released; `None` if no rule

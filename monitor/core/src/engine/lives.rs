@@ -5,6 +5,7 @@ use std::{num::NonZeroU32, time::Duration};
 
 use super::{
     Engine,
+    agenda::Task,
     agents::AgentExit,
     awaited::Awaited,
     cases::{CaseOf, Reported},
@@ -289,7 +290,7 @@ impl Engine {
         self.leftover_exits(id);
         let Some(exited) = self.world.exit(id) else { return };
         if was_client {
-            self.look_into_containers(now);
+            self.agenda.keep(Task::Containers, Some(now.max(self.containers_until)));
         }
         if let Some((key, only_started)) = exited.server {
             if only_started {

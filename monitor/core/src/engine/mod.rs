@@ -103,6 +103,8 @@ pub struct Engine {
     last_repair: Option<BootTime>,
     /// Until then no server is inspected again because another process has ended.
     reinspected_until: BootTime,
+    /// Until then nobody looks into containers because a client has ended.
+    containers_until: BootTime,
     agenda: agenda::Agenda,
     /// Bootstrap is over: a process that is found in /proc from now on was missed, and is younger than the daemon.
     ready: bool,

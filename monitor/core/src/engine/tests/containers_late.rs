@@ -1,5 +1,7 @@
 //! Tests of servers that are found in containers: their client ended before the daemon came, or is not known.
 
+use std::{collections::BTreeSet, time::Duration};
+
 use super::{
     containers::{OTHER, RUN, detected, with_client},
     proof::judged,
@@ -134,6 +136,20 @@ fn what_a_client_left_that_is_killed_later_is_told() {
     assert_eq!(left(RUN, WireState::HungUp), told);
     assert_eq!(left(RUN, by_the_shim()), [""; 0], "its own client lives");
     assert_eq!(left(&["sleep", "1"], WireState::HungUp), [""; 0], "no client has ended");
+}
+
+/// Any user can start and end clients as fast as he likes, and each look concerns all servers.
+#[test]
+fn clients_that_end_without_a_pause_have_one_look_a_second() {
+    let mut story = Story::with_agent();
+    let mut looks = BTreeSet::new();
+    for client in 40..140 {
+        story.start(20, client, RUN, NOTHING);
+        story.end(client);
+        story.pass(Duration::from_millis(20));
+        looks.insert(story.engine.containers_until);
+    }
+    assert!(looks.len() < 10, "{looks:?}");
 }
 
 /// The same with podman, whose client starts a conmon. That is exempt, and the server below it is nobody's.
