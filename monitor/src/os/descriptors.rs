@@ -6,6 +6,7 @@
 
 use std::{io, sync::OnceLock};
 
+use anyhow::bail;
 use rustix::{
     event::{EventfdFlags, eventfd},
     fd::OwnedFd,
@@ -19,17 +20,25 @@ static STARTED_WITH: OnceLock<Option<u64>> = OnceLock::new();
 /// The number of descriptors that must be free, because an inspection of a process takes some at a time.
 const ENOUGH: usize = 16;
 
+/// Without any server the daemon has some 60 open.
+const LEAST: u64 = 128;
+
 /// Raises the soft limit to the hard limit. systemd starts services with a soft limit of 1024 for the sake of
-/// select(2).
-pub fn raise() {
+/// select(2). Fails where the daemon could not even start.
+pub fn raise() -> anyhow::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let _ = STARTED_WITH.set(limit.current);
-    if limit.current == limit.maximum {
-        return;
+    if let Some(most) = limit.maximum.filter(|most| *most < LEAST) {
+        bail!(
+            "only {most} files may be open at a time, orphand needs {LEAST}: raise the hard limit (LimitNOFILE=, ulimit -Hn)"
+        );
     }
-    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
+    {
         tracing::warn!(%error, "cannot raise the limit of descriptors (RLIMIT_NOFILE)");
     }
+    Ok(())
 }
 
 /// The soft limit for programs that are started for others; `None` if there was none, or [`raise`] was not

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
-use rustix::{system::uname, thread::CapabilitySet};
+use rustix::{process::Signal, system::uname, thread::CapabilitySet};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
@@ -57,7 +57,7 @@ const HOOK_USER: &str = "ORPHAND_HOOK_USER";
 pub fn run(flags: &cli::Run) -> anyhow::Result<ExitCode> {
     let config = effective(flags)?;
     logging::start();
-    descriptors::raise();
+    descriptors::raise()?;
     // One task; other threads write the stream and answer questions.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the event loop")?;
@@ -144,6 +144,8 @@ fn require_own_places(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
 
 /// Puts the daemon together, in an order in which each step has what it needs and no more rights than it needs, and runs it.
 async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
+    // Where files may not grow any further (RLIMIT_FSIZE), that is a disk that is full: no end without a word.
+    let _full = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).context("cannot take SIGXFSZ")?;
     let alone = Alone::begin();
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
