@@ -108,6 +108,14 @@ def told_to_serve_by_its_environment(stage):
     return stage.killed(agent, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
+def gateway(stage):
+    """A gateway serves HTTP at its usual port, which nobody told it, and passes requests on to a server; its launcher is killed."""
+    stage.server("mcp-server-inner")
+    stage.part("mcp-proxy", 'inner = start("mcp-server-inner")\nin_background(answer_calls, listen("tcp"))\nserve()\n')
+    agent = stage.rests("launcher", 'start("mcp-proxy")')
+    return stage.killed(agent, in_use=["mcp-proxy", "mcp-server-inner"])
+
+@scene("in use", twin="orphans/silent_listener")
 def unaccepted(stage):
     """A client is connected, but the server, busy for now, has not accepted it yet; the agent is killed."""
     stage.part("mcp-server-web", """

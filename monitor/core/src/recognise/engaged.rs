@@ -52,11 +52,11 @@ pub fn is_debugger(image: &Image) -> bool {
 #[rustfmt::skip]
 const TRANSPORTS: &[&str] = &[
     "http", "http-stream", "http_stream", "httpstream", "shttp", "sse", "streamable", "streamable-http", "streamable_http",
-    "streamablehttp", "websocket", "ws",
+    "streamablehttp", "streaming", "websocket", "ws",
 ];
 
-/// Whether the command line names a transport other than the standard streams, or a port: `--transport sse`, `--http`,
-/// `streamableHttp`, `--port 8931`, `-p 8931`. Then somebody knows where to find it. A command line that was cut may.
+/// Whether the command line names a transport other than the standard streams, or a port or an address: `--transport sse`,
+/// `--http`, `streamableHttp`, `--port 8931`, `-p 8931`, `--listen :8931`. Then somebody knows where to find it. A command line that was cut may.
 ///
 /// A port may be that of a database, and a transport may be that of the server at its other side. So this alone proves
 /// nothing; it matters only for a program that listens.
@@ -67,10 +67,13 @@ pub fn is_told_to_serve(image: &Image) -> bool {
     image.argv_truncated || arguments.iter().any(|word| names_service(word)) || short()
 }
 
-/// Whether an entry of an environment names such a transport: `MCP_TRANSPORT=streamable-http`, `TRANSPORT_TYPE=sse`.
+/// Whether an entry of an environment names such a transport: `MCP_TRANSPORT=streamable-http`, `MCP_MODE=http`.
 pub fn entry_names_service(entry: &[u8]) -> bool {
     let entry = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('='));
-    entry.is_some_and(|(name, value)| name.to_ascii_uppercase().contains("TRANSPORT") && is_transport(value))
+    entry.is_some_and(|(name, value)| {
+        let name = name.to_ascii_uppercase();
+        (name.contains("TRANSPORT") || name.contains("MODE")) && is_transport(value)
+    })
 }
 
 fn is_transport(name: &str) -> bool {
@@ -81,9 +84,9 @@ fn names_service(word: &str) -> bool {
     let Some(option) = word.strip_prefix('-') else { return is_transport(word) };
     let (name, value) = option.trim_start_matches('-').split_once('=').unwrap_or((option, ""));
     let name = name.trim_start_matches('-');
-    let is_port = ["port", "PORT"].contains(&name)
-        || ["-port", "_port", "Port", "_PORT"].iter().any(|end| name.ends_with(end));
-    is_port || is_transport(name) || is_transport(value)
+    let is_place = ["addr", "address", "bind", "listen", "port", "PORT"].contains(&name)
+        || ["-addr", "-address", "-port", "_port", "Port", "_PORT"].iter().any(|end| name.ends_with(end));
+    is_place || is_transport(name) || is_transport(value)
 }
 
 /// The descriptor of the listener of a fork server; `None` if this program is none.
@@ -158,7 +161,10 @@ mod service_tests {
             ("MCP_TRANSPORT=streamable-http", true),
             ("TRANSPORT=SSE", true),
             ("FASTMCP_TRANSPORT_TYPE=http", true),
+            ("MCP_MODE=http", true),
+            ("MCP_SERVER_MODE=sse", true),
             ("MCP_TRANSPORT=stdio", false),
+            ("NODE_MODE=production", false),
             ("TRANSPORT=", false),
             ("PORT=8000", false),
             ("LANG=http", false),
@@ -182,7 +188,10 @@ mod service_tests {
             "supergateway --stdio x --outputTransport streamableHttp",
             "mcp-proxy --sse-port 8000 -- npx x",
             "toolbox --http",
+            "docker mcp gateway run --transport streaming",
             "server --httpPort 3000",
+            "server --listen 127.0.0.1:3000",
+            "mcp-x -sse-address :3000",
             "server -p 3000",
         ] {
             assert!(is_told_to_serve(&image(line)), "{line}");

@@ -91,9 +91,17 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
     Party {
         members: inspection.rows.with_new_children(own.all().collect(), inspection.world.graph()),
         wires: [inspection.server.stdin, inspection.server.stdout],
-        told_to_serve: told.any(|process| is_told(inspection, *process)),
+        told_to_serve: is_gateway(inspection) || told.any(|process| is_told(inspection, *process)),
         ..Party::default()
     }
+}
+
+/// Whether it talks to a server that it started, on wires of its own. It has that for those who call it, wherever it
+/// listens: a gateway has a port without being told one.
+fn is_gateway(inspection: &Inspection<'_>) -> bool {
+    let server = inspection.server;
+    let mut inner = server.recognised().iter().filter_map(|process| inspection.node(*process));
+    inner.any(|node| node.stdin() != server.stdin)
 }
 
 /// By its command line, as witnessed or as it is now: an exec may have been lost. Or by its environment.

@@ -216,6 +216,22 @@ fn a_server_that_listens_because_it_was_told_to_serve_has_clients() {
 }
 
 #[test]
+fn a_server_that_listens_and_has_started_a_server_is_a_gateway() {
+    for (wires, listens, in_use) in [(OTHER, true, true), (OTHER, false, false), (WIRE, true, false)] {
+        let mut story = Story::with_agent();
+        story.start(20, 30, &["node", "/srv/node_modules/.bin/mcp-proxy", "x"], WIRE);
+        story.start(30, 31, SERVER, wires);
+        story.sockets = SocketUse { listens, ..SocketUse::default() };
+        let mut story = judged(story);
+        if in_use {
+            unproven(&mut story, "clients");
+        } else {
+            assert!(!story.sent().is_empty());
+        }
+    }
+}
+
+#[test]
 fn a_client_of_the_server_itself_is_none_and_one_that_was_let_go_is_one() {
     for (sid, in_use) in [(31, true), (0, false)] {
         let mut story = with_child(PLAIN);
