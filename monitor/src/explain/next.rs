@@ -37,6 +37,10 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
              judged after abandoned_grace. If nothing keeps it, {ended}."
         ),
         Some(NextStep::Never) => "Nothing: it has no owner that could leave it behind.".to_owned(),
+        Some(NextStep::Judged) if one.taken_for == TakenFor::Agent => format!(
+            "What started it has ended, or its unit was started anew. It is looked at again {due}. If its unit has gone on \
+             without it, it is reported, and ended only where its rule says reap = true."
+        ),
         Some(NextStep::Judged) => format!("It is judged {due}. If nobody can use it, {ended}."),
         Some(NextStep::Inspected) => "It is looked at now.".to_owned(),
         Some(NextStep::InspectedAgain) if is_kept => {

@@ -221,6 +221,7 @@ fn every_state_has_its_next_step_and_its_command() {
         ("an implied agent", an_agent(1, true)),
         ("an agent of a rule", Explained { rule: Some("claude".to_owned()), ..an_agent(2, false) }),
         ("an agent alone", an_agent(0, false)),
+        ("an agent without its wrapper", next(NextStep::Judged, Some(106), an_agent(2, false))),
         ("an agent left behind", Explained { report: server(State::Kept).report, ..an_agent(0, false) }),
     ];
     let mut all = String::new();

@@ -300,7 +300,7 @@ fn upcoming(phase: &Phase, timer: Option<BootTime>) -> (Option<NextStep>, Option
         (Some(Stage::MainProcess | Stage::Rest | Stage::Kill), _) => (NextStep::Ended, timer),
         (Some(Stage::Failed), _) => (NextStep::GivenUp, None),
         (None, None) => (NextStep::OwnerEnds, None),
-        (None, deadline) => (NextStep::Judged, deadline),
+        (None, deadline) => (NextStep::Judged, timer.or(deadline)),
     };
     (Some(next), due)
 }

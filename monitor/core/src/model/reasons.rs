@@ -145,7 +145,7 @@ reasons! {
         Clients "clients"
             short "a client is connected to it, or was shortly before"
             says "A client may be connected to it, or was shortly before."
-            changes "This ends a minute after the last client over TCP has gone."
+            changes "This ends ten minutes after the last client over TCP has gone, but not where it was told to serve, or where nobody can tell."
             about "A client from outside has a connection to one of its sockets or waits for one, or had one over TCP within the last ten \
                 minutes. Or nobody can tell: a unix socket that was ever connected to, datagrams, a port that it was told to serve at."
         Traced "traced"
