@@ -20,7 +20,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// Words with a number in them.
-const NUMBERED: &[&str] = &["a2a", "e2b", "e2e", "i18n", "k8s", "l10n", "n8n", "p2p"];
+const NUMBERED: &[&str] = &["1mcp", "21st", "a2a", "e2b", "e2e", "i18n", "k8s", "l10n", "n8n", "p2p"];
 
 fn is_part(part: &str) -> bool {
     if NUMBERED.contains(&part) {
