@@ -50,6 +50,17 @@ elif shape == 'crowd':
         if os.fork() == 0:
             become(reads, writes, writes)
             break
+elif shape == 'sessions':
+    # Beside thousands of processes one starts others without end, each in a session of its own.
+    for n in range(count - 2):
+        if os.fork() == 0:
+            signal.pause()
+    if os.fork() == 0:
+        while True:
+            if os.fork() == 0:
+                os.setsid()
+                os._exit(0)
+            os.wait()
 elif shape == 'relay':
     # Each writes to the one before it. The last one is joined with the server.
     reads, writes = os.pipe()
@@ -106,10 +117,10 @@ fn delays_nobody(shape: &str, count: u64) -> Result<()> {
                     && event.pointer("/server/name").is_some_and(|name| name == SHAPED.0)
             })
         })?;
-        ensure!(held < HELD, "a {shape} of {count} held the loop for {held:?}");
+        ensure!(held < HELD, "{shape}, {count}: held the loop for {held:?}");
         let took = honest.judged_in_time(&daemon, GRACE)?;
         println!(
-            "a {shape} of {count}: {}, loop held for {held:?}, the honest one judged after {took:?}",
+            "{shape}, {count}: {}, loop held for {held:?}, the honest one judged after {took:?}",
             judged.kind()
         );
         Ok(())
@@ -132,4 +143,11 @@ fn a_crowd_at_one_pipe_delays_nobody() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_relay_of_processes_delays_nobody() -> Result<()> {
     delays_nobody("relay", 1000)
+}
+
+/// What a server does without a pause, beside thousands of its processes, costs others nothing.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_storm_of_sessions_delays_nobody() -> Result<()> {
+    delays_nobody("sessions", 500)
 }

@@ -260,8 +260,15 @@ impl Engine {
         }
         // A server that is not reported yet, because its owner is still being sought, will be reported in the state
         // it has then.
-        let told = |key: &ServerKey| self.world.server(*key).is_some_and(|s| s.last_view.is_some());
-        let Some(view) = server.filter(told).and_then(|key| self.world.show(key)) else { return };
+        // Of one whose processes do so without a pause, one a second is reported.
+        let Some((key, server)) = server.and_then(|key| Some((key, self.world.server_mut(key)?))) else {
+            return;
+        };
+        if server.last_view.is_none() || at < server.detached_until {
+            return;
+        }
+        server.detached_until = at + BETWEEN_DETACHED;
+        let Some(view) = self.world.show(key) else { return };
         self.emit(at, Notice::ServerDetached { server: view, pid: process.pid, sid });
     }
 
@@ -370,6 +377,9 @@ pub(super) fn has_wires(node: &Node) -> bool {
 /// The time from the exit of a server's main process to the inspection of what it left. Most of its descendants exit
 /// within that time.
 const AFTER_ITS_END: Duration = Duration::from_millis(300);
+
+/// The time between two reports that a process of a server has left its session: each shows the whole server.
+const BETWEEN_DETACHED: Duration = Duration::from_secs(1);
 
 /// Milliseconds between two moments, rounded down.
 pub(super) fn millis(later: BootTime, earlier: BootTime) -> u64 {

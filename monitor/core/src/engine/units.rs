@@ -179,19 +179,24 @@ impl Engine {
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         let owner = server.owner().and_then(|a| self.world.agent(a));
-        // The first of them, from the head of the launch chain down.
-        let all = server.processes().iter().chain(server.wrappers()).filter_map(|id| self.world.node(*id));
-        let mut all: Vec<_> = all.map(|node| (node.order, node.id)).collect();
-        all.sort_unstable();
-        let mut processes: Vec<ProcessId> = all.into_iter().take(SHOWN).map(|(_, id)| id).collect();
-        processes.sort_unstable();
-        processes.dedup();
+        // Those that show it, and others of them. It may have thousands, and this is done for each of its execs.
+        let main = server.main_process();
+        let main = [main].into_iter().filter(|main| server.processes().contains(main));
+        let shows = server.wrappers().iter().rev().chain(server.recognised()).take(SHOWN / 2).copied();
+        let others = server.processes().iter().copied();
+        let mut processes = BTreeSet::new();
+        for process in main.chain(shows).chain(others) {
+            if processes.len() == SHOWN {
+                break;
+            }
+            processes.insert(process);
+        }
         let tracked = Tracked {
             id: server.id,
             name: server.name.clone(),
             rule: server.rule.clone(),
             uid: self.world.node(server.id).map(|node| node.uid),
-            processes,
+            processes: processes.into_iter().collect(),
             owner: owner.map(tracked_owner),
             run: server.account.as_ref().and_then(crate::model::RunView::run),
             start: Some(TrackedStart {

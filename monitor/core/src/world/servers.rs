@@ -87,6 +87,8 @@ pub struct Server {
     pub container: Option<Container>,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
     pub head_killed: bool,
+    /// Until then it is not reported that a process of it has left its session.
+    pub detached_until: BootTime,
     /// How many inspections in a row could not see everything.
     pub blind_inspections: u32,
     /// How many inspections in a row were outdated because the server changed.
