@@ -108,7 +108,7 @@ pub enum Notice {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         let_go: Vec<ProcessView>,
     },
-    /// A process of a server left its owner's session with setsid(2).
+    /// A process of a server left its owner's session with setsid(2). Of one server that is reported once a second at most.
     ServerDetached {
         /// The server.
         server: ServerView,
