@@ -62,3 +62,31 @@ def joined_siblings(stage):
     """Three servers of one killed agent are joined in a row by pairs of sockets; nobody else uses any."""
     agent, three = servers(stage)
     return stage.killed(agent, orphans=three)
+
+@scene("in use", twin="orphans/siblings")
+def is_asked_over_its_siblings_wires(stage):
+    """A client uses a server that asks its sibling over its own standard streams, whose other ends the sibling was given; their agent is killed."""
+    stage.part("mcp-server-inner", """
+        def attend():
+            caller = listen("tcp").accept()[0]
+            while caller.recv(100):
+                os.write(1, b"help")
+                caller.sendall(os.read(0, 100))
+        answer(os.read(0, 65536))
+        here()
+        attend()
+    """)
+    stage.part("mcp-server-outer", """
+        w, r = map(int, argument("--wires").split(","))
+        def attend():
+            while os.read(r, 100):
+                os.write(w, b"pong")
+        in_background(attend)
+        serve()
+    """)
+    agent = stage.rests("claude", """
+        inner = start("mcp-server-inner")
+        start("mcp-server-outer", *words(inner), pass_fds=[inner.w, inner.r])
+    """)
+    person = stage.client("tcp", "mcp-server-inner")
+    return stage.killed(agent, in_use=[person, "mcp-server-inner", "mcp-server-outer"])

@@ -84,8 +84,6 @@ pub(super) struct Pair<'a> {
     /// Who has the other end.
     pub from: Holder,
     pub other_row: Option<&'a ProcessRow>,
-    /// Whether that is another server's own end of its wire.
-    pub is_wire_of_another: bool,
 }
 
 impl Pair<'_> {
@@ -126,12 +124,9 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
             let sources = ends.iter().filter_map(|end| Some((source(end.holder, to, &belonging)?, *end)));
             let sources: Vec<(Source, &End)> = sources.collect();
             for own in all.into_values() {
-                for (source, from, side) in others(own, endpoint, &sources, &beyond, party) {
-                    let other = source.party().and_then(|other| parties.get(other)).zip(side);
-                    let is_wire_of_another =
-                        other.is_some_and(|(other, side)| other.has_as_wire(endpoint, side));
+                for (source, from) in others(own, endpoint, &sources, &beyond, party) {
                     let (own_row, other_row) = (row(own.holder), row(from));
-                    let pair = Pair { party, endpoint, own, own_row, from, other_row, is_wire_of_another };
+                    let pair = Pair { party, endpoint, own, own_row, from, other_row };
                     if exceptions::reason(&pair).is_none() {
                         let ways = ways(&pair).into_iter();
                         found.extend(ways.map(|way| Edge { from: source, to, way, endpoint: *at }));
@@ -161,29 +156,28 @@ fn holders(
     }
 }
 
-/// Who may use this end of a candidate, and from which side: whoever has an opposite end, and whoever may come without
-/// one. `ends`: those of others. `beyond`: the sides of which an open file has more references than descriptors.
+/// Who may use this end of a candidate: whoever has an opposite end, and whoever may come without one. `ends`: those of others. `beyond`: the sides of which an open file has more references than descriptors.
 fn others(
     own: &End,
     endpoint: &Endpoint,
     ends: &[(Source, &End)],
     beyond: &BTreeSet<Side>,
     party: &Party,
-) -> Vec<(Source, Holder, Option<Side>)> {
+) -> Vec<(Source, Holder)> {
     let is_opposite = |side: Side| are_opposite(endpoint, own.side, side);
     let opposite = ends.iter().filter(|(_, other)| is_opposite(other.side));
-    let mut found: Vec<_> = opposite.map(|(from, other)| (*from, other.holder, Some(other.side))).collect();
+    let mut found: Vec<_> = opposite.map(|(from, other)| (*from, other.holder)).collect();
     let is_own_wire = party.has_as_wire(endpoint, own.side);
     // What could not be read of the server's own end may be the other one.
     if is_own_wire && own.holder == Holder::Unreadable {
-        found.push((Source::Unreadable, own.holder, None));
+        found.push((Source::Unreadable, own.holder));
     }
     // A reference without a descriptor; and what has a name and is read, or is a wire, may be opened by the next client.
     let is_beyond = beyond.iter().any(|side| is_opposite(*side));
     let is_named = matches!(endpoint, Endpoint::Pipe { named: true, .. });
     let may_be_opened = is_named && (is_own_wire || own.side == Side::Reads || party.kind == Kind::Copy);
     if own.side == Side::Listens || may_be_opened || (is_own_wire && is_beyond) {
-        found.push((Source::Anybody, Holder::Anybody, None));
+        found.push((Source::Anybody, Holder::Anybody));
     }
     found
 }

@@ -19,7 +19,7 @@ struct Exception {
 }
 
 /// The edges that do not count.
-const TABLE: [Exception; 9] = [
+const TABLE: [Exception; 8] = [
     Exception {
         reason: "the server began this connection itself: it is the client",
         applies: |pair| is_server(pair) && !pair.is_wire() && is_outbound(pair) && !is_from_family(pair),
@@ -77,12 +77,6 @@ const TABLE: [Exception; 9] = [
         },
     },
     Exception {
-        reason: "a pipe that the dead owner made as another server's wire was inherited by accident",
-        applies: |pair| {
-            pair.is_wire_of_another && !pair.is_wire() && matches!(pair.endpoint, Endpoint::Pipe { .. })
-        },
-    },
-    Exception {
         reason: "what a copy inherited as its output brings it nothing",
         applies: |pair| {
             pair.party.kind == Kind::Copy
@@ -112,9 +106,14 @@ fn is_from_owner(pair: &Pair<'_>) -> bool {
     matches!((pair.from, pair.party.owner), (Holder::Process(from), Some(owner)) if from == owner)
 }
 
-/// Whether the other end is the living owner's, or of somebody who works for it.
+/// Whether the other end is the living owner's, or of somebody who works for it, or may be.
 fn is_from_family(pair: &Pair<'_>) -> bool {
-    is_from_owner(pair) || matches!(pair.from, Holder::Process(from) if pair.party.family.contains(&from))
+    is_from_owner(pair)
+        || match pair.from {
+            Holder::Process(from) => pair.party.family.contains(&from),
+            Holder::Unreadable => pair.party.owner.is_some(),
+            Holder::Anybody => false,
+        }
 }
 
 /// What the table asks of the program that has an own end.

@@ -44,27 +44,21 @@ fn is_reached(scene: &Scene, parties: &[Party], reached: &BTreeSet<usize>, at: u
         if !is_seen && (matches!(own.holder, Holder::Process(_)) || !wire || !is_pipe) {
             return false;
         }
-        let counts = |from: Holder, side: Option<Side>| {
-            let another = match from {
-                Holder::Process(process) => member_of(parties, process).filter(|other| *other != at),
-                _ => None,
-            };
-            let is_wire_of_another =
-                another.zip(side).is_some_and(|(other, side)| parties[other].has_as_wire(endpoint, side));
+        let counts = |from: Holder| {
             let row = |holder: Holder| scene.row(holder.process()?);
             let (own_row, other_row) = (row(own.holder), row(from));
-            let pair = Pair { party, endpoint, own, own_row, from, other_row, is_wire_of_another };
+            let pair = Pair { party, endpoint, own, own_row, from, other_row };
             acts(from) && exceptions::reason(&pair).is_none()
         };
         let opposite =
             |other: &&End| other.endpoint == own.endpoint && are_opposite(endpoint, own.side, other.side);
         let beyond = scene.ends.iter().filter(opposite).any(|other| other.beyond);
         let named = matches!(endpoint, Endpoint::Pipe { named: true, .. });
-        scene.ends.iter().filter(opposite).any(|other| counts(other.holder, Some(other.side)))
-            || (own.side == Side::Listens && counts(Holder::Anybody, None))
+        scene.ends.iter().filter(opposite).any(|other| counts(other.holder))
+            || (own.side == Side::Listens && counts(Holder::Anybody))
             || (((wire && (named || beyond || own.holder == Holder::Unreadable))
                 || (named && (own.side == Side::Reads || party.kind == Kind::Copy)))
-                && counts(Holder::Anybody, None))
+                && counts(Holder::Anybody))
     })
 }
 
