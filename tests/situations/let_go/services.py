@@ -1,3 +1,4 @@
+import os
 from situation import scene
 
 @scene("in use", twin="orphans/tied_browser")
@@ -297,3 +298,45 @@ def window_over_a_channel(stage):
     agent = stage.agent()
     stage.beats("window")
     return stage.killed(agent, in_use=["window", "mcp-server-fake"])
+
+@scene("mixed", twin="orphans/driver")
+def daemon_on_its_wires(stage):
+    """A leaking server had started a daemon that took the server's streams into a session of its own; the agent is killed, a person calls the daemon later."""
+    stage.part("tool-daemon", """
+        in_background(answer_calls, listen("tcp"))
+        here()
+        rest_in_a_thread()
+    """)
+    stage.part("mcp-server-fake", """
+        def middle():
+            os.setsid()
+            subprocess.Popen([f"{BIN}/tool-daemon"])
+        os.waitpid(copy(middle), 0)
+        present("tool-daemon")
+        serve()
+    """)
+    agent = stage.agent()
+    stage.when_over("person", 'on_call("person", lambda: call("tcp", "tool-daemon"))\n')
+    return stage.killed(agent, in_use=["tool-daemon"], orphans=["mcp-server-fake"])
+
+@scene("mixed", twin="orphans/waits_for_its_tool")
+def shell_at_a_fifo(stage):
+    """A leaking server had started a shell that waits for commands by `while read .. < FIFO`; the agent is killed, a person commands the shell later."""
+    os.mkfifo(f"{stage.dir}/commands")
+    stage.part("mcp-server-fake", """
+        loop = f"while true; do while read -r line; do echo $line > {DIR}/done; done < {DIR}/commands; done"
+        start("/bin/bash", "-c", loop, wire=None)
+        serve()
+    """)
+    agent = stage.agent()
+    [shell] = stage.find("bash")
+    stage.when_over("person", """
+        def ask():
+            with open(f"{DIR}/commands", "w") as commands:
+                commands.write("play\\n")
+            while not os.path.exists(f"{DIR}/done"):
+                time.sleep(0.02)
+        on_call("person", ask)
+    """)
+    stage.asleep(shell)
+    return stage.killed(agent, in_use=[shell], orphans=["mcp-server-fake"])

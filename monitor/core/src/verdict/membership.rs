@@ -136,6 +136,7 @@ fn is_core(inspection: &Inspection<'_>, windows: &BTreeSet<ProcessId>, facts: &P
             && !is_opened(inspection, windows, facts)
             && !is_a_browser(inspection, facts)
             && !only_inherits_input(inspection, facts)
+            && !is_a_daemon(inspection, facts)
             && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_started_on_it())))
 }
 
@@ -149,8 +150,19 @@ fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool 
         let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
         node.is_some_and(|node| node.streams()[1..].iter().any(is_ours))
     };
-    let is_below = || facts.parent.is_some_and(|above| inspection.has_row_of_server(above));
-    !output.iter().any(is_ours) && (facts.sid != server.session || !(is_below() || began()))
+    !output.iter().any(is_ours) && (facts.sid != server.session || !(is_below(inspection, facts) || began()))
+}
+
+/// Whether its parent is the server's, or below it.
+fn is_below(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    facts.parent.is_some_and(|above| inspection.has_row_of_server(above))
+}
+
+/// Whether it has left its parents and their session, and is open to others. Many a daemon inherits the streams.
+fn is_a_daemon(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    facts.sid != inspection.server.session
+        && !is_below(inspection, facts)
+        && inspection.rows.listens(facts.process)
 }
 
 /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
@@ -166,7 +178,12 @@ fn is_tied(
     if inspection.server.main_ended && inspection.rows.listens(facts.process) {
         return false;
     }
-    if is_opened(inspection, bonds.windows, facts) {
+    let is_for_others = || {
+        is_a_daemon(inspection, facts)
+            && bonds.serving.contains(&facts.process)
+            && !was_tied(inspection, facts)
+    };
+    if is_opened(inspection, bonds.windows, facts) || is_for_others() {
         return false;
     }
     if is_a_browser(inspection, facts) {
