@@ -4,6 +4,8 @@ The paths come in the environment, as `cargo run -p tests --bin fixtures` prints
 loopback, and nothing is written outside of the situation's folder. No script that uses this may have `mcp` in its name: it would be a
 server itself, with the judge as its agent.
 """
+import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -165,9 +167,33 @@ def reading(stage, sdk, **how):
     """A host whose server-filesystem reads what never answers, as a network mount that went away."""
     files = f"{os.path.realpath(stage.dir)}/files"
     os.mkdir(files)
-    os.mkfifo(f"{files}/fifo")
-    call = ["read_text_file", {"path": f"{files}/fifo"}]
-    return Host(stage, sdk, npm_bin("mcp-server-filesystem"), files, call=call, busy=True, **how)
+    call = ["read_text_file", {"path": f"{files}/mount/file"}]
+    with hung_mount(f"{files}/mount"):
+        host = Host(stage, sdk, npm_bin("mcp-server-filesystem"), files, call=call, busy=True, **how)
+        within("the server waits for the mount", lambda: hangs(host.server[-1]))
+    return host
+
+
+@contextlib.contextmanager
+def hung_mount(path):
+    """A file system that never answers, as a network mount that went away. Who waits for it goes on waiting afterwards."""
+    os.mkdir(path)
+    libc, fuse = ctypes.CDLL(None, use_errno=True), os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+    if libc.mount(b"hung", path.encode(), b"fuse", ctypes.c_ulong(0), options):
+        raise Broken(f"cannot mount it: {os.strerror(ctypes.get_errno())}")
+    try:
+        yield
+    finally:
+        libc.umount2(path.encode(), 2)  # MNT_DETACH
+
+
+def hangs(process):
+    """Whether a thread of the process waits for a file system."""
+    def state(tid):
+        with open(f"/proc/{process.pid}/task/{tid}/stat", "rb") as f:
+            return f.read().rpartition(b")")[2].split()[0]
+    return any(state(tid) == b"D" for tid in os.listdir(f"/proc/{process.pid}/task"))
 
 
 # ---- looking ------------------------------------------------------------------------------------------------
@@ -191,15 +217,6 @@ def answers(port, path="/"):
         return False
     finally:
         line.close()
-
-
-def waits_in(process):
-    """The kernel's function that it sleeps in; empty when it does not sleep."""
-    try:
-        with open(f"/proc/{process.pid}/wchan") as f:
-            return f.read().replace("0", "")
-    except OSError:
-        return ""
 
 
 def listens(process):

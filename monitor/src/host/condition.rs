@@ -1,6 +1,8 @@
 //! What a process is engaged in that its descriptors do not show: where its threads sleep, whether it ignores SIGHUP,
 //! which PID namespace it lives in, which terminals it opened, and what its `io_uring` instances keep.
 
+#[cfg(target_arch = "x86_64")]
+use nix::libc;
 use rustix::io::Errno;
 
 use super::{ProcessDir, Target, fields, stat::Stat};
@@ -42,17 +44,18 @@ impl ProcessDir {
     /// `systemctl freeze`). It can do nothing, and goes on some day. A frozen process shows as asleep in the system call that
     /// it was in.
     pub fn is_held(&self) -> Result<bool, Errno> {
-        Ok(self.stat().is_stopped() || is_frozen(self.file("wchan", 64))?)
+        Ok(self.stat().is_stopped() || FREEZERS.contains(&&*place(self.file("wchan", 64))?))
     }
 
-    /// The system call in which a thread sleeps. `None` if it runs, is stopped or frozen, sleeps elsewhere, or runs a program of
-    /// 32 bits, whose system calls have other numbers.
+    /// The system call in which a thread sleeps. `None` if it runs, is stopped or frozen, or sleeps elsewhere.
     pub fn sleeps_in(&self, tid: u32) -> Result<Option<SystemCall>, Errno> {
         let (stat, _) = self.file_of_all(&format!("task/{tid}/stat"), 4096)?;
         let (text, _) = self.file_of_all(&format!("task/{tid}/syscall"), 256)?;
-        let sleeps = Stat::parse(&stat).is_some_and(|stat| stat.state == b'S')
-            && !is_frozen(self.file_of_all(&format!("task/{tid}/wchan"), 64))?;
-        Ok(SystemCall::parse(&text).filter(|_| sleeps))
+        let place = place(self.file_of_all(&format!("task/{tid}/wchan"), 64))?;
+        let sleeps =
+            Stat::parse(&stat).is_some_and(|stat| stat.state == b'S') && !FREEZERS.contains(&&*place);
+        let opens_fifo = FIFOS.contains(&&*place);
+        Ok(SystemCall::parse(&text).filter(|_| sleeps).map(|call| SystemCall { opens_fifo, ..call }))
     }
 
     /// Whether it has set a timer of its own (`timer_create(2)`), which will wake it.
@@ -86,11 +89,15 @@ impl ProcessDir {
 /// kernel/freezer.c). Whoever is stopped sleeps in `get_signal()`, too, and nobody else does.
 const FREEZERS: [&[u8]; 3] = [b"do_freezer_trap", b"get_signal", b"__refrigerator"];
 
-/// Whether this is the `wchan` of a frozen thread.
-fn is_frozen(wchan: Result<(Vec<u8>, bool), Errno>) -> Result<bool, Errno> {
+/// Where a thread waits in open(2) for somebody to open the other end of a FIFO (fs/pipe.c, where the compiler may put the
+/// first into the second).
+const FIFOS: [&[u8]; 2] = [b"wait_for_partner", b"fifo_open"];
+
+/// The function of the kernel in which a thread sleeps, from its `wchan`.
+fn place(wchan: Result<(Vec<u8>, bool), Errno>) -> Result<Vec<u8>, Errno> {
     // A kernel without this file must not look like one whose threads have all ended.
     let (place, _) = wchan.map_err(|why| if why == Errno::NOENT { Errno::NOSYS } else { why })?;
-    Ok(FREEZERS.contains(&place.as_slice()))
+    Ok(place)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +105,8 @@ pub struct SystemCall {
     pub number: i64,
     /// Its arguments. Of those that it does not have, the values mean nothing.
     pub arguments: [u64; 6],
+    /// Whether it waits for somebody to open the other end of a FIFO.
+    pub opens_fifo: bool,
 }
 
 impl SystemCall {
@@ -111,7 +120,33 @@ impl SystemCall {
             *argument = value()?;
         }
         let stack = value()?;
-        (stack > u64::from(u32::MAX)).then_some(Self { number, arguments })
+        let call = Self { number, arguments, opens_fifo: false };
+        Some(if stack > u64::from(u32::MAX) { call } else { call.of_32_bits() })
+    }
+
+    /// A call of a program of 32 bits, which has another number there. Those that nobody asks about get none.
+    #[cfg(target_arch = "x86_64")]
+    fn of_32_bits(self) -> Self {
+        let Self { number, mut arguments, .. } = self;
+        let number = match (number, arguments[0]) {
+            (3, _) => libc::SYS_read,
+            (240 | 422, _) => libc::SYS_futex,
+            (401, _) => libc::SYS_msgrcv,
+            (420, _) => libc::SYS_semtimedop,
+            (449, _) => libc::SYS_futex_waitv,
+            // ipc(2): which call it is, then the arguments of that.
+            (117, call @ (1 | 4 | 11 | 12)) => {
+                arguments.rotate_left(1);
+                if call <= 4 { libc::SYS_semop } else { libc::SYS_msgrcv }
+            }
+            _ => -1,
+        };
+        Self { number, arguments, ..self }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    const fn of_32_bits(self) -> Self {
+        Self { number: -1, ..self }
     }
 }
 
@@ -128,6 +163,10 @@ mod tests {
         for other in ["running\n", "-1 0x7fffb87c4178 0x7fbd9ef2d2ad\n", "", "0 0x3\n"] {
             assert_eq!(parse(other), None, "{other}");
         }
-        assert_eq!(parse("3 0x0 0x0 0x0 0x0 0x0 0x0 0xffc4178 0x8048000\n"), None, "a program of 32 bits");
+        // Of a program of 32 bits: exit_group, and msgrcv by way of ipc(2).
+        let number = |text: &str| parse(text).map(|call| (call.number, call.arguments[0]));
+        assert_eq!(number("252 0x5 0x0 0x0 0x0 0x0 0x0 0xffc4178 0x8048000\n"), Some((-1, 5)));
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(number("117 0xc 0x7 0x0 0x0 0x0 0x0 0xffc4178 0x8048000\n"), Some((libc::SYS_msgrcv, 7)));
     }
 }

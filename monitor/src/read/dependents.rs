@@ -24,6 +24,8 @@ struct Wanted {
     /// By the number of the terminal, with who opened it.
     terminals: HashMap<u32, (u32, ProcessId)>,
     namespaces: Vec<(ProcessId, u32)>,
+    /// Those that lead the session of a terminal.
+    leaders: Vec<(ProcessId, u32)>,
     /// By the threads of debuggers.
     debuggers: HashMap<u32, u32>,
     /// The processes that may have let a child go, by their numbers.
@@ -36,8 +38,8 @@ impl Wanted {
     /// What all tasks are asked for.
     fn depends(&self) -> Vec<u32> {
         let terminals = self.terminals.values().map(|(at, _)| *at);
-        let namespaces = self.namespaces.iter().map(|(_, at)| *at);
-        terminals.chain(namespaces).chain(self.debuggers.values().copied()).collect()
+        let others = self.namespaces.iter().chain(&self.leaders).map(|(_, at)| *at);
+        terminals.chain(others).chain(self.debuggers.values().copied()).collect()
     }
 }
 
@@ -56,6 +58,12 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], kernel: &KernelSide
             let at = rows.endpoint(Key::PidNamespace(name.clone()), || Endpoint::PidNamespace);
             rows.hold(at, Side::Serves, process);
             wanted.namespaces.push((process, at));
+        }
+        // The kernel hangs up on who works in the terminal of a session when its leader ends.
+        if member.leads_a_terminal {
+            let at = rows.endpoint(Key::Session(process), || Endpoint::Terminal);
+            rows.hold(at, Side::Serves, process);
+            wanted.leaders.push((process, at));
         }
         if member.ends.serves_a_device {
             let at = rows.endpoint(Key::Device(process), || Endpoint::Device);
@@ -142,6 +150,13 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, kernel: &KernelSide) {
             } else {
                 rows.hold(*at, Side::Depends, row.process);
             }
+        }
+    }
+    for (leader, at) in &wanted.leaders {
+        let is_in_it =
+            |row: &&TaskRow| row.session == leader.pid && row.terminal.is_some() && row.process != *leader;
+        for row in living().filter(is_in_it) {
+            rows.hold(*at, Side::Depends, row.process);
         }
     }
     for (number, (at, opener)) in &wanted.terminals {

@@ -35,7 +35,7 @@ impl<'a> Network<'a> {
             return false;
         }
         match self.has(remote.0) {
-            Some(true) => self.listens(remote),
+            Some(true) => self.listens(remote) && self.gives_out(local.1) == Some(true),
             Some(false) => self.ports_say_outgoing(local, remote),
             None => false,
         }

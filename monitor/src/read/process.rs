@@ -28,6 +28,8 @@ pub(super) struct Member {
     pub tracers: Vec<u32>,
     /// Its PID namespace, if it is the first process there.
     pub leads: Option<Vec<u8>>,
+    /// Whether it leads a session that has a terminal.
+    pub leads_a_terminal: bool,
     pub image: Image,
     /// What it waits at that has no descriptor.
     pub places: Places,
@@ -106,7 +108,7 @@ fn read(
     let image = dir.image();
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
-        Ok((rests, waits::places(dir, &calls)?))
+        Ok((rests, waits::places(dir, &table, &calls)?))
     });
     let (rests, places) = match waits {
         // One that could not be read is no inert copy.
@@ -142,6 +144,7 @@ fn read(
         table,
         tracers: dir.tracers()?,
         leads,
+        leads_a_terminal: dir.stat().sid == process.pid && dir.stat().tty != 0,
         image,
         places,
         rests: rests && is_copy,

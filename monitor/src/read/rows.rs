@@ -32,6 +32,8 @@ pub(super) enum Key {
     Connection(u64, u64, u64),
     Open(u64),
     Terminal(u32),
+    /// The terminal of a session, by its leader.
+    Session(ProcessId),
     PidNamespace(Vec<u8>),
     Trace(ProcessId),
     /// The process that offers it.
@@ -41,6 +43,8 @@ pub(super) enum Key {
     Memory(String, u64),
     /// A message queue or semaphores of System V, by number.
     SystemV(u32),
+    /// Who waits for anybody, at what has no number.
+    Waiting(ProcessId),
     /// The number that the pass has for the open file.
     Shared(u64),
     /// The inode number of the listener, and who called.

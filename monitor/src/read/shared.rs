@@ -44,7 +44,8 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
     for member in members {
         let queues = member.ends.queues.iter().map(|inode| (*inode, Key::Open(*inode)));
         let waits_at = member.places.queues.iter().map(|number| (0, Key::SystemV(*number)));
-        for (inode, key) in queues.chain(waits_at) {
+        let anybody = member.places.anybody.then_some((0, Key::Waiting(member.process)));
+        for (inode, key) in queues.chain(waits_at).chain(anybody) {
             let open = Endpoint::Open { inode, by: Address::Other, called: Called::Unknown };
             let at = rows.endpoint(key, || open);
             rows.hold(at, Side::Listens, member.process);

@@ -50,24 +50,35 @@ pub(super) struct Places {
     pub memory: Vec<SharedMemory>,
     /// Message queues and semaphores of System V, by number: whoever knows one may use it (sysvipc(7)).
     pub queues: BTreeSet<u32>,
+    /// Whether it waits for anybody: for who opens a FIFO, or types at a terminal.
+    pub anybody: bool,
 }
 
-pub(super) fn places(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<Places, Errno> {
+pub(super) fn places(
+    dir: &ProcessDir,
+    table: &FdTable,
+    calls: &[Option<SystemCall>],
+) -> Result<Places, Errno> {
     const PRIVATE: u64 = 0x80;
-    let (mut addresses, mut queues) = (Vec::new(), BTreeSet::new());
+    let (mut addresses, mut queues, mut anybody, mut several) = (Vec::new(), BTreeSet::new(), false, false);
     for call in calls.iter().flatten() {
-        let SystemCall { number, arguments: [first, operation, ..] } = *call;
+        let SystemCall { number, arguments: [first, operation, ..], opens_fifo } = *call;
+        anybody |= opens_fifo;
         match number {
             libc::SYS_futex => addresses.extend((operation & PRIVATE == 0).then_some(first)),
             libc::SYS_msgrcv | libc::SYS_msgsnd => _ = queues.insert(id(first)),
             // The numbers of semaphores are others than those of queues.
             libc::SYS_semop | libc::SYS_semtimedop => _ = queues.insert(id(first) | SEMAPHORES),
+            // The addresses are in its memory.
+            libc::SYS_futex_waitv => several = true,
+            libc::SYS_read | libc::SYS_readv => anybody |= table.target(id(first)).is_some_and(is_terminal),
             _ => {}
         }
     }
-    let has_one = |memory: &SharedMemory| addresses.iter().any(|address| memory.addresses.contains(address));
-    let memory = if addresses.is_empty() { Vec::new() } else { dir.shared_memory(has_one)? };
-    Ok(Places { memory, queues })
+    let has_one =
+        |memory: &SharedMemory| several || addresses.iter().any(|address| memory.addresses.contains(address));
+    let memory = if several || !addresses.is_empty() { dir.shared_memory(has_one)? } else { Vec::new() };
+    Ok(Places { memory, queues, anybody })
 }
 
 /// Marks a number of semaphores: the kernel gives out positive numbers of 31 bits.
@@ -77,6 +88,12 @@ const SEMAPHORES: u32 = 1 << 31;
 #[expect(clippy::cast_possible_truncation, reason = "the kernel looks at the lower half only")]
 const fn id(argument: u64) -> u32 {
     argument as u32
+}
+
+/// Whether it is a terminal or a serial line.
+fn is_terminal(target: &Target) -> bool {
+    let begins: [&[u8]; 3] = [b"/dev/tty", b"/dev/pts/", b"/dev/console"];
+    matches!(target, Target::Path(path) if begins.iter().any(|begin| path.starts_with(begin)))
 }
 
 /// Whether who may end this wait is asked elsewhere: it concerns pipes, sockets, or the process itself.

@@ -1,3 +1,5 @@
+import os
+import socket
 from situation import scene
 
 @scene("in use", twin="orphans/silent_listener")
@@ -295,3 +297,39 @@ def wire_is_a_connection(stage):
         use("person", server.ask)
     """)
     return stage.killed(inetd, in_use=["mcp-server-fake"])
+
+@scene("in use", twin="orphans/calls_a_database")
+def peer_that_listens_where_it_calls_from(stage):
+    """A client calls from the port at which it listens itself, as peers do; the server has closed its listener; the agent is killed."""
+    port = next(port for port in range(20000 + os.getpid() % 9000, 32000) if is_free(port))
+    stage.part("mcp-server-peer", f"""
+        listener = socket.create_server(("127.0.0.1", {port}))
+        tell("go/listens", "")
+        def attend():
+            peer = listener.accept()[0]
+            listener.close()
+            while peer.recv(100):
+                peer.sendall(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-peer")
+    person = stage.uses("person", f"""
+        wait_for("listens")
+        def end(port):
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            sock.bind(("127.0.0.1", port))
+            return sock
+        own = end(0)
+        own.listen()
+        peer = end(own.getsockname()[1])
+        peer.connect(("127.0.0.1", {port}))
+        use("person", lambda: ask_over(peer))
+    """)
+    return stage.killed(agent, in_use=[person, "mcp-server-peer"])
+
+
+def is_free(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0

@@ -198,3 +198,34 @@ def supervisor(stage):
     agent = stage.closes("mcp-server-ops")
     stage.beats("service")
     return stage.ended(agent, in_use=["keeper", "service"])
+
+LEADS = """
+        import fcntl, termios
+        terminal = os.open(open(f"{DIR}/terminal").read(), os.O_RDWR | os.O_NOCTTY)
+        def lead():
+            os.setsid()
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        start("mcp-server-shell", preexec_fn=lead)
+"""
+
+
+@scene("in use", twin="orphans/leads_a_terminal")
+@scene(
+    "orphan", name="orphans/leads_a_terminal", twin="let_go/in_the_terminal_that_it_leads", job=False,
+    about="A leaking server leads the session of a terminal that a person has, as below `sudo`; the agent is killed.",
+)
+def in_the_terminal_that_it_leads(stage, job=True):
+    """A leaking server leads the session of a terminal, as below `sudo`, and let a job go there, on which the kernel would hang up; the agent is killed."""
+    stage.part("job", JOB)
+    runs = 'shell(f"{BIN}/job < /dev/null > {DIR}/job.log 2>&1 &", start_new_session=False)\npresent("job")\n'
+    stage.part("mcp-server-shell", f"{runs if job else ''}serve()\n")
+    stage.rests("terminal", """
+        import pty
+        master, line = pty.openpty()
+        tell("terminal", os.ttyname(line))
+    """)
+    agent = stage.rests("claude", LEADS)
+    if job:
+        stage.beats("job")
+        return stage.killed(agent, in_use=["job", "mcp-server-shell"])
+    return stage.killed(agent, orphans=["mcp-server-shell"])

@@ -136,13 +136,13 @@ def uvx_hung(stage):
     """uvx > mcp-server-time blocked in its start, in a read of time zones that never ends; the host on the Python SDK 2 is killed"""
     zones = f"{stage.dir}/zones"
     os.mkdir(zones)
-    os.mkfifo(f"{zones}/Hung")
     how = {"env": {"PYTHONTZPATH": zones}, "mute": True}
-    host = software.Host(stage, "python2", software.venv_bin("PYTHON2", "uvx"), "mcp-server-time", "--local-timezone", "UTC", **how)
-    def blocked():
-        tree = software.below(host.process)
-        return len(tree) == 2 and software.waits_in(tree[1]) == "wait_for_partner"
-    software.within("the server waits for a writer", blocked)
+    with software.hung_mount(f"{zones}/Hung"):
+        host = software.Host(stage, "python2", software.venv_bin("PYTHON2", "uvx"), "mcp-server-time", "--local-timezone", "UTC", **how)
+        def hung():
+            tree = software.below(host.process)
+            return len(tree) == 2 and software.hangs(tree[1])
+        software.within("the server waits for the mount", hung)
     tree = software.below(host.process)
     return stage.killed(host, orphans=tree)
 
