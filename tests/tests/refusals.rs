@@ -44,11 +44,11 @@ fn refused(output: &Output, code: i32, words: &[&str]) -> Result<()> {
 }
 
 /// The same with a limit of the kernel's, as prlimit(1) takes it.
-fn within(limit: &str, command: &Command) -> Command {
-    let mut limited = Command::new("/usr/bin/prlimit");
-    limited.arg(limit).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
-    limited.current_dir(command.get_current_dir().unwrap_or_else(|| ".".as_ref()));
-    limited
+fn limited(limit: &str, command: &Command) -> Command {
+    let mut within = Command::new("/usr/bin/prlimit");
+    within.arg(limit).arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+    within.current_dir(command.get_current_dir().unwrap_or_else(|| ".".as_ref()));
+    within
 }
 
 /// Too few files that may be open are refused before anything fails for want of them. A limit of their size is a full disk.
@@ -56,9 +56,9 @@ fn within(limit: &str, command: &Command) -> Command {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn limits_that_the_daemon_was_started_with() -> Result<()> {
     scene(|s| {
-        let few = output(&mut within("--nofile=8:40", &run(s, &[])?))?;
+        let few = output(&mut limited("--nofile=8:40", &run(s, &[])?))?;
         refused(&few, 1, &["40 files", "LimitNOFILE"])?;
-        let mut small = within("--fsize=8192", &run(s, &[])?).stdout(Stdio::piped()).spawn()?;
+        let mut small = limited("--fsize=8192", &run(s, &[])?).stdout(Stdio::piped()).spawn()?;
         let mut out = small.stdout.take().context("no stdout")?;
         ensure!(out.read(&mut [0])? == 1, "it said nothing");
         Identity::of(small.id()).context("it has ended")?.signal(Signal::TERM)?;

@@ -10,7 +10,7 @@ use tests::{
     scene_alone, within,
 };
 
-use super::{GRACE, room::program};
+use super::{BECOME, GRACE, room::program};
 
 /// An agent with a server and many copies, each of which has thousands of open files.
 const AGENT: &str = "#!/usr/bin/python3
@@ -28,12 +28,6 @@ for n in range(200):
 open(sys.argv[1] + '/ready', 'w').write(str(os.getpid()))
 while True:
     signal.pause()
-";
-
-/// Becomes the program that it is given.
-const BECOME: &str = "
-import os, sys
-os.execv(sys.argv[1], sys.argv[1:])
 ";
 
 /// What copies of a killed agent have done so far is asked at once, by the loop.

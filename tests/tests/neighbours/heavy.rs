@@ -9,25 +9,7 @@ use tests::{
     scene_alone, within,
 };
 
-use super::{GRACE, room::program};
-
-/// Becomes the program that it is given.
-const BECOME: &str = "
-import os, sys
-os.execv(sys.argv[1], sys.argv[1:])
-";
-
-/// An agent with one server, whose wire it keeps until it ends.
-const AGENT: &str = "#!/usr/bin/python3
-import os, signal, sys
-reads, writes = os.pipe()
-answers, answer = os.pipe()
-streams = [(os.POSIX_SPAWN_DUP2, reads, 0), (os.POSIX_SPAWN_DUP2, answer, 1)]
-os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=streams)
-os.close(reads)
-os.close(answer)
-signal.pause()
-";
+use super::{AGENT, BECOME, GRACE, room::program};
 
 /// A server of many processes, each with many open files.
 const HEAVY: &str = "#!/usr/bin/python3

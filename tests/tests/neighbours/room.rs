@@ -9,13 +9,7 @@ use tests::{
     scene_alone, within,
 };
 
-use super::GRACE;
-
-/// Becomes the program that it is given.
-const BECOME: &str = "
-import os, sys
-os.execv(sys.argv[1], sys.argv[1:])
-";
+use super::{BECOME, GRACE};
 
 /// An agent that starts servers and keeps their wires until it ends. What it starts does not hear SIGTERM.
 const AGENT: &str = "#!/usr/bin/python3

@@ -34,8 +34,6 @@ const AFTER_THE_CLIENT: Duration = Duration::from_secs(2);
 /// The pause between two looks into containers because a client has ended: at least this, and so much for each server.
 const PAUSE: Duration = Duration::from_secs(1);
 const EACH: Duration = Duration::from_millis(1);
-/// How far above a server what keeps its container is looked for.
-const LEVELS: usize = 64;
 /// How often an engine is asked about a living server.
 const TRIES: u8 = 3;
 /// The most servers of a user that are asked about at a time.
@@ -100,7 +98,9 @@ impl Engine {
         let halves = self.inner_halves();
         for key in self.world.server_keys().into_iter().filter(|key| !halves.contains_key(key)) {
             // What podman's conmon keeps has never been looked at: it is nobody's.
-            let is_kept = |id| self.above(id).any(|node| node.image().is_some_and(keeps_container));
+            let is_kept = |id| {
+                self.world.graph().near_ancestors(id).any(|node| node.image().is_some_and(keeps_container))
+            };
             let is_inside = |server: &Server| {
                 let is_known = server.container.as_ref().is_some_and(|found| found.id.is_some());
                 server.phase.is_clear() && (is_known || is_kept(server.main_process()))
@@ -238,7 +238,7 @@ impl Engine {
         let inner = servers().filter(|(_, server)| server.owner().is_none() && !self.has_client(server));
         inner
             .filter_map(|(key, server)| {
-                let above = self.above(server.main_process()).map(|node| node.id);
+                let above = self.world.graph().near_ancestors(server.main_process()).map(|node| node.id);
                 let by_engine = || {
                     let mut all = server.processes().iter().copied().chain(above);
                     all.find_map(|process| told.get(&process).copied())
@@ -249,10 +249,6 @@ impl Engine {
             .collect()
     }
 
-    fn above(&self, process: ProcessId) -> impl Iterator<Item = &Node> {
-        self.world.graph().ancestors(process).take(LEVELS)
-    }
-
     fn has_client(&self, server: &Server) -> bool {
         let mut nodes = server.processes().iter().chain(server.wrappers()).map(|id| self.world.node(*id));
         nodes.any(|node| node.is_some_and(is_client))
@@ -260,7 +256,7 @@ impl Engine {
 
     /// The server whose client started the conmon above this one.
     fn below_conmon_of(&self, server: &Server) -> Option<ServerKey> {
-        let mut above = self.above(server.main_process());
+        let mut above = self.world.graph().near_ancestors(server.main_process());
         above.find(|node| node.image().is_some_and(keeps_container))?;
         above.find(|node| is_client(node)).and_then(|client| client.server.or(client.wraps))
     }

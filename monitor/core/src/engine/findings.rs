@@ -162,8 +162,8 @@ impl Engine {
         }
         let is_of_a_browser = |process: ProcessId| {
             let runs = |node: &Node| node.exec.program.as_deref().map(Program::name);
-            let above = self.world.graph().ancestors(process).take(LEVELS);
-            let above = above.take_while(|node| node.server == Some(key));
+            let above =
+                self.world.graph().near_ancestors(process).take_while(|node| node.server == Some(key));
             let mut line = self.world.node(process).into_iter().chain(above);
             line.any(|node| runs(node).is_some_and(|name| is_browser(&name)))
         };
@@ -188,8 +188,6 @@ fn says_blind(server: &Server, now: BootTime) -> bool {
     is_due && !server.phase.asked() && server.blind_inspections >= BLIND_INSPECTIONS
 }
 
-/// How far above a process a browser is looked for: what draws its pages is a few levels below it.
-const LEVELS: usize = 64;
 /// Between two looks at a tool that works, at least.
 const LEAST: Duration = Duration::from_secs(1);
 

@@ -11,6 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{AgentKey, Node};
 use crate::model::ProcessId;
 
+/// How many levels above a process are near.
+const NEAR: usize = 64;
+
 /// The living processes that matter to orphand.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -131,6 +134,11 @@ impl Graph {
         std::iter::successors(self.up(id), |node| self.above(node))
     }
 
+    /// The nearest of them: what keeps a container, or is a browser, is a few levels above what it started.
+    pub fn near_ancestors(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
+        self.ancestors(id).take(NEAR)
+    }
+
     /// The living processes that a process created, directly or indirectly, creators before what they created.
     pub fn descendants(&self, id: ProcessId) -> Vec<ProcessId> {
         let mut found = Vec::new();
@@ -209,7 +217,7 @@ mod tests {
         assert_eq!(check(&g), Vec::<String>::new());
     }
 
-    /// Without moving the fewer, each of 2,000 moves 20,000: that takes a minute.
+    /// Without moving the fewer, each of the line would move all of the crowd.
     #[test]
     fn a_line_with_thousands_below_it_may_end_from_below() {
         let (line, crowd) = (2_000, 20_000);
@@ -217,11 +225,12 @@ mod tests {
         for pid in 1..=line + crowd {
             g.insert(Node::bare(id(pid)), (pid > 1).then(|| id(line.min(pid - 1))));
         }
-        let began = std::time::Instant::now();
+        let links = |g: &Graph| (line + 1..=line + crowd).map(|pid| g.nodes[&pid].up).collect::<Vec<_>>();
+        let before = links(&g);
         for pid in (2..=line).rev() {
             g.remove(id(pid));
         }
-        assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(links(&g), before, "none of the crowd was moved");
         assert_eq!(g.children(id(1)).count(), usize::try_from(crowd).unwrap());
         assert_eq!(check(&g), Vec::<String>::new());
     }

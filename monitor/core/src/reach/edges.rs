@@ -112,6 +112,7 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
         let beyond: BTreeSet<Side> = ends.iter().filter(|end| end.beyond).map(|end| end.side).collect();
         let mut own_of: BTreeMap<usize, BTreeMap<_, &End>> = BTreeMap::new();
         for own in ends {
+            // Of who has it, only what the table asks of his program makes a difference; who is not seen stays himself.
             let seen =
                 own.holder.process().map(|_| row(own.holder).map(|row| exceptions::programs(&row.image)));
             let alike = (own.side, &own.numbers, seen.ok_or(own.holder));
@@ -156,7 +157,8 @@ fn holders(
     }
 }
 
-/// Who may use this end of a candidate: whoever has an opposite end, and whoever may come without one. `ends`: those of others. `beyond`: the sides of which an open file has more references than descriptors.
+/// Who may use this end of a candidate: whoever has an opposite end, and whoever may come without one. `ends`: those of
+/// others. `beyond`: the sides of which an open file has more references than descriptors.
 fn others(
     own: &End,
     endpoint: &Endpoint,

@@ -56,7 +56,8 @@ const TRANSPORTS: &[&str] = &[
 ];
 
 /// Whether the command line names a transport other than the standard streams, or a port or an address: `--transport sse`,
-/// `--http`, `streamableHttp`, `--port 8931`, `-p 8931`, `--listen :8931`. Then somebody knows where to find it. A command line that was cut may.
+/// `--http`, `streamableHttp`, `--port 8931`, `-p 8931`, `--listen :8931`. Then somebody knows where to find it. A command
+/// line that was cut may.
 ///
 /// A port may be that of a database, and a transport may be that of the server at its other side. So this alone proves
 /// nothing; it matters only for a program that listens.
