@@ -164,14 +164,12 @@ def ticking(stage, sdk, *command, **how):
 
 
 def reading(stage, sdk, **how):
-    """A host whose server-filesystem reads what never answers, as a network mount that went away."""
+    """A host whose server-filesystem reads what never answers: a FIFO that nobody ever wrote to."""
     files = f"{os.path.realpath(stage.dir)}/files"
     os.mkdir(files)
-    call = ["read_text_file", {"path": f"{files}/mount/file"}]
-    with hung_mount(f"{files}/mount"):
-        host = Host(stage, sdk, npm_bin("mcp-server-filesystem"), files, call=call, busy=True, **how)
-        within("the server waits for the mount", lambda: hangs(host.server[-1]))
-    return host
+    os.mkfifo(f"{files}/fifo")
+    call = ["read_text_file", {"path": f"{files}/fifo"}]
+    return Host(stage, sdk, npm_bin("mcp-server-filesystem"), files, call=call, busy=True, **how)
 
 
 @contextlib.contextmanager

@@ -42,11 +42,13 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
         }
     }
     for member in members {
-        let queues = member.ends.queues.iter().map(|inode| (*inode, Key::Open(*inode)));
-        let waits_at = member.places.queues.iter().map(|number| (0, Key::SystemV(*number)));
-        let anybody = member.places.anybody.then_some((0, Key::Waiting(member.process)));
-        for (inode, key) in queues.chain(waits_at).chain(anybody) {
-            let open = Endpoint::Open { inode, by: Address::Other, called: Called::Unknown };
+        let unknown = (Address::Other, Called::Unknown);
+        let queues = member.ends.queues.iter().map(|inode| (*inode, Key::Open(*inode), unknown));
+        let waits_at = member.places.queues.iter().map(|number| (0, Key::SystemV(*number), unknown));
+        let anybody = member.places.anybody;
+        let anybody = anybody.map(|called| (0, Key::Waiting(member.process), (Address::File, called)));
+        for (inode, key, (by, called)) in queues.chain(waits_at).chain(anybody) {
+            let open = Endpoint::Open { inode, by, called };
             let at = rows.endpoint(key, || open);
             rows.hold(at, Side::Listens, member.process);
         }

@@ -15,7 +15,7 @@ use rustix::{
 
 use super::pipe::duplicate_any;
 use crate::host::{FdTable, ProcessDir, SharedMemory, SystemCall, Target};
-use orphand_core::model::Stdio;
+use orphand_core::model::{Stdio, scene::Called};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
@@ -50,8 +50,8 @@ pub(super) struct Places {
     pub memory: Vec<SharedMemory>,
     /// Message queues and semaphores of System V, by number: whoever knows one may use it (sysvipc(7)).
     pub queues: BTreeSet<u32>,
-    /// Whether it waits for anybody: for who opens a FIFO, or types at a terminal.
-    pub anybody: bool,
+    /// Whether it waits for anybody: for who opens a FIFO (and whether anybody ever did), or types at a terminal.
+    pub anybody: Option<Called>,
 }
 
 pub(super) fn places(
@@ -60,10 +60,12 @@ pub(super) fn places(
     calls: &[Option<SystemCall>],
 ) -> Result<Places, Errno> {
     const PRIVATE: u64 = 0x80;
-    let (mut addresses, mut queues, mut anybody, mut several) = (Vec::new(), BTreeSet::new(), false, false);
+    let (mut addresses, mut queues, mut anybody, mut several) = (Vec::new(), BTreeSet::new(), None, false);
     for call in calls.iter().flatten() {
         let SystemCall { number, arguments: [first, operation, ..], opens_fifo } = *call;
-        anybody |= opens_fifo;
+        if opens_fifo && anybody != Some(Called::Unknown) {
+            anybody = Some(if dir.opens_untouched(call) { Called::No } else { Called::Unknown });
+        }
         match number {
             libc::SYS_futex => addresses.extend((operation & PRIVATE == 0).then_some(first)),
             libc::SYS_msgrcv | libc::SYS_msgsnd => _ = queues.insert(id(first)),
@@ -71,7 +73,9 @@ pub(super) fn places(
             libc::SYS_semop | libc::SYS_semtimedop => _ = queues.insert(id(first) | SEMAPHORES),
             // The addresses are in its memory.
             libc::SYS_futex_waitv => several = true,
-            libc::SYS_read | libc::SYS_readv => anybody |= table.target(id(first)).is_some_and(is_terminal),
+            libc::SYS_read | libc::SYS_readv if table.target(id(first)).is_some_and(is_terminal) => {
+                anybody = Some(Called::Unknown);
+            }
             _ => {}
         }
     }

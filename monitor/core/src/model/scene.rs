@@ -198,6 +198,8 @@ pub enum Address {
     /// A UDP port that was chosen, or an address.
     Udp,
     MulticastDns,
+    /// A file that anybody may open who knows it: a FIFO that it waits to open, a terminal that it reads.
+    File,
     /// Anything else (vsock, another network namespace): nobody can tell who calls.
     Other,
 }

@@ -29,10 +29,12 @@ const TABLE: [Exception; 8] = [
         applies: |pair| is_server(pair) && !pair.is_wire() && pair.own.numbers == [2],
     },
     Exception {
-        reason: "nobody ever called this listener, and it was not told to serve",
+        reason: "nobody ever called this listener, or used this FIFO, and it was not told to serve",
         applies: |pair| {
             let is_silent = match pair.endpoint {
-                Endpoint::Open { by: Address::Tcp | Address::Unix, called, .. } => *called == Called::No,
+                Endpoint::Open { by: Address::Tcp | Address::Unix | Address::File, called, .. } => {
+                    *called == Called::No
+                }
                 // Each browser has such a socket, and every host on the network is asked.
                 Endpoint::Open { by: Address::MulticastDns, .. } => true,
                 _ => false,

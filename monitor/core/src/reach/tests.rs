@@ -18,14 +18,9 @@ fn id(pid: u32) -> ProcessId {
 }
 
 fn endpoint() -> impl Strategy<Value = Endpoint> {
+    use Address::{File, MulticastDns, Other, Tcp, Udp, Unix};
     let began = prop_oneof![Just(Began::Near), Just(Began::Far), Just(Began::Pair), Just(Began::Unknown)];
-    let by = prop_oneof![
-        Just(Address::Tcp),
-        Just(Address::Unix),
-        Just(Address::Udp),
-        Just(Address::MulticastDns),
-        Just(Address::Other)
-    ];
+    let by = prop::sample::select(vec![Tcp, Unix, Udp, MulticastDns, File, Other]);
     let called = prop_oneof![Just(Called::Yes), Just(Called::No), Just(Called::Unknown)];
     prop_oneof![
         4 => (1..4_u64, any::<bool>()).prop_map(|(inode, named)| Endpoint::Pipe { inode, named: named && inode == 3 }),
@@ -342,6 +337,8 @@ fn a_listener_counts_if_somebody_called_or_was_to_call() {
         (Address::Unix, Called::Unknown, true),
         (Address::Udp, Called::Unknown, true),
         (Address::MulticastDns, Called::Unknown, false),
+        (Address::File, Called::No, false),
+        (Address::File, Called::Unknown, true),
         (Address::Other, Called::No, true),
     ] {
         let mut small = Small::new();

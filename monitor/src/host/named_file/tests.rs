@@ -51,6 +51,37 @@ fn the_first_connection_shows_for_ever() {
 }
 
 #[test]
+fn what_came_through_a_fifo_shows_for_ever() {
+    for dir in [std::env::temp_dir(), "/dev/shm".into()] {
+        let dir = tempfile::tempdir_in(dir).unwrap();
+        let path = dir.path().join("f");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        a_tick_later(&path);
+        let opens = || {
+            let cat = Command::new("cat").arg(&path).stdout(Stdio::null()).spawn().unwrap();
+            let process = Proc::system().unwrap().process(cat.id()).unwrap();
+            let call = loop {
+                match process.sleeps_in(cat.id()) {
+                    Ok(Some(call)) if call.opens_fifo => break call,
+                    _ => std::thread::sleep(Duration::from_millis(1)),
+                }
+            };
+            let untouched = process.opens_untouched(&call);
+            // It ends once it was written to.
+            (untouched, cat)
+        };
+        let (untouched, mut cat) = opens();
+        assert!(untouched, "{}", path.display());
+        std::fs::write(&path, "x").unwrap();
+        cat.wait().unwrap();
+        let (untouched, mut cat) = opens();
+        assert!(!untouched, "{}", path.display());
+        std::fs::write(&path, "x").unwrap();
+        cat.wait().unwrap();
+    }
+}
+
+#[test]
 fn who_sends_a_datagram_shows_too() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");

@@ -1,0 +1,136 @@
+//! Detects from the times of a file whether any process ever used it: connected to a bound unix socket or sent to it, or
+//! passed anything through a FIFO with a name.
+//!
+//! connect(2) and sendto(2) update the access time of a socket's file (`touch_atime()` in `unix_find_bsd()`).
+//! Before the first such call the access time equals the birth time of the file. With `relatime`, the
+//! default, the first update after the birth always takes place (`relatime_need_update()`). The access time
+//! tells neither the time of the last connection nor the process that made it: a process that connects to
+//! itself updates it as well. Who writes to a FIFO updates its modification time (`pipe_write()`), and who reads from it its
+//! access time (`pipe_read()`); overlayfs keeps the latter only.
+//!
+//! Two cases are not visible. One is a use in the same clock tick (some milliseconds) in which the
+//! file was made, with none later. The other is a use through another mount of the file that is
+//! read-only or has `noatime`.
+
+use std::{fs::File, os::unix::fs::FileExt};
+
+use nix::libc;
+use rustix::{
+    fd::OwnedFd,
+    fs::{
+        AtFlags, FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, Statx, StatxFlags, StatxTimestamp,
+        fstatfs, fstatvfs, makedev, openat, openat2, statx,
+    },
+    io::Errno,
+};
+
+use super::{ProcessDir, SystemCall, UnixSocket, link, process::PATH};
+
+/// `statfs::f_type` of the file systems that keep access times in the ordinary way.
+const KEEP_ACCESS_TIMES: [u64; 6] = [EXT4, TMPFS, OVERLAY, BTRFS, XFS, F2FS];
+const EXT4: u64 = 0xef53;
+const TMPFS: u64 = 0x0102_1994;
+const OVERLAY: u64 = 0x794c_7630;
+const BTRFS: u64 = 0x9123_683e;
+const XFS: u64 = 0x5846_5342;
+const F2FS: u64 = 0xf2f5_2010;
+
+impl ProcessDir {
+    /// Whether it is certain that no process ever connected or sent to this bound socket, which the process
+    /// has open. The answer is `false` if the socket has an abstract name, if its file is gone or was
+    /// replaced, or if its file system does not keep access times.
+    pub fn is_untouched(&self, socket: &UnixSocket) -> bool {
+        let (Some(name), Some(file)) = (&socket.name, socket.file) else { return false };
+        let Ok(_at) = self.at() else { return false };
+        // A name of the abstract namespace has no file.
+        self.named_file(name).and_then(|found| is_untouched(&found, file)).unwrap_or(false)
+    }
+
+    /// Whether it is certain that nothing ever came through the FIFO that this call of a thread opens.
+    pub fn opens_untouched(&self, call: &SystemCall) -> bool {
+        let Ok(_at) = self.at() else { return false };
+        let found = self.opened_name(call).and_then(|name| self.named_file(&name));
+        found.and_then(|found| is_untouched_fifo(&found)).unwrap_or(false)
+    }
+
+    /// The name that a call of openat(2) was given, from the memory of the process. An error where the name counts from
+    /// another folder than the working directory.
+    fn opened_name(&self, call: &SystemCall) -> Result<Vec<u8>, Errno> {
+        const PATH_MAX: usize = 4096;
+        // The kernel looks at the lower half of the first argument only.
+        let here = call.arguments[0] & u64::from(u32::MAX) == u64::from(libc::AT_FDCWD.cast_unsigned());
+        if !here || ![libc::SYS_openat, libc::SYS_openat2].contains(&call.number) {
+            return Err(Errno::NOTSUP);
+        }
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let memory = File::from(openat(self.body(), "mem", flags, Mode::empty())?);
+        let mut name = vec![0; PATH_MAX];
+        // What follows the name may not be mapped: then fewer bytes come.
+        let read = memory.read_at(&mut name, call.arguments[1]).map_err(|_| Errno::FAULT)?;
+        name.truncate(read);
+        let end = name.iter().position(|byte| *byte == 0).ok_or(Errno::NAMETOOLONG)?;
+        name.truncate(end);
+        Ok(name)
+    }
+
+    /// Opens the file of this name, as the process sees it, with `O_PATH`.
+    fn named_file(&self, name: &[u8]) -> Result<OwnedFd, Errno> {
+        let (from, whole, resolve) = if name.starts_with(b"/") {
+            ("root", name.to_vec(), ResolveFlags::IN_ROOT)
+        } else {
+            ("cwd", [&link(self.body(), "cwd")?, &b"/"[..], name].concat(), ResolveFlags::BENEATH)
+        };
+        // A path look-up never ends if it asks a server that is dead.
+        if self.fd_dir()?.may_hang(&whole) {
+            return Err(Errno::STALE);
+        }
+        let from = openat(self.body(), from, PATH, Mode::empty())?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        openat2(&from, name, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS)
+    }
+}
+
+fn is_untouched(found: &OwnedFd, (inode, device): (u32, u64)) -> Result<bool, Errno> {
+    let (file, kind, kept) = times(found)?;
+    // On btrfs and overlayfs stat(2) reports another device than the kernel uses for the file.
+    let same_device =
+        matches!(kind, BTRFS | OVERLAY) || makedev(file.stx_dev_major, file.stx_dev_minor) == device;
+    let is_it = FileType::from_raw_mode(file.stx_mode.into()) == FileType::Socket
+        && file.stx_ino & u64::from(u32::MAX) == u64::from(inode)
+        && same_device;
+    // utimensat(2) sets access and modification time, but not the birth time.
+    let touched = time(file.stx_atime) > time(file.stx_mtime)
+        || (has_birth(&file) && time(file.stx_atime) > time(file.stx_btime));
+    Ok(is_it && kept && !touched)
+}
+
+fn is_untouched_fifo(found: &OwnedFd) -> Result<bool, Errno> {
+    let (file, _, kept) = times(found)?;
+    let born = time(file.stx_btime);
+    let is_it = FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo;
+    Ok(is_it
+        && kept
+        && has_birth(&file)
+        && [file.stx_mtime, file.stx_atime].into_iter().all(|stamp| time(stamp) <= born))
+}
+
+/// The times of a file, the type of its file system, and whether its access time is kept there.
+fn times(found: &OwnedFd) -> Result<(Statx, u64, bool), Errno> {
+    let fields = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let file = statx(found, c"", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, fields)?;
+    let kind = u64::try_from(fstatfs(found)?.f_type).unwrap_or_default();
+    let kept = KEEP_ACCESS_TIMES.contains(&kind)
+        && !fstatvfs(found)?.f_flag.intersects(StatVfsMountFlags::NOATIME | StatVfsMountFlags::RDONLY);
+    Ok((file, kind, kept))
+}
+
+fn has_birth(file: &Statx) -> bool {
+    StatxFlags::from_bits_retain(file.stx_mask).contains(StatxFlags::BTIME)
+}
+
+const fn time(stamp: StatxTimestamp) -> (i64, u32) {
+    (stamp.tv_sec, stamp.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests;
