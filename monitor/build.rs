@@ -29,7 +29,9 @@ fn build() -> Result<()> {
     }
 
     let way = Way::read(&root.join(".toolchain/bpf.toml"))?;
-    let target_dir = out.join("bpf");
+    // One for all profiles and sets of features: most of the time goes into what the programs are built with.
+    let target_dir =
+        out.ancestors().nth(4).context("OUT_DIR is not below a target directory")?.join("for-bpf");
     let mut cargo = way.command(root)?;
     cargo
         .args(["build", "--quiet", "--profile", "bpf", "--locked", "--target", TARGET])
