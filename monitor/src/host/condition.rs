@@ -35,7 +35,7 @@ impl ProcessDir {
 
     /// Whether it ignores SIGHUP: the lowest bit of `SigIgn`.
     pub fn ignores_hangup(&self) -> Result<bool, Errno> {
-        let (status, _) = self.file("status", 4096)?;
+        let status = self.whole_status()?;
         let mask = fields::words(&status, "SigIgn").and_then(|mut words| words.next());
         mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).map(|mask| mask & 1 != 0).ok_or(Errno::INVAL)
     }

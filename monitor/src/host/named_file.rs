@@ -2,7 +2,8 @@
 //! passed anything through a FIFO with a name.
 //!
 //! connect(2) and sendto(2) update the access time of a socket's file (`touch_atime()` in `unix_find_bsd()`).
-//! Before the first such call the access time equals the birth time of the file. With `relatime`, the
+//! Before the first such call the access time equals the birth time of the file, and after it does not: it is earlier where
+//! the clock was set back in between. With `relatime`, the
 //! default, the first update after the birth always takes place (`relatime_need_update()`). The access time
 //! tells neither the time of the last connection nor the process that made it: a process that connects to
 //! itself updates it as well. Who writes to a FIFO updates its modification time (`pipe_write()`), and who reads from it its
@@ -99,8 +100,8 @@ fn is_untouched(found: &OwnedFd, (inode, device): (u32, u64)) -> Result<bool, Er
         && file.stx_ino & u64::from(u32::MAX) == u64::from(inode)
         && same_device;
     // utimensat(2) sets access and modification time, but not the birth time.
-    let touched = time(file.stx_atime) > time(file.stx_mtime)
-        || (has_birth(&file) && time(file.stx_atime) > time(file.stx_btime));
+    let touched = time(file.stx_atime) != time(file.stx_mtime)
+        || (has_birth(&file) && time(file.stx_atime) != time(file.stx_btime));
     Ok(is_it && kept && !touched)
 }
 
@@ -111,7 +112,7 @@ fn is_untouched_fifo(found: &OwnedFd) -> Result<bool, Errno> {
     Ok(is_it
         && kept
         && has_birth(&file)
-        && [file.stx_mtime, file.stx_atime].into_iter().all(|stamp| time(stamp) <= born))
+        && [file.stx_mtime, file.stx_atime].into_iter().all(|stamp| time(stamp) == born))
 }
 
 /// The times of a file, the type of its file system, and whether its access time is kept there.

@@ -27,6 +27,8 @@ pub struct ProcessDir {
 const ARGV_MAX: usize = 128 * 1024;
 /// Bytes of `environ` that are read to find one value.
 const ENVIRON_MAX: usize = 1024 * 1024;
+/// Bytes of `status` that are read: it is shorter, however long the name and the list of groups (65,536) may be.
+const STATUS_MAX: usize = 1024 * 1024;
 /// Bytes of `cgroup` that are read: room for a dozen paths of `PATH_MAX`.
 pub(super) const CGROUP_MAX: usize = 64 * 1024;
 pub(super) const PATH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -89,8 +91,14 @@ impl ProcessDir {
         self.status("Gid")
     }
 
-    /// The first number on the line `name` of `status`. 4096 bytes are enough: the requested lines are
-    /// among the first, and the process name is escaped and at most 15 bytes long.
+    /// The whole `status`: what follows the list of groups may be far behind.
+    pub(super) fn whole_status(&self) -> Result<Vec<u8>, Errno> {
+        let _at = self.at()?;
+        Ok(read(&self.dir, "status", STATUS_MAX)?.0)
+    }
+
+    /// The first number on the line `name` of `status`. 4096 bytes are enough: the requested lines are before the
+    /// list of groups, and the process name is escaped and at most 15 bytes long.
     fn status(&self, name: &str) -> Result<u32, Errno> {
         let _at = self.at()?;
         let (status, _) = read(&self.dir, "status", 4096)?;
@@ -117,8 +125,7 @@ impl ProcessDir {
 
     /// Its pids in our PID namespace and in each below to its own.
     pub fn pids(&self) -> Result<Vec<u32>, Errno> {
-        let _at = self.at()?;
-        let (status, _) = read(&self.dir, "status", 4096)?;
+        let status = self.whole_status()?;
         Ok(fields::words(&status, "NSpid").into_iter().flatten().filter_map(|pid| pid.parse().ok()).collect())
     }
 

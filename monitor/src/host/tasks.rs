@@ -71,15 +71,12 @@ impl Proc {
     }
 }
 
-/// `status` is shorter, however long the name and the list of groups may be.
-const STATUS: usize = 512 << 10;
-
 fn whole(dir: &ProcessDir) -> Result<Option<TaskRow>, Errno> {
     let stat = dir.stat();
     if stat.is_kernel_thread() {
         return Ok(None);
     }
-    let mut row = of_status(&dir.file("status", STATUS)?.0).ok_or(Errno::INVAL)?;
+    let mut row = of_status(&dir.whole_status()?).ok_or(Errno::INVAL)?;
     row.process = dir.id();
     row.terminal = stat.terminal().map(|pty| UNIX98_PTY_SLAVE_MAJOR << 20 | pty);
     row.dead = stat.has_begun_to_exit();

@@ -170,3 +170,21 @@ fn the_dead_cannot_be_read() {
     dead.end();
     assert!(dir.tracers().is_err());
 }
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn a_long_list_of_groups_hides_nothing() {
+    // Members of a large directory are in hundreds of groups with long numbers.
+    let groups: Vec<String> = (4_000_000_000_u32..).take(600).map(|group| group.to_string()).collect();
+    let mut command = std::process::Command::new("setpriv");
+    let mut child =
+        command.arg(format!("--groups={}", groups.join(","))).args(["sleep", "60"]).spawn().unwrap();
+    let dir = Proc::system().unwrap().process(child.id()).unwrap();
+    while dir.image().argv.first().is_none_or(|program| program != "sleep") {
+        std::thread::yield_now();
+    }
+    let found = (dir.ignores_hangup(), dir.pid_inside().is_ok());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(found, (Ok(false), true));
+}
