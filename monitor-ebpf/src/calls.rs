@@ -3,7 +3,7 @@
 //!
 //! Invariant: a call that a followed process has ended is written down in CALLED as one of the followed process that began it,
 //! or as one of anybody; and so is one that was cut off, whoever was called. Of the connections of others each change of state
-//! costs a comparison, their beginning and their end a look at the filter before MEMBERS.
+//! costs a comparison, their beginning and their end a look at the filter before MEMBERS, one within the host a look-up.
 
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
@@ -62,19 +62,23 @@ fn begins(sk: u64) -> Result<(), Counter> {
     CALLERS.insert(sk, caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
 }
 
-/// A connection is there: both ports are known, and who was called has not accepted it yet.
+/// A connection is there: both ports are known, and who was called has not accepted it yet. One of a process that is not
+/// followed may have the ports of an earlier one that was.
 #[inline(always)]
 fn is_there(sk: u64) -> Result<(), Counter> {
-    let Some(at) = CALLERS.get_ptr_mut(sk) else { return Ok(()) };
     let (near, far) = ports(sk)?;
+    let Some((own, address)) = addresses(sk)? else { return Ok(()) };
+    let key = CallKey { address, near, far };
+    let Some(at) = CALLERS.get_ptr_mut(sk) else {
+        if own == address {
+            let _ = OUTGOING.remove(key);
+        }
+        return Ok(());
+    };
     // SAFETY: the pointer came from the map.
     let caller = unsafe { &mut *at };
     caller.port = u32::from(near);
-    let caller = *caller;
-    let Some((_, address)) = addresses(sk)? else { return Ok(()) };
-    OUTGOING
-        .insert(CallKey { address, near, far }, caller, u64::from(BPF_ANY))
-        .map_err(|_| Counter::CallDropped)
+    OUTGOING.insert(key, *caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
 }
 
 #[inline(always)]

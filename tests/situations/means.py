@@ -167,8 +167,8 @@ def rest_in_a_thread():
     threading.Event().wait()
 
 
-def dial(kind, name):
-    """A connection to who listens under this name."""
+def dial(kind, name, port=0):
+    """A connection to who listens under this name, from this port."""
     while not os.path.exists(f"{DIR}/go/{name}.{kind}"):
         time.sleep(0.02)
     with open(f"{DIR}/go/{name}.{kind}") as f:
@@ -177,6 +177,9 @@ def dial(kind, name):
     sock.settimeout(TIMEOUT)
     if kind == "datagram":
         sock.bind(f"{DIR}/{ALIAS}.{os.getpid()}.s")
+    if port:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
     if kind in FAMILIES:
         sock.connect(("::1" if kind == "tcp6" else "127.0.0.1", int(address)))
     else:
@@ -198,6 +201,13 @@ def call(kind, name, closes="client"):
         if closes == "server":
             select.select([sock], [], [], TIMEOUT)
 
+
+def call_from(name, port=0):
+    """A short connection over TCP from this port, which is free at once, since the connection is reset; gives the port."""
+    with dial("tcp", name, port) as sock:
+        ask_over(sock)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return sock.getsockname()[1]
 
 
 def own_mounts():

@@ -58,6 +58,22 @@ def last_call_a_moment_ago(stage):
     """)
     return stage.killed(agent, in_use=["mcp-server-web"])
 
+@scene("in use", twin="orphans/ring_of_short_calls")
+def call_from_a_port_of_a_sibling(stage):
+    """A server called its sibling once over TCP; somebody else's client got the same port and called, too; their agent is killed."""
+    stage.listens("mcp-server-web", "tcp")
+    stage.part("mcp-server-other", 'tell("go/port", str(call_from("mcp-server-web")))\nserve()\n')
+    agent = stage.rests("claude", 'start("mcp-server-web")\nstart("mcp-server-other")\n')
+    person = stage.when_over("person", """
+        while not os.path.exists(f"{DIR}/go/port"):
+            time.sleep(0.02)
+        with open(f"{DIR}/go/port") as f:
+            port = int(f.read())
+        call_from("mcp-server-web", port)
+        on_call("person", lambda: call_from("mcp-server-web", port), every=20)
+    """)
+    return stage.killed(agent, orphans=["mcp-server-other"], in_use=["mcp-server-web"])
+
 @scene("in use", twin="orphans/silent_listener")
 def short_calls(stage):
     """The server speaks HTTP too; its client uses short connections and closes first (TIME_WAIT at the client). The agent is killed."""
