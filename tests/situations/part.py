@@ -319,17 +319,17 @@ def leak_on(leak):
 
 def serve(leak="timer"):
     """Serve stdin and stdout, then leak. `timer`: an interval timer goes on; `spin`: a runaway loop; `deaf`: and SIGTERM is
-    ignored; `blocked`: a read of something else never comes back, stdin is read by a thread; `closed`: stdin itself is closed
+    ignored; `blocked`: a read of something else never comes back, stdin is read by a thread; `fifo`:
+    the same in the opening of a FIFO; `closed`: stdin itself is closed
     after the first line, what is asked stays unanswered; `exit`: none of it, it ends as it should."""
     if leak == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     here()
-    if leak == "blocked":
-        fifo = f"{DIR}/{ALIAS}.fifo"
-        os.mkfifo(fifo)
+    if leak in ("blocked", "fifo"):
         threading.Thread(target=read_on, daemon=True).start()
-        open(fifo, "rb")
-        rest()
+        if leak == "fifo":
+            open(f"{DIR}/nobody", "rb")
+        os.read(os.eventfd(0), 8)
     if leak == "closed":
         answer(os.read(0, 65536))
         os.close(0)

@@ -38,6 +38,8 @@ class Stage:
         os.environ[VARIABLE] = self.dir
         os.environ.setdefault("ORPHAND_SITUATION", sys.argv[-1])
         os.chmod(self.dir, 0o755)
+        if not os.path.exists(f"{self.dir}/nobody"):  # a FIFO that nobody ever writes to
+            os.mkfifo(f"{self.dir}/nobody")
         for folder in ("bin", "here", "beats", "broken", "go"):
             os.makedirs(f"{self.dir}/{folder}", exist_ok=True)
             os.chmod(f"{self.dir}/{folder}", 0o777)

@@ -26,6 +26,8 @@ use rustix::{
 };
 
 use super::{ProcessDir, SystemCall, UnixSocket, link, process::PATH};
+use crate::os::clock::realtime_offset;
+use orphand_core::model::BootTime;
 
 /// `statfs::f_type` of the file systems that keep access times in the ordinary way.
 const KEEP_ACCESS_TIMES: [u64; 6] = [EXT4, TMPFS, OVERLAY, BTRFS, XFS, F2FS];
@@ -47,11 +49,12 @@ impl ProcessDir {
         self.named_file(name).and_then(|found| is_untouched(&found, file)).unwrap_or(false)
     }
 
-    /// Whether it is certain that nothing ever came through the FIFO that this call of a thread opens.
-    pub fn opens_untouched(&self, call: &SystemCall) -> bool {
+    /// Whether it is certain that nothing came through the FIFO that this call of a thread opens, `since` then. A younger
+    /// FIFO may have had one before it, which was used.
+    pub fn opens_untouched(&self, call: &SystemCall, since: BootTime) -> bool {
         let Ok(_at) = self.at() else { return false };
         let found = self.opened_name(call).and_then(|name| self.named_file(&name));
-        found.and_then(|found| is_untouched_fifo(&found)).unwrap_or(false)
+        found.and_then(|found| is_untouched_fifo(&found, since)).unwrap_or(false)
     }
 
     /// The name that a call of openat(2) was given, from the memory of the process. An error where the name counts from
@@ -105,13 +108,16 @@ fn is_untouched(found: &OwnedFd, (inode, device): (u32, u64)) -> Result<bool, Er
     Ok(is_it && kept && !touched)
 }
 
-fn is_untouched_fifo(found: &OwnedFd) -> Result<bool, Errno> {
+fn is_untouched_fifo(found: &OwnedFd, since: BootTime) -> Result<bool, Errno> {
     let (file, _, kept) = times(found)?;
     let born = time(file.stx_btime);
+    let since = i64::try_from(since.0).unwrap_or(i64::MAX).saturating_add(realtime_offset());
+    let is_older = i128::from(born.0) * 1_000_000_000 + i128::from(born.1) < i128::from(since);
     let is_it = FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo;
     Ok(is_it
         && kept
         && has_birth(&file)
+        && is_older
         && [file.stx_mtime, file.stx_atime].into_iter().all(|stamp| time(stamp) == born))
 }
 

@@ -1,6 +1,6 @@
 //! The processes that were asked about, in full.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::io::Errno;
 
@@ -14,7 +14,7 @@ use super::{
 use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
 use orphand_core::{
     model::{
-        Image, ProcessId,
+        BootTime, Image, ProcessId,
         scene::{ProcessRow, SceneQuestion, Wait},
     },
     recognise::entry_names_service,
@@ -49,6 +49,11 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Memb
         questions.iter().flat_map(|question| &question.copies).copied().collect();
     let waits: BTreeSet<ProcessId> =
         questions.iter().filter(|question| question.waits).flat_map(|question| due(question)).collect();
+    let mut oldest = BTreeMap::new();
+    for server in questions.iter().flat_map(|question| &question.servers) {
+        let first = server.processes.iter().map(|process| process.born()).min();
+        oldest.extend(server.processes.iter().zip(std::iter::repeat(first.unwrap_or_default())));
+    }
     let (mut members, mut descriptors) = (Vec::new(), 0);
     for &process in rows.asked() {
         if descriptors > MOST {
@@ -62,7 +67,8 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Memb
         let found = rows.proc.identified(process).and_then(|dir| {
             let read = |dir: ProcessDir| {
                 let parent = rows.parent(&dir);
-                read(&dir, parent, copies.contains(&process), waits.contains(&process))
+                let since = oldest.get(&process).copied().unwrap_or_default();
+                read(&dir, parent, since, copies.contains(&process), waits.contains(&process))
             };
             dir.map(read).transpose()
         });
@@ -97,6 +103,7 @@ fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
 fn read(
     dir: &ProcessDir,
     parent: Option<ProcessId>,
+    since: BootTime,
     is_copy: bool,
     asks_waits: bool,
 ) -> Result<Option<(ProcessRow, Member)>, Errno> {
@@ -108,7 +115,7 @@ fn read(
     let image = dir.image();
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
-        Ok((rests, waits::places(dir, &table, &calls)?))
+        Ok((rests, waits::places(dir, &table, &calls, since)?))
     });
     let (rests, places) = match waits {
         // One that could not be read is no inert copy.

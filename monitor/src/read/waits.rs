@@ -15,7 +15,7 @@ use rustix::{
 
 use super::pipe::duplicate_any;
 use crate::host::{FdTable, ProcessDir, SharedMemory, SystemCall, Target};
-use orphand_core::model::{Stdio, scene::Called};
+use orphand_core::model::{BootTime, Stdio, scene::Called};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wait {
@@ -54,17 +54,19 @@ pub(super) struct Places {
     pub anybody: Option<Called>,
 }
 
+/// `since`: the birth of the oldest process of its server.
 pub(super) fn places(
     dir: &ProcessDir,
     table: &FdTable,
     calls: &[Option<SystemCall>],
+    since: BootTime,
 ) -> Result<Places, Errno> {
     const PRIVATE: u64 = 0x80;
     let (mut addresses, mut queues, mut anybody, mut several) = (Vec::new(), BTreeSet::new(), None, false);
     for call in calls.iter().flatten() {
         let SystemCall { number, arguments: [first, operation, ..], opens_fifo } = *call;
         if opens_fifo && anybody != Some(Called::Unknown) {
-            anybody = Some(if dir.opens_untouched(call) { Called::No } else { Called::Unknown });
+            anybody = Some(if dir.opens_untouched(call, since) { Called::No } else { Called::Unknown });
         }
         match number {
             libc::SYS_futex => addresses.extend((operation & PRIVATE == 0).then_some(first)),

@@ -40,6 +40,27 @@ def control_fifo_in_a_loop(stage):
             done()
     """)
 
+
+@scene("in use", twin="orphans/blocked_read")
+def control_fifo_made_anew(stage):
+    """A person commands the server by `echo play > FIFO` now and then: it makes the FIFO anew for each command, and waits there; the agent is killed."""
+    return commanded(stage, """
+        def obey():
+            while True:
+                os.mkfifo(f"{DIR}/new")
+                os.rename(f"{DIR}/new", f"{DIR}/commands")
+                with open(f"{DIR}/commands") as commands:
+                    for line in commands:
+                        tell("go/done", "")
+    """, """
+        def ask():
+            while not os.path.exists(f"{DIR}/commands"):
+                time.sleep(0.02)
+            with open(f"{DIR}/commands", "w") as commands:
+                commands.write("play\\n")
+            done()
+    """)
+
 @scene("in use", twin="orphans/blocked_read")
 def offered_fifo(stage):
     """Whoever opens a FIFO gets a fresh text from the server, which waits there for the next one; the agent is killed."""

@@ -13,7 +13,7 @@ def big_environment(stage):
 
 @scene("orphan", twin="handed_on/successor")
 @scene(
-    "orphan", name="blocked_read", leak="blocked",
+    "orphan", name="blocked_read", leak="fifo",
     about="The agent is killed; its server hangs in a read that never comes back, as on a dead network mount.",
 )
 @scene("orphan", name="closed_stdin", twin="stdout/stdin_closed", leak="closed", about="A server closed its own standard input; its agent is killed.")

@@ -66,7 +66,10 @@ fn what_came_through_a_fifo_shows_for_ever() {
                     _ => std::thread::sleep(Duration::from_millis(1)),
                 }
             };
-            let untouched = process.opens_untouched(&call);
+            // Its birth is known to the tick.
+            let born = BootTime(process.id().born().0 + 10_000_000);
+            let untouched = process.opens_untouched(&call, born);
+            assert!(!process.opens_untouched(&call, BootTime::default()), "it may not be the first one");
             // It ends once it was written to.
             (untouched, cat)
         };
