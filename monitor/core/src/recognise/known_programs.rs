@@ -12,17 +12,17 @@ pub(super) const SHELLS: &[&str] = &[
 ];
 
 /// Programs that run the command in their arguments on their own standard streams, by exec or as a child.
-/// Their arguments are not examined, because the program itself is seen.
+/// Their arguments are not examined, because the program itself is seen. Not what runs it on another host (ssh).
 #[rustfmt::skip]
 pub(super) const LAUNCHERS: &[&str] = &[
     "arch", "asdf", "aws-vault", "bundle", "bundler", "bwrap", "cargo", "catchsegv", "chamber", "choom", "chpst",
     "chroot", "chrt", "conda", "cross-env", "dbus-run-session", "devbox", "direnv", "doas", "doppler", "dotenv",
     "dotenvx", "env", "env-cmd", "envdir", "expect", "fakeroot", "firejail", "flatpak", "flock", "fnm", "gdb", "go",
-    "gosu", "gtimeout", "hatch", "heaptrack", "infisical", "ionice", "just", "kubectl", "linux32", "linux64", "ltrace",
+    "gosu", "gtimeout", "hatch", "heaptrack", "infisical", "ionice", "just", "linux32", "linux64", "ltrace",
     "make", "mamba", "micromamba", "mise", "ni", "nice", "nix", "nix-shell", "nocache", "nohup", "nr", "nsenter",
     "numactl", "nvm-exec", "op", "pdm", "perf", "pipenv", "pixi", "pkexec", "poetry", "prlimit", "proot", "proto",
     "proxychains", "proxychains4", "rtx", "runcon", "runuser", "rye", "s6-setuidgid", "script", "secret-tool", "setarch",
-    "setpriv", "setsid", "setuidgid", "shim", "sops", "ssh", "sshpass", "stdbuf", "strace", "su", "su-exec", "sudo",
+    "setpriv", "setsid", "setuidgid", "shim", "sops", "sshpass", "stdbuf", "strace", "su", "su-exec", "sudo",
     "swift", "systemd-cat", "systemd-inhibit", "systemd-run", "taskset", "time", "timeout", "torsocks", "unbuffer",
     "unshare", "uvw", "valgrind", "volta", "with-contenv", "x86_64", "xargs", "xvfb-run",
 ];

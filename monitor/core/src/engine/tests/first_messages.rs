@@ -52,6 +52,21 @@ fn it_is_recognised_owned_judged_and_ended() {
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
 }
 
+/// What runs it is on another host: here its client is the server.
+#[test]
+fn the_client_of_a_server_elsewhere_is_one() {
+    for argv in
+        [&["ssh", "host", "mcp-server-x"] as &[_], &["kubectl", "exec", "-i", "pod", "--", "mcp-server-x"]]
+    {
+        let mut story = agent();
+        started(&mut story, 30, argv, mcp());
+        assert_eq!(server(&story).rule, "protocol");
+        story.end(20);
+        story.pass_secs(11);
+        assert_eq!(story.sent(), [(30, Signal::Term)]);
+    }
+}
+
 #[test]
 fn it_is_asked_again_with_growing_pauses_and_then_no_more() {
     let mut story = agent();

@@ -205,7 +205,8 @@ fn shells_and_launchers() {
         setsid mcp-server => launcher
         sudo -u x mcp-server => launcher
         strace -f mcp-server => launcher
-        ssh host mcp-server => launcher
+        ssh host mcp-server => other ssh
+        kubectl exec -i pod -- mcp-server => other kubectl
         systemd-run --user --scope mcp-server => launcher
         xargs mcp-server => launcher
         poetry run foo-mcp => launcher
