@@ -70,7 +70,9 @@ fn server_sentences(one: &Explained, report: &ServerReport) -> Vec<String> {
     let (name, rule) = (text::sanitise(&report.server.name), text::sanitise(&report.server.rule));
     let main = text::sanitise(&report.server.id);
     let by = match recognised_by(&report.server.rule) {
-        "protocol" => "by a message of the protocol, or by the settings of an agent",
+        "protocol" => {
+            "by a message of the protocol, by the settings of an agent, or by the command line of a bridge"
+        }
         "arguments" => "by its arguments",
         "name" => "by the name of its program",
         _ => "by a rule of the configuration",

@@ -19,16 +19,19 @@ use super::{
 };
 use crate::{
     helper::{self, HelperError, Order, Task},
+    host::ProcessDir,
     os::lock,
 };
 use orphand_core::{
     model::{FirstMessage, ProcessId},
-    recognise::entry_name,
+    recognise::{entry_name, is_bridged},
 };
 
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Bytes of the command line that are compared. A longer one is not compared.
 const COMMAND_LINE: usize = 32 * 1024;
+/// How many processes are looked at above one: a bridge, and the shells and launchers between the two.
+const BETWEEN: u8 = 5;
 /// Who reads the files of root's processes, with no right but to read these: a number that is nobody's (systemd keeps
 /// 65520 to 65533 free).
 const READER_FOR_ROOT: (u32, u32) = (65_533, 65_533);
@@ -44,13 +47,41 @@ pub struct Candidate {
 
 impl Probe {
     /// Whether settings declare these processes, which are one user's: for each [`FirstMessage::Declared`], or
-    /// [`FirstMessage::Nothing`].
+    /// [`FirstMessage::Nothing`]. What a bridge was told to start is spoken to in the protocol, sooner or later.
     pub fn declared(&self, candidates: &[Candidate]) -> Vec<FirstMessage> {
         let (this, all) = (self.clone(), candidates.to_vec());
-        let names = self.declaring(candidates, metered(move || this.gather(&all)));
-        let said =
-            |name: Option<String>| name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
-        names.into_iter().map(said).collect()
+        let (gathered, bridged): (_, Vec<bool>) = metered(move || {
+            let bridged = all.iter().map(|one| this.is_bridged(one).unwrap_or(false)).collect();
+            (this.gather(&all), bridged)
+        });
+        let said = |(name, bridged)| match name {
+            Some(name) => FirstMessage::Declared { name },
+            None if bridged => FirstMessage::Mcp { client: None },
+            None => FirstMessage::Nothing,
+        };
+        self.declaring(candidates, gathered).into_iter().zip(bridged).map(said).collect()
+    }
+
+    /// Whether the command line of a bridge above the process, with launchers between them at most, names it.
+    fn is_bridged(&self, candidate: &Candidate) -> Result<bool, Errno> {
+        let Some(dir) = self.proc.identified(candidate.process)? else { return Ok(false) };
+        let lines: Vec<_> = words(&dir)?.into_iter().chain(candidate.earlier.iter().cloned()).collect();
+        let mut above = dir.stat().ppid;
+        for _ in 0..BETWEEN {
+            let bridge = self.proc.process(above)?;
+            if bridge.uid()? != dir.uid()? {
+                return Ok(false);
+            }
+            let told = words(&bridge)?.unwrap_or_default();
+            let told: Vec<&str> = told.iter().map(String::as_str).collect();
+            let is_told =
+                |line: &Vec<String>| is_bridged(&told, &line.iter().map(String::as_str).collect::<Vec<_>>());
+            if lines.iter().any(is_told) {
+                return Ok(true);
+            }
+            above = bridge.stat().ppid;
+        }
+        Ok(false)
     }
 
     fn declaring(&self, candidates: &[Candidate], gathered: Gathered) -> Vec<Option<String>> {
@@ -102,10 +133,7 @@ impl Probe {
     fn program(&self, gathered: &mut Gathered, candidate: &Candidate) -> Result<Option<Program>, Errno> {
         let Candidate { process, earlier } = candidate;
         let Some(dir) = self.proc.identified(*process)? else { return Ok(None) };
-        let (line, more) = dir.command_line(COMMAND_LINE)?;
-        let Ok(line) = std::str::from_utf8(&line) else { return Ok(None) };
-        let Some(line) = line.strip_suffix('\0').filter(|_| !more) else { return Ok(None) };
-        let now = line.split('\0').map(str::to_owned).collect();
+        let Some(now) = words(&dir)? else { return Ok(None) };
         let lines = std::iter::once(now).chain(earlier.iter().cloned()).collect();
         let parent = self.proc.process(dir.stat().ppid)?;
         let home = dir.environment("HOME")?.unwrap_or_default();
@@ -117,6 +145,13 @@ impl Probe {
         let files = Finder::new(&dir, fds, user).all(&places, &home, gathered);
         Ok((!files.is_empty()).then_some(Program { lines, files }))
     }
+}
+
+/// The command line of a process; `None` if it is too long or no text.
+fn words(dir: &ProcessDir) -> Result<Option<Vec<String>>, Errno> {
+    let (line, more) = dir.command_line(COMMAND_LINE)?;
+    let line = std::str::from_utf8(&line).ok().and_then(|line| line.strip_suffix('\0')).filter(|_| !more);
+    Ok(line.map(|line| line.split('\0').map(str::to_owned).collect()))
 }
 
 /// Has a helper read the files: for each program the name of the entry that declares it.

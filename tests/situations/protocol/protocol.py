@@ -35,6 +35,24 @@ def below_a_busy_shell(stage):
     stage.was_used("agent")
     return stage.killed(agent, orphans=["server.py"])
 
+@scene("orphan", twin="protocol/behind_another_bridge", program="supergateway")
+@scene(
+    "in use", name="behind_another_bridge", twin="protocol/behind_a_bridge", program="line-bridge",
+    about="The same, but no rule knows the bridge, and the first message is none of the protocol: no server of ours",
+)
+def behind_a_bridge(stage, program):
+    """A bridge starts a server that no rule knows, which reads at once; its first client comes later; the bridge is killed."""
+    stage.server("server.py")
+    stage.part(program, """
+        server = start("/bin/sh", "-c", argument("--stdio"), asked=False)
+        present("server.py")
+        time.sleep(1)
+        use("bridge", server.ask)
+    """)
+    bridge = stage.run(f"{stage.dir}/bin/{program}", "--stdio", f"{stage.dir}/bin/server.py --leak; true")
+    stage.was_used("bridge")
+    return stage.killed(bridge, **{"orphans" if program == "supergateway" else "in_use": ["server.py"]})
+
 @scene("in use", twin="protocol/home_made")
 def framed(stage):
     """A language server and a debug adapter outlive the program that started them: no servers of ours."""

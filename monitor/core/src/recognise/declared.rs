@@ -11,9 +11,11 @@ use serde_json::{Map, Value};
 use super::{
     first_message::harmless,
     known_programs::{SHELLS, contains},
-    program::interpreter,
+    program::{Program, interpreter, words},
+    servers,
     text::base,
 };
+use crate::model::Image;
 
 /// The keys of lists of servers. `mcpServers`: Claude Code (which has one in each of its `projects`, too) and Desktop,
 /// Cursor, Windsurf, Gemini, Copilot, and many others. `servers`: VS Code. `mcp_servers`: Codex. `mcp`: Opencode.
@@ -109,6 +111,28 @@ fn command_line(entry: &Value) -> Option<Vec<String>> {
     Some(std::iter::once(program.to_owned()).chain(args).collect())
 }
 
+/// Whether a bridge with the command line `bridge` was told to start a program with the command line `argv`, itself or by a
+/// shell: `supergateway --stdio 'python server.py'`. A bridge is what a rule knows as a server by its name.
+pub fn is_bridged(bridge: &[&str], argv: &[&str]) -> bool {
+    let argv_of_bridge = bridge.iter().map(ToString::to_string).collect();
+    let exe = bridge.first().copied().unwrap_or_default().to_owned();
+    let image = Image { exe, argv: argv_of_bridge, argv_truncated: false };
+    let found = words(&image);
+    let program = Program::find(&found, &image).0;
+    let by_shell = |command: &str| match argv {
+        [shell, "-c", text] => contains(SHELLS, base(shell)) && *text == command,
+        _ => false,
+    };
+    let is_it = |command: &str| {
+        let words: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+        by_shell(command) || runs(argv, &words)
+    };
+    let option = |pair: &[&str]| matches!(pair, ["--stdio", command] if is_it(command));
+    let one_word = |word: &&str| word.strip_prefix("--stdio=").is_some_and(is_it);
+    servers::by_name(&program).is_some()
+        && (program.args.windows(2).any(option) || program.args.iter().any(one_word))
+}
+
 /// Whether a program with the command line `argv` is what `words` start. A script has its interpreter in front,
 /// sometimes with one option, and a path that was searched for.
 fn runs(argv: &[&str], words: &[String]) -> bool {
@@ -164,6 +188,36 @@ mod tests {
             (CODEX, &["/opt/w", "a"], "w"),
         ] {
             assert_eq!(told(file, argv).as_deref(), Some(name), "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn a_bridge_names_what_it_starts() {
+        const BRIDGE: &[&str] =
+            &["node", "/x/.bin/supergateway", "--stdio", "python3 /w/server.py", "--port", "80"];
+        const COMPOUND: &[&str] = &["supergateway", "--port", "80", "--stdio=cd /w && node x.js"];
+        for (bridge, argv, is_it) in [
+            (BRIDGE, &["/usr/bin/python3", "/w/server.py"][..], true),
+            (BRIDGE, &["/bin/sh", "-c", "python3 /w/server.py"], true),
+            (COMPOUND, &["/bin/sh", "-c", "cd /w && node x.js"], true),
+            (COMPOUND, &["node", "x.js"], false),
+            (BRIDGE, &["/usr/bin/python3", "/w/server.py", "--port", "80"], false),
+            (BRIDGE, &["/bin/sh", "-c", "python3"], false),
+            (BRIDGE, &["80"], false),
+            (BRIDGE, &[], false),
+            (
+                &["node", "/x/lsp-bridge", "--stdio", "python3 /w/server.py"],
+                &["python3", "/w/server.py"],
+                false,
+            ),
+            (
+                &["grep", "supergateway", "--stdio", "python3 /w/server.py"],
+                &["python3", "/w/server.py"],
+                false,
+            ),
+            (&[], &["python3", "/w/server.py"], false),
+        ] {
+            assert_eq!(is_bridged(bridge, argv), is_it, "{bridge:?} {argv:?}");
         }
     }
 

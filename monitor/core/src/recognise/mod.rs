@@ -43,7 +43,7 @@ pub use self::container::{
     container_client, forwards_to_engine, handed_on_by_client, keeps_container, started_container,
     works_for_podman, works_through_client,
 };
-pub use self::declared::{Declarations, Notation, entry_name};
+pub use self::declared::{Declarations, Notation, entry_name, is_bridged};
 pub use self::engaged::{
     entry_names_service, fork_server_listener, is_browser, is_debugger, is_opener, is_shell_of_a_person,
     is_told_to_serve,
