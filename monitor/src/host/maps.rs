@@ -23,7 +23,7 @@ pub struct SharedMemory {
     pub addresses: Range<u64>,
     /// The file: its device, as the kernel writes it, and its inode number.
     pub file: (String, u64),
-    /// Whether the file has a name, so that others may open it.
+    /// Whether the file has a name that others may know, and open it by.
     pub is_named: bool,
 }
 
@@ -53,8 +53,14 @@ fn shared(line: &[u8]) -> Option<SharedMemory> {
         return None;
     }
     let (device, inode) = (fields.nth(1)?.to_owned(), fields.next()?.parse().ok()?);
-    let is_named = fields.next().is_some() && !text.ends_with(" (deleted)");
-    Some(SharedMemory { addresses, file: (device, inode), is_named })
+    let path = fields.next().filter(|path| !is_made_up(path) && !text.ends_with(" (deleted)"));
+    Some(SharedMemory { addresses, file: (device, inode), is_named: path.is_some() })
+}
+
+/// Whether Python's `multiprocessing`, or joblib's, made this name up for a semaphore. It tells the name to the workers that
+/// it starts (`spawn`, `forkserver`), and they have the semaphore open from their start.
+fn is_made_up(path: &str) -> bool {
+    ["/dev/shm/sem.mp-", "/dev/shm/sem.loky-"].iter().any(|begin| path.starts_with(begin))
 }
 
 #[cfg(test)]
@@ -72,6 +78,8 @@ mod tests {
         );
         let line = b"7f10-7f20 rw-s 00000000 00:1b 7      /dev/shm/sem.with a name";
         assert!(shared(line).unwrap().is_named);
+        let line = b"7f10-7f20 rw-s 00000000 00:1b 7      /dev/shm/sem.mp-k3x_9ab1";
+        assert!(!shared(line).unwrap().is_named);
         for other in
             [&b"7f10-7f20 rw-p 00000000 00:00 0 "[..], b"7f10-7f20 r--p 00000000 08:01 7 /bin/sh", b"", b"x"]
         {

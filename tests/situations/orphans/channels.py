@@ -100,6 +100,20 @@ def own_shared_memory(stage):
     """)
     return stage.killed(stage.agent(), orphans=["mcp-server-fake", "worker"])
 
+@scene("orphan", twin="clients/shared_memory")
+def pool_of_its_own(stage):
+    """A server has a pool of workers that Python's multiprocessing spawned, at semaphores with made-up names; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        if __name__ == "__main__":
+            import multiprocessing
+            pool = multiprocessing.get_context("spawn").Pool(2)
+            pool.map(abs, [1, 2])
+            serve()
+    """)
+    agent = stage.agent()
+    workers = [p for p in stage.everyone() if "--multiprocessing-fork" in p.argv()]
+    return stage.killed(agent, orphans=["mcp-server-fake", *workers])
+
 @scene("orphan", twin="stdout/stdin_closed")
 def reader_gone(stage):
     """Somebody read the server's results on behalf of the agent, and was killed with it."""
