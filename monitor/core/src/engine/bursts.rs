@@ -1,6 +1,5 @@
 //! Bursts: what a user may have reported or looked at before others wait for it. A user who starts thousands of agents gets
-//! one event, and the events of other users are neither late nor lost. A new server whose owner is unknown is inspected on the
-//! loop, [`LOOKS`] of a user at once; further ones wait for their turn beside it.
+//! one event, and the events of other users are neither late nor lost.
 //!
 //! A user may start [`BURST`] agents at once and one more every [`REFILL`]. These are reported as they start. Agents
 //! beyond that are withheld: they are not reported, and their run gets no number. A withheld agent is reported, with
@@ -16,7 +15,7 @@ use std::{
 use super::{Engine, agenda::Task};
 use crate::{
     lineage::AgentKey,
-    model::{BootTime, Effect, Notice, ProcessId, RunView, Share, Tracking},
+    model::{BootTime, Effect, Notice, ProcessId, RunView, Tracking},
     world::NewAgent,
 };
 
@@ -24,11 +23,6 @@ use crate::{
 const BURST: u32 = 64;
 /// After this time the user may start one more.
 const REFILL: Duration = Duration::from_millis(100);
-/// Servers of a user that are inspected on the loop at once: an inspection may take a tenth of a second on a host with very
-/// many descriptors.
-const LOOKS: u32 = 8;
-/// After this time one more may be.
-const LOOK_REFILL: Duration = Duration::from_secs(1);
 /// A withheld agent that has lived this long is reported if there is room. It is also the time between two events of
 /// one user.
 const LIVED: Duration = Duration::from_secs(1);
@@ -40,24 +34,16 @@ pub(super) struct Bursts {
     /// The users who have withheld agents, or had some that are not reported yet.
     by_user: BTreeMap<u32, Burst>,
     /// Agents reported lately.
-    told: Allowances<u32>,
-    /// Servers inspected on the loop lately.
-    looks: Allowances<Share>,
+    told: Allowances,
 }
 
 /// What each has done lately: how much, and until when that was counted.
-#[derive(Debug)]
-struct Allowances<K>(BTreeMap<K, (u32, BootTime)>);
+#[derive(Debug, Default)]
+struct Allowances(BTreeMap<u32, (u32, BootTime)>);
 
-impl<K> Default for Allowances<K> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<K: Ord> Allowances<K> {
+impl Allowances {
     /// Whether there is room for one more, if `most` are allowed at once and one more every `refill`. If so, it is counted.
-    fn admits(&mut self, key: K, now: BootTime, most: u32, refill: Duration) -> bool {
+    fn admits(&mut self, key: u32, now: BootTime, most: u32, refill: Duration) -> bool {
         if self.0.len() > IDLE_USERS {
             self.0.retain(|_, (_, refilled)| now.since(*refilled) < refill * most);
         }
@@ -86,11 +72,6 @@ struct Burst {
 }
 
 impl Bursts {
-    /// Whether one more server of this user may be inspected before any other input is handled. If so, it is counted.
-    pub(super) fn admits_look(&mut self, user: u32, now: BootTime) -> bool {
-        self.looks.admits(Share::of(user), now, LOOKS, LOOK_REFILL)
-    }
-
     fn forget(&mut self, user: u32, key: AgentKey) {
         if let Some(burst) = self.by_user.get_mut(&user) {
             burst.withheld.remove(&key);

@@ -42,8 +42,6 @@ const EACH: Duration = Duration::from_millis(20);
 const LOST: Duration = Duration::from_secs(60);
 /// The most processes of other servers that one scene describes in full.
 const JUDGED_TOGETHER: usize = 512;
-/// A new server with at most this number of processes is inspected before any other input is handled.
-const SMALL: usize = 4;
 
 /// What a process runs and its session, as far as records say.
 type Seen = (Origin, u32);
@@ -70,11 +68,11 @@ struct Frame {
 
 impl Engine {
     /// Asks for an inspection of a server, unless one is under way. `is_new`: it has just been recognised, and is reported when
-    /// its owner is known. If that is possible, it is inspected before any other input is handled.
+    /// its owner is known. Only while the engine begins that inspection is made before any other input is handled: one takes
+    /// as long as a pass over all descriptors of the host, and every user decides how many there are.
     pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey, is_new: bool) {
         let Some(server) = self.world.server(key) else { return };
-        let is_small = server.processes().len() + server.wrappers().len() <= SMALL;
-        let at_once = is_new && (!self.ready || (is_small && self.bursts.admits_look(server.user(), now)));
+        let at_once = is_new && !self.ready;
         if let Some(Asked { token, since, .. }) = self.agenda.under_way.get(&key).copied() {
             if now.since(since) < LOST {
                 self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
