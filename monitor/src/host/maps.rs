@@ -44,15 +44,17 @@ impl ProcessDir {
 
 /// Parses a line `FROM-TO PERMISSIONS OFFSET DEVICE INODE PATH`. `None` if the memory is not shared.
 fn shared(line: &[u8]) -> Option<SharedMemory> {
+    // Most lines are of private memory: nothing else is read of them.
+    let permissions = line.splitn(3, |byte| *byte == b' ').nth(1)?;
+    if !permissions.ends_with(b"s") {
+        return None;
+    }
     let text = String::from_utf8_lossy(line);
     let mut fields = text.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
     let addresses = number(from)?..number(to)?;
-    if !fields.next()?.ends_with('s') {
-        return None;
-    }
-    let (device, inode) = (fields.nth(1)?.to_owned(), fields.next()?.parse().ok()?);
+    let (device, inode) = (fields.nth(2)?.to_owned(), fields.next()?.parse().ok()?);
     let path = fields.next().filter(|path| !is_made_up(path) && !text.ends_with(" (deleted)"));
     Some(SharedMemory { addresses, file: (device, inode), is_named: path.is_some() })
 }

@@ -7,7 +7,7 @@ use crate::{
     lineage::Graph,
     model::{
         ProcessId, Stdio, UnitFacts,
-        scene::{Began, End, Endpoint, Holder, ProcessRow, Scene, Side},
+        scene::{Address, Began, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
     world::Server,
 };
@@ -89,7 +89,8 @@ impl<'a> Rows<'a> {
 
     /// Whether the process has a socket that is open to others.
     pub fn listens(&self, process: ProcessId) -> bool {
-        self.of(process).any(|(_, end)| end.side == Side::Listens)
+        let is_socket = |by: &Address| *by != Address::File;
+        self.of(process).any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { by, .. } if is_socket(by)))
     }
 
     /// Whether this process of a server has a connection to somebody else, beside its wires and standard error.
