@@ -87,8 +87,13 @@ impl<'a> Rows<'a> {
         self.full(server).any(|row| row.opted_out)
     }
 
-    /// Whether the process has a socket that is open to others.
+    /// Whether the process has a socket that is open to others, or waits at a file that is.
     pub fn listens(&self, process: ProcessId) -> bool {
+        self.of(process).any(|(_, end)| end.side == Side::Listens)
+    }
+
+    /// Whether it has such a socket.
+    pub fn has_listener(&self, process: ProcessId) -> bool {
         let is_socket = |by: &Address| *by != Address::File;
         self.of(process).any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { by, .. } if is_socket(by)))
     }

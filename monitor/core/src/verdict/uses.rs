@@ -66,7 +66,7 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
             server.stdin.is_wire() && talkers.is_empty(),
             !no_wire && !both && talkers.is_empty() && readers.is_empty(),
         ],
-        listens: members.all().any(|process| rows.listens(process)),
+        listens: members.all().any(|process| rows.has_listener(process)),
         path: reach.steps_to(scene, 0).iter().map(|step| reached_by(inspection, step)).collect(),
         doubts,
     }
