@@ -140,11 +140,7 @@ impl Probe {
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
         let hints = self.agent_hints(process).map(Box::new);
-        let found =
-            SnapshotProcess { unit: self.unit(process), place: self.place_of(process), hints, ..seen };
-        // Of one that is exiting, the command line and the environment, which names the invocation, are gone already.
-        let dir = self.proc.identified(process).ok()??;
-        (!dir.stat().has_begun_to_exit()).then_some(found)
+        Some(SnapshotProcess { unit: self.unit(process), place: self.place_of(process), hints, ..seen })
     }
 }
 
