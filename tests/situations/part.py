@@ -319,9 +319,9 @@ def leak_on(leak):
 
 def serve(leak="timer"):
     """Serve stdin and stdout, then leak. `timer`: an interval timer goes on; `spin`: a runaway loop; `deaf`: and SIGTERM is
-    ignored; `blocked`: a read of something else never comes back, stdin is read by a thread; `fifo`:
-    the same in the opening of a FIFO; `closed`: stdin itself is closed
-    after the first line, what is asked stays unanswered; `exit`: none of it, it ends as it should."""
+    ignored; `blocked`: a read of something else never comes back, stdin is read by a thread; `fifo`: the same in the opening of
+    a FIFO; `closed`: stdin itself is closed after the first line, what is asked stays unanswered; `exit`: none of it, it ends as
+    it should."""
     if leak == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     here()

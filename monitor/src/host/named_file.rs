@@ -1,17 +1,17 @@
 //! Detects from the times of a file whether any process ever used it: connected to a bound unix socket or sent to it, or
 //! passed anything through a FIFO with a name.
 //!
-//! connect(2) and sendto(2) update the access time of a socket's file (`touch_atime()` in `unix_find_bsd()`).
-//! Before the first such call the access time equals the birth time of the file, and after it does not: it is earlier where
-//! the clock was set back in between. With `relatime`, the
-//! default, the first update after the birth always takes place (`relatime_need_update()`). The access time
-//! tells neither the time of the last connection nor the process that made it: a process that connects to
-//! itself updates it as well. Who writes to a FIFO updates its modification time (`pipe_write()`), and who reads from it its
-//! access time (`pipe_read()`); overlayfs keeps the latter only.
+//! connect(2) and sendto(2) update the access time of a socket's file (`touch_atime()` in `unix_find_bsd()`). Before the first
+//! such call the access time equals the birth time of the file, and after it does not: it is earlier where the clock was set
+//! back in between. With `relatime`, the default, the first update after the birth always takes place
+//! (`relatime_need_update()`). The access time tells neither the time of the last connection nor the process that made it: a
+//! process that connects to itself updates it as well.
 //!
-//! Two cases are not visible. One is a use in the same clock tick (some milliseconds) in which the
-//! file was made, with none later. The other is a use through another mount of the file that is
-//! read-only or has `noatime`.
+//! Who writes to a FIFO updates its modification time (`pipe_write()`), and who reads from it its access time (`pipe_read()`);
+//! overlayfs keeps the latter only.
+//!
+//! Two cases are not visible. One is a use in the same clock tick (some milliseconds) in which the file was made, with none
+//! later. The other is a use through another mount of the file that is read-only or has `noatime`.
 
 use std::{fs::File, os::unix::fs::FileExt};
 
