@@ -9,7 +9,7 @@ import situation
 from situation import Broken, Process, within
 
 VARIABLE = "ORPHAND_SITUATION_DOCKER"
-PATIENCE = 100.0  # seconds that a container may take to start on a busy machine
+PATIENCE = 200.0  # seconds that a container may take to start on a busy machine
 
 
 class Docker:

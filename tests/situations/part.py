@@ -18,7 +18,8 @@ DIR = os.environ["ORPHAND_SITUATION_DIR"]
 BIN = f"{DIR}/bin"
 ME = os.path.basename(sys.argv[0])
 TICK, SLOW = 0.25, 1.0  # seconds between two uses: the first ones, and those after; hundreds of situations go on side by side
-TIMEOUT = 8.0  # seconds that an answer may take
+TIMEOUT = 60.0  # seconds that an answer may take on a busy machine
+AGAIN = 4.0  # seconds until a ping is sent once more
 
 def argument(option, default=None):
     """The word behind `option` in our command line."""
@@ -76,7 +77,7 @@ class Server:
         """One request and its answer; raises if there is none."""
         self._send(method, params)
         # Who shares the wire may have taken the answer to a ping.
-        if method == "ping" and not select.select([self.r], [], [], self.patience / 2)[0]:
+        if method == "ping" and not select.select([self.r], [], [], AGAIN)[0]:
             self._send(method, params)
         self.take()
 
@@ -166,7 +167,7 @@ def docker(verb, *words, asked=True, **how):
     client = os.environ.get("ORPHAND_SITUATION_CLIENT", "/usr/bin/docker").split(" ")
     server = start(*client, verb, *words, asked=False, **how)
     if asked:
-        server.patience = 90.0
+        server.patience = 200.0
         server.ask()
         server.patience = TIMEOUT
     return server

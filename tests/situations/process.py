@@ -3,7 +3,7 @@ import os
 import signal
 import time
 
-PATIENCE = 30.0  # seconds that anything may take before the situation counts as broken
+PATIENCE = 120.0  # seconds that anything may take before the situation counts as broken
 LOOK_AGAIN = 0.02  # seconds between two looks at what has no descriptor to wait on
 
 

@@ -18,7 +18,7 @@ from situation import HERE, Broken, Process
 
 NPX = ("npx", "-y")
 CHROMIUM = "/usr/bin/chromium"
-PATIENCE = 90.0  # seconds: some of it takes ten on a machine that is idle
+PATIENCE = 200.0  # seconds: some of it takes ten on a machine that is idle
 ACTORS = os.path.join(os.path.dirname(HERE), "actors")
 
 

@@ -153,6 +153,13 @@ impl ProcessDir {
         executable(&self.named("exe").unwrap_or_default()).0
     }
 
+    /// Whether it still has its memory, and with it command line and environment. A process that exits gives it up first
+    /// (`exit_mm()` in the kernel's `do_exit()`); its link `exe` then leads nowhere (`proc_exe_link()`). The answer is `true`
+    /// for a process that cannot be read.
+    pub fn has_memory(&self) -> bool {
+        self.named("exe") != Err(Errno::NOENT)
+    }
+
     /// Whether its executable was replaced or deleted on disk since it started. The kernel says so in the text
     /// of the link; no path is walked, so this cannot hang on a remote file system, and it holds in any mount
     /// namespace.

@@ -140,7 +140,10 @@ impl Probe {
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
         let hints = self.agent_hints(process).map(Box::new);
-        Some(SnapshotProcess { unit: self.unit(process), place: self.place_of(process), hints, ..seen })
+        let found =
+            SnapshotProcess { unit: self.unit(process), place: self.place_of(process), hints, ..seen };
+        // One that exits loses its environment, which names the invocation of its unit, before its control group.
+        self.proc.identified(process).ok()??.has_memory().then_some(found)
     }
 }
 

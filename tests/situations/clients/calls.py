@@ -62,7 +62,8 @@ def last_call_a_moment_ago(stage):
 def call_from_a_port_of_a_sibling(stage):
     """A server called its sibling once over TCP; somebody else's client got the same port and called, too; their agent is killed."""
     stage.listens("mcp-server-web", "tcp")
-    stage.part("mcp-server-other", 'tell("go/port", str(call_from("mcp-server-web")))\nserve()\n')
+    # None of those that the kernel gives to a connection that asks for none: nobody else in the table gets it.
+    stage.part("mcp-server-other", 'port = 20_000 + os.getpid() % 10_000\ncall_from("mcp-server-web", port)\ntell("go/port", str(port))\nserve()\n')
     agent = stage.rests("claude", 'start("mcp-server-web")\nstart("mcp-server-other")\n')
     person = stage.when_over("person", """
         while not os.path.exists(f"{DIR}/go/port"):

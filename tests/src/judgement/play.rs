@@ -28,7 +28,7 @@ const AT_A_TIME: usize = 4;
 const CLOSED_AT_A_TIME: usize = 32;
 
 /// The timeout for building or ending one. Published software starts slowly on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How many characters of a command line a message shows.
 const WIDTH: usize = 100;

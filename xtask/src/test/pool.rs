@@ -191,6 +191,8 @@ struct Board {
     began: Instant,
     running: BTreeMap<String, Instant>,
     outcome: Outcome,
+    /// Why those that failed did.
+    reasons: Vec<String>,
     terminal: bool,
 }
 
@@ -203,6 +205,7 @@ impl Board {
             began: Instant::now(),
             running: BTreeMap::new(),
             outcome: Outcome::default(),
+            reasons: Vec::new(),
             terminal: stderr().is_terminal(),
         };
         if !board.terminal {
@@ -228,6 +231,7 @@ impl Board {
             self.outcome.passed = self.outcome.passed + count;
         } else {
             self.outcome.lost = self.outcome.lost + count;
+            self.reasons.push(format!("{}: {}", job.name, reason(printed)));
             self.outcome.failed.push(job);
         }
     }
@@ -267,13 +271,32 @@ impl Board {
         let failed = if failed.is_empty() { "none failed".into() } else { failed.join(", ") + " failed" };
         let seconds = self.began.elapsed().as_secs_f64();
         eprintln!("test: {}: {} run in {seconds:.0} s; {failed}", self.round, self.ended);
+        // Once more, below the thousands of lines in which they are.
+        for reason in &self.reasons {
+            eprintln!("test: {reason}");
+        }
         self.outcome
     }
+}
+
+/// Why a test failed, by what it printed: what follows the first panic or error, up to the backtrace.
+fn reason(printed: &str) -> String {
+    const LINES: usize = 12;
+    let is_reason = |line: &&str| line.starts_with("Error: ") || line.contains("' panicked at ");
+    let lines = printed.lines().skip_while(|line| !is_reason(line));
+    let lines = lines.take_while(|line| !line.to_lowercase().contains("stack backtrace"));
+    lines.take(LINES).collect::<Vec<_>>().join("\n      ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reason_of_a_failure_is_what_it_says_before_the_backtrace() {
+        let printed = "running 1 test\nError: judged wrongly:\na/b WRONG\n\nStack backtrace:\n   0: x\n";
+        assert_eq!(reason(printed), "Error: judged wrongly:\n      a/b WRONG\n      ");
+    }
 
     fn shell(name: &str, script: &str) -> Job {
         let mut command = Command::new("sh");

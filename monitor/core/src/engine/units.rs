@@ -104,11 +104,15 @@ impl Engine {
         if !node.creator.is_some_and(|creator| self.managers.contains(&creator)) {
             return false;
         }
-        let ObservedUnit::Known(facts) = &node.unit else {
-            self.ask_process(id, move |engine, now| engine.classify_by_role(now, at, id, None));
-            return true;
+        let facts = match &node.unit {
+            ObservedUnit::Known(facts) => facts.as_deref().filter(|facts| !facts.left_behind()),
+            ObservedUnit::Gone => None,
+            ObservedUnit::Unasked => {
+                self.ask_process(id, move |engine, now| engine.classify_by_role(now, at, id, None));
+                return true;
+            }
         };
-        let Some(facts) = facts.as_deref().filter(|facts| !facts.left_behind()) else { return false };
+        let Some(facts) = facts else { return false };
         let Some(name) = self.settings.rules.unit_agent(&facts.unit).map(str::to_owned) else { return false };
         // The main process of a unit is its first one. A process that the manager adopts later is not.
         let same = |a: &Agent| {

@@ -244,6 +244,12 @@ fn a_rule_names_a_unit_instead_of_a_program() {
     let Some(Notice::AgentStarted { agent, .. }) = story.notices.first() else { panic!() };
     assert_eq!((agent.name.as_str(), agent.pid, agent.implied), ("gateway", 20, false));
     assert_eq!(agent.unit.as_deref(), Some("gateway.service"));
+    // It has exited before it could be asked for its unit: nobody asks again.
+    let mut story = Story::new(settings());
+    story.snapshot(vec![seen(1, 0, &["/usr/lib/systemd/systemd"], NOTHING)]);
+    story.gone.insert(20);
+    story.exec(20, 1, GATEWAY, NOTHING);
+    assert_eq!(generations(&story), []);
     // Without the rule it is no agent.
     let mut story = Story::new(Settings::default());
     story.units.insert(20, facts("a", "a"));
