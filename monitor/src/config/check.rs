@@ -39,7 +39,7 @@ pub(super) fn read<T: DeserializeOwned>(files: &[Input]) -> Result<(T, Origins),
     let (mut merged, mut origins, mut mistakes) = (DeTable::new(), Origins::default(), Vec::new());
     for Input { path, text, .. } in files {
         let Some(text) = text else { continue };
-        let mut file = File { path, text, mistakes: Vec::new() };
+        let mut file = File::new(path, text);
         match DeTable::parse(text) {
             Ok(table) => {
                 file.check::<T>(table.get_ref());
@@ -69,10 +69,17 @@ pub(super) fn read<T: DeserializeOwned>(files: &[Input]) -> Result<(T, Origins),
 struct File<'t> {
     path: &'t Path,
     text: &'t str,
+    /// Where its lines begin: each of its keys and tables is asked for its place.
+    lines: Vec<usize>,
     mistakes: Vec<Mistake>,
 }
 
 impl<'t> File<'t> {
+    fn new(path: &'t Path, text: &'t str) -> Self {
+        let further = text.match_indices('\n').map(|(end, _)| end + 1);
+        Self { path, text, lines: [0].into_iter().chain(further).collect(), mistakes: Vec::new() }
+    }
+
     fn check<T: DeserializeOwned>(&mut self, table: &DeTable<'t>) {
         for (key, value) in in_order(table) {
             let name = key.get_ref().as_ref();
@@ -171,9 +178,9 @@ impl<'t> File<'t> {
     }
 
     fn location(&self, at: usize) -> Location {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        let line = before.matches('\n').count() + 1;
+        let line = self.lines.partition_point(|begin| *begin <= at);
+        let begin = self.lines.get(line - 1).copied().unwrap_or_default();
+        let column = self.text.get(begin..at).unwrap_or_default().chars().count() + 1;
         Location { file: self.path.to_owned(), line: Some(line), column: Some(column) }
     }
 

@@ -35,6 +35,9 @@ use orphand_core::model::{Decided, Explained, Holdings, Memory, ProcessId, Repor
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The same for a reload: files are read by a thread that may take its time, for one that came before, too, and then /proc.
+const RELOAD: Duration = Duration::from_secs(30);
+
 /// Of how many servers a plan says what they block.
 const HELD: usize = 64;
 
@@ -170,11 +173,12 @@ impl LoopHandle {
 
     async fn query(&self, request: Request, user: u32) -> Result<Answer, String> {
         let (reply, answer) = oneshot::channel();
+        let patience = if matches!(request, Request::Reload) { RELOAD } else { TIMEOUT };
         self.queries.try_send(Query { request, user, reply }).map_err(|error| match error {
             TrySendError::Full(_) => BUSY,
             TrySendError::Closed(_) => STOPPED,
         })?;
-        timeout(TIMEOUT, answer).await.map_err(|_| LATE)?.map_err(|_| STOPPED)?
+        timeout(patience, answer).await.map_err(|_| LATE)?.map_err(|_| STOPPED)?
     }
 }
 

@@ -128,6 +128,21 @@ fn a_loop_that_does_not_answer_is_told() {
     assert!(server.get("/metrics", "*/*").contains("\norphand_watching 0"));
 }
 
+/// The configuration may name users of a name service that takes its time.
+#[test]
+fn a_reload_may_take_longer_than_other_answers() {
+    let mut server = server();
+    let mut queries = server.queries.take().unwrap();
+    let asked = thread::spawn(move || {
+        let Query { reply, .. } = queries.blocking_recv().unwrap();
+        thread::sleep(std::time::Duration::from_millis(2_500));
+        let _ = reply.send(Err("config.toml:1:1: no".to_owned()));
+    });
+    let told = Client::new(&server.socket()).reload().unwrap_err().to_string();
+    assert!(told.ends_with("config.toml:1:1: no"), "{told}");
+    asked.join().unwrap();
+}
+
 #[test]
 fn scrapes_at_the_same_time_are_one_question() {
     let mut server = server();

@@ -11,6 +11,12 @@ use orphand_core::model::{Input, SessionsStatus, Status};
 impl Daemon {
     /// Answers one question. The asker may have gone: then the answer is dropped.
     pub(super) fn answer(&mut self, Query { request, user, reply }: Query) -> anyhow::Result<()> {
+        let changes =
+            !matches!(request, Request::Status { .. } | Request::Plan { .. } | Request::Explain { .. });
+        // The client has gone and would not learn what was done: then nothing is.
+        if changes && reply.is_closed() {
+            return Ok(());
+        }
         let engine = self.driver.engine();
         let answer = match request {
             Request::Status { .. } => Ok(Answer::Status { status: Box::new(self.status()) }),
@@ -25,8 +31,6 @@ impl Daemon {
                 self.reload(Some(reply));
                 return Ok(());
             }
-            // The client has gone and would not learn what was done: then nothing is.
-            Request::Decide { .. } | Request::Reap { .. } if reply.is_closed() => return Ok(()),
             Request::Decide { decision, on_behalf_of } => {
                 let decided = self.decide(&decision, &on_behalf_of.unwrap_or_default())?;
                 decided.map(|decided| Answer::Decided { decided })

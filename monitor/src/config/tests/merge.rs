@@ -70,6 +70,17 @@ fn of_too_many_mistakes_the_first_are_told_and_no_line_is_endless() {
     }
 }
 
+/// Where the place of each rule is counted from the beginning of the file, this takes minutes.
+#[test]
+fn a_large_file_is_read_in_the_time_of_its_size() {
+    let rule = |n: usize| format!("[[agent]]\nname = \"a{n}\"\nprogram = \"p{n}\"\n");
+    let text: String = (0..24_000).map(rule).collect();
+    assert!(load(&[&text]).config.is_ok());
+    let errors = load(&[&text, &[&text, "é = 1"].concat()]).config.unwrap_err();
+    let place = errors.iter().next().unwrap().location.clone();
+    assert_eq!((place.line, place.column), (Some(72_001), Some(1)));
+}
+
 #[test]
 fn what_is_hardly_meant_is_a_note() {
     let rule = |table: &str, name: &str, program: &str| {
