@@ -51,6 +51,7 @@ mod stage;
 mod stale;
 mod stream;
 mod systemd;
+mod threads;
 mod top;
 mod units;
 mod untether;

@@ -15,7 +15,7 @@ use tokio::{io::AsyncWriteExt as _, net::UnixStream, time::timeout};
 use super::protocol::{self, Answer};
 use crate::{
     events::{EventQuery, Latest, Reader, Step},
-    os::{clock, lock},
+    os::{beside, clock, lock},
 };
 
 /// The most readers at a time. The other connections are left for questions.
@@ -74,7 +74,7 @@ impl Admitted {
             } else {
                 // A disk may be slow.
                 let work = move || (reader.step(clock::now()), reader);
-                let (step, back) = tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?;
+                let (step, back) = beside(work).await?;
                 reader = back;
                 step
             };

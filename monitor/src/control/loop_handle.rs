@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     host::{Proc, with_deadline},
-    os::{lock, users},
+    os::{self, lock, users},
     probe::holdings,
     store::{StoreError, history, standing},
 };
@@ -184,7 +184,7 @@ impl LoopHandle {
 
 /// Does what may take its time on a thread of its own.
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| STOPPED.to_owned())
+    os::beside(work).await.map_err(|error| format!("cannot start a thread: {error}; try again"))
 }
 
 fn person(uid: u32, on_behalf_of: Option<String>) -> String {

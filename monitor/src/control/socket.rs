@@ -18,7 +18,7 @@ use anyhow::{Result, anyhow, bail};
 use rustix::process::geteuid;
 use tokio::sync::Semaphore;
 
-use crate::os::{lock, users};
+use crate::os::{beside, lock, users};
 
 /// Every user may connect. What each may ask is decided by his credentials: [`Peers`].
 const MODE: u32 = 0o666;
@@ -147,7 +147,7 @@ impl Peers {
             return is_member;
         }
         let Ok(_permit) = self.look_ups.acquire().await else { return false };
-        let found = tokio::task::spawn_blocking(move || is_member(uid, group)).await.unwrap_or(false);
+        let found = beside(move || is_member(uid, group)).await.unwrap_or(false);
         let mut known = known();
         if known.len() >= USERS {
             known.clear();

@@ -153,12 +153,12 @@ fn start(order: Order, question: &impl Serialize, stdout: File) -> Result<Child,
     let Some(namespace) = namespace else { return Ok(command.spawn()?) };
     // The PID namespace of new children is a property of the thread. This thread ends together with the setting.
     let child = thread::scope(|scope| {
-        let born = scope.spawn(|| {
+        let born = thread::Builder::new().spawn_scoped(scope, || {
             let _hidden = Hidden::begin()?;
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
             command.spawn()
         });
-        born.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        born?.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
     });
     Ok(child?)
 }

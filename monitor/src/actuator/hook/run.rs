@@ -83,11 +83,11 @@ pub(super) fn run(
         // `uid` drops supplementary groups only if root becomes another user. Groups belong to the thread,
         // and this thread ends after the start.
         Some(_) => thread::scope(|scope| {
-            let born = scope.spawn(|| {
+            let born = thread::Builder::new().spawn_scoped(scope, || {
                 set_thread_groups(&[])?;
                 command.spawn()
             });
-            born.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+            born?.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
         }),
     }?;
     // The command holds the runner's side of the socket.

@@ -3,16 +3,16 @@
 //! Of the replies that Redis may give only the four kinds are read that answer these questions: nothing nests, and
 //! lengths are bounded.
 
-use std::time::Duration;
+use std::{net::ToSocketAddrs as _, time::Duration};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpStream, lookup_host},
+    net::TcpStream,
     time::timeout,
 };
 
 use super::{Options, RedisUrl, far_end, life, trouble::Trouble};
-use crate::os::clock;
+use crate::os::{beside, clock};
 use orphand_core::model::{KeyState, RegistryLife};
 
 /// The longest that each step may take: the name of the host, the connection, the login, one batch.
@@ -48,9 +48,11 @@ pub async fn ask(options: &Options, keys: &[String]) -> Result<(RegistryLife, Ve
 
 async fn connect(options: &Options) -> Result<TcpStream, Trouble> {
     let RedisUrl { host, port, password, .. } = &options.redis;
-    let found = timeout(PATIENCE, lookup_host((host.as_str(), *port))).await.map_err(|_| Trouble::Timeout)?;
+    let name = (host.clone(), *port);
+    let found = beside(move || name.to_socket_addrs());
+    let found = timeout(PATIENCE, found).await.map_err(|_| Trouble::Timeout)?;
     let mut last = Trouble::Name;
-    for address in found.map_err(|_| Trouble::Name)?.take(2) {
+    for address in found.and_then(|found| found).map_err(|_| Trouble::Name)?.take(2) {
         last = match timeout(PATIENCE, TcpStream::connect(address)).await {
             Ok(Ok(stream)) if password.is_none() => return Ok(stream),
             Ok(Ok(stream)) => match far_end::check(&stream, options.user).await {

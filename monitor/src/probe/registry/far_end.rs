@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::trouble::Trouble;
-use crate::host::far_end_of;
+use crate::{host::far_end_of, os::beside};
 
 /// How long the far end may take to accept the connection.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -37,8 +37,8 @@ pub(super) async fn check(stream: &TcpStream, configured: Option<u32>) -> Result
     let begun = Instant::now();
     loop {
         // The table may be long.
-        let found = tokio::task::spawn_blocking(move || far_end_of(near, far));
-        match found.await.map_err(io::Error::other).and_then(|found| found.map_err(io::Error::other)) {
+        let found = beside(move || far_end_of(near, far));
+        match found.await.and_then(|found| found.map_err(io::Error::other)) {
             Ok(Some(user)) if is_trusted(user, configured) => return Ok(()),
             Ok(Some(user)) => return Err(Trouble::Stranger(user)),
             Ok(None) if begun.elapsed() < PATIENCE => sleep(GLANCE).await,
