@@ -53,6 +53,37 @@ def behind_a_bridge(stage, program):
     stage.was_used("bridge")
     return stage.killed(bridge, **{"orphans" if program == "supergateway" else "in_use": ["server.py"]})
 
+RELOADER = """
+    child = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE)  # on our own standard output
+    here()
+    while data := os.read(0, 65536):
+        os.write(child.stdin.fileno(), data)
+    rest()
+"""
+
+@scene("orphan", twin="protocol/reloaded")
+@scene(
+    "orphan", name="behind_a_reloader_by_name", twin="protocol/reloaded", server="mcp-server-home",
+    about="The same, and the server has a name that a rule knows.",
+)
+def behind_a_reloader(stage, server="server.py"):
+    """An agent runs its server by a reloader (`nodemon -q server.py`), which feeds it by a pipe of its own; the agent is killed."""
+    stage.server(server, "blocked", starts=3.0)
+    stage.part("nodemon", RELOADER)
+    stage.part("claude", f'use("agent", session("nodemon", f"{{BIN}}/{server}").ask)')
+    agent = stage.run(f"{stage.dir}/bin/claude")
+    stage.was_used("agent")
+    return stage.killed(agent, orphans=["nodemon", server])
+
+@scene("in use", twin="protocol/behind_a_reloader_by_name")
+def reloaded(stage):
+    """A reloader on wires of an agent, which told it nothing, keeps a bot with the name of a server; the agent is killed."""
+    stage.part("mcp-server-bot", "here()\nuse('bot', lambda: open(f'{DIR}/bot.log', 'a').write('message'))\n")
+    stage.part("nodemon", RELOADER)
+    agent = stage.rests("claude", 'start("nodemon", f"{BIN}/mcp-server-bot", asked=False)\npresent("mcp-server-bot")')
+    stage.beats("bot")
+    return stage.killed(agent, in_use=["nodemon", "mcp-server-bot"])
+
 @scene("in use", twin="protocol/home_made")
 def framed(stage):
     """A language server and a debug adapter outlive the program that started them: no servers of ours."""

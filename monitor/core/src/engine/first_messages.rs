@@ -8,7 +8,7 @@
 //!
 //! A launcher or a shell hands its streams on. So the message is taken as one to the program that it starts, if that
 //! takes it or lives for a while: a shell's start-up file runs programs on the same streams. A shell that starts none on
-//! both of its streams (`tee log | server | tee log`) is the server itself.
+//! both of its streams (`tee log | server | tee log`) is the server itself, and so is a reloader (nodemon).
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ const LOOKS: u32 = 15;
 /// After so many looks, 127 ms after the exec, the settings of agents are asked too: a program that reads at once has
 /// read its first message.
 const SILENT: u32 = 8;
-/// How long a shell to which a server's first message was written may take to start that server.
+/// How long a shell or a reloader to which a server's first message was written may take to start that server.
 const SHELL_STARTS: Duration = Duration::from_secs(2);
 impl Engine {
     /// A process that no rule knows runs a new program: asks what is said to it. Returns whether it may be a server.
@@ -74,8 +74,8 @@ impl Engine {
                 self.try_out(now, id, said);
             }
             Some(said) => {
-                awaited.said = Some(said);
                 self.first_messages.insert(id, awaited);
+                self.hand_on(now, id, said);
             }
             None => self.begin_to_look(id, awaited, found),
         }
@@ -188,15 +188,17 @@ impl Engine {
         }
     }
 
-    /// This was said to a launcher or shell. It is for the server that it starts.
+    /// This was said to a launcher or shell. It is for the server that it starts, also if a reloader feeds that by a
+    /// pipe of its own.
     fn hand_on(&mut self, now: BootTime, launcher: ProcessId, said: Said) {
-        let is_shell = self.world.node(launcher).is_some_and(|node| node.role() == Some(&Role::Shell));
+        let role = self.world.node(launcher).and_then(Node::role);
+        let may_feed = matches!(role, Some(Role::Shell | Role::ServiceManager));
         let Some(awaited) = self.first_messages.get_mut(&launcher).filter(|awaited| awaited.said.is_none())
         else {
             return;
         };
         awaited.said = Some(said);
-        self.agenda.set(Task::FirstMessage(launcher), is_shell.then(|| now + SHELL_STARTS));
+        self.agenda.set(Task::FirstMessage(launcher), may_feed.then(|| now + SHELL_STARTS));
     }
 
     /// Puts a program on trial that was started on streams on which this was said.

@@ -156,7 +156,7 @@ impl Search<'_> {
             return Claim::Agent(agent);
         }
         match program.role {
-            Role::ServiceManager => return Claim::Adopted,
+            Role::ServiceManager => return self.fed_by(node).unwrap_or(Claim::Adopted),
             Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
             Role::Server { .. } | Role::Agent { .. } | Role::Other { .. } => {}
         }
@@ -165,6 +165,17 @@ impl Search<'_> {
             None if self.server.stdout().is_wire() => Claim::Implied(node.id),
             None => Claim::Nobody,
         }
+    }
+
+    /// The owner, where a reloader passes on to the server what it is told on a wire of its own, and has handed it the
+    /// wire for the answers: who made that wire.
+    fn fed_by(&self, reloader: &Node) -> Option<Claim> {
+        let passes_on = reloader.stdin().is_wire()
+            && reloader.stdout().is_wire()
+            && reloader.stdout() == self.server.stdout();
+        let maker = reloader.exec.makers[0].as_ref().filter(|maker| maker.process != reloader.id);
+        let inside = reloader.server.map(|server| Claim::Inside(server, reloader.id));
+        maker.filter(|_| passes_on).map(|maker| inside.unwrap_or_else(|| self.made_by(maker)))
     }
 
     /// The owner, where no record names the maker: the nearest creator with another standard input made the wire.
