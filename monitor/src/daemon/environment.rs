@@ -18,6 +18,7 @@ use crate::{
     store::StoreWriter,
 };
 use orphand_core::{
+    engine::Engine,
     model::{About, Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, SignalError, Status},
     recognise::Rules,
 };
@@ -61,7 +62,7 @@ impl EffectHandler for Environment {
 
     fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         match effect {
-            Effect::Emit { at, notice } => self.emit(at, notice),
+            Effect::Emit { at, notice } => self.emit(driver.engine(), at, notice),
             Effect::Persist { at, fact } => self.store.remember(at, &fact),
             Effect::Ask { token, about } => self.ask(driver, token, about),
             Effect::Signal { process, signal, uid } => {
@@ -88,10 +89,15 @@ impl EffectHandler for Environment {
 }
 
 impl Environment {
-    fn emit(&mut self, at: BootTime, notice: Box<Notice>) {
+    fn emit(&mut self, engine: &Engine, at: BootTime, notice: Box<Notice>) {
         self.store.commit();
         self.metrics.observe(&notice);
-        self.hooks.push(at, &notice);
+        let orphans = |whose: Option<&str>| {
+            engine
+                .orphans(whose)
+                .fold([0, 0_u64], |[number, bytes], one| [number + 1, bytes.saturating_add(one)])
+        };
+        self.hooks.push(at, &notice, &orphans);
         self.stream.push(at, notice);
     }
 

@@ -81,7 +81,7 @@ impl Alarms {
     /// The past events that a rule counts now.
     fn recent<'a>(&'a self, rule: &'a AlertRule, now: BootTime) -> impl Iterator<Item = &'a Happened> {
         let recent = self.past.iter().filter(move |h| h.what == rule.on && now.since(h.at) < rule.within);
-        recent.filter(|h| is_meant(rule, h.run.as_ref()))
+        recent.filter(|h| is_meant(rule.agent.as_deref(), h.run.as_ref()))
     }
 }
 
@@ -113,9 +113,9 @@ impl Alarm {
     }
 }
 
-/// Whether a rule applies to what is accounted to this run.
-fn is_meant(rule: &AlertRule, run: Option<&RunView>) -> bool {
-    rule.agent.as_deref().is_none_or(|name| run.is_some_and(|run| run.is_called(name)))
+/// Whether what is accounted to this run is of the agent or unit of this name.
+fn is_meant(whose: Option<&str>, run: Option<&RunView>) -> bool {
+    whose.is_none_or(|name| run.is_some_and(|run| run.is_called(name)))
 }
 
 impl Engine {
@@ -162,12 +162,13 @@ impl Engine {
     }
 
     fn value(&self, rule: &AlertRule, now: BootTime) -> u64 {
+        let whose = rule.agent.as_deref();
         match rule.on {
-            Watched::Orphans => self.orphans_of(rule).count() as u64,
-            Watched::Rss => self.orphans_of(rule).sum(),
+            Watched::Orphans => self.orphans(whose).count() as u64,
+            Watched::Rss => self.orphans(whose).sum(),
             Watched::Cpu => {
                 let all = self.world.servers().iter();
-                let meant = all.filter(|(_, server)| is_meant(rule, server.account.as_ref()));
+                let meant = all.filter(|(_, server)| is_meant(whose, server.account.as_ref()));
                 meant.map(|(key, _)| self.processor.percent(*key)).fold(0, u64::saturating_add)
             }
             Watched::Rate | Watched::ReapFailures => self.alarms.recent(rule, now).count() as u64,
@@ -175,8 +176,8 @@ impl Engine {
         }
     }
 
-    /// The memory of each orphan that a rule applies to, in bytes, agents that were left behind included.
-    fn orphans_of<'a>(&'a self, rule: &'a AlertRule) -> impl Iterator<Item = u64> + 'a {
+    /// The memory in bytes of each orphan, of all or of those of one agent or unit. Agents that were left behind are included.
+    pub fn orphans<'a>(&'a self, whose: Option<&'a str>) -> impl Iterator<Item = u64> + 'a {
         let servers = self.world.servers().values().filter(|server| server.phase.orphan().is_some());
         let servers = servers.map(|server| (server.account.as_ref(), server.rss_bytes.unwrap_or_default()));
         let left = self.world.agents().all().filter_map(|(_, agent)| {
@@ -184,7 +185,7 @@ impl Engine {
             Some((Some(&agent.account), verdict.rss_bytes))
         });
         let all = servers.chain(left);
-        all.filter(|(account, _)| is_meant(rule, *account)).map(|(_, bytes)| bytes)
+        all.filter(move |(account, _)| is_meant(whose, *account)).map(|(_, bytes)| bytes)
     }
 
     /// Begins to measure, if an alert wants it and there is something to measure.

@@ -17,7 +17,7 @@ use super::{
     run::{self, Outcome, Report},
 };
 use crate::os::lock;
-use orphand_core::model::{BootTime, EventSubject, Notice, ServerView, text};
+use orphand_core::model::{BootTime, EventSubject, Notice, text};
 
 const QUEUE: usize = 64;
 
@@ -27,12 +27,14 @@ const QUEUE_BYTES: usize = 2 << 20;
 /// The time that a runner needs to stop after it was told to.
 const MOMENTS: Duration = Duration::from_secs(1);
 
+/// The number of orphans that are alive, and their memory in bytes: of all, or of those of one agent or unit.
+pub type Orphans<'a> = dyn Fn(Option<&str>) -> [u64; 2] + 'a;
+
 /// Formats an event, whose cause happened at that time, as the line of this number that a hook reads.
 pub type WriteLine = dyn Fn(u64, BootTime, &Notice) -> String + Send;
 
 pub struct Hooks {
     all: Vec<Hook>,
-    account: Account,
     write_line: Box<WriteLine>,
 }
 
@@ -68,7 +70,7 @@ pub(super) struct Event {
 
 impl Hooks {
     pub fn start(settings: Vec<Settings>, write_line: Box<WriteLine>) -> Result<Self, HookError> {
-        let mut hooks = Self { all: Vec::new(), account: Account::default(), write_line };
+        let mut hooks = Self { all: Vec::new(), write_line };
         hooks.replace(settings)?;
         Ok(hooks)
     }
@@ -97,9 +99,8 @@ impl Hooks {
         Ok(())
     }
 
-    /// Queues an event for each hook that is run for it. Never blocks. The caller must pass every event.
-    pub fn push(&mut self, at: BootTime, notice: &Notice) {
-        self.account.note(notice);
+    /// Queues an event for each hook that is run for it. Never blocks.
+    pub fn push(&mut self, at: BootTime, notice: &Notice, orphans: &Orphans<'_>) {
         let name = notice.kind().name();
         for hook in &self.all {
             let mut state = lock(&hook.state);
@@ -124,7 +125,7 @@ impl Hooks {
             state.waiting += 1;
             state.bytes += line.len();
             // The thread lives until the sender is dropped.
-            let _ = events.send(Event { name, variables: variables(notice, &self.account), line });
+            let _ = events.send(Event { name, variables: variables(notice, orphans), line });
         }
     }
 
@@ -207,56 +208,9 @@ fn serve(state: &Mutex<State>, events: Receiver<Event>) {
 /// the whole name.
 const LONGEST: usize = 256;
 
-/// The orphans that are alive, as far as the events tell.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Account {
-    orphans: BTreeMap<String, Orphan>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Orphan {
-    bytes: u64,
-    /// The agent and the unit that the server is accounted to.
-    whose: [Option<String>; 2],
-}
-
-impl Account {
-    /// Records what an event tells. The caller must pass every event, even one that no hook is run for.
-    pub(super) fn note(&mut self, notice: &Notice) {
-        match notice {
-            Notice::OrphanDetected { server, rss_bytes, .. } => self.enter(server, Some(*rss_bytes)),
-            // An earlier daemon may have reported the server as an orphan.
-            Notice::OrphanSpared { server, .. } => self.enter(server, server.rss_bytes),
-            Notice::OrphanReaped { server, .. }
-            | Notice::OrphanExited { server, .. }
-            | Notice::OrphanCleared { server, .. }
-            // It may have been an orphan before, and a process may use it now.
-            | Notice::OrphanUnproven { server, .. }
-            | Notice::ServerExited { server, .. } => {
-                self.orphans.remove(&server.id);
-            }
-            _ => {}
-        }
-    }
-
-    fn enter(&mut self, server: &ServerView, bytes: Option<u64>) {
-        let orphan = self.orphans.entry(server.id.clone()).or_default();
-        orphan.bytes = bytes.unwrap_or(orphan.bytes);
-        let run = server.run.as_ref();
-        orphan.whose = [run.map(|run| run.agent.clone()), run.and_then(|run| run.unit.clone())];
-    }
-
-    /// The memory in bytes of all orphans, or of those of one agent or unit.
-    fn bytes(&self, whose: Option<&str>) -> u64 {
-        let among =
-            |orphan: &&Orphan| whose.is_none_or(|name| orphan.whose.iter().flatten().any(|one| one == name));
-        self.orphans.values().filter(among).map(|orphan| orphan.bytes).sum()
-    }
-}
-
 pub(super) type Variables = [(&'static str, String); 6];
 
-pub(super) fn variables(notice: &Notice, account: &Account) -> Variables {
+pub(super) fn variables(notice: &Notice, orphans: &Orphans<'_>) -> Variables {
     let about = EventSubject::of(notice);
     let own = match notice {
         // The event is about all orphans of the agent or unit that it names.
@@ -267,8 +221,8 @@ pub(super) fn variables(notice: &Notice, account: &Account) -> Variables {
         ("ORPHAND_EVENT", notice.kind().name().to_owned()),
         ("ORPHAND_AGENT", about.agent().map(clean).unwrap_or_default()),
         ("ORPHAND_GENERATION", about.generation().map(|n| n.to_string()).unwrap_or_default()),
-        ("ORPHAND_ORPHANS", account.orphans.len().to_string()),
-        ("ORPHAND_RSS_BYTES", own.unwrap_or_else(|| account.bytes(about.named)).to_string()),
+        ("ORPHAND_ORPHANS", orphans(None)[0].to_string()),
+        ("ORPHAND_RSS_BYTES", own.unwrap_or_else(|| orphans(about.named)[1]).to_string()),
         ("ORPHAND_SERVER", about.server.map(|server| clean(&server.name)).unwrap_or_default()),
     ]
 }
