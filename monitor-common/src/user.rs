@@ -1,13 +1,17 @@
 //! What only user space needs, and all of its unsafe code: these types as bytes, counts as memory that both sides share,
-//! the heap.
+//! the heap, passes of the kernel over one process.
 
 extern crate std;
 
 use core::{
+    ffi::{c_int, c_long},
     ptr::{self, NonNull},
     sync::atomic::{AtomicU32, Ordering, fence},
 };
-use std::{fs, io, os::fd::BorrowedFd};
+use std::{
+    fs, io,
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
@@ -129,4 +133,38 @@ pub fn forget_code() {
             };
         }
     }
+}
+
+/// Begins a pass of this iterator over the descriptors of one process (`struct bpf_iter_link_info`, include/uapi/linux/bpf.h; since
+/// Linux 6.1). An older kernel refuses it, or passes over all.
+///
+/// # Errors
+/// Those of bpf(2).
+pub fn descriptors_of(program: BorrowedFd<'_>, process: u32) -> io::Result<fs::File> {
+    const LINK_CREATE: c_int = 28;
+    const ITER_CREATE: c_int = 33;
+    const TRACE_ITER: u64 = 28;
+    let number = |fd: BorrowedFd<'_>| u64::try_from(fd.as_raw_fd()).unwrap_or(u64::MAX);
+    // Thread, process, descriptor of a process.
+    let whose: [u32; 3] = [0, process, 0];
+    // `program` and `target`, `type` and `flags`, and where `whose` is, with its size.
+    let address = ptr::from_ref(&whose).expose_provenance() as u64;
+    let link = bpf(LINK_CREATE, &[number(program), TRACE_ITER, address, size_of_val(&whose) as u64])?;
+    bpf(ITER_CREATE, &[number(link.as_fd())]).map(fs::File::from)
+}
+
+/// bpf(2), for commands that give a descriptor.
+fn bpf(command: c_int, attributes: &[u64]) -> io::Result<OwnedFd> {
+    #[cfg(target_arch = "x86_64")]
+    const BPF: c_long = 321;
+    #[cfg(target_arch = "aarch64")]
+    const BPF: c_long = 280;
+    unsafe extern "C" {
+        fn syscall(number: c_long, ...) -> c_long;
+    }
+    // SAFETY: the attributes are valid for their size, and so is what they point to.
+    let fd = unsafe { syscall(BPF, command, attributes.as_ptr(), size_of_val(attributes)) };
+    let fd = c_int::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: the kernel has made it for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::{scene::Scene, schema};
 
 /// The timeout of everything that a test waits for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(400);
 
 /// The pause between two checks of something that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);

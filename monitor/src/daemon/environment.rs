@@ -111,12 +111,11 @@ impl Environment {
             About::Stop { turn, .. } | About::Container { turn, .. } | About::Leftovers { turn, .. } => {
                 (Some(*turn), Haste::InTurn)
             }
-            About::Server(subject) => (subject.turn, Haste::InTurn),
+            About::Server(subject) => (Some(subject.turn), Haste::InTurn),
             About::HungUp(_) => (Some(NO_USER), Haste::InTurn),
             _ => (None, Haste::InTurn),
         };
         let answer = match user {
-            None if matches!(about, About::Server(_)) => self.probe.answer(&about),
             None => self.probe.answer_hastily(&about),
             Some(user) => {
                 let request = Request { token, about: Box::new(about) };

@@ -50,6 +50,9 @@ const DRAIN: Duration = Duration::from_millis(20);
 /// The most drains before the engine is told that a deadline has come: a storm of records must not keep it from that.
 const CATCH_UP: usize = 4;
 
+/// For how long the first inspections may delay `ready`.
+const FIRST_INSPECTIONS: Duration = Duration::from_secs(2);
+
 /// Once told to stop, the daemon runs the hook this long for events that it has not seen.
 const LAST_RUNS: Duration = Duration::from_secs(3);
 
@@ -78,7 +81,7 @@ impl Daemon {
         let ring = ring.context("cannot wait for the kernel's records")?;
         let timer = Timer::new()?;
 
-        self.start(knowledge, early)?;
+        self.start(&timer, knowledge, early).await?;
         let mut late = Vec::new();
         loop {
             let busy = self.turn(&mut late)?;
@@ -103,13 +106,19 @@ impl Daemon {
 
     /// The kernel side is attached already: what happens from now on is reported. The first reading of /proc enters the processes
     /// that matter, the second finds what they forked before the kernel side tracked them.
-    fn start(&mut self, knowledge: Knowledge, early: Vec<ProcessEvent>) -> anyhow::Result<()> {
+    async fn start(
+        &mut self,
+        timer: &Timer,
+        knowledge: Knowledge,
+        early: Vec<ProcessEvent>,
+    ) -> anyhow::Result<()> {
         self.handle(Input::Remembered { knowledge })?;
         for event in early {
             self.handle(Input::Process { event })?;
         }
         self.outside.reconcile(&mut self.driver)?;
         self.outside.reconcile(&mut self.driver)?;
+        self.first_inspections(timer).await?;
         let kernel = uname().release().to_string_lossy().into_owned();
         let hooks = self.outside.kernel.hooks();
         self.outside.status.kernel.clone_from(&kernel);
@@ -118,6 +127,31 @@ impl Daemon {
         self.handle(Input::Ready { kernel, hooks })?;
         self.notify.ready(&self.summary());
         monitor_common::forget_code();
+        Ok(())
+    }
+
+    /// Waits for the inspections of what was found, for `ready` tells how many servers are left from before. One takes as long as
+    /// a pass over all descriptors of the host, and every user decides how many there are: what takes longer is told later.
+    async fn first_inspections(&mut self, timer: &Timer) -> anyhow::Result<()> {
+        let until = clock::now() + FIRST_INSPECTIONS;
+        while self.driver.engine().is_inspecting() && clock::now() < until {
+            timer.set(Some(clock::now() + DRAIN))?;
+            let answered = tokio::select! {
+                answered = self.outside.inspections.answers.recv() => answered,
+                expired = timer.expired() => expired.map(|()| None)?,
+            };
+            self.drain()?;
+            self.answered(answered)?;
+        }
+        Ok(())
+    }
+
+    /// Hands in what inspections found.
+    fn answered(&mut self, answers: impl IntoIterator<Item = (u64, Answer)>) -> anyhow::Result<()> {
+        for (token, answer) in answers {
+            self.outside.answered(&mut self.driver, token, answer);
+            self.driver.perform(&mut self.outside)?;
+        }
         Ok(())
     }
 
@@ -133,10 +167,7 @@ impl Daemon {
         for process in gone {
             self.handle(Input::Gone { process })?;
         }
-        for (token, answer) in late.drain(..) {
-            self.outside.answered(&mut self.driver, token, answer);
-            self.driver.perform(&mut self.outside)?;
-        }
+        self.answered(late.drain(..))?;
         for seen in std::mem::take(&mut self.outside.registry.pending) {
             self.handle(Input::Sessions { seen })?;
         }

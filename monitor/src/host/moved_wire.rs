@@ -12,6 +12,11 @@ use std::collections::HashSet;
 use super::{Access, Fd, Proc, ProcessDir, Seen, Target, UnixSockets};
 use orphand_core::model::{SnapshotProcess, Stdio};
 
+/// A server has tens of descriptors, and few descendants. Any user decides how many a process has, and the start waits for what is
+/// read of them: in larger tables, and below larger families, no wire is sought.
+const TABLE: u32 = 1024;
+const DESCENDANTS: usize = 64;
+
 /// Sets standard input and output of all processes that have moved their wires.
 pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     let candidates: Vec<usize> =
@@ -68,15 +73,20 @@ pub(super) fn find(
     dir: &ProcessDir,
     descendants: impl FnOnce() -> Option<Vec<u32>>,
 ) -> Option<[Stdio; 2]> {
-    let table = dir.fd_table().ok()?;
+    let is_small = |dir: &ProcessDir| dir.table_size().is_ok_and(|size| size <= TABLE);
+    let table = is_small(dir).then(|| dir.fd_table().ok())??;
     if table.target(1)? != table.target(2)? {
         return None;
     }
     // The pipe ends and sockets that the process and its descendants hold.
     let (mut writers, mut readers) = (HashSet::new(), HashSet::new());
     let mut sockets: HashSet<u64> = HashSet::new();
-    let below = descendants()?.into_iter().filter_map(|pid| proc.process(pid).ok());
-    let below = below.filter_map(|below| Some((below.fd_table().ok()?, below.fd_dir().ok()?)));
+    let below = descendants().filter(|below| below.len() <= DESCENDANTS)?;
+    let below: Vec<ProcessDir> = below.into_iter().filter_map(|pid| proc.process(pid).ok()).collect();
+    if !below.iter().all(is_small) {
+        return None;
+    }
+    let below = below.iter().filter_map(|below| Some((below.fd_table().ok()?, below.fd_dir().ok()?)));
     let inside = std::iter::once((table.clone(), dir.fd_dir().ok()?)).chain(below);
     for (table, fds) in inside {
         sockets.extend(table.sockets());

@@ -87,6 +87,11 @@ impl ProcessDir {
         self.status("Uid")
     }
 
+    /// For how many descriptors its table has room: at least as many as are open.
+    pub fn table_size(&self) -> Result<u32, Errno> {
+        self.status("FDSize")
+    }
+
     pub fn gid(&self) -> Result<u32, Errno> {
         self.status("Gid")
     }

@@ -9,8 +9,6 @@ use orphand_core::model::{CopyFacts, ProcessId, ServerFacts, Subject, scene::Sce
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
 /// Resident bytes count what processes share once for each of them: they may be several times what a server takes.
 const WEIGHED: u64 = 4 << 30;
-/// The same of a server that everybody waits for.
-const WEIGHED_AT_ONCE: u64 = 1 << 30;
 
 impl Probe {
     pub fn facts(&self, subjects: &[&Subject]) -> Vec<ServerFacts> {
@@ -28,9 +26,7 @@ impl Probe {
 
     fn facts_beside(&self, subject: &Subject, scene: Scene) -> ServerFacts {
         let enclosing = self.enclosing(&subject.processes).map(Box::new);
-        // An engine may take its time, so it is asked only where the answer may come later.
-        let query = subject.container.as_deref().filter(|_| subject.turn.is_some());
-        let container = query.and_then(|query| self.container(query)).map(Box::new);
+        let container = subject.container.as_deref().and_then(|query| self.container(query)).map(Box::new);
         let inside = container.iter().flat_map(|container| &container.processes);
         let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
@@ -41,11 +37,10 @@ impl Probe {
 
     /// The proportional memory of the server's processes, as far as it can be read. It is reported and no evidence.
     fn weights(&self, subject: &Subject) -> BTreeMap<ProcessId, u64> {
-        let most = if subject.turn.is_some() { WEIGHED } else { WEIGHED_AT_ONCE };
         // One process at a time: there may be more than we may open descriptors.
         let identified = |process: &ProcessId| self.proc.identified(*process).ok().flatten();
         let all = || subject.processes.iter().filter_map(identified);
-        if all().filter_map(|dir| dir.used().ok()).map(|used| used.rss_bytes).sum::<u64>() > most {
+        if all().filter_map(|dir| dir.used().ok()).map(|used| used.rss_bytes).sum::<u64>() > WEIGHED {
             return BTreeMap::new();
         }
         all().filter_map(|dir| Some((dir.id(), dir.proportional_bytes().ok()?))).collect()

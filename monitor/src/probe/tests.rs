@@ -106,15 +106,15 @@ pub(crate) fn our_session() -> u32 {
 }
 
 /// The question about a server of these processes with this standard input.
-pub(crate) fn subject(server: &[ProcessId], stdin: Stdio, turn: Option<u32>) -> Subject {
+pub(crate) fn subject(server: &[ProcessId], stdin: Stdio) -> Subject {
     let servers = vec![SceneServer { processes: server.to_vec(), stdin, stdout: Stdio::Null }];
     let question = SceneQuestion { servers, ..SceneQuestion::default() };
-    Subject { processes: server.to_vec(), question, turn, ..Subject::default() }
+    Subject { processes: server.to_vec(), question, ..Subject::default() }
 }
 
 /// The facts about that server as /proc tells them. They must be complete.
 pub(crate) fn facts(server: &[ProcessId], stdin: Stdio) -> ServerFacts {
-    let facts = calm(|| Probe::new().unwrap().facts(&[&subject(server, stdin, None)]).remove(0));
+    let facts = calm(|| Probe::new().unwrap().facts(&[&subject(server, stdin)]).remove(0));
     assert_eq!(facts.scene.unread, []);
     facts
 }

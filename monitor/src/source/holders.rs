@@ -56,7 +56,7 @@ impl Holders {
         Ok(holders)
     }
 
-    /// The proof that passes work here: a pipe and a pair of sockets of our own, whose ends are known.
+    /// The proof that passes work here, over our own descriptors, for any user may have millions: a pipe and a pair of sockets of our own, whose ends are known.
     pub(super) fn prove(&mut self) -> Result<(), String> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot make a pipe to try it with: {error}");
         let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(&e))?;
@@ -68,7 +68,7 @@ impl Holders {
         let asked = [Stdio::Pipe(of_pipe.st_ino), Stdio::Socket(one.st_ino)];
         let mut found = Vec::new();
         for _ in 0..TRIES {
-            found = self.pass(&asked, &Beside::default())?;
+            found = self.pass_of(Some(std::process::id()), &asked, &Beside::default())?;
             let shown: Vec<_> = found.iter().map(shown).collect();
             let device = device(of_pipe.st_dev);
             let expected = [
@@ -87,7 +87,7 @@ impl Holders {
     }
 
     /// As many passes as it takes for all of these.
-    fn pass_for(&mut self, mut keys: Vec<u64>) -> Result<Vec<EndRecord>, String> {
+    fn pass_for(&mut self, whose: Option<u32>, mut keys: Vec<u64>) -> Result<Vec<EndRecord>, String> {
         let told =
             |error: MapError| format!("cannot tell the kernel which pipes and sockets are wanted: {error}");
         keys.sort_unstable();
@@ -95,7 +95,7 @@ impl Holders {
         let mut records = Vec::new();
         for some in keys.chunks(self.room) {
             let entered = some.iter().try_for_each(|key| self.wanted.insert(key, 0, 0));
-            let found = entered.map_err(told).and_then(|()| self.iterator.pass());
+            let found = entered.map_err(told).and_then(|()| self.iterator.pass(whose));
             // In any case: what stays would be in the way of the next.
             let mut all = some.iter().map(|key| self.wanted.remove(key));
             all.try_for_each(|gone| maps::absent_is_fine(gone).map(drop)).map_err(told)?;
@@ -106,15 +106,25 @@ impl Holders {
 
     /// All open ends of these pipes and sockets, and of the peers of these sockets, and what is asked beside.
     pub(super) fn pass(&mut self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
+        self.pass_of(None, wanted, beside)
+    }
+
+    /// The same of one process, at least.
+    fn pass_of(
+        &mut self,
+        whose: Option<u32>,
+        wanted: &[Stdio],
+        beside: &Beside,
+    ) -> Result<Vec<OpenEnd>, String> {
         let inodes = wanted.iter().filter_map(|one| inode(*one));
         let processes = beside.files.iter().map(|(pid, _)| wanted::PROCESS | u64::from(*pid));
         let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));
-        let mut records = self.pass_for(inodes.chain(processes).chain(lines).collect())?;
+        let mut records = self.pass_for(whose, inodes.chain(processes).chain(lines).collect())?;
         // The address of an open file is known only now. Most are nobody else's.
         let shared = ends::shared(&records, &beside.files);
         records.retain(|record| !ends::is_other(record));
         if !shared.is_empty() {
-            records.extend(self.pass_for(shared.clone())?);
+            records.extend(self.pass_for(whose, shared.clone())?);
         }
         ends::settle(&records, wanted, &shared)
     }

@@ -6,11 +6,12 @@ use std::{
     fs::File,
     io::{self, Read as _},
     marker::PhantomData,
+    os::fd::AsFd as _,
     sync::{Arc, Mutex, Weak},
 };
 
 use aya::{Btf, Ebpf, Pod, programs::Iter};
-use monitor_common::record;
+use monitor_common::{descriptors_of, record};
 
 use super::{attach, kernel_error::KernelError};
 use crate::os::lock;
@@ -42,38 +43,45 @@ impl<T: Pod> Iterator<T> {
         Ok(Self { programs: Arc::downgrade(programs), program, records: PhantomData })
     }
 
-    /// One pass from the first thing on.
-    pub fn pass(&self) -> Result<Vec<T>, String> {
-        let mut file = self.begin()?;
-        let mut records = Vec::new();
-        let mut buffer = vec![0; BUFFER];
-        let (mut begun, mut millions) = (0, 0);
-        loop {
-            let got = match file.read(buffer.get_mut(begun..).unwrap_or_default()) {
-                Ok(0) if begun == 0 => return Ok(records),
-                Ok(0) => return Err(format!("the kernel told {begun} bytes of a record and no more")),
-                Ok(got) => got,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && millions < MILLIONS => {
-                    millions += 1;
-                    continue;
-                }
-                Err(error) => return Err(format!("cannot read on: {error}")),
-            };
-            let filled = begun + got;
-            records.extend(whole::<T>(buffer.get(..filled).unwrap_or_default()));
-            begun = filled % size_of::<T>();
-            buffer.copy_within(filled - begun..filled, 0);
-        }
+    /// One pass from the first thing on, over all or, for a pass over descriptors, over those of process `whose` at least: over all
+    /// where the kernel knows no such pass.
+    pub fn pass(&self, whose: Option<u32>) -> Result<Vec<T>, String> {
+        read(self.begin(whose)?)
     }
 
-    fn begin(&self) -> Result<File, String> {
+    fn begin(&self, whose: Option<u32>) -> Result<File, String> {
         let programs = self.programs.upgrade().ok_or("the kernel side is gone")?;
         let mut programs = lock(&programs);
         let iter: &mut Iter = attach::program(&mut programs, self.program).map_err(|e| e.to_string())?;
+        if let Some(file) = whose.and_then(|process| descriptors_of(iter.fd().ok()?.as_fd(), process).ok()) {
+            return Ok(file);
+        }
         let link = iter.attach().and_then(|id| iter.take_link(id));
         let link = link.map_err(|e| KernelError::program(self.program, &e).to_string())?;
         link.into_file().map_err(|error| format!("cannot begin a pass of {}: {error}", self.program))
+    }
+}
+
+fn read<T: Pod>(mut file: File) -> Result<Vec<T>, String> {
+    let mut records = Vec::new();
+    let mut buffer = vec![0; BUFFER];
+    let (mut begun, mut millions) = (0, 0);
+    loop {
+        let got = match file.read(buffer.get_mut(begun..).unwrap_or_default()) {
+            Ok(0) if begun == 0 => return Ok(records),
+            Ok(0) => return Err(format!("the kernel told {begun} bytes of a record and no more")),
+            Ok(got) => got,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && millions < MILLIONS => {
+                millions += 1;
+                continue;
+            }
+            Err(error) => return Err(format!("cannot read on: {error}")),
+        };
+        let filled = begun + got;
+        records.extend(whole::<T>(buffer.get(..filled).unwrap_or_default()));
+        begun = filled % size_of::<T>();
+        buffer.copy_within(filled - begun..filled, 0);
     }
 }
 

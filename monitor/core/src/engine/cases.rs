@@ -116,7 +116,7 @@ impl Engine {
 
     fn carry_out(&mut self, now: BootTime, of: CaseOf, action: Action, seen: Option<&Finding>) {
         match (action, of) {
-            (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key, false),
+            (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key),
             (Action::Inspect, CaseOf::Agent(key)) => self.inspect_agent(key),
             (Action::SetDeadline(at), _) => self.set_deadline(of, at),
             (Action::Proceed, _) => self.advance(now, of, Event::Proceed, seen),

@@ -67,12 +67,9 @@ struct Frame {
 }
 
 impl Engine {
-    /// Asks for an inspection of a server, unless one is under way. `is_new`: it has just been recognised, and is reported when
-    /// its owner is known. Only while the engine begins that inspection is made before any other input is handled: one takes
-    /// as long as a pass over all descriptors of the host, and every user decides how many there are.
-    pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey, is_new: bool) {
+    /// Asks for an inspection of a server, unless one is under way.
+    pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        let at_once = is_new && !self.ready;
         if let Some(Asked { token, since, .. }) = self.agenda.under_way.get(&key).copied() {
             if now.since(since) < LOST {
                 self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
@@ -86,16 +83,16 @@ impl Engine {
             processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
-            turn: (!at_once).then_some(server.user()),
+            turn: server.user(),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
         };
-        let observed = if at_once { None } else { self.observe(key) };
+        let Some(observed) = self.observe(key) else { return };
         let user = server.user();
         self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
         let token = self.ask(About::Server(subject), move |engine, now, answer| {
             engine.agenda.under_way.remove(&key);
             if let Answer::Server { facts } = answer {
-                engine.inspection_answered(now, key, observed.as_ref(), &facts);
+                engine.inspection_answered(now, key, &observed, &facts);
             }
         });
         self.agenda.under_way.insert(key, Asked { token, since: now, user });
@@ -150,17 +147,12 @@ impl Engine {
         clients.next().is_none().then_some(ContainerQuery { client, started })
     }
 
-    fn inspection_answered(
-        &mut self,
-        now: BootTime,
-        key: ServerKey,
-        asked: Option<&Observed>,
-        facts: &ServerFacts,
-    ) {
-        let Some(asked) = asked else {
-            self.inspected(now, key, facts);
-            return;
-        };
+    /// Whether inspections have been asked for that are not answered yet.
+    pub fn is_inspecting(&self) -> bool {
+        !self.agenda.under_way.is_empty()
+    }
+
+    fn inspection_answered(&mut self, now: BootTime, key: ServerKey, asked: &Observed, facts: &ServerFacts) {
         let Some(observed) = self.observe(key) else { return };
         let Some(server) = self.world.server_mut(key) else { return };
         if observed == *asked {

@@ -70,7 +70,7 @@ impl Engine {
 
     pub(super) fn inspect_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
-        let (processes, turn) = (vec![agent.main()], Some(agent.uid));
+        let (processes, turn) = (vec![agent.main()], agent.uid);
         let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
         let question = SceneQuestion { servers, ..SceneQuestion::default() };
         let about = About::Server(Subject { processes, question, turn, ..Subject::default() });

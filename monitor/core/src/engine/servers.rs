@@ -98,7 +98,7 @@ impl Engine {
                 let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
                 let Some(key) = self.world.start_server(new) else { return };
                 self.confirm_server(key);
-                self.inspect(now, key, true);
+                self.inspect(now, key);
                 self.seek_confirmation(key);
             }
             // Without an owner the chain has no upper end: it would contain a person's own shell.

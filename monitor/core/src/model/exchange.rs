@@ -198,9 +198,8 @@ pub struct Subject {
     /// Who is judged with it: the question that [`ServerFacts::scene`] answers.
     pub question: SceneQuestion,
     pub container: Option<Box<ContainerQuery>>,
-    /// The user whose turn this inspection uses, where the answer may come later; absent if it is needed at
-    /// once.
-    pub turn: Option<u32>,
+    /// The user whose turn this inspection uses.
+    pub turn: u32,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }

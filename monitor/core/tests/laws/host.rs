@@ -242,11 +242,7 @@ impl Host {
 
     /// Until when this question waits, if it may: any time that differs between questions.
     fn delay(&self, token: u64, about: &About) -> Option<Duration> {
-        let may_wait = match about {
-            About::Server(subject) => subject.turn.is_some(),
-            About::HungUp(_) => true,
-            _ => false,
-        };
+        let may_wait = matches!(about, About::Server(_) | About::HungUp(_));
         let most = u64::from(self.manners.late);
         (may_wait && most > 0).then(|| Duration::from_millis(token.wrapping_mul(2_654_435_761) % most))
     }

@@ -59,7 +59,7 @@ fn every_question_has_its_answer() {
         Answer::Copies { copies } => assert_eq!(copies[0].process, us),
         other => panic!("{other:?}"),
     }
-    match probe.answer(&About::Server(subject(&[us], Stdio::Null, None))) {
+    match probe.answer(&About::Server(subject(&[us], Stdio::Null))) {
         Answer::Server { facts } => assert!(facts.scene.row(us).is_some()),
         other => panic!("{other:?}"),
     }
@@ -80,24 +80,22 @@ print(*others, flush=True); time.sleep(600)";
     let others = line.split(' ').map(|pid| crate::probe::tests::id(pid.parse().unwrap()));
     let processes: Vec<ProcessId> = std::iter::once(server.id()).chain(others).collect();
     let probe = Probe::new().unwrap();
-    let told = |turn| {
-        let found = probe.facts(&[&subject(&processes, Stdio::Null, turn)]).remove(0);
+    let told = || {
+        let found = probe.facts(&[&subject(&processes, Stdio::Null)]).remove(0);
         let rows: Vec<_> = found.scene.full(&processes).collect();
         let resident: u64 = rows.iter().map(|row| row.rss_bytes).sum();
         (resident, rows.iter().map(|row| row.pss_bytes).sum::<Option<u64>>())
     };
-    let (resident, proportional) = told(Some(0));
+    let (resident, proportional) = told();
     assert!(resident > 1 << 30, "{resident}");
     assert!(proportional.is_some_and(|pss| (150 << 20..400 << 20).contains(&pss)), "{proportional:?}");
-    // Who is waited for by everybody is not weighed for so long.
-    assert_eq!(told(None).1, None);
 }
 
 /// What a server waits for is told where that matters: one that waits for its next request, and one that sleeps over it.
 #[test]
 fn what_a_server_waits_for_is_told_where_it_is_asked() {
     let read = |server: &Started, waits: bool| {
-        let mut subject = subject(&[server.id()], server.wire(), None);
+        let mut subject = subject(&[server.id()], server.wire());
         subject.question.waits = waits;
         let facts = Probe::new().unwrap().facts(&[&subject]).remove(0);
         (facts.scene.row(server.id()).unwrap().waits, facts.unread)

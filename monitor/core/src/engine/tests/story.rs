@@ -174,14 +174,14 @@ impl Story {
                 Effect::Persist { fact, .. } => self.facts_persisted.push(*fact),
                 Effect::Emit { notice, .. } => self.notices.push(*notice),
                 Effect::Ask { token, about } => {
-                    let may_wait = match &about {
-                        About::Server(subject) => subject.turn.is_some(),
-                        About::Stop { .. }
-                        | About::Container { .. }
-                        | About::FirstMessage { .. }
-                        | About::Declared { .. } => true,
-                        _ => false,
-                    };
+                    let may_wait = matches!(
+                        &about,
+                        About::Server(_)
+                            | About::Stop { .. }
+                            | About::Container { .. }
+                            | About::FirstMessage { .. }
+                            | About::Declared { .. }
+                    );
                     let answer = self.answer(about);
                     if let Some(late) = self.late.as_mut().filter(|_| may_wait) {
                         late.push((token, answer));
