@@ -2,7 +2,8 @@
 //! The head is parsed by `httparse`.
 //!
 //! Limits: the number of connections, one request each, the size of its head, and its time. A stalled scraper
-//! keeps its connection until its time is up, or until another one needs it.
+//! keeps its connection until its time is up, or until another one needs it. The stream of a page may last; it ends
+//! when what was sent is not taken, and when its connection is needed for another request.
 
 use std::{
     io,
@@ -15,6 +16,7 @@ use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::mpsc::Receiver,
     task::yield_now,
     time::{sleep, timeout},
 };
@@ -30,6 +32,8 @@ const HEAD_MAX: usize = 16 * 1024;
 const HEADERS_MAX: usize = 100;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout for the stream of a page, which then connects again.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// How many bytes of an answer the kernel keeps for who does not take them.
 const SEND_BUFFER: usize = 256 * 1024;
 /// The pause after a connection could not be accepted, for instance because no descriptor was free.
@@ -57,12 +61,19 @@ pub(super) struct Answer {
     pub(super) media_type: &'static str,
     /// Further header lines, each with its end.
     pub(super) headers: String,
-    pub(super) body: Arc<str>,
+    pub(super) body: Body,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Whole(Arc<str>),
+    /// It ends when its sender is dropped.
+    Stream(Receiver<Arc<str>>),
 }
 
 impl Answer {
     pub(super) fn of(status: &'static str, media_type: &'static str, text: impl Into<Arc<str>>) -> Self {
-        Self { status, media_type, headers: String::new(), body: text.into() }
+        Self { status, media_type, headers: String::new(), body: Body::Whole(text.into()) }
     }
 
     pub(super) fn text(status: &'static str, text: impl Into<Arc<str>>) -> Self {
@@ -110,7 +121,7 @@ async fn serve_connection(
     let request = timeout(HEAD_TIMEOUT, read_request(&mut stream)).await??;
     asked.store(true, Ordering::Relaxed);
     let is_head = request.as_ref().is_ok_and(|request| request.is_head);
-    timeout(ANSWER_TIMEOUT, async {
+    let answered = timeout(ANSWER_TIMEOUT, async {
         let answer = match request {
             Ok(request) if any_name || request.names_this_host => site.answer(&request).await,
             Ok(_) => {
@@ -123,15 +134,39 @@ async fn serve_connection(
         let date =
             jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&jiff::Timestamp::now());
         let date = date.unwrap_or_default();
+        let length = match &body {
+            Body::Whole(text) => format!("content-length: {}\r\n", text.len()),
+            Body::Stream(_) => String::new(),
+        };
         let head = format!(
-            "HTTP/1.1 {status}\r\ndate: {date}\r\ncontent-type: {media_type}\r\n{ALWAYS}{headers}content-length: {}\r\n\r\n",
-            body.len()
+            "HTTP/1.1 {status}\r\ndate: {date}\r\ncontent-type: {media_type}\r\n{ALWAYS}{headers}{length}\r\n"
         );
         stream.write_all(head.as_bytes()).await?;
-        stream.write_all(if is_head { &[] } else { body.as_bytes() }).await
-    })
-    .await??;
+        match body {
+            Body::Whole(text) if !is_head => stream.write_all(text.as_bytes()).await.map(|()| None),
+            Body::Stream(messages) if !is_head => Ok(Some(messages)),
+            Body::Whole(_) | Body::Stream(_) => io::Result::Ok(None),
+        }
+    });
+    if let Some(messages) = answered.await?? {
+        timeout(STREAM_TIMEOUT, send_stream(&mut stream, messages)).await??;
+    }
     stream.shutdown().await
+}
+
+/// Sends what comes until nothing more comes, or the client goes.
+async fn send_stream(stream: &mut TcpStream, mut messages: Receiver<Arc<str>>) -> io::Result<()> {
+    let (mut client, mut out) = stream.split();
+    let mut ignored = [0; 64];
+    loop {
+        tokio::select! {
+            message = messages.recv() => match message {
+                Some(message) => out.write_all(message.as_bytes()).await?,
+                None => return Ok(()),
+            },
+            read = client.read(&mut ignored) => if read? == 0 { return Ok(()) },
+        }
+    }
 }
 
 /// Reads the head of a request; where it is none, the status to answer with.

@@ -9,6 +9,7 @@ mod connections;
 mod event_feed;
 mod http;
 mod listener;
+mod live;
 mod loop_handle;
 mod page;
 pub mod protocol;
@@ -112,11 +113,14 @@ impl ControlServer {
         if let Some(address) = http.as_ref().and_then(|http| http.local_addr().ok()) {
             tracing::info!("metrics are served on http://{address}/metrics, the page on http://{address}/");
         }
+        let news = events.news();
         let site = Arc::new(page::Site::new(daemon_loop.clone(), metrics, events.clone()));
         let serve = async move {
             let http = async {
                 match http {
-                    Some(listener) => http::serve(listener, site).await,
+                    Some(listener) => {
+                        tokio::join!(http::serve(listener, Arc::clone(&site)), site.update(news));
+                    }
                     None => std::future::pending().await,
                 }
             };

@@ -1,5 +1,5 @@
-//! What is served over HTTP: metrics, health, the web page and what it reads: the present state with the latest events, and
-//! the past.
+//! What is served over HTTP: metrics, health, the web page and what it reads: the present state, the past, and a stream
+//! of both events and states.
 //!
 //! Invariant: what the daemon's loop is asked does not depend on how many pages are open, or who scrapes. There is one
 //! question for all of them; the past is read from the store, and that, too, once for all.
@@ -8,18 +8,22 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, watch},
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{
-    http::{Answer, Request},
+    http::{Answer, Body, Request},
+    live::{Live, message},
     loop_handle::LoopHandle,
 };
 use crate::{
-    events::{EventLine, Latest},
+    events::Latest,
     os::clock,
     sink::{
         metrics::{Exposition, Metrics},
-        page::{Page, Range, document, happening},
+        page::{Page, Range, document},
     },
     store::timeline,
 };
@@ -29,8 +33,10 @@ use orphand_core::model::{Status, text::sanitise};
 const STATUS_AGE: Duration = Duration::from_millis(50);
 /// A state of this age is told again.
 const STATE_AGE: Duration = Duration::from_secs(1);
-/// How many of the latest events the page is told.
-const EVENTS: usize = 100;
+/// The time between two states for open pages while nothing happens.
+const TICK: Duration = Duration::from_secs(5);
+/// How long events are gathered into one message.
+const GATHER: Duration = Duration::from_millis(100);
 /// A past of this age is told again, and of the time that it took to read this many times: so pages cost the
 /// processor 5 % of its time at most, however large the store is.
 const PAST_AGE: Duration = Duration::from_secs(5);
@@ -42,18 +48,16 @@ const INTERNAL: &str = "500 Internal Server Error";
 const JSON: &str = "application/json";
 
 type Answered = Result<Arc<Status>, String>;
-type Told = Result<Arc<str>, String>;
 
 #[derive(Debug)]
 pub(super) struct Site {
     daemon_loop: LoopHandle,
     metrics: Metrics,
     page: Page,
-    events: Latest,
+    live: Live,
     /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
     status: Mutex<Option<(Instant, Answered)>>,
-    /// What the page is told of the present, and when that was.
-    now: Mutex<Option<(Instant, Told)>>,
+    state: Mutex<Option<(Instant, Arc<Value>)>>,
     /// The last answers about the past, each with the time until which it is told again.
     past: Mutex<BTreeMap<Range, (Instant, Arc<str>)>>,
 }
@@ -64,9 +68,9 @@ impl Site {
             daemon_loop,
             metrics,
             page: Page::new(events.wall()),
-            events,
+            live: Live::new(events),
             status: Mutex::default(),
-            now: Mutex::default(),
+            state: Mutex::default(),
             past: Mutex::default(),
         }
     }
@@ -76,14 +80,20 @@ impl Site {
             "/" => show(),
             "/metrics" => self.scrape(&request.accept).await,
             "/healthz" => self.health().await,
-            // A page of another site cannot read the answers. It must not be able to ask either.
-            "/api/now" | "/api/history" if request.of_other_site => {
+            // A page of another site cannot read the answers. It must not be able to open streams either.
+            "/api/now" | "/api/history" | "/events" if request.of_other_site => {
                 Answer::text("403 Forbidden", "this is for orphand's own page\n")
             }
             "/api/now" => self.now().await,
             "/api/history" => match request.query.strip_prefix("range=").and_then(Range::named) {
                 Some(range) => self.past(range).await,
                 None => Answer::text("400 Bad Request", "range is one of 10m, 1h, 6h, 24h, 7d, 30d\n"),
+            },
+            "/events" => match self.live.join(self.state_message().await) {
+                Some(stream) => {
+                    Answer { body: Body::Stream(stream), ..Answer::of(OK, "text/event-stream", "") }
+                }
+                None => refusal("too many pages are open"),
             },
             _ => Answer::text("404 Not Found", "this is orphand: see /, /metrics and /healthz\n"),
         }
@@ -118,36 +128,28 @@ impl Site {
     }
 
     async fn now(&self) -> Answer {
-        let mut last = self.now.lock().await;
-        let fresh = last.take().filter(|(at, _)| at.elapsed() < STATE_AGE);
-        let told = if let Some(fresh) = fresh {
-            fresh
-        } else {
-            let told = self.status().await.map(|status| self.present(&status));
-            (Instant::now(), told)
-        };
-        match &last.insert(told).1 {
-            Ok(json) => Answer::of(OK, JSON, Arc::clone(json)),
-            Err(why) => refusal(why),
-        }
+        self.state().await.map_or_else(|why| refusal(&why), |state| Answer::of(OK, JSON, state.to_string()))
     }
 
-    fn present(&self, status: &Status) -> Arc<str> {
-        let mut now = self.page.snapshot(status, clock::now());
-        if let Value::Object(now) = &mut now {
-            now.insert("events".to_owned(), self.happened().into());
+    async fn state(&self) -> Result<Arc<Value>, String> {
+        let mut last = self.state.lock().await;
+        if let Some((at, state)) = &*last
+            && at.elapsed() < STATE_AGE
+        {
+            return Ok(Arc::clone(state));
         }
-        now.to_string().into()
+        let status = self.status().await?;
+        let state = Arc::new(self.page.snapshot(&status, clock::now()));
+        *last = Some((Instant::now(), Arc::clone(&state)));
+        Ok(state)
     }
 
-    /// The latest events, the oldest first.
-    fn happened(&self) -> Vec<Value> {
-        let (first, lines) = self.events.latest(EVENTS);
-        let told = |(line, id): (Arc<str>, u64)| {
-            let event = EventLine::read(&line)?;
-            happening(id, event.wall.timestamp(event.at), &event.notice)
-        };
-        lines.into_iter().zip(first..).filter_map(told).collect()
+    /// The state as a message, or that there is none, and why.
+    async fn state_message(&self) -> Arc<str> {
+        match self.state().await {
+            Ok(state) => message("now", &state),
+            Err(error) => message("blind", &json!({ "why": error })),
+        }
     }
 
     async fn past(&self, range: Range) -> Answer {
@@ -170,6 +172,29 @@ impl Site {
             Err(error) => {
                 tracing::debug!("the page cannot show the past: {error}");
                 refusal("the history cannot be read now")
+            }
+        }
+    }
+
+    /// Tells open pages of events, and how things stand: soon after an event, else now and then. While no page is open,
+    /// the loop is asked nothing.
+    pub(super) async fn update(&self, mut news: watch::Receiver<u64>) {
+        let mut told = Instant::now();
+        let mut changed = false;
+        loop {
+            let due = told + if changed { STATE_AGE } else { TICK };
+            tokio::select! {
+                Ok(()) = news.changed() => {
+                    sleep(GATHER).await;
+                    news.mark_unchanged();
+                    self.live.tell();
+                    changed = true;
+                }
+                () = sleep_until(due), if self.live.has_readers() => {
+                    self.live.send(&self.state_message().await);
+                    (told, changed) = (Instant::now(), false);
+                }
+                () = self.live.joined.notified() => {}
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The page over HTTP, with a loop that answers as a test wants.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     sync::{
         Arc,
@@ -24,6 +24,22 @@ fn get(address: SocketAddr, path: &str, more: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
+}
+
+/// Opens the stream; its lines from the first message on.
+fn stream(address: SocketAddr) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    BufReader::new(stream)
+}
+
+fn wait_for(lines: &mut impl BufRead, wanted: &str) -> String {
+    let mut line = String::new();
+    while !line.contains(wanted) {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "the stream ended before {wanted}");
+    }
+    line
 }
 
 #[test]
@@ -57,7 +73,7 @@ fn the_present_and_the_past() {
     for wrong in ["/api/history", "/api/history?range=1y", "/api/history?range=1h&range=6h"] {
         assert!(get(server.address, wrong, "").starts_with("HTTP/1.1 400"), "{wrong}");
     }
-    for path in ["/api/now", "/api/history?range=1h"] {
+    for path in ["/api/now", "/api/history?range=1h", "/events"] {
         assert!(
             get(server.address, path, "Sec-Fetch-Site: cross-site\r\n").starts_with("HTTP/1.1 403"),
             "{path}"
@@ -71,30 +87,30 @@ fn the_present_and_the_past() {
     assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
 }
 
-/// Those who wait meanwhile are told the same: they do not wait one after the other.
 #[test]
-fn a_loop_that_does_not_answer_is_told_to_all_pages() {
+fn a_loop_that_does_not_answer_is_told_to_the_page() {
     let server = server();
-    let began = Instant::now();
-    let pages: Vec<_> = (0..8).map(|_| thread::spawn(move || get(server.address, "/api/now", ""))).collect();
-    for page in pages {
-        let text = page.join().unwrap();
-        assert!(text.starts_with("HTTP/1.1 503") && text.contains("did not answer in time"), "{text}");
-    }
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    let text = get(server.address, "/api/now", "");
+    assert!(text.starts_with("HTTP/1.1 503") && text.contains("did not answer in time"), "{text}");
+    wait_for(&mut stream(server.address), "did not answer in time");
 }
 
 #[test]
-fn the_latest_events_are_told_with_the_present() {
+fn an_event_reaches_open_pages() {
     let mut server = server();
     server.answer(&[]);
-    (1..=103).for_each(|number| server.stop(number));
-    let now = get(server.address, "/api/now", "");
-    assert!(now.contains("nobody watches from now on") && now.contains("\"id\":103,"), "{now}");
-    assert!(now.contains("\"id\":4,") && !now.contains("\"id\":3,"), "{now}");
+    let mut open = stream(server.address);
+    wait_for(&mut open, "event: now");
+    server.stop(1);
+    let line = wait_for(&mut open, "\"recent\":false");
+    assert!(line.contains("nobody watches from now on") && line.contains("\"id\":1"), "{line}");
+    // A state follows an event, and who opens the page later is told of it, too.
+    wait_for(&mut open, "event: now");
+    let line = wait_for(&mut stream(server.address), "\"recent\":true");
+    assert!(line.contains("nobody watches from now on"), "{line}");
 }
 
-/// A hundred pages ask, again and again: the loop is asked once a second, not a hundred times.
+/// A hundred open pages, one of which takes nothing: the loop is asked once a second, not a hundred times.
 #[test]
 fn a_hundred_pages_are_one_question() {
     let mut server = server();
@@ -108,10 +124,20 @@ fn a_hundred_pages_are_one_question() {
         }
     });
     let began = Instant::now();
-    for _ in 0..300 {
-        assert!(get(server.address, "/api/now", "").starts_with("HTTP/1.1 200"));
+    let mut open: Vec<_> = (0..100).map(|_| stream(server.address)).collect();
+    for one in open.iter_mut().skip(1) {
+        wait_for(one, "event: now");
+    }
+    for number in 1..=20 {
+        server.stop(number);
+        thread::sleep(Duration::from_millis(100));
+    }
+    for one in open.iter_mut().skip(1) {
+        wait_for(one, "nobody watches");
     }
     let most = 2 + u32::try_from(began.elapsed().as_secs()).unwrap();
     let asked = asked.load(Ordering::Relaxed);
     assert!(asked >= 1 && asked <= most, "{asked} questions, at most {most} expected");
+    // Scrapes have room beside them.
+    assert!(get(server.address, "/healthz", "").starts_with("HTTP/1.1 200"));
 }

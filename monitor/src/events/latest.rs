@@ -60,11 +60,13 @@ impl Latest {
         self.0.next.subscribe()
     }
 
-    /// The latest lines, at most so many, and the number of the first of them.
-    pub fn latest(&self, most: usize) -> (u64, Vec<Arc<str>>) {
+    /// The latest lines after this number, at most so many, and the number of the first of them.
+    pub fn after(&self, number: u64, most: usize) -> (u64, Vec<Arc<str>>) {
         let ring = self.ring();
-        let skip = ring.lines.len().saturating_sub(most);
-        (ring.first + skip as u64, ring.lines.iter().skip(skip).map(|(line, _)| Arc::clone(line)).collect())
+        let fits = ring.next().saturating_sub(u64::try_from(most).unwrap_or(u64::MAX));
+        let first = ring.first.max(number + 1).max(fits);
+        let skip = usize::try_from(first - ring.first).unwrap_or(usize::MAX);
+        (first, ring.lines.iter().skip(skip).map(|(line, _)| Arc::clone(line)).collect())
     }
 
     pub(super) fn ring(&self) -> MutexGuard<'_, Ring> {

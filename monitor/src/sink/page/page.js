@@ -1,6 +1,6 @@
 "use strict";
-// What is shown is data and an address: `address` is read from the URL and written to it, `now` (with the latest events) and
-// `past` come from the daemon. Each part of the page is a function of these. Nothing is ever parsed as HTML.
+// What is shown is data and an address: `address` is read from the URL and written to it, `now`, `past` and `events` come
+// from the daemon. Each part of the page is a function of these. Nothing is ever parsed as HTML.
 
 const RANGES = [["10m", "10 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "24 h"], ["7d", "7 d"], ["30d", "30 d"]];
 const MEASURES = [["memory", "Memory"], ["number", "Number"]];
@@ -9,10 +9,11 @@ const DEFAULTS = { range: "24h", by: "memory", show: "all", q: "" };
 // Into how many equal parts the time is divided by labels: as many as there is room for.
 const LABELS = { "10m": [5, 2], "1h": [6, 3, 2], "6h": [6, 3, 2], "24h": [6, 4, 3, 2], "7d": [7, 2], "30d": [6, 3, 2] };
 const COLOURS = 8;
+const KEPT_EVENTS = 200;
 
 const byId = (id) => document.getElementById(id);
 const closed = new Set();
-let now = null, past = null, pastFailed = false, events = [], paused = false, column = null;
+let now = null, past = null, pastFailed = false, events = [], waiting = [], paused = false, column = null;
 let address = readAddress();
 
 // The URL.
@@ -355,45 +356,23 @@ function drawServers(list, generation) {
 }
 
 function drawEvents() {
-  keep(byId("events"), events, (event) => `${event.id} ${event.time}`,
+  keep(byId("events"), events, (event) => String(event.id),
     (event) => make("li", {}, make("time", { datetime: new Date(event.time).toISOString(), title: new Date(event.time).toLocaleString() }, clock(event.time, { second: "2-digit" })),
       make("span", { class: `kind ${event.tone}` }, event.kind), make("span", {}, event.text)), () => {});
   byId("silence").hidden = events.length > 0;
-  const waiting = now ? after(events.length ? events[0].id : 0, now.events).length : 0;
-  say(byId("pause"), paused && waiting ? `Resume (${waiting})` : paused ? "Resume" : "Pause");
+  say(byId("pause"), paused && waiting.length ? `Resume (${waiting.length})` : paused ? "Resume" : "Pause");
 }
 
 // The daemon.
 
-const latest = (all) => (all.length ? all.at(-1).id : 0);
-/** What came after the event with this number. With another daemon the numbers begin again. */
-const after = (last, all) => (latest(all) < last ? all : all.filter(({ id }) => id > last));
-
-let known = null;
-function heard(all) {
-  const fresh = known == null ? [] : after(known, all);
-  known = latest(all);
-  if (!paused) events = all.slice().reverse();
+function heard(message) {
+  const fresh = message.events.slice().reverse();
+  if (message.missed) fresh.push({ id: `missed ${Date.now()}`, time: Date.now(), kind: "missed", tone: "warning", text: `${many(message.missed, "event")} came too fast to be shown` });
+  if (message.recent) { events = []; waiting = []; }
+  if (paused && !message.recent) waiting = [...fresh, ...waiting].slice(0, KEPT_EVENTS);
+  else events = [...fresh, ...events].slice(0, KEPT_EVENTS);
   drawEvents();
-  if (fresh.some((event) => ["alarm", "good"].includes(event.tone))) setTimeout(readPast, 6000);
-}
-
-async function readNow() {
-  try {
-    const answer = await fetch("/api/now");
-    const body = await answer.json();
-    connected(true, "live");
-    if (answer.ok) {
-      now = body;
-      draw();
-      heard(now.events);
-    } else {
-      byId("notice").hidden = false;
-      say(byId("notice"), `orphand cannot say how things stand: ${body.error}.`);
-    }
-  } catch {
-    connected(false, "not connected, trying again");
-  }
+  if (!message.recent && message.events.some((event) => ["alarm", "good"].includes(event.tone))) setTimeout(readPast, 6000);
 }
 
 async function readPast() {
@@ -415,11 +394,29 @@ function connected(on, words) {
   say(byId("link"), words);
 }
 
-/** A page that nobody looks at asks nothing. */
+let source = null, pause = 1000;
+function listen() {
+  if (source || document.hidden) return;
+  source = new EventSource("/events");
+  const parsed = (show) => (message) => { pause = 1000; connected(true, "live"); show(JSON.parse(message.data)); };
+  source.addEventListener("now", parsed((state) => { now = state; draw(); }));
+  source.addEventListener("events", parsed(heard));
+  source.addEventListener("blind", parsed(({ why: reason }) => { byId("notice").hidden = false; say(byId("notice"), `orphand cannot say how things stand: ${reason}.`); }));
+  source.addEventListener("error", () => {
+    connected(false, "not connected, trying again");
+    if (source?.readyState !== EventSource.CLOSED) return;
+    // It was refused, for instance because too many pages are open.
+    source = null;
+    setTimeout(listen, pause + Math.random() * 1000);
+    pause = Math.min(pause * 2, 30000);
+  });
+}
+
+/** A browser has few connections to one host: a page that nobody looks at holds none. */
 function look() {
-  if (document.hidden) return;
-  readNow();
-  readPast();
+  if (!document.hidden) { listen(); readPast(); return; }
+  source?.close();
+  source = null;
 }
 
 // The person.
@@ -444,7 +441,7 @@ byId("filter").addEventListener("keydown", (event) => {
 byId("pause").addEventListener("click", () => {
   paused = !paused;
   byId("pause").setAttribute("aria-pressed", String(paused));
-  if (!paused && now) events = now.events.slice().reverse();
+  if (!paused) { events = [...waiting, ...events].slice(0, KEPT_EVENTS); waiting = []; }
   drawEvents();
 });
 
@@ -473,6 +470,5 @@ byId("filter").value = address.q;
 draw();
 drawEvents();
 document.addEventListener("visibilitychange", look);
-setInterval(() => document.hidden || readNow(), 2000);
 setInterval(() => document.hidden || readPast(), 30000);
 look();
