@@ -162,8 +162,12 @@ impl<'t> File<'t> {
             _ => format!(" in {}", within.header()),
         };
         let location = self.location(key.span().start);
-        let (near, advice) = advice(key.get_ref(), within);
-        let message = format!("unknown key \"{name}\"{place}: {advice}");
+        let (message, near) = if let Some(now) = options::gone(within, key.get_ref()) {
+            (format!("the key \"{name}\"{place} is gone: {now}"), None)
+        } else {
+            let (near, advice) = advice(key.get_ref(), within);
+            (format!("unknown key \"{name}\"{place}: {advice}"), near)
+        };
         let example = near.and_then(|near| within.key(near)).map(options::Key::example);
         self.mistakes.push(Mistake { near, example, ..Mistake::new(location, None, message) });
     }
