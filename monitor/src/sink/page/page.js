@@ -356,7 +356,7 @@ function drawServers(list, generation) {
 }
 
 function drawEvents() {
-  keep(byId("events"), events, (event) => String(event.id),
+  keep(byId("events"), events, (event) => `${event.id} ${event.time}`,
     (event) => make("li", {}, make("time", { datetime: new Date(event.time).toISOString(), title: new Date(event.time).toLocaleString() }, clock(event.time, { second: "2-digit" })),
       make("span", { class: `kind ${event.tone}` }, event.kind), make("span", {}, event.text)), () => {});
   byId("silence").hidden = events.length > 0;
