@@ -150,7 +150,7 @@ impl Engine {
         for key in self.agents_where(|_, agent| agent.is_alive()) {
             let node = self.world.agent(key).and_then(|agent| self.world.node(agent.main()));
             let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { continue };
-            let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer);
+            let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer | Role::ServiceManager);
             let daemon = self.is_daemon(node);
             if let Some(agent) = self.world.agent_mut(key) {
                 (agent.exempt, agent.daemon) = (exempt, daemon);

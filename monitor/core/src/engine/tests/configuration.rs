@@ -176,6 +176,16 @@ fn what_is_there_already_is_recognised_by_new_rules() {
     assert_eq!(story.sent(), [(30, Signal::Term)], "the bot is no server, and the server was claude's");
 }
 
+/// What a supervisor starts outlives it, also where it was taken for an agent before.
+#[test]
+fn an_agent_that_a_rule_calls_a_supervisor_leaves_its_servers() {
+    let mut story = Story::agent_with_server(Settings::default());
+    configure(&mut story, policy("[[program]]\nkind = 'supervisor'\nname = 'claude'\nprogram = 'claude'"));
+    story.end(20);
+    story.pass_secs(100);
+    assert_eq!(story.sent(), []);
+}
+
 #[test]
 fn what_nobody_followed_is_found_in_proc() {
     let mut story = Story::new(Settings::default());
