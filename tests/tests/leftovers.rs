@@ -189,7 +189,7 @@ fn one_is_ended_by_its_number() -> Result<()> {
         left.job.wait_gone()?;
         ensure!(left.listener.alive() && left.tail.alive(), "more was ended than was asked for");
         let (code, text) = daemon.says(&["reap", "--leftovers", "--yes", "1"])?;
-        ensure!(code == 4 && text.contains("pid 1 is nothing that orphand ends"), "{text}");
+        ensure!(code == 4 && text.contains("pid 1 is no leftover"), "{text}");
         daemon.finish()?;
         let (code, text) = daemon.says(&["reap", "--leftovers", "--yes"])?;
         ensure!(code == 1 && text.contains("cannot find leftovers: no daemon answers"), "{text}");

@@ -7,7 +7,7 @@ use super::{
     paint::{self, Paint},
     table, text,
 };
-use orphand_core::model::{Asked, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{AgentView, Asked, ReapRequest, Report, ServerReport, State};
 
 const COLUMNS: &str = "SERVER|STATE|AGENT|>PID|>PROCESSES|>MEMORY|";
 
@@ -150,27 +150,28 @@ fn bytes(planned: &[&PlanItem]) -> u64 {
 
 /// A line for each target that selects nothing; without targets, one for the whole request.
 pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> Vec<String> {
-    // The daemon does not send the members, and it lists only the first processes of a large server.
-    let has = |one: &ServerReport, target: &Asked| {
-        one.server.ids().iter().chain(&one.members).any(|process| target.is(*process))
+    if request.leftovers {
+        let is_meant = |target: &&Asked| {
+            let shown = planned.iter().flat_map(|one| &one.planned.server.processes);
+            shown.into_iter().any(|one| target.is(one.id()))
+                || planned.iter().any(|one| one.planned.server.hidden() > 0)
+        };
+        let missed = request.targets.iter().filter(|target| !is_meant(target));
+        let missed: Vec<String> =
+            missed.map(|target| format!("{target} is no leftover that orphand knows")).collect();
+        let none = missed.is_empty() && planned.is_empty();
+        return if none { vec!["no leftovers".to_owned()] } else { missed };
+    }
+    let missed = |target: &&Asked| {
+        // Not all processes of a large server are listed: where one was selected, it may be that.
+        let is_meant = |one: &PlanItem| match find(report, target) {
+            Some((_, server)) => server.server.id == one.planned.server.id,
+            None => one.planned.server.hidden() > 0,
+        };
+        !planned.iter().any(is_meant)
     };
-    let find = |target: &Asked| {
-        let servers = report.servers().map(|(_, server)| server);
-        servers.chain(report.leftovers().map(|(_, head)| head)).find(|one| has(one, target))
-    };
-    let is_missed = |target: &&Asked| {
-        // Where a large server was selected, it may be that.
-        let may_be = |one: &PlanItem| one.planned.server.hidden() > 0 && find(target).is_none();
-        !planned.iter().any(|one| has(&one.planned, target) || may_be(one))
-    };
-    let told = |target: &Asked| match find(target) {
-        Some(one) => {
-            let (name, state) = (text::sanitise(&one.server.name), one.state);
-            format!("{name} ({target}) is {state}: `orphand explain` says why, and what ends it all the same")
-        }
-        None => format!("{target} is nothing that orphand ends: `orphand explain` says what it is"),
-    };
-    let mut missed: Vec<String> = request.targets.iter().filter(is_missed).map(told).collect();
+    let mut missed: Vec<String> =
+        request.targets.iter().filter(missed).map(|target| of_process(target, request, report)).collect();
     if missed.is_empty() && planned.is_empty() {
         missed.push(match &request.agent {
             Some(name) => of_agent(name, request, report),
@@ -178,6 +179,40 @@ pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> 
         });
     }
     missed
+}
+
+fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String {
+    let Some((owner, server)) = find(report, target) else {
+        let agent = report.agents.iter().map(|one| &one.agent);
+        let mut agent = agent.filter(|one| target.is(one.id()));
+        return agent.next().map_or_else(
+            || format!("{target} is no part of an MCP server that orphand knows"),
+            |agent| format!("{target} is the agent {}, and only servers are ended", human::agent_name(agent)),
+        );
+    };
+    let name = format!("{} ({target})", text::sanitise(&server.server.name));
+    if server.is_unproven() && !request.include_unproven && !request.duplicates {
+        let why = human::list_doubts(&server.doubts);
+        return format!("{name} is unproven: {why}; --include-unproven ends it all the same");
+    }
+    if request.duplicates || request.include_active || server.is_orphan() || server.is_unproven() {
+        return format!("{name} is {}, and the other flags exclude it", server.state);
+    }
+    let why = match (server.state, owner) {
+        (State::Suspect, _) => "its grace is not over".to_owned(),
+        (_, Some(owner)) if owner.alive => format!("its owner {} is alive", human::agent_name(owner)),
+        _ => "it is no orphan".to_owned(),
+    };
+    format!("{name} is {}: {why}; --include-active ends it all the same", server.state)
+}
+
+fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>, &'a ServerReport)> {
+    let has = |server: &ServerReport| {
+        // The daemon does not send the members, and it lists only the first processes of a large server.
+        let shown = server.server.ids();
+        shown.iter().chain(&server.members).any(|one| target.is(*one))
+    };
+    report.servers().find(|(_, server)| has(server))
 }
 
 fn of_agent(name: &str, request: &ReapRequest, report: &Report) -> String {
@@ -197,13 +232,7 @@ fn of_host(request: &ReapRequest, report: &Report) -> String {
     let unproven = report.totals().unproven;
     let unproven = match unproven {
         0 => String::new(),
-        _ if request.duplicates
-            || request.leftovers
-            || request.include_unproven
-            || request.generation.is_some() =>
-        {
-            String::new()
-        }
+        _ if request.duplicates || request.include_unproven || request.generation.is_some() => String::new(),
         number => format!("; {number} unproven (--include-unproven selects them)"),
     };
     format!("{}{which}{unproven}", none(request))
@@ -211,7 +240,6 @@ fn of_host(request: &ReapRequest, report: &Report) -> String {
 
 const fn none(request: &ReapRequest) -> &'static str {
     match request {
-        ReapRequest { leftovers: true, .. } => "no leftovers",
         ReapRequest { duplicates: true, .. } => "no duplicates",
         ReapRequest { include_active: true, .. } => "no servers",
         ReapRequest { include_unproven: true, .. } => "no orphans and no unproven servers",

@@ -60,7 +60,8 @@ fn as_json_it_is_one_object() {
 
 mod nothing {
     use super::super::*;
-    use crate::sink::report::tests::{report, server};
+    use crate::sink::report::tests::{claude, report, server};
+    use orphand_core::model::Doubt;
 
     fn told(request: &ReapRequest, report: &Report) -> String {
         nothing(request, &[], report).join("\n")
@@ -74,8 +75,8 @@ mod nothing {
         let both = ReapRequest { targets, ..ReapRequest::default() };
         assert_eq!(
             told(&both),
-            "pid 6 is nothing that orphand ends: `orphand explain` says what it is\n\
-             pid 77 is nothing that orphand ends: `orphand explain` says what it is"
+            "pid 6 is no part of an MCP server that orphand knows\n\
+             pid 77 is the agent host.py, and only servers are ended"
         );
         let agent = |name: &str| ReapRequest { agent: Some(name.to_owned()), ..ReapRequest::default() };
         let unknown = "no agent or unit called \"nobody\" is there; `orphand ps` shows all";
@@ -88,18 +89,27 @@ mod nothing {
     }
 
     #[test]
-    fn a_server_that_stays_is_told_with_where_it_is_said_why() {
-        let targets = vec![Asked::Pid(99_300)];
-        let mut report = report();
-        report.agents.truncate(1);
-        report.agents[0].servers = vec![server("time", State::Live, &[], &[], &[])];
+    fn a_server_that_stays_is_told_with_the_flag_that_ends_it() {
+        let one = |state: State, duplicates| {
+            let mut report = report();
+            report.agents.truncate(1);
+            report.agents[0].agent = claude(state == State::Live);
+            report.agents[0].servers = vec![server("time", state, &[], &[Doubt::WireHeld], &[])];
+            let targets = vec![Asked::Pid(99_300)];
+            told(&ReapRequest { targets, duplicates, ..ReapRequest::default() }, &report)
+        };
+        let name = "time (pid 99300) is";
         assert_eq!(
-            told(&ReapRequest { targets: targets.clone(), ..ReapRequest::default() }, &report),
-            "time (pid 99300) is live: `orphand explain` says why, and what ends it all the same"
+            one(State::Live, false),
+            format!("{name} live: its owner claude #3 is alive; --include-active ends it all the same")
         );
-        let of_leftovers = ReapRequest { targets, leftovers: true, ..ReapRequest::default() };
-        assert!(told(&of_leftovers, &report).starts_with("time (pid 99300) is live"));
-        let none = ReapRequest { leftovers: true, ..ReapRequest::default() };
-        assert_eq!(told(&none, &report), "no leftovers");
+        assert_eq!(one(State::Live, true), format!("{name} live, and the other flags exclude it"));
+        assert!(one(State::Suspect, false).starts_with(&format!("{name} suspect: its grace is not over")));
+        assert_eq!(
+            one(State::Unproven, false),
+            format!(
+                "{name} unproven: another process holds its stdin; --include-unproven ends it all the same"
+            )
+        );
     }
 }
