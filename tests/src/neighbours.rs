@@ -15,6 +15,7 @@ use crate::{
     cast::Actor,
     daemon::Daemon,
     host::{Identity, within},
+    pace::in_time,
     part::Part,
     scene::Scene,
 };
@@ -65,7 +66,7 @@ impl Honest {
         daemon.wait_for("orphan_detected", server)?;
         let took = killed.elapsed();
         ensure!(
-            took <= grace + IN_TIME,
+            took <= grace + in_time(IN_TIME)?,
             "the honest user's {server} was judged after {took:?}, its grace was {grace:?}"
         );
         daemon.reaped(&[server])?;

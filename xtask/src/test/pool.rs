@@ -282,10 +282,12 @@ impl Board {
 /// Why a test failed, by what it printed: what follows the first panic or error, up to the backtrace.
 fn reason(printed: &str) -> String {
     const LINES: usize = 12;
+    const WIDTH: usize = 300;
     let is_reason = |line: &&str| line.starts_with("Error: ") || line.contains("' panicked at ");
     let lines = printed.lines().skip_while(|line| !is_reason(line));
     let lines = lines.take_while(|line| !line.to_lowercase().contains("stack backtrace"));
-    lines.take(LINES).collect::<Vec<_>>().join("\n      ")
+    let lines = lines.take(LINES).map(|line| line.chars().take(WIDTH).collect::<String>());
+    lines.collect::<Vec<_>>().join("\n      ")
 }
 
 #[cfg(test)]
