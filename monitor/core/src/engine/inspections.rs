@@ -38,8 +38,9 @@ const INSPECT_SOON: Duration = Duration::from_millis(100);
 const RESTLESS: u32 = 3;
 /// For each server that stays, the pause between two times that all of them are inspected again because something ended.
 const EACH: Duration = Duration::from_millis(20);
-/// A question that was not answered for this time is asked again.
-const LOST: Duration = Duration::from_secs(60);
+/// A question that was not answered for this time is asked again. It is far longer than any queue: who is given up in the queue
+/// stands behind all others again, and is never judged on a host that is busy enough.
+const LOST: Duration = Duration::from_secs(900);
 /// The most processes of other servers that one scene describes in full.
 const JUDGED_TOGETHER: usize = 512;
 
@@ -205,7 +206,8 @@ impl Engine {
     ///
     /// This happens at most once every [`INSPECT_AGAIN`], and the more stay the more seldom ([`EACH`]), however many
     /// processes exit. Nobody can keep the host busy with inspections by ending thousands of processes, and where hundreds
-    /// stay, no agent that comes and goes every second does.
+    /// stay, no agent that comes and goes every second does. Nor does it begin while one of these waits to be inspected: what is
+    /// new would wait behind them all.
     pub(super) fn other_ended(&mut self, now: BootTime) {
         if self.reinspected_until > now {
             self.agenda.set(Task::Reinspect, Some(self.reinspected_until));
@@ -213,6 +215,12 @@ impl Engine {
         }
         self.agenda.set(Task::Reinspect, None);
         let stays = |server: &&Server| matches!(server.phase.stage(), Some(Stage::Unproven | Stage::Spared));
+        let mut under_way = self.agenda.under_way.keys().filter_map(|key| self.world.server(*key));
+        if under_way.any(|server| stays(&server)) {
+            self.reinspected_until = now + INSPECT_AGAIN;
+            self.agenda.set(Task::Reinspect, Some(self.reinspected_until));
+            return;
+        }
         let staying = self.world.servers().values().filter(stays).count();
         let pause = EACH.saturating_mul(u32::try_from(staying).unwrap_or(u32::MAX)).max(INSPECT_AGAIN);
         self.reinspected_until = now + pause;
