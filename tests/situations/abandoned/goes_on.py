@@ -2,9 +2,9 @@ from situation import scene
 
 @scene("in use")
 def cron_waits_for_the_output(stage):
-    """A job of cron, `timeout 600 server`: cron has closed its input and reads its output until the end, for the mail."""
+    """A job of cron, `timeout 7200 server`: cron has closed its input and reads its output until the end, for the mail."""
     cron = stage.uses("cron", """
-        job = start("/bin/sh", "-c", f"timeout 600 {BIN}/mcp-server-batch; true", start_new_session=True)
+        job = start("/bin/sh", "-c", f"timeout 7200 {BIN}/mcp-server-batch; true", start_new_session=True)
         os.close(job.w)
         here()
         use("cron", lambda: os.read(job.r, 1000) or 1 / 0)

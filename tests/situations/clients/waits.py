@@ -122,7 +122,7 @@ def types_at_its_terminal(stage):
         import pty
         pid, master = pty.fork()
         if pid == 0:
-            os.execv("/bin/sh", ["sh", "-c", f"{BIN}/claude; sleep 1000; :"])
+            os.execv("/bin/sh", ["sh", "-c", f"{BIN}/claude; sleep 7200; :"])
         present("claude")
         def ask():
             os.write(master, b"work\\n")

@@ -148,7 +148,7 @@ def fake_clients(stage):
     docker = Docker(stage)
     agent = stage.rests("claude", 'box("box")')
     pair = docker.pair("box")
-    crowd = "import os, time\nfor _ in range(256):\n    if os.fork() == 0: break\ntime.sleep(600)"
+    crowd = "import os, time\nfor _ in range(256):\n    if os.fork() == 0: break\ntime.sleep(7200)"
     # Python takes what follows its program for arguments of that, and Docker's client `-c` for an option with a value.
     words = ["docker", "-c", crowd, "exec", "-i", f"{os.path.basename(stage.dir)}-box", "/bin/mcp-server-box"]
     stage.run(*words, executable=situation.PYTHON, user=64001, group=64001, extra_groups=[])

@@ -7,7 +7,7 @@ def computes_in_a_container(stage):
     """The key of a session is gone; its manager closes the input of a container and waits for the result of a quiet job in it."""
     registry, docker = Registry("ended", "goes-on"), Docker(stage)
     agent = stage.run(stage.part("claude", """
-        script = f"read -r _; while [ ! -e {DIR}/go/result ]; do sleep 0.3; done; echo '{{\\"result\\":{{}}}}'; sleep 1000"
+        script = f"read -r _; while [ ! -e {DIR}/go/result ]; do sleep 0.3; done; echo '{{\\"result\\":{{}}}}'; sleep 7200"
         folder = ["-v", f"{DIR}:{DIR}"]
         goes_on = box("goes-on", *given("goes-on"))
         job = box("ended", *folder, *given("ended"), program=["/bin/sh", "-c", script], asked=False)
