@@ -88,8 +88,8 @@ def loop(stage):
     parts=["tail", "sed"], asks="file",
 )
 @scene(
-    "in use", name="timeout", about="`timeout 600 sh -c 'cat requests - | server' | tee` with a person's FIFO for input; the agent is killed.",
-    line="timeout 600 sh -c 'cat requests | BIN/mcp-server-fake; true' 2> /dev/null | tee results > /dev/null &",
+    "in use", name="timeout", about="`timeout 7200 sh -c 'cat requests - | server' | tee` with a person's FIFO for input; the agent is killed.",
+    line="timeout 7200 sh -c 'cat requests | BIN/mcp-server-fake; true' 2> /dev/null | tee results > /dev/null &",
     parts=["cat", "tee"], asks="fifo",
 )
 @scene(
