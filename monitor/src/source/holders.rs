@@ -56,7 +56,8 @@ impl Holders {
         Ok(holders)
     }
 
-    /// The proof that passes work here, over our own descriptors, for any user may have millions: a pipe and a pair of sockets of our own, whose ends are known.
+    /// The proof that passes work here: a pipe and a pair of sockets of our own, whose ends are known. It looks at our own
+    /// descriptors alone, because any user may have millions.
     pub(super) fn prove(&mut self) -> Result<(), String> {
         let failed = |error: &dyn std::fmt::Display| format!("cannot make a pipe to try it with: {error}");
         let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(&e))?;

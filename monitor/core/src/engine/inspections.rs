@@ -206,8 +206,7 @@ impl Engine {
     ///
     /// This happens at most once every [`INSPECT_AGAIN`], and the more stay the more seldom ([`EACH`]), however many
     /// processes exit. Nobody can keep the host busy with inspections by ending thousands of processes, and where hundreds
-    /// stay, no agent that comes and goes every second does. Nor does it begin while one of these waits to be inspected: what is
-    /// new would wait behind them all.
+    /// stay, no agent that comes and goes every second does.
     pub(super) fn other_ended(&mut self, now: BootTime) {
         if self.reinspected_until > now {
             self.agenda.set(Task::Reinspect, Some(self.reinspected_until));
@@ -215,12 +214,6 @@ impl Engine {
         }
         self.agenda.set(Task::Reinspect, None);
         let stays = |server: &&Server| matches!(server.phase.stage(), Some(Stage::Unproven | Stage::Spared));
-        let mut under_way = self.agenda.under_way.keys().filter_map(|key| self.world.server(*key));
-        if under_way.any(|server| stays(&server)) {
-            self.reinspected_until = now + INSPECT_AGAIN;
-            self.agenda.set(Task::Reinspect, Some(self.reinspected_until));
-            return;
-        }
         let staying = self.world.servers().values().filter(stays).count();
         let pause = EACH.saturating_mul(u32::try_from(staying).unwrap_or(u32::MAX)).max(INSPECT_AGAIN);
         self.reinspected_until = now + pause;
