@@ -191,6 +191,11 @@ impl Daemon {
         self.stream.lock().events.clone()
     }
 
+    /// Whether there was an event `kind` about the server that `process` belongs to.
+    pub fn has_said(&self, kind: &str, process: Identity) -> bool {
+        self.stream.lock().events.iter().rev().any(|event| event.is(kind, process))
+    }
+
     /// A command that uses this daemon's socket.
     pub fn verb(&self, args: &[&str]) -> Result<Command> {
         let mut command = Command::new(orphand()?);
@@ -348,7 +353,7 @@ impl Daemon {
     }
 
     /// Its events and log, for the report of a failure.
-    fn account(&self) -> String {
+    pub(crate) fn account(&self) -> String {
         let events = self.events();
         let lines = events.iter().rev().take(60).rev().map(|e| e.line.as_str()).collect::<Vec<_>>();
         format!("--- events of {}\n{}\n--- log\n{}", self.id, lines.join("\n"), self.log())

@@ -273,16 +273,22 @@ impl Scene {
     /// Waits until the daemon has also judged everything that was suspect before: it orphans a decoy now and
     /// waits for its verdict; all grace periods are equal.
     pub fn barrier(&self, daemon: &Daemon) -> Result<()> {
+        let decoy = self.decoy()?;
+        daemon.wait_for("orphan_detected", decoy.id)?;
+        if daemon.events().iter().any(|e| e.kind() == "ready" && e["mode"] == "observe") {
+            return decoy.kill();
+        }
+        daemon.wait_for("orphan_reaped", decoy.id).map(drop)
+    }
+
+    /// A server whose agent has just been killed.
+    pub fn decoy(&self) -> Result<Actor> {
         let n = self.barriers.get();
         self.barriers.set(n + 1);
         let agent = self.start(&Part::new("gemini", format!("decoy-agent-{n}")))?;
         let server = agent.start(&Part::new("mcp-server-decoy", format!("decoy-server-{n}")).wire("pipe"))?;
         agent.kill()?;
-        daemon.wait_for("orphan_detected", server.id)?;
-        if daemon.events().iter().any(|e| e.kind() == "ready" && e["mode"] == "observe") {
-            return server.kill();
-        }
-        daemon.wait_for("orphan_reaped", server.id).map(drop)
+        Ok(server)
     }
 
     fn close(&self) -> Result<()> {

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use tests::judgement::{self, Judge, Script};
 
-/// Plays all situations for which `wanted` holds at once; `cargo xtask test judgement` prints the table.
+/// Plays all situations for which `wanted` holds; `cargo xtask test judgement` prints the table.
 fn judged_right(wanted: impl Fn(&Script) -> bool) -> Result<()> {
     let scripts: Vec<Script> =
         judgement::scripts(None)?.into_iter().filter(|script| wanted(script)).collect();

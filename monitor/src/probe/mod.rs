@@ -85,9 +85,13 @@ impl Probe {
         facts.into_iter().map(|facts| Answer::Server { facts }).collect()
     }
 
-    /// The same for the daemon's loop, for which everybody waits: what does not answer at once counts as unread. Not for
-    /// what an engine of containers or a helper answers, nor for an inspection.
+    /// The same for the daemon's loop, for which everybody waits: what does not answer at once counts as unread. What is asked
+    /// once in the life of a process has more time. Not for what an engine of containers or a helper answers, nor for an
+    /// inspection.
     pub fn answer_hastily(&self, about: &About) -> Answer {
+        if matches!(about, About::Process(_) | About::Session(_) | About::Whereabouts(_)) {
+            return self.answer(about);
+        }
         let (this, about) = (self.clone(), about.clone());
         hastily(move || this.answer_now(&about))
     }

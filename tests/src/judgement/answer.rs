@@ -7,11 +7,53 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{line::Fates, stated::Cast};
+use super::{
+    line::Fates,
+    play::{Judging, Situation},
+    said::Said,
+    stated::Cast,
+};
 use crate::host::Identity;
 
+/// The command judges.
+#[derive(Debug)]
+pub struct ByCommand<'a> {
+    command: &'a str,
+    answer: BTreeSet<u32>,
+}
+
+impl<'a> ByCommand<'a> {
+    pub fn new(command: &'a str) -> Self {
+        Self { command, answer: BTreeSet::new() }
+    }
+}
+
+impl Judging for ByCommand<'_> {
+    fn meanwhile(&mut self, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    /// It ends nothing.
+    fn waits_for_ends(&self) -> bool {
+        false
+    }
+
+    fn ask(&mut self) -> Result<()> {
+        self.answer = run_judge(self.command)?;
+        Ok(())
+    }
+
+    fn has_answered(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn result(&mut self, plays: &[Situation]) -> Vec<(Fates, Said)> {
+        plays.iter().map(|play| (fates(&play.cast, &self.answer), Said::default())).collect()
+    }
+}
+
 /// Runs `command` in a shell and reads its answer.
-pub fn run_judge(command: &str) -> Result<BTreeSet<u32>> {
+fn run_judge(command: &str) -> Result<BTreeSet<u32>> {
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let told = shell.output().with_context(|| format!("run {command:?}"))?;
@@ -26,7 +68,7 @@ fn numbers(text: &str) -> Result<BTreeSet<u32>> {
 }
 
 /// What the answer means for `cast`.
-pub fn fates(cast: &Cast, answer: &BTreeSet<u32>) -> Fates {
+fn fates(cast: &Cast, answer: &BTreeSet<u32>) -> Fates {
     let named = |all: &[Identity]| all.iter().filter(|one| answer.contains(&one.pid)).copied().collect();
     Fates { cast: cast.clone(), ended: named(&cast.orphans), harmed: named(&cast.in_use) }
 }

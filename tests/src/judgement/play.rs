@@ -1,12 +1,14 @@
-//! Plays situations: builds a few at a time, waits for the verdicts, asks whether use continued, ends them.
+//! Plays situations: builds a few at a time, asks the judge about those that have stood long enough, asks them whether use
+//! continued, ends them. So only those of about a minute run side by side.
 
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
+    slice,
     sync::mpsc::{Receiver, TryRecvError, channel},
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -14,7 +16,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::Value;
 
 use super::{
-    line::Fates,
+    line::{Fates, Line},
+    said::Said,
     script::{self, Script},
     shared::Shared,
     stated::{Cast, Stated},
@@ -24,8 +27,15 @@ use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 /// How many are built at the same time.
 const AT_A_TIME: usize = 4;
 
-/// How many are ended at the same time.
-const CLOSED_AT_A_TIME: usize = 32;
+/// How long processes in use must be left running after they were built: servers whose owner is not known are judged half a
+/// minute after others, engines of containers are asked, and then come the grace period and the term timeout.
+const STANDS: Duration = Duration::from_secs(60);
+
+/// How long the end of a true orphan may take.
+const ENDS: Duration = Duration::from_secs(120);
+
+/// Between two looks at those that stand.
+const LOOK_WHO_STANDS: Duration = Duration::from_millis(500);
 
 /// The timeout for building or ending one. Published software starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -53,34 +63,105 @@ pub struct Situation {
     log: PathBuf,
 }
 
-/// Builds those of `scripts` for which `wanted` holds, and does `meanwhile` again and again.
-pub fn build(
+/// Who judges what has been built.
+pub trait Judging {
+    /// Does what is to be done again and again while situations are built, and once more when `all_built`.
+    fn meanwhile(&mut self, all_built: bool) -> Result<()>;
+
+    /// Whether orphans are ended before it is asked.
+    fn waits_for_ends(&self) -> bool;
+
+    /// Begins to judge all that there is.
+    fn ask(&mut self) -> Result<()>;
+
+    /// Whether all that was there at the last question has been judged.
+    fn has_answered(&mut self) -> Result<bool>;
+
+    /// What became of each of these.
+    fn result(&mut self, plays: &[Situation]) -> Vec<(Fates, Said)>;
+}
+
+/// Builds these.
+pub fn build(s: &Scene, scripts: &[Script], shared: &Shared) -> Result<Vec<Situation>> {
+    let (mut built, mut site) = (Vec::new(), Site::new(s, scripts, shared));
+    while !site.is_empty() {
+        built.extend(site.work()?);
+        thread::sleep(LOOK_AGAIN);
+    }
+    Ok(built)
+}
+
+/// Builds these, has them and those that are there already judged, and ends them. Returns a line for each.
+pub fn play(
     s: &Scene,
     scripts: &[Script],
     shared: &Shared,
-    wanted: impl Fn(&Stated) -> bool,
-    mut meanwhile: impl FnMut() -> Result<()>,
-) -> Result<Vec<Situation>> {
+    there: Vec<Situation>,
+    judge: &mut dyn Judging,
+) -> Result<Vec<Line>> {
     let began = Instant::now();
-    let mut waiting = scripts.iter().filter(|script| wanted(&script.stated));
-    let mut started: Vec<StartingSituation> = Vec::new();
-    let mut built = Vec::new();
+    let (mut site, mut looked) = (Site::new(s, scripts, shared), began);
+    let (mut asked, mut ends, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let mut standing: Vec<Situation> =
+        there.into_iter().map(|play| Situation { built: began, ..play }).collect();
     loop {
-        while started.len() < AT_A_TIME
-            && let Some(script) = waiting.next()
-        {
-            started.push(StartingSituation::new(s, script, shared)?);
+        standing.extend(site.work()?);
+        judge.meanwhile(site.is_empty())?;
+        if asked.is_empty() && looked.elapsed() >= LOOK_WHO_STANDS {
+            looked = Instant::now();
+            let waits = judge.waits_for_ends();
+            asked.extend(standing.extract_if(.., |play| play.is_due(waits)));
+            if !asked.is_empty() {
+                judge.ask()?;
+            }
+        } else if !asked.is_empty() && judge.has_answered()? {
+            let results = judge.result(&asked);
+            ends.extend(
+                asked
+                    .drain(..)
+                    .zip(results)
+                    .map(|(play, (fates, said))| thread::spawn(move || play.finish(&fates, said))),
+            );
         }
-        if started.is_empty() {
-            break;
+        for end in ends.extract_if(.., |end: &mut JoinHandle<Line>| end.is_finished()) {
+            lines.push(end.join().map_err(|_| anyhow!("the end of a situation panicked"))?);
         }
-        // Whichever is built first makes room for the next: published software takes seconds.
-        built.extend(started.extract_if(.., StartingSituation::is_ready).map(StartingSituation::finish));
-        meanwhile()?;
+        if site.is_empty() && standing.is_empty() && asked.is_empty() && ends.is_empty() {
+            eprintln!("judgement: {} situations played in {:.1?}", lines.len(), began.elapsed());
+            return Ok(lines);
+        }
         thread::sleep(LOOK_AGAIN);
     }
-    eprintln!("judgement: {} situations built in {:.1?}", built.len(), began.elapsed());
-    Ok(built)
+}
+
+/// Where situations are built, a few at a time.
+struct Site<'a> {
+    scene: &'a Scene,
+    shared: &'a Shared,
+    waiting: slice::Iter<'a, Script>,
+    started: Vec<StartingSituation>,
+}
+
+impl<'a> Site<'a> {
+    fn new(scene: &'a Scene, scripts: &'a [Script], shared: &'a Shared) -> Self {
+        Self { scene, shared, waiting: scripts.iter(), started: Vec::new() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.len() == 0 && self.started.is_empty()
+    }
+
+    /// Begins the next ones where there is room, and returns those that have been built.
+    fn work(&mut self) -> Result<Vec<Situation>> {
+        while self.started.len() < AT_A_TIME
+            && let Some(script) = self.waiting.next()
+        {
+            self.started.push(StartingSituation::new(self.scene, script, self.shared)?);
+        }
+        // Whichever is built first makes room for the next: published software takes seconds.
+        let ready = self.started.extract_if(.., StartingSituation::is_ready);
+        Ok(ready.map(StartingSituation::finish).collect())
+    }
 }
 
 /// A situation that is being built.
@@ -160,44 +241,36 @@ impl StartingSituation {
     }
 }
 
-/// Waits until all orphans have been ended that can be proven, for at most `ends`, and until everything in use has run for
-/// `stands`.
-pub fn wait_for_ends(plays: &[Situation], stands: Duration, ends: Duration) {
-    for play in plays.iter().filter(|play| play.stated.cost.is_none()) {
-        let gone = || !play.cast.orphans.iter().any(|one| one.alive());
-        while !gone() && play.built.elapsed() < ends {
-            thread::sleep(Duration::from_millis(50));
-        }
+impl Situation {
+    /// Whether the judge can be asked: its orphans have been ended or had the time for it, and what is in use has run for
+    /// long enough that a wrong signal would have come.
+    fn is_due(&self, waits_for_ends: bool) -> bool {
+        let stood = self.built.elapsed();
+        let left = self.cast.orphans.iter().any(|one| one.alive());
+        let stays = !waits_for_ends || self.stated.cost.is_some() || !self.cast.in_use.is_empty();
+        self.broken.is_some()
+            || ((!stays || stood >= STANDS)
+                && (!left || !waits_for_ends || self.stated.cost.is_some() || stood >= ENDS))
     }
-    // This waits for no event: it is the time in which a wrong signal would arrive, where there is who must not get one.
-    let in_use = plays.iter().filter(|play| !play.cast.in_use.is_empty());
-    let newest = in_use.map(|play| play.built.elapsed()).min().unwrap_or(stands);
-    thread::sleep(stands.saturating_sub(newest));
-}
 
-/// Ends all situations, a few at a time. Returns whether use continued, as they report it.
-pub fn close(plays: &mut [Situation]) -> Vec<Option<bool>> {
-    let mut uses = Vec::new();
-    for some in plays.chunks_mut(CLOSED_AT_A_TIME) {
-        for stdin in some.iter_mut().filter_map(|play| play.stdin.as_mut()) {
-            // A script that has already ended reports that below.
-            let _ = stdin.write_all(b"judge over\n");
-        }
-        for play in some {
-            let closed = if play.broken.is_some() { Ok(None) } else { play.close() };
-            uses.push(closed.unwrap_or_else(|error| {
-                play.broken = Some(format!("{error:#}"));
-                None
-            }));
-            if let Some(why) = &play.broken {
-                eprintln!("{}: broken: {why}", play.stated.name);
+    /// Ends it, and says what came of it.
+    fn finish(mut self, fates: &Fates, said: Said) -> Line {
+        let mut use_went_on = None;
+        if self.broken.is_none() {
+            match self.close() {
+                Ok(went_on) => use_went_on = went_on,
+                Err(error) => self.broken = Some(format!("{error:#}")),
             }
         }
+        match &self.broken {
+            Some(why) => {
+                eprintln!("{}: broken: {why}", self.stated.name);
+                Line::broken(&self.stated)
+            }
+            None => Line::new(&self.stated, fates, use_went_on, said),
+        }
     }
-    uses
-}
 
-impl Situation {
     /// The present fate of its processes.
     pub fn fates(&self) -> Fates {
         let gone = |all: &[Identity]| all.iter().filter(|one| !one.alive()).copied().collect::<Vec<_>>();
@@ -218,7 +291,12 @@ impl Situation {
         fates
     }
 
+    /// Returns whether use continued, as it reports it.
     fn close(&mut self) -> Result<Option<bool>> {
+        if let Some(stdin) = &mut self.stdin {
+            // A script that has already ended reports that below.
+            let _ = stdin.write_all(b"judge over\n");
+        }
         let line = self.line("say whether use went on")?;
         let told: Value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
         self.stdin = None;

@@ -10,10 +10,9 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
 /// nothing is an error.
-pub const ALONE: [(&str, &str); 9] = [
+pub const ALONE: [(&str, &str); 8] = [
     ("judgement every_situation_is_judged_right", MANY),
     ("untether", MANY),
-    ("hunt", MANY),
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
@@ -22,7 +21,7 @@ pub const ALONE: [(&str, &str); 9] = [
     ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
 ];
 
-const MANY: &str = "it has hundreds of servers, which every daemon on the host follows";
+const MANY: &str = "it has a hundred servers and more, which every daemon on the host follows";
 
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
@@ -49,7 +48,8 @@ const ENGINES: &str = "orphand stops no container while a client of an engine st
      the locks of all of its stores in one place of it";
 
 /// Programs that begin first in their round, because they take the longest.
-pub const FIRST: [&str; 5] = ["laws", "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
+pub const FIRST: [&str; 6] =
+    ["hunt", "laws", "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
 
 /// Whether the test of this name has the host for itself.
 pub fn is_alone(name: &str) -> bool {
