@@ -3,7 +3,7 @@
 //!
 //! Invariant: a call that a followed process has ended is written down in CALLED as one of the followed process that began it,
 //! or as one of anybody; and so is one that was cut off, whoever was called. Of the connections of others each change of state
-//! costs a comparison, their beginning and their end a look at the filter before MEMBERS, one within the host a look-up.
+//! costs a comparison, their beginning and their end a look or two at the filter before MEMBERS, one within the host a look-up.
 
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
@@ -83,7 +83,11 @@ fn is_there(sk: u64) -> Result<(), Counter> {
 
 #[inline(always)]
 fn ends(sk: u64) -> Result<(), Counter> {
-    if members::is_followed(current_tgid()) { is_over(sk) } else { Ok(()) }
+    // A process that ends is not followed any more when its files are closed; its parent is, as a server is that forks for
+    // each call.
+    let is_followed =
+        members::is_followed(current_tgid()) || members::is_followed(Task::current().parent()?.tgid()?);
+    if is_followed { is_over(sk) } else { Ok(()) }
 }
 
 /// A connection is over: of a followed process, or of anybody.

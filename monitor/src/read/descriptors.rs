@@ -56,16 +56,18 @@ impl Ends {
                 ends.streams.push(Stream { number, inode, access, named });
             }
             let Target::Path(path) = &fd.target else { continue };
-            match path.as_slice() {
+            match device(path) {
                 b"/dev/ptmx" | b"/dev/pts/ptmx" => ends.terminals.extend(dir.terminal_of(number)?),
-                b"anon_inode:[eventfd]" | b"anon_inode:[timerfd]" => ends.counters.push(number),
+                b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]" | b"anon_inode:[timerfd]" => {
+                    ends.counters.push(number);
+                }
                 RING => {
                     ends.counters.push(number);
                     ends.in_rings.extend(dir.sockets_of_ring(number));
                 }
-                path => ends.queues.extend(fds.message_queue(number, path)),
+                _ => ends.queues.extend(fds.message_queue(number, path)),
             }
-            ends.serves_a_device |= is_device(path);
+            ends.serves_a_device |= is_device(device(path));
         }
         Ok(ends)
     }
@@ -89,4 +91,26 @@ fn is_device(path: &[u8]) -> bool {
     ];
     const FAMILIES: [&[u8]; 5] = [b"/dev/nbd", b"/dev/tap", b"/dev/ublkc", b"/dev/vduse/", b"/dev/vhost-"];
     DEVICES.contains(&path) || FAMILIES.iter().any(|family| path.starts_with(family))
+}
+
+/// The path of a device from its folder `/dev` on. What is in a chroot(2) has a `/dev` of its own, and we see the path from
+/// our own root.
+pub(super) fn device(path: &[u8]) -> &[u8] {
+    const FOLDER: &[u8] = b"/dev/";
+    let begins = path.windows(FOLDER.len()).rposition(|part| part == FOLDER);
+    begins.and_then(|at| path.get(at..)).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_one_in_a_chroot_too() {
+        for path in [&b"/dev/fuse"[..], b"/srv/jail/dev/fuse", b"/dev/shm/jail/dev/fuse"] {
+            assert!(is_device(device(path)));
+        }
+        assert_eq!(device(b"/srv/jail/dev/pts/ptmx"), b"/dev/pts/ptmx");
+        assert!(!is_device(device(b"/srv/fuse")) && !is_device(device(b"/srv/dev/null")));
+    }
 }

@@ -8,8 +8,9 @@ use rustix::{
     fs::fstat,
     io::Errno,
     net::{
-        AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, getpeername, getsockname,
-        sockopt::{socket_acceptconn, socket_domain, socket_type},
+        AddressFamily, Protocol, SocketAddrAny, SocketAddrUnix, SocketType, getpeername, getsockname,
+        ipproto, netlink,
+        sockopt::{socket_acceptconn, socket_domain, socket_protocol, socket_type},
     },
 };
 
@@ -56,14 +57,25 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints
 
 /// What the socket is; `None` if nobody can use it.
 fn kind(socket: &OwnedFd) -> Option<Kind> {
-    // The kernel is at the other end of these, or whatever passes on the network.
     const AF_ALG: AddressFamily = AddressFamily::from_raw(38);
-    const NOBODY: [AddressFamily; 4] =
-        [AddressFamily::NETLINK, AddressFamily::PACKET, AddressFamily::KEY, AF_ALG];
     let family = socket_domain(socket).unwrap_or(AddressFamily::UNSPEC);
     let kind = socket_type(socket);
     let is_internet = [AddressFamily::INET, AddressFamily::INET6].contains(&family);
-    if NOBODY.contains(&family) || (is_internet && kind == Ok(SocketType::RAW)) {
+    let protocol = socket_protocol(socket).ok().flatten();
+    let is_of = |some: &[Protocol]| protocol.is_some_and(|protocol| some.contains(&protocol));
+    let nobody = match family {
+        // The kernel is at the other end, except where programs talk to each other, or it asks what shall become of packets
+        // of others (NFQUEUE).
+        AddressFamily::NETLINK => !is_of(&[netlink::USERSOCK, netlink::NETFILTER]),
+        AddressFamily::KEY | AF_ALG => true,
+        // Who pings, or only sends. Any other raw socket may be how a server is asked.
+        _ => {
+            is_internet
+                && kind == Ok(SocketType::RAW)
+                && is_of(&[ipproto::ICMP, ipproto::ICMPV6, ipproto::RAW])
+        }
+    };
+    if nobody {
         return None;
     }
     if socket_acceptconn(socket).unwrap_or(true) {

@@ -13,7 +13,7 @@ use rustix::{
     net::sockopt::{Timeout, socket_timeout},
 };
 
-use super::pipe::duplicate_any;
+use super::{descriptors::device, pipe::duplicate_any};
 use crate::host::{FdTable, ProcessDir, SharedMemory, SystemCall, Target};
 use orphand_core::model::{BootTime, Stdio, scene::Called};
 
@@ -99,7 +99,7 @@ const fn id(argument: u64) -> u32 {
 /// Whether it is a terminal or a serial line.
 fn is_terminal(target: &Target) -> bool {
     let begins: [&[u8]; 3] = [b"/dev/tty", b"/dev/pts/", b"/dev/console"];
-    matches!(target, Target::Path(path) if begins.iter().any(|begin| path.starts_with(begin)))
+    matches!(target, Target::Path(path) if begins.iter().any(|begin| device(path).starts_with(begin)))
 }
 
 /// Whether who may end this wait is asked elsewhere: it concerns pipes, sockets, or the process itself.
@@ -136,8 +136,8 @@ fn brings_something(target: &Target) -> bool {
     const DEVICES: [&[u8]; 5] = [b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom"];
     match target {
         Target::Pipe(_) | Target::Socket(_) => false,
-        Target::Path(path) if path.starts_with(b"/dev/") => {
-            !DEVICES.contains(&&**path) && !path.starts_with(b"/dev/shm/")
+        Target::Path(path) if device(path).starts_with(b"/dev/") => {
+            !DEVICES.contains(&device(path)) && !device(path).starts_with(b"/dev/shm/")
         }
         Target::Path(path) if path.starts_with(b"/") => target.is_of_the_kernel(),
         Target::Path(path) => !NEVER.contains(&&**path),

@@ -162,3 +162,42 @@ def unix_short_calls(stage):
     agent = stage.agent("mcp-broker")
     stage.uses("person", "use('person', lambda: call('unix', 'mcp-broker'))\n")
     return stage.killed(agent, in_use=["mcp-broker"])
+
+@scene("in use", name="child_for_each_call", about="A server forks a child for each call, which ends with it and so closes it; nobody called in the last minute; the agent is killed.", twin="orphans/silent_listener", closes="server")
+@scene("in use", name="child_for_each_call_closed_by_the_client", about="The same, and the client closes first.", twin="orphans/silent_listener", closes="client")
+def child_for_each_call(stage, closes):
+    wait = "" if closes == "server" else "call.recv(100)"
+    stage.part("mcp-server-web", f"""
+        listener = listen("tcp")
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        def attend():
+            while True:
+                call = listener.accept()[0]
+                if os.fork() == 0:
+                    call.recv(100)
+                    call.sendall(b"pong")
+                    {wait}
+                    os._exit(0)
+                call.close()
+        in_background(attend)
+        serve()
+    """)
+    stage.part("claude", 'start("mcp-server-web")\nhere()\nrest()\n')
+    stage.part("person", f"""
+        ask = lambda: call("tcp", "mcp-server-web", "{closes}")
+        ask()
+        on_call("person", ask)
+    """)
+    # A network in which no TIME_WAIT is left, as a minute later.
+    desk = stage.run(stage.part("desk", """
+        own_network()
+        with open("/proc/sys/net/ipv4/tcp_max_tw_buckets", "w") as most:
+            most.write("0")
+        start("claude", wire=None)
+        person = start("person", wire=None)
+        here("person", person.pid)
+        rest()
+    """))
+    agent = stage.who("claude")
+    stage.when_called("person", stage.who("person"))
+    return stage.killed(agent, in_use=[desk, "mcp-server-web"])

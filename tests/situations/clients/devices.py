@@ -1,8 +1,8 @@
 from situation import scene
 
-@scene("in use")
-def file_system(stage):
-    """The server serves a file system (FUSE) that a person has mounted and uses; the agent is killed."""
+@scene("in use", name="file_system", about="The server serves a file system (FUSE) that a person has mounted and uses; the agent is killed.")
+@scene("in use", name="file_system_from_a_chroot", about="The same, and the server is in a chroot, with a /dev of its own there.", root="/root")
+def file_system(stage, root=""):
     stage.part("mcp-server-fake", """
         fuse = os.open("/dev/fuse", os.O_RDWR)
         os.makedirs(f"{DIR}/mnt", exist_ok=True)
@@ -24,18 +24,18 @@ def file_system(stage):
         tell("go/mnt", "")
         serve()
     """)
-    stage.part("claude", """
-        start("mcp-server-fake")
+    stage.part("claude", f"""
+        start("/usr/sbin/chroot", f"{{DIR}}{root}", f"{{BIN}}/mcp-server-fake")
         here()
         rest()
-    """)
-    stage.part("person", """
+    """ if root else 'start("mcp-server-fake")\nhere()\nrest()\n')
+    stage.part("person", f"""
         count = 0
         def look():
             global count
             count += 1
             try:
-                os.stat(f"{DIR}/mnt/{count}")
+                os.stat(f"{{DIR}}{root and root + stage.dir}/mnt/{{count}}")
             except FileNotFoundError:
                 pass
         wait_for("mnt")
@@ -44,6 +44,8 @@ def file_system(stage):
     """)
     desk = stage.run(stage.part("desk", """
         own_mounts()
+        os.makedirs(f"{DIR}/root")
+        checked(libc.mount(b"/", f"{DIR}/root".encode(), None, MS_BIND | MS_REC, None), "bind")
         start("claude", wire=None)
         start("person", wire=None)
         rest()

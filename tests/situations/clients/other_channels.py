@@ -113,6 +113,40 @@ def debugs(stage):
     return stage.killed(agent, in_use=[program, "mcp-server-lldb"])
 
 @scene("in use", twin="orphans/event_counter")
+def epoll_set(stage):
+    """A program shares the server's epoll set, and adds to it what wakes the server; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        waits = select.epoll.fromfd(int(argument("--set")))
+        def attend():
+            while waits.poll():
+                tell("go/answer", "")
+                time.sleep(0.05)
+        in_background(attend)
+        serve()
+    """)
+    stage.part("feeder", """
+        waits = select.epoll.fromfd(int(argument("--set")))
+        here()
+        def feed():
+            event = os.eventfd(1)
+            waits.register(event, select.EPOLLIN)
+            wait_for("answer")
+            waits.unregister(event)
+            os.close(event)
+            os.unlink(f"{DIR}/go/answer")
+        use("feeder", feed)
+    """)
+    agent = stage.rests("claude", """
+        waits = select.epoll()
+        words = ["--set", str(waits.fileno())]
+        start("mcp-server-fake", *words, pass_fds=[waits.fileno()])
+        start("feeder", *words, wire=None, pass_fds=[waits.fileno()])
+        present("feeder")
+    """)
+    stage.beats("feeder")
+    return stage.killed(agent, in_use=["feeder", "mcp-server-fake"])
+
+@scene("in use", twin="orphans/event_counter")
 def event_counter(stage):
     """A program wakes the server by an eventfd that both inherited, and is answered by another; the agent is killed."""
     stage.part("mcp-server-fake", """

@@ -207,6 +207,33 @@ def in_a_terminal(stage):
     stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
     return stage.killed(agent, in_use=["web-server"], may_end=[])
 
+@scene("in use", twin="orphans/idle_terminal")
+def in_a_terminal_without_hangup(stage):
+    """A leaking server opened a terminal with a web server that ignores SIGHUP and tells each visit there; a person visits it; the agent is killed."""
+    stage.part("web-server", """
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        here()
+        listener = listen("tcp")
+        while True:
+            with listener.accept()[0] as call:
+                os.write(1, b"a visit\\n")
+                call.recv(100)
+                call.sendall(b"pong")
+    """)
+    stage.part("mcp-server-terminal", """
+        import pty
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv("/bin/bash", ["bash", "--norc"])
+        os.write(terminal, f"{BIN}/web-server\\n".encode())
+        present("web-server")
+        in_background(lambda: [None for _ in iter(lambda: os.read(terminal, 1000), b"")])
+        serve()
+    """)
+    agent = stage.agent("mcp-server-terminal")
+    stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
+    return stage.killed(agent, in_use=["web-server"])
+
 @scene("mixed", twin="orphans/driver")
 def launcher_of_a_site(stage):
     """A leaking server ran `npm run dev > log`: a launcher in its session runs a web server, and ends it with itself; the agent is killed, a person visits it later."""

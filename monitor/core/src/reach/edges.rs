@@ -84,6 +84,8 @@ pub(super) struct Pair<'a> {
     /// Who has the other end.
     pub from: Holder,
     pub other_row: Option<&'a ProcessRow>,
+    /// Whether that has a descriptor of it.
+    pub is_open: bool,
 }
 
 impl Pair<'_> {
@@ -125,9 +127,9 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
             let sources = ends.iter().filter_map(|end| Some((source(end.holder, to, &belonging)?, *end)));
             let sources: Vec<(Source, &End)> = sources.collect();
             for own in all.into_values() {
-                for (source, from) in others(own, endpoint, &sources, &beyond, party) {
+                for (source, from, is_open) in others(own, endpoint, &sources, &beyond, party) {
                     let (own_row, other_row) = (row(own.holder), row(from));
-                    let pair = Pair { party, endpoint, own, own_row, from, other_row };
+                    let pair = Pair { party, endpoint, own, own_row, from, other_row, is_open };
                     if exceptions::reason(&pair).is_none() {
                         let ways = ways(&pair).into_iter();
                         found.extend(ways.map(|way| Edge { from: source, to, way, endpoint: *at }));
@@ -165,21 +167,22 @@ fn others(
     ends: &[(Source, &End)],
     beyond: &BTreeSet<Side>,
     party: &Party,
-) -> Vec<(Source, Holder)> {
+) -> Vec<(Source, Holder, bool)> {
     let is_opposite = |side: Side| are_opposite(endpoint, own.side, side);
     let opposite = ends.iter().filter(|(_, other)| is_opposite(other.side));
-    let mut found: Vec<_> = opposite.map(|(from, other)| (*from, other.holder)).collect();
+    let mut found: Vec<_> =
+        opposite.map(|(from, other)| (*from, other.holder, !other.numbers.is_empty())).collect();
     let is_own_wire = party.has_as_wire(endpoint, own.side);
     // What could not be read of the server's own end may be the other one.
     if is_own_wire && own.holder == Holder::Unreadable {
-        found.push((Source::Unreadable, own.holder));
+        found.push((Source::Unreadable, own.holder, false));
     }
     // A reference without a descriptor; and what has a name and is read, or is a wire, may be opened by the next client.
     let is_beyond = beyond.iter().any(|side| is_opposite(*side));
     let is_named = matches!(endpoint, Endpoint::Pipe { named: true, .. });
     let may_be_opened = is_named && (is_own_wire || own.side == Side::Reads || party.kind == Kind::Copy);
     if own.side == Side::Listens || may_be_opened || (is_own_wire && is_beyond) {
-        found.push((Source::Anybody, Holder::Anybody));
+        found.push((Source::Anybody, Holder::Anybody, false));
     }
     found
 }

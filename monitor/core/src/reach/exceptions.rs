@@ -70,10 +70,11 @@ const TABLE: [Exception; 8] = [
         },
     },
     Exception {
-        reason: "a shell that waits for a person's command, or what shall outlive its terminal, does not need it",
+        reason: "a shell that waits for a person's command, or what shall outlive its terminal and has left it, does not need it",
         applies: |pair| {
             let is_free = |row: &ProcessRow| {
-                row.ignores_hangup || (row.sid == row.process.pid && is_shell_of_a_person(&row.image))
+                (row.ignores_hangup && !pair.is_open)
+                    || (row.sid == row.process.pid && is_shell_of_a_person(&row.image))
             };
             matches!(pair.endpoint, Endpoint::Terminal) && pair.other_row.is_some_and(is_free)
         },

@@ -44,21 +44,21 @@ fn is_reached(scene: &Scene, parties: &[Party], reached: &BTreeSet<usize>, at: u
         if !is_seen && (matches!(own.holder, Holder::Process(_)) || !wire || !is_pipe) {
             return false;
         }
-        let counts = |from: Holder| {
+        let counts = |from: Holder, is_open: bool| {
             let row = |holder: Holder| scene.row(holder.process()?);
             let (own_row, other_row) = (row(own.holder), row(from));
-            let pair = Pair { party, endpoint, own, own_row, from, other_row };
+            let pair = Pair { party, endpoint, own, own_row, from, other_row, is_open };
             acts(from) && exceptions::reason(&pair).is_none()
         };
         let opposite =
             |other: &&End| other.endpoint == own.endpoint && are_opposite(endpoint, own.side, other.side);
         let beyond = scene.ends.iter().filter(opposite).any(|other| other.beyond);
         let named = matches!(endpoint, Endpoint::Pipe { named: true, .. });
-        scene.ends.iter().filter(opposite).any(|other| counts(other.holder))
-            || (own.side == Side::Listens && counts(Holder::Anybody))
+        scene.ends.iter().filter(opposite).any(|other| counts(other.holder, !other.numbers.is_empty()))
+            || (own.side == Side::Listens && counts(Holder::Anybody, false))
             || (((wire && (named || beyond || own.holder == Holder::Unreadable))
                 || (named && (own.side == Side::Reads || party.kind == Kind::Copy)))
-                && counts(Holder::Anybody))
+                && counts(Holder::Anybody, false))
     })
 }
 

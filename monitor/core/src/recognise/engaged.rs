@@ -32,11 +32,14 @@ pub fn is_opener(image: &Image) -> bool {
     }
 }
 
-/// Whether it is a shell without a command and without a script: it waits for what a person types.
+/// Whether it is a shell without a command and without a script: it waits for what a person types, or for a program that it
+/// started. Some shells work commands off themselves.
 pub fn is_shell_of_a_person(image: &Image) -> bool {
+    const WORKING_THEMSELVES: [&str; 4] = ["elvish", "nu", "pwsh", "xonsh"];
     let words = words(image);
     let [head, args @ ..] = &*words else { return false };
-    let row = Row::named(command_name(head)).filter(|row| row.carrier == Carrier::Shell);
+    let row = Row::named(command_name(head))
+        .filter(|row| row.carrier == Carrier::Shell && !WORKING_THEMSELVES.contains(&command_name(head)));
     !image.argv_truncated && row.is_some_and(|row| row.has_no_program(args))
 }
 
@@ -114,9 +117,16 @@ mod tests {
         for line in ["bash", "-bash", "/bin/zsh -l", "sh -i", "bash --init-file /x/y.sh", "bash --norc"] {
             assert!(is_shell_of_a_person(&image(line)), "{line}");
         }
-        for line in
-            ["bash -c x", "bash -lc x", "sh script.sh", "fish --command x", "python3", "", "bash -- script"]
-        {
+        for line in [
+            "bash -c x",
+            "bash -lc x",
+            "sh script.sh",
+            "fish --command x",
+            "python3",
+            "",
+            "bash -- script",
+            "pwsh",
+        ] {
             assert!(!is_shell_of_a_person(&image(line)), "{line}");
         }
     }
