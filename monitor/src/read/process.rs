@@ -115,11 +115,11 @@ fn read(
     let image = dir.image();
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
-        Ok((rests, waits::places(dir, &table, &calls, since)?))
+        Ok((rests, waits::await_a_child(&calls), waits::places(dir, &table, &calls, since)?))
     });
-    let (rests, places) = match waits {
+    let (rests, awaits_child, places) = match waits {
         // One that could not be read is no inert copy.
-        Err(_) if is_copy => (false, Places::default()),
+        Err(_) if is_copy => (false, false, Places::default()),
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
@@ -137,6 +137,7 @@ fn read(
         opted_out,
         told_to_serve,
         ignores_hangup: dir.ignores_hangup()?,
+        awaits_child,
         stale_binary: dir.has_stale_binary(),
         full: true,
         rss_bytes: used.rss_bytes,

@@ -43,6 +43,12 @@ pub(super) fn for_nothing_else(dir: &ProcessDir, table: &FdTable, calls: &[Optio
     calls.iter().all(rests) && dir.has_timers() == Ok(false)
 }
 
+/// Whether one of these waits for a child; some shells wait for its signal.
+pub(super) fn await_a_child(calls: &[Option<SystemCall>]) -> bool {
+    const WAITS: [i64; 3] = [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend];
+    calls.iter().flatten().any(|call| WAITS.contains(&call.number))
+}
+
 /// What threads of a process wait at that has no descriptor: others may have it, too.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {

@@ -123,6 +123,13 @@ def server_crashed(stage):
     starts="""subprocess.run(["/bin/sh", "-c", f"nohup {BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)""",
 )
 @scene(
+    "mixed", name="shell_job_of_a_lasting_shell", twin="orphans/shell_job_that_is_waited_for",
+    about="A leaking server keeps one shell for all commands and ran `job > log 2>&1 &` there; the agent is killed, the job works on.",
+    starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+shell.stdin.write(f"{BIN}/job > {DIR}/job.log 2>&1 < /dev/null &\\n".encode())
+shell.stdin.flush()""",
+)
+@scene(
     "mixed", name="shell_job_of_a_reaper", twin="orphans/shell_job_that_is_waited_for",
     about="The same below a server that adopts what is left below it (prctl(2), PR_SET_CHILD_SUBREAPER).",
     starts="""libc.prctl(36, 1, 0, 0, 0)\nsubprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",

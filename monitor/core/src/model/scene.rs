@@ -77,6 +77,9 @@ pub struct ProcessRow {
     pub told_to_serve: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub ignores_hangup: bool,
+    /// Whether a thread of it waits for a child.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub awaits_child: bool,
     /// Whether it has a connection to a display (X11, Wayland): a person may see it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub has_display: bool,

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, iter};
 use super::{inspection::Inspection, rows::Sides};
 use crate::{
     model::{ProcessId, Stdio, scene::ProcessRow, text::base},
-    recognise::is_browser,
+    recognise::{Role, is_browser},
 };
 
 /// How often the processes that are not tied yet are looked at again: as many links a line may have whose later processes tie
@@ -255,6 +255,15 @@ fn stays_below(
     members.sessions.contains(&facts.sid)
         && (begun || (has_parent() && !bonds.serving.contains(&facts.process)))
         && !shall_outlive(inspection, bonds, facts)
+        && !is_in_the_background(inspection, facts)
+}
+
+/// Whether its parent is a shell that waits for its next command instead of a program: it was started by `job &`.
+fn is_in_the_background(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+    let parent = facts.parent.and_then(|parent| inspection.rows.row(parent)).filter(|row| row.full);
+    let waits_for_it =
+        |row: &ProcessRow| row.awaits_child || inspection.rules.role(&row.image) != Role::Shell;
+    !parent.is_none_or(waits_for_it) && !was_tied(inspection, facts)
 }
 
 /// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
