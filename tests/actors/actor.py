@@ -201,7 +201,9 @@ class Actor:
     # ---- changing oneself ------------------------------------------------------------------------------------
 
     def do_exec(self, c):
-        """Exec in place; the new image says hello itself."""
+        """Exec in place; the new image says hello itself. Our ends stay open: who lets them go has let the servers go."""
+        for end in self.kept:
+            os.set_inheritable(end, True)
         self.say({"done": "exec"})
         become = lambda: os.execve(c.get("path") or c["argv"][0], c["argv"], {**os.environ, **c.get("env", {})})
         if c.get("how") == "thread":

@@ -194,7 +194,7 @@ pub(super) fn nothing_sentence(nothing: &Nothing) -> String {
         }
         NoServer::Exempt => format!("It is nothing: the rule {rule} exempts it and what it starts."),
         NoServer::ServiceManager => {
-            "It is nothing: a service manager. It adopts what others leave.".to_owned()
+            "It is nothing: a supervisor. It starts again what ends, or adopts what others leave.".to_owned()
         }
         NoServer::Protected => {
             "It is nothing: it was started inside a multiplexer or an exempt program.".to_owned()

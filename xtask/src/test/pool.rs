@@ -287,7 +287,7 @@ fn reason(printed: &str) -> String {
     let lines = printed.lines().skip_while(|line| !is_reason(line));
     let lines = lines.take_while(|line| !line.to_lowercase().contains("stack backtrace"));
     let lines = lines.take(LINES).map(|line| line.chars().take(WIDTH).collect::<String>());
-    lines.collect::<Vec<_>>().join("\n      ")
+    lines.collect::<Vec<_>>().join("\n      ").trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn the_reason_of_a_failure_is_what_it_says_before_the_backtrace() {
         let printed = "running 1 test\nError: judged wrongly:\na/b WRONG\n\nStack backtrace:\n   0: x\n";
-        assert_eq!(reason(printed), "Error: judged wrongly:\n      a/b WRONG\n      ");
+        assert_eq!(reason(printed), "Error: judged wrongly:\n      a/b WRONG");
     }
 
     fn shell(name: &str, script: &str) -> Job {
