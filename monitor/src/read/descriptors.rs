@@ -75,7 +75,7 @@ impl Ends {
 
 /// Whether who has this file open is the other side of something that the kernel offers to others: a file system (FUSE),
 /// a character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, the devices of
-/// a virtual machine; or answers for other processes when they touch memory (userfaultfd(2)) or call the kernel
+/// a virtual machine; keeps the host from a restart (watchdog); or answers for other processes when they touch memory (userfaultfd(2)) or call the kernel
 /// (`seccomp_unotify(2)`).
 fn is_device(path: &[u8]) -> bool {
     const DEVICES: [&[u8]; 9] = [
@@ -89,7 +89,8 @@ fn is_device(path: &[u8]) -> bool {
         b"anon_inode:[userfaultfd]",
         b"anon_inode:seccomp notify",
     ];
-    const FAMILIES: [&[u8]; 5] = [b"/dev/nbd", b"/dev/tap", b"/dev/ublkc", b"/dev/vduse/", b"/dev/vhost-"];
+    const FAMILIES: [&[u8]; 6] =
+        [b"/dev/nbd", b"/dev/tap", b"/dev/ublkc", b"/dev/vduse/", b"/dev/vhost-", b"/dev/watchdog"];
     DEVICES.contains(&path) || FAMILIES.iter().any(|family| path.starts_with(family))
 }
 
