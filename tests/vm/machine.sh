@@ -64,7 +64,7 @@ program() {
 }
 # The service manager, how that is told something, the journal; how the kernel loads a module and tracefs is mounted;
 # how an agent gives a server a session of its own, and how a daemon ends with whoever started it.
-for tool in /usr/lib/systemd/systemd{,-journald} /usr/bin/{systemctl,journalctl,setsid,setpriv,mount} /usr/sbin/modprobe; do
+for tool in /usr/lib/systemd/systemd{,-journald} /usr/bin/{systemctl,journalctl,setsid,setpriv,nice,mount} /usr/sbin/modprobe; do
   program "$tool" "${tool#/}"
 done
 # Since version 255 systemd starts services through it.
