@@ -91,7 +91,9 @@ fn is_device(path: &[u8]) -> bool {
     ];
     const FAMILIES: [&[u8]; 6] =
         [b"/dev/nbd", b"/dev/tap", b"/dev/ublkc", b"/dev/vduse/", b"/dev/vhost-", b"/dev/watchdog"];
-    DEVICES.contains(&path) || FAMILIES.iter().any(|family| path.starts_with(family))
+    // What is in a folder of that name is another file, of somebody whose projects are in `~/dev`.
+    let is_of = |family: &&[u8]| path.strip_prefix(*family).is_some_and(|number| !number.contains(&b'/'));
+    DEVICES.contains(&path) || FAMILIES.iter().any(is_of)
 }
 
 /// The path of a device from its folder `/dev` on. What is in a chroot(2) has a `/dev` of its own, and we see the path from
@@ -112,6 +114,9 @@ mod tests {
             assert!(is_device(device(path)));
         }
         assert_eq!(device(b"/srv/jail/dev/pts/ptmx"), b"/dev/pts/ptmx");
-        assert!(!is_device(device(b"/srv/fuse")) && !is_device(device(b"/srv/dev/null")));
+        for path in [&b"/srv/fuse"[..], b"/srv/dev/null", b"/home/x/dev/watchdog/log", b"/home/x/dev/tapes/1"]
+        {
+            assert!(!is_device(device(path)));
+        }
     }
 }
