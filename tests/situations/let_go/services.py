@@ -190,27 +190,15 @@ def in_a_pid_namespace(stage):
     site = stage.find("site")
     return stage.truth(in_use=[person, *site])
 
-@scene("in use", twin="orphans/idle_terminal")
-def in_a_terminal(stage):
-    """A leaking server opened a terminal with a shell that runs a web server; a person visits it; the agent is killed."""
-    stage.part("web-server", "here()\nanswer_calls(listen('tcp'), closes='server')\n")
-    stage.part("mcp-server-terminal", """
-        import pty
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execv("/bin/bash", ["bash", "--norc"])
-        os.write(terminal, f"{BIN}/web-server\\n".encode())
-        present("web-server")
-        serve()
-    """)
-    agent = stage.agent("mcp-server-terminal")
-    stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
-    return stage.killed(agent, in_use=["web-server"], may_end=[])
-
-@scene("in use", twin="orphans/idle_terminal")
-def in_a_terminal_without_hangup(stage):
-    """A leaking server opened a terminal with a web server that ignores SIGHUP and tells each visit there; a person visits it; the agent is killed."""
-    stage.part("web-server", """
+@scene(
+    "in use", name="in_a_terminal", twin="orphans/idle_terminal",
+    about="A leaking server opened a terminal with a shell that runs a web server; a person visits it; the agent is killed.",
+    serves="here()\nanswer_calls(listen('tcp'), closes='server')\n", reads="",
+)
+@scene(
+    "in use", name="in_a_terminal_without_hangup", twin="orphans/idle_terminal",
+    about="A leaking server opened a terminal with a web server that ignores SIGHUP and tells each visit there; a person visits it; the agent is killed.",
+    serves="""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         here()
         listener = listen("tcp")
@@ -219,20 +207,24 @@ def in_a_terminal_without_hangup(stage):
                 os.write(1, b"a visit\\n")
                 call.recv(100)
                 call.sendall(b"pong")
-    """)
-    stage.part("mcp-server-terminal", """
+    """,
+    reads='in_background(lambda: [None for _ in iter(lambda: os.read(terminal, 1000), b"")])',
+)
+def in_a_terminal(stage, serves, reads):
+    stage.part("web-server", serves)
+    stage.part("mcp-server-terminal", f"""
         import pty
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv("/bin/bash", ["bash", "--norc"])
-        os.write(terminal, f"{BIN}/web-server\\n".encode())
+        os.write(terminal, f"{{BIN}}/web-server\\n".encode())
         present("web-server")
-        in_background(lambda: [None for _ in iter(lambda: os.read(terminal, 1000), b"")])
+        {reads}
         serve()
     """)
     agent = stage.agent("mcp-server-terminal")
     stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
-    return stage.killed(agent, in_use=["web-server"])
+    return stage.killed(agent, in_use=["web-server"], may_end=[])
 
 @scene("mixed", twin="orphans/driver")
 def launcher_of_a_site(stage):

@@ -245,12 +245,14 @@ impl Situation {
     /// Whether the judge can be asked: its orphans have been ended or had the time for it, and what is in use has run for
     /// long enough that a wrong signal would have come.
     fn is_due(&self, waits_for_ends: bool) -> bool {
+        if self.broken.is_some() {
+            return true;
+        }
         let stood = self.built.elapsed();
-        let left = self.cast.orphans.iter().any(|one| one.alive());
-        let stays = !waits_for_ends || self.stated.cost.is_some() || !self.cast.in_use.is_empty();
-        self.broken.is_some()
-            || ((!stays || stood >= STANDS)
-                && (!left || !waits_for_ends || self.stated.cost.is_some() || stood >= ENDS))
+        let are_to_end = waits_for_ends && self.stated.cost.is_none();
+        let nobody_stays = are_to_end && self.cast.in_use.is_empty();
+        let all_ended = || !self.cast.orphans.iter().any(|one| one.alive());
+        (nobody_stays || stood >= STANDS) && (!are_to_end || stood >= ENDS || all_ended())
     }
 
     /// Ends it, and says what came of it.

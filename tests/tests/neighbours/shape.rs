@@ -68,7 +68,7 @@ exec sleep 1000
 ";
 
 /// The most that the daemon's loop may be held on a machine that is as fast as usual. It takes half a second
-/// there; one that grows by more than the number of processes takes longer than this with some thousands more.
+/// there. What once took two seconds with so many processes would not be noticed: the time of a busy machine differs by as much.
 const HELD: Duration = Duration::from_secs(5);
 
 /// While the server is judged the daemon's loop answers, and the orphan of another user is ended in time.

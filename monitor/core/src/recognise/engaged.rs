@@ -38,9 +38,11 @@ pub fn is_shell_of_a_person(image: &Image) -> bool {
     const WORKING_THEMSELVES: [&str; 4] = ["elvish", "nu", "pwsh", "xonsh"];
     let words = words(image);
     let [head, args @ ..] = &*words else { return false };
-    let row = Row::named(command_name(head))
-        .filter(|row| row.carrier == Carrier::Shell && !WORKING_THEMSELVES.contains(&command_name(head)));
-    !image.argv_truncated && row.is_some_and(|row| row.has_no_program(args))
+    let name = command_name(head);
+    let is_free_shell = |row: &Row| row.carrier == Carrier::Shell && row.has_no_program(args);
+    !image.argv_truncated
+        && !WORKING_THEMSELVES.contains(&name)
+        && Row::named(name).is_some_and(is_free_shell)
 }
 
 /// Whether the program, or the script that it runs, is named like a debugger.

@@ -261,9 +261,9 @@ fn stays_below(
 /// Whether its parent is a shell that waits for its next command instead of a program: it was started by `job &`.
 fn is_in_the_background(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let parent = facts.parent.and_then(|parent| inspection.rows.row(parent)).filter(|row| row.full);
-    let waits_for_it =
-        |row: &ProcessRow| row.awaits_child || inspection.rules.role(&row.image) != Role::Shell;
-    !parent.is_none_or(waits_for_it) && !was_tied(inspection, facts)
+    let waits_for_another =
+        |row: &ProcessRow| !row.awaits_child && inspection.rules.role(&row.image) == Role::Shell;
+    parent.is_some_and(waits_for_another) && !was_tied(inspection, facts)
 }
 
 /// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
