@@ -28,7 +28,7 @@ pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     for at in candidates {
         if let Some(Seen { process, .. }) = seen.get_mut(at)
             && let Ok(Some(dir)) = proc.identified(process.id)
-            && let Some(wires) = find(proc, &dir, || Some(below(process.id.pid, &pairs)))
+            && let Some(wires) = find(proc, &dir, &pairs)
         {
             let [stdin, stdout, _] = &mut process.stdio;
             [*stdin, *stdout] = wires;
@@ -36,7 +36,7 @@ pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
     }
 }
 
-pub(super) fn may_have_moved(process: &SnapshotProcess) -> bool {
+fn may_have_moved(process: &SnapshotProcess) -> bool {
     let base = |path: &str| path.rsplit('/').next().is_some_and(is_python);
     process.stdio[0] == Stdio::Null
         && (base(&process.image.exe) || process.image.argv.first().is_some_and(|program| base(program)))
@@ -67,12 +67,8 @@ pub(super) fn below(pid: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
     }
 }
 
-/// The moved wires of the process in `dir`: standard input and output.
-pub(super) fn find(
-    proc: &Proc,
-    dir: &ProcessDir,
-    descendants: impl FnOnce() -> Option<Vec<u32>>,
-) -> Option<[Stdio; 2]> {
+/// The moved wires of the process in `dir`: standard input and output. `pairs`: all pairs of process and parent.
+fn find(proc: &Proc, dir: &ProcessDir, pairs: &[(u32, u32)]) -> Option<[Stdio; 2]> {
     let is_small = |dir: &ProcessDir| dir.table_size().is_ok_and(|size| size <= TABLE);
     let table = is_small(dir).then(|| dir.fd_table().ok())??;
     if table.target(1)? != table.target(2)? {
@@ -81,7 +77,10 @@ pub(super) fn find(
     // The pipe ends and sockets that the process and its descendants hold.
     let (mut writers, mut readers) = (HashSet::new(), HashSet::new());
     let mut sockets: HashSet<u64> = HashSet::new();
-    let below = descendants().filter(|below| below.len() <= DESCENDANTS)?;
+    let below = below(dir.id().pid, pairs);
+    if below.len() > DESCENDANTS {
+        return None;
+    }
     let below: Vec<ProcessDir> = below.into_iter().filter_map(|pid| proc.process(pid).ok()).collect();
     if !below.iter().all(is_small) {
         return None;

@@ -116,17 +116,11 @@ pub fn as_parent(parent: ProcessId, child: ProcessId) -> Option<ProcessId> {
 }
 
 impl Proc {
-    /// This process, if it is alive and readable.
+    /// This process, if it is alive and readable. No wire that it has moved is sought: that takes a look at every process of
+    /// the host, and the daemon's loop asks this of hosts of servers.
     pub fn seen(&self, id: ProcessId) -> Option<SnapshotProcess> {
         let dir = self.identified(id).ok()??;
         let Seen { mut process, ppid } = look(&dir, &|_| true).ok()??;
-        if moved_wire::may_have_moved(&process) {
-            let wires = moved_wire::find(self, &dir, || self.descendants(id.pid));
-            if let Some(wires) = wires {
-                let [stdin, stdout, _] = &mut process.stdio;
-                [*stdin, *stdout] = wires;
-            }
-        }
         let parent = self.process(ppid).ok().and_then(|parent| as_parent(parent.id(), id));
         // Keep the parent only if the process still has the same parent pid. The pid of a live parent is
         // not reused, so the process read above is then the parent.
