@@ -1,6 +1,8 @@
 //! The engine without a daemon: in this process, on readings of /proc, without a kernel side. Of the store it reads the numbers of
 //! runs and nothing else. `ps`, `explain`, `doctor`, `reap` and `top` use it where no daemon is asked.
 
+use std::collections::BTreeMap;
+
 use jiff::tz::TimeZone;
 
 use crate::{
@@ -52,7 +54,7 @@ impl Offline {
     pub(crate) fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
         let rules = config.rules();
         let (procfs, probe) = (Proc::system()?, Probe::new()?);
-        let snapshot = read_proc(&procfs, &probe, &rules)?;
+        let snapshot = read_proc(&procfs, &probe, &rules, BTreeMap::new())?;
         let settings = Settings {
             mode: Mode::Observe,
             grace: std::time::Duration::ZERO,
@@ -162,7 +164,7 @@ impl Offline {
 
     /// Reads /proc again: what was forked meanwhile, and who ended without having been signalled.
     pub(super) fn read_again(&mut self) -> anyhow::Result<()> {
-        let snapshot = read_proc(&self.host.procfs, &self.host.probe, &self.host.rules)?;
+        let snapshot = read_proc(&self.host.procfs, &self.host.probe, &self.host.rules, BTreeMap::new())?;
         self.handle(Input::Snapshot { snapshot })
     }
 
@@ -198,7 +200,7 @@ impl EffectHandler for Host {
                 }
             }
             Effect::Resync => {
-                let snapshot = read_proc(&self.procfs, &self.probe, &self.rules)?;
+                let snapshot = read_proc(&self.procfs, &self.probe, &self.rules, BTreeMap::new())?;
                 driver.feed(Input::Snapshot { snapshot });
             }
             _ => {}

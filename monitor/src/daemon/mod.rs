@@ -104,8 +104,7 @@ impl Daemon {
         self.stop()
     }
 
-    /// The kernel side is attached already: what happens from now on is reported. The first reading of /proc enters the processes
-    /// that matter, the second finds what they forked before the kernel side tracked them.
+    /// The kernel side is attached already: what happens from now on is reported.
     async fn start(
         &mut self,
         timer: &Timer,
@@ -116,8 +115,7 @@ impl Daemon {
         for event in early {
             self.handle(Input::Process { event })?;
         }
-        self.outside.reconcile(&mut self.driver)?;
-        self.outside.reconcile(&mut self.driver)?;
+        self.outside.enter_all(&mut self.driver)?;
         self.first_inspections(timer).await?;
         let kernel = uname().release().to_string_lossy().into_owned();
         let hooks = self.outside.kernel.hooks();

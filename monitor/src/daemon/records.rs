@@ -1,12 +1,14 @@
 //! From the kernel side to the engine: records of the ring, what was lost of them, and the readings of /proc that make up for
 //! that.
 
+use std::collections::BTreeMap;
+
 use super::environment::Environment;
 use crate::{
     driver::{Driver, read_proc},
     os::clock,
 };
-use orphand_core::model::{Input, Losses, ProcessEvent};
+use orphand_core::model::{Input, Losses, ProcessEvent, ProcessId, SnapshotProcess};
 
 impl Environment {
     /// Hands in what the kernel side reported. Returns whether there was anything.
@@ -43,7 +45,7 @@ impl Environment {
         while let Some(event) = self.next_record() {
             driver.feed(Input::Process { event });
         }
-        if self.feed_proc(driver)? {
+        if self.feed_proc(driver, BTreeMap::new())?.is_some() {
             self.status.resyncs += 1;
             self.doubtful = false;
         }
@@ -53,19 +55,42 @@ impl Environment {
     /// Reads /proc where no loss asks for it.
     pub(super) fn reconcile(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
         self.drain(driver)?;
-        self.feed_proc(driver)?;
+        self.feed_proc(driver, BTreeMap::new())?;
         driver.perform(self)
     }
 
-    /// Feeds one reading of /proc. Returns whether it could be made: if not it will be tried again.
-    fn feed_proc(&mut self, driver: &mut Driver) -> anyhow::Result<bool> {
-        match read_proc(&self.procfs, &self.probe, &self.rules) {
+    /// Reads /proc twice, where it is not known yet who is followed. The first reading enters the processes that matter, the
+    /// second finds what they forked before the kernel side tracked them. A process that the first one saw is read again only
+    /// if it or its parent is followed now: of the others the kernel side reports what matters.
+    pub(super) fn enter_all(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
+        self.drain(driver)?;
+        let seen = self.feed_proc(driver, BTreeMap::new())?;
+        driver.perform(self)?;
+        self.drain(driver)?;
+        let followed = self.kernel.members.pids()?;
+        let is_followed = |process: &ProcessId| followed.contains(&process.pid);
+        let matters =
+            |process: &SnapshotProcess| is_followed(&process.id) || process.parent.iter().any(is_followed);
+        let known = seen.into_iter().flatten().filter(|process| !matters(process));
+        self.feed_proc(driver, known.map(|process| (process.id, process)).collect())?;
+        driver.perform(self)
+    }
+
+    /// Feeds one reading of /proc, in which those in `known` are not read again. Returns its processes; `None` if it could not
+    /// be made: then it will be tried again.
+    fn feed_proc(
+        &mut self,
+        driver: &mut Driver,
+        known: BTreeMap<ProcessId, SnapshotProcess>,
+    ) -> anyhow::Result<Option<Vec<SnapshotProcess>>> {
+        match read_proc(&self.procfs, &self.probe, &self.rules, known) {
             Ok(snapshot) => {
                 self.stuck.set_unread(clock::now(), &snapshot.unread);
+                let processes = snapshot.processes.clone();
                 driver.feed(Input::Snapshot { snapshot });
-                Ok(true)
+                Ok(Some(processes))
             }
-            Err(error) => self.proc_failed(error).map(|()| false),
+            Err(error) => self.proc_failed(error).map(|()| None),
         }
     }
 

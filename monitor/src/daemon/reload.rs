@@ -143,9 +143,7 @@ impl Daemon {
         }
         self.handle(Input::Configured { policy })?;
         if changed {
-            // As at the start: the first reading enters the processes that matter now, the second finds what they forked meanwhile.
-            self.outside.reconcile(&mut self.driver)?;
-            self.outside.reconcile(&mut self.driver)?;
+            self.outside.enter_all(&mut self.driver)?;
         }
         self.configuration.config = fresh;
         tracing::info!("the configuration was reloaded");

@@ -12,9 +12,7 @@ use rustix::{
 };
 
 use super::{
-    DIRECTORY, each_number, fields, link,
-    mounts::may_hang,
-    read,
+    DIRECTORY, each_number, fields, link, mounts, read,
     watch::{Visit, visit},
 };
 use orphand_core::model::Stdio;
@@ -139,6 +137,8 @@ pub struct FdDir {
 
 /// Bytes of a file in `fdinfo` that are read.
 const FDINFO_MAX: usize = 4096;
+/// Bytes of the list of file systems that are read: a few dozen names.
+const FILESYSTEMS_MAX: usize = 16 * 1024;
 /// Bytes of `mountinfo` that are read.
 const MOUNTINFO_MAX: usize = 1024 * 1024;
 
@@ -151,15 +151,18 @@ impl FdDir {
         visit(self.pid)
     }
 
+    /// Whether access to this path may block for ever, judged by the mounts that the process sees.
+    pub fn may_hang(&self, path: &[u8]) -> bool {
+        // The mounts are a long text where there are containers. Most kernels know no file system that matters.
+        let kinds = read(&self.dir, "../../filesystems", FILESYSTEMS_MAX);
+        !kinds.is_ok_and(|(kinds, more)| !more && !mounts::is_any_remote(&kinds))
+            && mounts::may_hang(self.mountinfo(), path)
+    }
+
     /// The mounts that the process sees, the text of its `mountinfo`.
     fn mountinfo(&self) -> &[u8] {
         // An unreadable `mountinfo` counts as empty: no mount is then taken for remote.
         self.mountinfo.get_or_init(|| read(&self.dir, "../mountinfo", MOUNTINFO_MAX).unwrap_or_default().0)
-    }
-
-    /// Whether access to this path may block for ever, judged by the mounts that the process sees.
-    pub fn may_hang(&self, path: &[u8]) -> bool {
-        may_hang(self.mountinfo(), path)
     }
 
     /// The object that descriptor `number` refers to now.
@@ -207,7 +210,7 @@ impl FdDir {
         const OTHERS: [&[u8]; 4] = [b"/dev/null", b"/dev/urandom", b"/dev/ptmx", b"/dev/tty"];
         let _at = self.at().ok()?;
         let is_other = !path.starts_with(b"/") || OTHERS.contains(&path) || path.starts_with(b"/dev/pts/");
-        if is_other || may_hang(self.mountinfo(), path) {
+        if is_other || self.may_hang(path) {
             return None;
         }
         let fields = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::NLINK;
@@ -254,7 +257,7 @@ impl FdDir {
             b"/dev/tty" | b"/dev/console" => return Stdio::Terminal,
             path if path.starts_with(b"/dev/pts/") => return Stdio::Terminal,
             path if !path.starts_with(b"/") => return Stdio::Other,
-            path if may_hang(self.mountinfo(), path) => return Stdio::File,
+            path if self.may_hang(path) => return Stdio::File,
             _ => {}
         }
         let Ok(file) = self.status(number, StatxFlags::TYPE | StatxFlags::INO) else { return Stdio::Other };

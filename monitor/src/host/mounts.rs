@@ -14,12 +14,20 @@ pub(super) fn may_hang(mountinfo: &[u8], path: &[u8]) -> bool {
     })
 }
 
+/// Whether the kernel has one of these file systems, by the text of `/proc/filesystems`.
+pub(super) fn is_any_remote(filesystems: &[u8]) -> bool {
+    filesystems.split(u8::is_ascii_whitespace).any(|kind| REMOTE.contains(&kind))
+}
+
+/// The file systems that have a `d_weak_revalidate()`.
+const REMOTE: [&[u8]; 3] = [b"nfs", b"nfs4", b"9p"];
+
 /// The mount point in a line of `mountinfo`, if its file system is remote in that sense.
 fn remote_mount(line: &[u8]) -> Option<&[u8]> {
     let mut fields = line.split(|&b| b == b' ');
     let mount = fields.nth(4)?;
     let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-    [&b"nfs"[..], b"nfs4", b"9p"].contains(&kind).then_some(mount)
+    REMOTE.contains(&kind).then_some(mount)
 }
 
 #[cfg(test)]
@@ -32,6 +40,12 @@ mod tests {
 31 22 0:41 / /mnt/a\\040b rw - 9p share rw
 32 22 0:42 / /tmp rw - tmpfs nfs rw
 ";
+
+    #[test]
+    fn kernels_with_a_remote_file_system_are_known() {
+        assert!(is_any_remote(b"nodev\tproc\n\text4\nnodev\tnfs4\n") && is_any_remote(b"nodev\t9p"));
+        assert!(!is_any_remote(b"nodev\tproc\nnodev\tnfsd\n\text4\n"));
+    }
 
     #[test]
     fn paths_on_remote_file_systems_are_known() {

@@ -17,18 +17,11 @@ use orphand_core::model::{SnapshotProcess, Stdio};
 const TABLE: u32 = 1024;
 const DESCENDANTS: usize = 64;
 
-/// Sets standard input and output of all processes that have moved their wires.
-pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen]) {
-    let candidates: Vec<usize> =
-        seen.iter().enumerate().filter(|(_, s)| may_have_moved(&s.process)).map(|(at, _)| at).collect();
-    if candidates.is_empty() {
-        return;
-    }
-    let pairs: Vec<_> = seen.iter().map(|s| (s.process.id.pid, s.ppid)).collect();
-    for at in candidates {
-        if let Some(Seen { process, .. }) = seen.get_mut(at)
-            && let Ok(Some(dir)) = proc.identified(process.id)
-            && let Some(wires) = find(proc, &dir, &pairs)
+/// Sets standard input and output of all processes that have moved their wires. `pairs` are all pairs of process and parent.
+pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen], pairs: &[(u32, u32)]) {
+    for Seen { process, .. } in seen.iter_mut().filter(|seen| may_have_moved(&seen.process)) {
+        if let Ok(Some(dir)) = proc.identified(process.id)
+            && let Some(wires) = find(proc, &dir, pairs)
         {
             let [stdin, stdout, _] = &mut process.stdio;
             [*stdin, *stdout] = wires;

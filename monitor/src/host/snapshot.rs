@@ -6,7 +6,7 @@
 //! the time after [`Snapshot::horizon`]. The users are the daemon's shell and the commands that work
 //! without a daemon.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rustix::io::Errno;
 
@@ -29,21 +29,39 @@ pub struct CommandLine {
 impl Proc {
     /// All living processes. `horizon` is a time before the first read, and strictly after the last drain
     /// of the kernel's records. Standard streams are read only of the processes that `wants_stdio` accepts;
-    /// those of the others are reported as closed. The wait for each process is bounded: the pids that do
-    /// not answer are in [`Snapshot::unread`].
+    /// those of the others are reported as closed. Those in `known` are reported as they are there, if they
+    /// live and have the same parent. The wait for each process is bounded: the pids that do not answer are
+    /// in [`Snapshot::unread`].
     pub fn snapshot(
         &self,
         horizon: BootTime,
         wants_stdio: impl Fn(&Image) -> bool + Send + Sync + 'static,
+        known: BTreeMap<ProcessId, SnapshotProcess>,
     ) -> Result<Snapshot, HostError> {
         let this = self.clone();
-        with_deadline(move || this.look(horizon, &wants_stdio))
+        with_deadline(move || this.look(horizon, &wants_stdio, &known))
     }
 
-    fn look(&self, horizon: BootTime, wants_stdio: &impl Fn(&Image) -> bool) -> Result<Snapshot, HostError> {
+    fn look(
+        &self,
+        horizon: BootTime,
+        wants_stdio: &impl Fn(&Image) -> bool,
+        known: &BTreeMap<ProcessId, SnapshotProcess>,
+    ) -> Result<Snapshot, HostError> {
         let (mut seen, mut unread) = (Vec::with_capacity(1024), Vec::new());
+        let mut processes = Vec::new();
         for pid in self.pids()? {
-            match self.process(pid).and_then(|dir| look(&dir, wants_stdio)) {
+            let found = self.process(pid).and_then(|dir| {
+                let is_same = |known: &&SnapshotProcess| {
+                    dir.stat().is_alive() && known.parent.is_some_and(|parent| parent.pid == dir.stat().ppid)
+                };
+                let Some(process) = known.get(&dir.id()).filter(is_same) else {
+                    return look(&dir, wants_stdio);
+                };
+                processes.push(process.clone());
+                Ok(None)
+            });
+            match found {
                 Ok(found) => seen.extend(found),
                 // The process ended meanwhile, or it is hidden from us (hidepid), which yields EPERM or
                 // EACCES.
@@ -52,14 +70,18 @@ impl Proc {
                 Err(errno) => return Err(HostError::Process { pid, errno }),
             }
         }
-        moved_wire::mend_moved_wires(self, &mut seen);
-        let starts: HashMap<u32, u64> = seen.iter().map(|s| (s.process.id.pid, s.process.id.start)).collect();
-        let processes = seen.into_iter().map(|Seen { mut process, ppid }| {
+        let parent = |process: &SnapshotProcess| Some((process.id.pid, process.parent?.pid));
+        let pairs = seen.iter().map(|seen| (seen.process.id.pid, seen.ppid));
+        let pairs: Vec<(u32, u32)> = processes.iter().filter_map(parent).chain(pairs).collect();
+        moved_wire::mend_moved_wires(self, &mut seen, &pairs);
+        let ids = processes.iter().chain(seen.iter().map(|seen| &seen.process)).map(|process| process.id);
+        let starts: HashMap<u32, u64> = ids.map(|id| (id.pid, id.start)).collect();
+        processes.extend(seen.into_iter().map(|Seen { mut process, ppid }| {
             process.parent =
                 starts.get(&ppid).and_then(|&start| as_parent(ProcessId::new(ppid, start), process.id));
             process
-        });
-        Ok(Snapshot { horizon, processes: processes.collect(), unread })
+        }));
+        Ok(Snapshot { horizon, processes, unread })
     }
 
     /// This process and its ancestors, which must never be signalled. The calling thread reads them itself,
@@ -98,6 +120,7 @@ pub fn look(dir: &ProcessDir, wants_stdio: &impl Fn(&Image) -> bool) -> Result<O
     if stat.is_kernel_thread() || !stat.is_alive() {
         return Ok(None);
     }
+    let _at = dir.at()?;
     let (image, stale_binary) = dir.program();
     let stdio = if wants_stdio(&image) { dir.stdio() } else { [Stdio::Closed; 3] };
     let uid = dir.uid()?;

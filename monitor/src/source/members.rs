@@ -3,7 +3,10 @@
 //! Invariant: filter and shares count an entry before it is there, and until it is gone. Whoever removes it subtracts it,
 //! whichever side has entered it. For [`super::kernel`] only.
 
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+};
 
 use aya::{
     Ebpf,
@@ -140,6 +143,11 @@ impl Members {
 
     fn used(&self, uid: u32) -> u32 {
         self.shares.count(share_slot(uid, self.room.seed))
+    }
+
+    /// The numbers of all that are followed in any way.
+    pub fn pids(&self) -> Result<HashSet<u32>, KernelError> {
+        Ok(self.entries.keys().collect::<Result<_, _>>()?)
     }
 
     pub fn room_in_use(&self) -> Result<RoomInUse, KernelError> {

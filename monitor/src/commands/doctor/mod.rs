@@ -107,7 +107,7 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
 }
 
 fn units_of(probe: &Probe, program: &str) -> anyhow::Result<BTreeSet<Unit>> {
-    let all = Proc::system()?.snapshot(clock::now(), |_| false)?.processes;
+    let all = Proc::system()?.snapshot(clock::now(), |_| false, BTreeMap::new())?.processes;
     let its = all.iter().filter(|p| Path::new(&p.image.exe).file_name().is_some_and(|name| name == program));
     Ok(its.filter_map(|p| Some(probe.unit(p.id)?.unit)).collect())
 }

@@ -5,7 +5,7 @@ use crate::probe::tests::Started;
 use orphand_core::model::{SnapshotProcess, Stdio};
 
 fn found(child: &Started) -> SnapshotProcess {
-    let snapshot = Proc::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
+    let snapshot = Proc::system().unwrap().snapshot(BootTime(1), |_| true, BTreeMap::new()).unwrap();
     snapshot.processes.into_iter().find(|p| p.id == child.id()).unwrap()
 }
 
@@ -44,7 +44,8 @@ fn what_counts_as_a_process() {
     symlink("/dev/null", root.join("30/fd/2")).unwrap();
 
     let procfs = Proc::at(root).unwrap();
-    let mut snapshot = procfs.snapshot(BootTime(9), |image| image.exe.ends_with("node")).unwrap();
+    let mut snapshot =
+        procfs.snapshot(BootTime(9), |image| image.exe.ends_with("node"), BTreeMap::new()).unwrap();
     snapshot.processes.sort_by_key(|p| p.id);
     assert_eq!(snapshot.horizon, BootTime(9));
     let parents: Vec<_> = snapshot.processes.iter().map(|p| (p.id.pid, p.parent.map(|p| p.pid))).collect();
@@ -58,6 +59,21 @@ fn what_counts_as_a_process() {
     assert_eq!(node.stdio, [Stdio::Pipe(12), Stdio::Socket(13), Stdio::Null]);
     assert_eq!(snapshot.processes[3].image.exe, "");
     assert_eq!(snapshot.processes[3].stdio, [Stdio::Closed; 3]);
+
+    // What is known of 30 and 31 is another program and another parent than theirs; 20 is a zombie.
+    let known = |pid, start, parent| SnapshotProcess {
+        id: ProcessId::new(pid, start),
+        parent: Some(ProcessId::new(parent, 5)),
+        uid: 7,
+        ..SnapshotProcess::default()
+    };
+    let known = [known(30, 60, 1), known(31, 70, 1), known(20, 50, 1), known(33, 81, 99)];
+    let again = procfs.snapshot(BootTime(9), |_| true, known.iter().cloned().map(|p| (p.id, p)).collect());
+    let mut again = again.unwrap().processes;
+    again.sort_by_key(|p| p.id);
+    let users: Vec<_> = again.iter().map(|p| (p.id.pid, p.uid)).collect();
+    assert_eq!(users, [(1, 1000), (21, 1000), (30, 7), (31, 1000), (32, 1000), (33, 1000)]);
+    assert_eq!((&again[2], again[3].parent), (&known[0], Some(node.id)));
 
     assert_eq!(procfs.seen(node.id).as_ref(), Some(node));
     assert_eq!(procfs.seen(ProcessId::new(30, 61)), None);
@@ -83,7 +99,7 @@ fn a_zombie_is_not_seen() {
     while !fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ") {
         std::thread::yield_now();
     }
-    let snapshot = Proc::system().unwrap().snapshot(BootTime(1), |_| true).unwrap();
+    let snapshot = Proc::system().unwrap().snapshot(BootTime(1), |_| true, BTreeMap::new()).unwrap();
     assert!(snapshot.processes.iter().all(|p| p.id.pid != pid));
 }
 
