@@ -112,7 +112,7 @@ pub(super) const AGENTS: &[Agent] = &[
     Agent { manages: &[&["skills"], &["hooks"]], ..agent("gemini", &["gemini", "gemini-cli"], &["@google/gemini-cli"]) },
     Agent {
         manages: &[&["models"], &["stats"], &["export"], &["import"], &["session", "list"]],
-        detachable: &[&["serve"]],
+        detachable: &[&["serve"], &["web"]],
         ..agent("opencode", &["opencode"], &["opencode-ai", "opencode"])
     },
     Agent {
@@ -138,7 +138,7 @@ pub(super) const AGENTS: &[Agent] = &[
     },
     agent("cursor-agent", &["cursor-agent"], &[]),
     Agent { modules: &["aider"], ..agent("aider", &["aider", "aider-ce"], &["aider-chat", "aider", "aider-ce"]) },
-    agent("cline", &["cline", "cline-core", "cline-host"], &["cline"]),
+    Agent { daemons: &[&["--cline-hub-daemon"]], ..agent("cline", &["cline", "cline-core", "cline-host"], &["cline"]) },
     agent("amp", &["amp"], &["@sourcegraph/amp", "@ampcode/cli"]),
     Agent { entries: &["run-crush"], ..agent("crush", &["crush"], &["@charmland/crush"]) },
     Agent { entries: &["npm-loader"], ..agent("copilot", &["copilot"], &["@github/copilot"]) },

@@ -189,6 +189,7 @@ fn daemons_by_design() {
         &["claude", "--bg-pty-host", "/tmp/cc-daemon-1/x.sock", "200", "50", "--", "claude"],
         &["/h/.local/share/claude/versions/2.1.201", "--bg-spare", "/tmp/x.claim.sock"],
         &["codex", "app-server", "daemon", "pid-update-loop"],
+        &["/x/@cline/cli-linux-x64/bin/cline", "--cline-hub-daemon", "--cwd", "/x", "--port", "25463"],
     ] {
         assert!(is(argv, false) && is(argv, true), "{argv:?}");
     }
@@ -197,6 +198,7 @@ fn daemons_by_design() {
         &["codex", "-c", "model=o3", "app-server"],
         &["node", "/usr/bin/codex", "app-server"],
         &["opencode", "serve", "--port", "4096"],
+        &["opencode", "web"],
     ] {
         assert!(is(argv, false) && !is(argv, true), "{argv:?}");
     }
