@@ -1,5 +1,5 @@
-//! Which tests have the host for themselves, and why. All others run side by side: their daemons judge and signal only
-//! below the control group of their test, and their state, sockets and locks are their own.
+//! Which tests have the host for themselves, or share it with few, and why. All others run side by side: their daemons judge
+//! and signal only below the control group of their test, and their state, sockets and locks are their own.
 //!
 //! In the tests of scenes `scene_alone` says the same for whoever runs a test program by hand: it is a lock across all
 //! test programs.
@@ -10,9 +10,7 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
 /// nothing is an error.
-pub const ALONE: [(&str, &str); 8] = [
-    ("judgement every_situation_is_judged_right", MANY),
-    ("untether", MANY),
+pub const ALONE: [(&str, &str); 6] = [
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
@@ -21,7 +19,8 @@ pub const ALONE: [(&str, &str); 8] = [
     ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
 ];
 
-const MANY: &str = "it has a hundred servers and more, which every daemon on the host follows";
+/// Those that run two at a time: each has a hundred servers and more, which every daemon on the host follows.
+pub const CROWDS: [&str; 2] = ["judgement every_situation_is_judged_right", "untether"];
 
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
@@ -56,6 +55,11 @@ pub fn is_alone(name: &str) -> bool {
     ALONE.iter().any(|(start, _)| is_of(start, name))
 }
 
+/// Whether the test of this name brings a crowd of servers.
+pub fn is_crowd(name: &str) -> bool {
+    CROWDS.iter().any(|start| is_of(start, name))
+}
+
 /// Why the tests that this one belongs to run one at a time, if they do.
 pub fn turn(name: &str) -> Option<&'static str> {
     IN_TURN.iter().find(|(start, _)| is_of(start, name)).map(|(_, why)| *why)
@@ -69,9 +73,9 @@ pub fn is_of(start: &str, name: &str) -> bool {
 
 /// Every line stands for a test.
 pub fn stand_for_tests(jobs: &[Job]) -> Result<()> {
-    for (start, _) in ALONE.iter().chain(&IN_TURN) {
+    for start in ALONE.iter().chain(&IN_TURN).map(|(start, _)| start).chain(&CROWDS) {
         let there = jobs.iter().any(|job| is_of(start, &job.name));
-        ensure!(there, "there is no test {start:?} to have the host for itself, or to run in turn");
+        ensure!(there, "there is no test {start:?} that does not run beside all others");
     }
     Ok(())
 }

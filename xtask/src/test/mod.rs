@@ -2,7 +2,7 @@
 //!
 //! There are two rounds of the same programs. The first round runs the tests that any user can run, program by program.
 //! The second round runs the tests that are marked as ignored, on the real kernel and as root: several side by side, each
-//! in a process of its own, then those that have the host for themselves ([`alone`]). No test is skipped silently: a
+//! in a process of its own, then those that bring crowds, then those that have the host for themselves ([`alone`]). No test is skipped silently: a
 //! test that cannot run is a failure, and what is left out because nothing of it changed is named ([`groups`]).
 //! What the second round needs is installed while the first round runs. What no test needs is built during the second
 //! round, which mostly waits ([`beside`]).
@@ -90,7 +90,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     if args.unprivileged {
         return for_any_user()?.count().judge(filter);
     }
-    let Privileged { in_turn, shared, alone } = privileged(&programs, &root, filter, left_out)?;
+    let Privileged { in_turn, shared, crowds, alone } = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
     setup::install(setup::DIST)?;
     let fixtures = || Command::new(built.join("fixtures"));
@@ -107,10 +107,11 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     // Most of them mostly wait.
     let at_a_time = 2 * thread::available_parallelism().map_or(2, usize::from);
     let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
+    let crowds = pool::run("crowds", Vec::new(), crowds, 2)?;
     let one_by_one = pool::run("one by one", Vec::new(), alone, 1)?.count();
     let beside = beside.finish();
     // Nothing is compiled beside them now, either.
-    let count = first.again_alone()? + one_by_one + beside_others.again_alone()?;
+    let count = first.again_alone()? + one_by_one + beside_others.again_alone()? + crowds.again_alone()?;
     if runs(groups::FUZZ) {
         fuzz::briefly()?;
     }
@@ -144,6 +145,8 @@ struct Privileged {
     /// Of each of these one runs at a time beside others.
     in_turn: Vec<Vec<Job>>,
     shared: Vec<Job>,
+    /// They bring crowds of servers.
+    crowds: Vec<Job>,
     /// They have the host for themselves.
     alone: Vec<Job>,
 }
@@ -165,6 +168,7 @@ fn privileged(
     let order = alone::IN_TURN.map(|(program, _)| program);
     jobs.sort_by_key(|job| (place(&order, &job.name), place(&alone::FIRST, &job.name)));
     let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| alone::is_alone(&job.name));
+    let (crowds, beside): (Vec<_>, Vec<_>) = beside.into_iter().partition(|job| alone::is_crowd(&job.name));
     let (mut in_turn, mut shared) = (BTreeMap::<_, Vec<Job>>::new(), Vec::new());
     for job in beside {
         match alone::turn(&job.name) {
@@ -172,7 +176,7 @@ fn privileged(
             None => shared.push(job),
         }
     }
-    Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, alone })
+    Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, crowds, alone })
 }
 
 /// What is compiled beside the second round: nothing of it touches what these tests run.
