@@ -199,10 +199,10 @@ fn wires_are_asked_about_four_times_a_minute_while_there_are_servers() {
 #[test]
 fn a_question_covers_a_bounded_number_of_servers_and_all_have_their_turn() {
     let mut story = Story::agent_with_server(Settings::default());
-    for pid in 0..1999 {
+    for pid in 0..1099 {
         story.start(20, 1000 + pid, SERVER, [1, 2, 3].map(|n| Stdio::Pipe(u64::from(pid) * 3 + n)));
     }
-    story.hung_up.insert(2998);
+    story.hung_up.insert(2098);
     story.told();
     story.pass_secs(60);
     let sizes: Vec<usize> = story.wire_looks.iter().map(|(_, size)| *size).collect();

@@ -219,14 +219,14 @@ fn a_fork_bomb_makes_one_event_of_bounded_size() {
     let mut story = Story::new(Settings::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
-    for pid in 1000..3000 {
+    for pid in 1000..1500 {
         story.start(20, pid, JOB, PLAIN);
     }
     story.notices.clear();
     story.end(20);
     story.pass_secs(100);
     let told = found(&mut story);
-    let [(2000, heads)] = &*told else { panic!("{} events", told.len()) };
+    let [(500, heads)] = &*told else { panic!("{} events", told.len()) };
     assert_eq!(heads.len(), crate::model::SHOWN);
-    assert_eq!(story.engine.report().totals().leftovers, 2000);
+    assert_eq!(story.engine.report().totals().leftovers, 500);
 }
