@@ -43,7 +43,7 @@ use crate::os::{
     capabilities::{OTHER_USERS, raise},
     lock, own, processor_time,
 };
-use orphand_core::model::text;
+use orphand_core::model::{Share, text};
 
 /// The most files that a helper is given.
 pub const FILES: usize = 64;
@@ -238,7 +238,8 @@ fn keep(mut child: Child, user: Option<u32>) {
 fn require_room(user: Option<u32>) -> Result<(), HelperError> {
     let mut them = lock(&THEM);
     them.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
-    let is_full = them.len() >= UNENDED || them.iter().any(|(of, _)| *of == user);
+    let is_theirs = |of: Option<u32>| of.map(Share::of) == user.map(Share::of);
+    let is_full = them.len() >= UNENDED || them.iter().any(|(of, _)| is_theirs(*of));
     if is_full { Err(HelperError::Stuck) } else { Ok(()) }
 }
 
@@ -272,10 +273,11 @@ mod tests {
         let stdin = child.stdin.take();
         let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
         let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).unwrap();
-        lock(&THEM).push((Some(4711), child));
-        assert!(require_room(Some(4711)).is_err() && require_room(Some(4712)).is_ok());
+        lock(&THEM).push((Some(104_711), child));
+        assert!(require_room(Some(104_711)).is_err() && require_room(Some(4712)).is_ok());
+        assert!(require_room(Some(104_712)).is_err(), "a range of numbers is one user");
         drop(stdin);
         assert!(ends(&pidfd, std::time::Duration::from_secs(20)));
-        assert!(require_room(Some(4711)).is_ok() && lock(&THEM).is_empty());
+        assert!(require_room(Some(104_711)).is_ok() && lock(&THEM).is_empty());
     }
 }

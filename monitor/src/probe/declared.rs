@@ -1,7 +1,7 @@
 //! Whether the settings of an agent declare a process as an MCP server: for programs that read their first message
 //! before anybody can look at it.
 //!
-//! The files are found and opened here ([`super::settings_files`]). Invariant: **none is read here**. A [helper] reads
+//! The files are found here ([`super::settings_files`]). Invariant: **none is read here**. A [helper] reads
 //! them ([`super::settings`]), as the user whose process it is. Of what it answers nothing is used but the name of the
 //! entry that matches. Whatever is in the files: if there is no answer, nothing is declared.
 

@@ -1,12 +1,19 @@
 //! Reads the settings files of agents, in a [helper]: which of these programs they declare.
 //!
-//! Invariant: the files are open already; nothing is opened here. They are read and parsed once each, on a stack that is
+//! Invariant: the files come with the question, open or named; no path is walked here. They are read and parsed once each, on a stack that is
 //! large enough for any file of that length ([`Notation::STACK`]).
 
-use std::{cell::OnceCell, fs::File, io::Read as _, os::fd::OwnedFd, thread};
+use std::{
+    cell::OnceCell,
+    fs::File,
+    io::{self, Read as _},
+    os::fd::OwnedFd,
+    thread,
+};
 
 use serde::{Deserialize, Serialize};
 
+use super::settings_files::opened;
 use crate::helper;
 use orphand_core::recognise::{Declarations, Notation};
 
@@ -72,7 +79,9 @@ impl Settings {
     fn declarations(&self) -> &Declarations {
         self.found.get_or_init(|| {
             let mut text = Vec::new();
-            let file = self.file.try_clone().map(File::from);
+            // It may be open already, by more rights than there are here.
+            let file = opened(&self.file).map_err(io::Error::from).or_else(|_| self.file.try_clone());
+            let file = file.map(File::from);
             let read = file.and_then(|file| file.take(self.notation.longest()).read_to_end(&mut text));
             if read.is_ok() { Declarations::of(&text, self.notation) } else { Declarations::default() }
         })

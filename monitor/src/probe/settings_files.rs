@@ -15,7 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::fs::{CWD, FileType, FsWord, Mode, OFlags, fstat, fstatfs, openat};
+use rustix::{
+    fs::{CWD, FileType, FsWord, Mode, OFlags, fstat, fstatfs, openat},
+    io::Errno,
+};
 
 use super::{open_to_all, settings::Question};
 use crate::{
@@ -79,7 +82,7 @@ const OF_HOME: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub question: Question,
-    /// The files of the question, open.
+    /// The files of the question: open, or named (`O_PATH`).
     pub files: Vec<OwnedFd>,
     /// Which of the processes each program of the question is.
     pub of: Vec<usize>,
@@ -95,6 +98,12 @@ fn places(of: &[Vec<u8>; 2]) -> Vec<PathBuf> {
     let paths = of.iter().map(|path| Path::new(OsStr::from_bytes(path)));
     let above = paths.filter(|path| path.is_absolute()).flat_map(Path::ancestors);
     above.filter(|path| seen.insert(path.to_path_buf())).take(DIRECTORIES).map(Path::to_path_buf).collect()
+}
+
+/// Opens what this descriptor names. A lease on it does not make us wait.
+pub(super) fn opened(named: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    openat(CWD, own::path_of(named), flags, Mode::empty())
 }
 
 /// Finds files as a process sees them.
@@ -151,9 +160,9 @@ impl<'a> Finder<'a> {
         if is_kernel || gathered.files.len() >= helper::FILES || gathered.bytes + size > BYTES {
             return None;
         }
-        // A lease on it does not make us wait.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat(CWD, own::path_of(&pinned), flags, Mode::empty()).ok()?;
+        // Whoever closes a file of a user's own file system may wait for ever, and so may whoever starts a program meanwhile:
+        // the helper opens it, which is that user. Another helper could not.
+        let file = if self.user != 0 && helper::can_be_others() { pinned } else { opened(&pinned).ok()? };
         let at = gathered.files.len();
         gathered.files.push(file);
         gathered.question.files.push(notation);
