@@ -3,6 +3,7 @@ file open is stuck in execve(2) as long as this process lives.
 
 silent.py FOLDER UID stuck COUNT     so many processes of the user are stuck
 silent.py FOLDER UID run PROGRAM..   the program runs as the user; the file is FOLDER/mount/file
+silent.py FOLDER UID root PROGRAM.. the same, and only root waits: for the answer to the close, and for the file's attributes
 silent.py FOLDER UID slow COUNT MS   so many processes of the user run themselves again and again, and each time the close of
                                      the file is answered after so many milliseconds
 The numbers of those that are stuck are lines of FOLDER/stuck.
@@ -24,6 +25,7 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
 folder, uid, mode, *rest = sys.argv[1:]
 uid = int(uid)
 place = folder + "/mount"
+valid = 0 if mode == "root" else 1000
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -52,12 +54,12 @@ def body(kind, node):
     if kind == INIT:
         return struct.pack("<4I2H2I2H8I", 7, 31, 65536, 0, 16, 12, 65536, 1, 32, 0, *[0] * 8)
     if kind == LOOKUP:
-        return struct.pack("<4Q2I", 2, 0, 1000, 1000, 0, 0) + attributes(2)
+        return struct.pack("<4Q2I", 2, 0, 1000, valid, 0, 0) + attributes(2)
     if kind == GETATTR:
-        return struct.pack("<Q2I", 1000, 0, 0) + attributes(node)
+        return struct.pack("<Q2I", valid, 0, 0) + attributes(node)
     if kind in (OPEN, OPENDIR):
         return struct.pack("<Q2I", 1, 0, 0)
-    return b"" if kind in (RELEASE, RELEASEDIR) else None
+    return b"" if kind in (RELEASE, RELEASEDIR, FLUSH) else None
 
 
 def answer_late(connection, closes):
@@ -80,8 +82,8 @@ def serve(connection):
                 request = os.read(connection, 1 << 18)
             except FileNotFoundError:
                 continue
-            _, kind, unique, node, _, _, pid = struct.unpack_from("<2I2Q3I", request)
-            if kind == FLUSH:
+            _, kind, unique, node, who, _, pid = struct.unpack_from("<2I2Q3I", request)
+            if (who == 0 and kind in (FLUSH, GETATTR)) if mode == "root" else kind == FLUSH:
                 print(pid, file=stuck)
                 if mode == "slow":
                     closes.put((time.monotonic() + int(rest[1]) / 1000, unique))

@@ -146,8 +146,17 @@ impl Silent {
     /// The user runs this Python program, which exists under each of these names, under the first of them.
     /// Its argument is the path of a file in the file system.
     pub fn with(s: &Scene, names: [&str; 2], program: &str) -> Result<Self> {
+        Self::running(s, "run", names, program)
+    }
+
+    /// The same, and only root waits: for the answer to the close, and for the file's attributes.
+    pub fn for_root(s: &Scene, names: [&str; 2], program: &str) -> Result<Self> {
+        Self::running(s, "root", names, program)
+    }
+
+    fn running(s: &Scene, mode: &str, names: [&str; 2], program: &str) -> Result<Self> {
         let file = s.folder().join("mount/file");
-        Self::play(s, &["run", &put(s, names, program)?.to_string_lossy(), &file.to_string_lossy()])
+        Self::play(s, &[mode, &put(s, names, program)?.to_string_lossy(), &file.to_string_lossy()])
     }
 
     fn play(s: &Scene, what: &[&str]) -> Result<Self> {

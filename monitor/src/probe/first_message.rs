@@ -56,11 +56,13 @@ impl Probe {
         if !is_it() || !fds.access(0).is_some_and(|access| access.read) {
             return Ok(None);
         }
-        let Some(file) = duplicate_any(&dir, 0)? else { return Ok(None) };
+        let Some(copy) = duplicate_any(&dir, 0)? else { return Ok(None) };
         let bytes = match end.stdin {
-            Stdio::Pipe(inode) if is_file(&file, FileType::Fifo, inode)? => in_pipe(file)?,
-            Stdio::Socket(inode) if is_file(&file, FileType::Socket, inode)? && is_stream(&file)? => {
-                in_socket(&file)?
+            Stdio::Pipe(inode) if is_file(&copy.file, FileType::Fifo, inode)? => in_pipe(copy.file)?,
+            Stdio::Socket(inode)
+                if is_file(&copy.file, FileType::Socket, inode)? && is_stream(&copy.file)? =>
+            {
+                in_socket(&copy.file)?
             }
             _ => return Ok(None),
         };

@@ -15,11 +15,13 @@ use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{CWD, FileType, Mode, OFlags, fstat, openat},
     io::{Errno, ioctl_fionread},
+    net::sockopt::socket_type,
+    pipe::fcntl_getpipe_size,
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 
 use crate::{
-    host::{Access, Fd, FdTable, Proc, ProcessDir, Target},
+    host::{Access, Fd, FdTable, Proc, ProcessDir, Target, Visit},
     os::own,
 };
 use orphand_core::model::{ProcessId, Stdio, scene::Side};
@@ -103,13 +105,24 @@ fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
 /// A duplicate of the target's open file. Its flags are shared with the target, so it is only polled.
 fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd>, Errno> {
     match duplicate_any(dir, number)? {
-        Some(file) if is_pipe(&file, inode)? => Ok(Some(file)),
+        Some(copy) if is_pipe(&copy.file, inode)? => Ok(Some(copy.file)),
         _ => Ok(None),
     }
 }
 
-/// A duplicate of whatever the target has open under this number; `None` if it has ended.
-pub(crate) fn duplicate_any(dir: &ProcessDir, number: u32) -> Result<Option<OwnedFd>, Errno> {
+/// A duplicate of a pipe or socket of a process.
+#[derive(Debug)]
+pub(crate) struct Duplicate {
+    pub(crate) file: OwnedFd,
+    _at: Visit,
+}
+
+/// A duplicate of the pipe or socket that the target has open under this number; `None` if that is another file, or the
+/// target has ended. Whatever was found there a moment ago, it may be a file of a file system of the user's own, which
+/// answers neither what it is asked nor its close. So nothing is asked of it, since whoever starts a program would close it
+/// as well, and it is closed before the visit ends.
+pub(crate) fn duplicate_any(dir: &ProcessDir, number: u32) -> Result<Option<Duplicate>, Errno> {
+    let at = dir.at()?;
     let pid = i32::try_from(dir.id().pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     if !dir.still_alive() {
@@ -119,7 +132,9 @@ pub(crate) fn duplicate_any(dir: &ProcessDir, number: u32) -> Result<Option<Owne
     if let Err(Errno::PERM | Errno::NOSYS) = file {
         tell_once();
     }
-    file.map(Some)
+    let copy = Duplicate { file: file?, _at: at };
+    let is_one = fcntl_getpipe_size(&copy.file).is_ok() || socket_type(&copy.file).is_ok();
+    Ok(is_one.then_some(copy))
 }
 
 /// Logs once what is lost: a sandbox that forbids the call does so for good.
@@ -160,9 +175,9 @@ pub(crate) fn waiting_bytes(proc: &Proc, processes: &[ProcessId], wire: Stdio) -
     processes.iter().find_map(|process| {
         let dir = proc.identified(*process).ok()??;
         let number = dir.fd_table().ok()?.fds.iter().find(|fd| fd.target == target)?.number;
-        let file = duplicate_any(&dir, number).ok()??;
-        let is_same = fstat(&file).is_ok_and(|stat| stat.st_ino == inode);
-        ioctl_fionread(&file).ok().filter(|_| is_same)
+        let copy = duplicate_any(&dir, number).ok()??;
+        let is_same = fstat(&copy.file).is_ok_and(|stat| stat.st_ino == inode);
+        ioctl_fionread(&copy.file).ok().filter(|_| is_same)
     })
 }
 

@@ -41,7 +41,9 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints
             };
             let kind = match socket {
                 // Whether the descriptor is still this socket.
-                Ok(Some(socket)) if fstat(&socket).is_ok_and(|stat| stat.st_ino == inode) => kind(&socket),
+                Ok(Some(copy)) if fstat(&copy.file).is_ok_and(|stat| stat.st_ino == inode) => {
+                    kind(&copy.file)
+                }
                 Ok(_) | Err(Errno::BADF | Errno::SRCH | Errno::NOENT) => None,
                 // What cannot be asked may be in use.
                 Err(_) => Some(Kind::Connected),

@@ -131,8 +131,8 @@ fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
 
 /// Whether who waits for this socket does so without a time limit (`SO_RCVTIMEO`).
 fn waits_without_limit(dir: &ProcessDir, number: u32) -> Result<bool, Errno> {
-    let socket = duplicate_any(dir, number)?.ok_or(Errno::SRCH)?;
-    Ok(socket_timeout(&socket, Timeout::Recv)?.is_none())
+    let copy = duplicate_any(dir, number)?.ok_or(Errno::SRCH)?;
+    Ok(socket_timeout(&copy.file, Timeout::Recv)?.is_none())
 }
 
 /// Whether a wait at this file may end by itself, or by what others do: a timer, watched files, a process whose end is

@@ -261,6 +261,60 @@ fn a_stranger_that_is_stuck_keeps_nobody_on_whom_others_may_depend() -> Result<(
     })
 }
 
+/// An agent whose server has sockets that no table lists, each of which is a file of the silent file system every other moment.
+const TURNING: &str = "#!/usr/bin/python3
+import os, socket, subprocess, sys, time
+here, path = os.path.dirname(sys.argv[0]), sys.argv[1]
+if os.path.basename(sys.argv[0]) == 'claude':
+    pipe = subprocess.PIPE
+    server = subprocess.Popen([here + '/mcp-server-turning', path], stdin=pipe, stdout=pipe)
+    server.stdout.readline()
+    while not os.path.exists(here + '/go'):
+        time.sleep(0.01)
+else:
+    places = [os.dup(2) for _ in range(400)]
+    user = (socket.AF_NETLINK, socket.SOCK_RAW, 2)
+    sockets = [socket.socket(*user).detach() for _ in places]
+    file = os.open(path, os.O_RDONLY)
+    print('up', flush=True)
+    n = 0
+    while True:
+        os.dup2(file, places[n])
+        n = (n + 1) % 400
+        other = (n + 200) % 400
+        os.dup2(sockets[other], places[other])
+";
+
+/// Whatever descriptor is asked through a duplicate may be a file by then whose close is never answered.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_duplicate_whose_close_is_never_answered_holds_nobody_up() -> Result<()> {
+    scene_alone(|s| {
+        let daemon = s.daemon_with(&Launch::default())?;
+        let silent = Silent::for_root(s, ["claude", "mcp-server-turning"], TURNING)?;
+        let started = daemon.wait("server_started of the silent one", |e| {
+            e.kind() == "server_started" && e["server"]["processes"][0]["uid"] == HOSTILE
+        })?;
+        let server = one(&started["server"]["processes"][0])?;
+        fs::write(s.folder().join("go"), "")?;
+        silent.wait_for(1)?;
+        tests::within("the status names it", || {
+            let status = daemon.ask(&["status"]).ok()?;
+            status["stuck"].as_array()?.iter().any(|one| one["pid"] == server.pid).then_some(())
+        })?;
+        let unproven = daemon.wait_for("orphan_unproven", server)?;
+        ensure!(unproven.list("doubts").contains(&"wire_unknown"), "{}", unproven.line);
+        // Whoever starts a program closes in the child what is open here.
+        let open = fs::read_dir(format!("/proc/{}/fd", daemon.id.pid))?.flatten();
+        let of_theirs =
+            open.filter_map(|fd| fs::read_link(fd.path()).ok()).find(|file| file.ends_with("mount/file"));
+        ensure!(of_theirs.is_none(), "a hook or a helper could not be started: {of_theirs:?} is open");
+        let took = Honest::at_work(s, "honest")?.judged_in_time(&daemon, GRACE)?;
+        println!("a close that is never answered: the other one was judged after {took:?}");
+        silent.release()
+    })
+}
+
 fn one(process: &Value) -> Result<Identity> {
     let number = |key: &str| process[key].as_u64().with_context(|| format!("no {key} in {process}"));
     Ok(Identity { pid: u32::try_from(number("pid")?)?, start: number("start")? })
