@@ -64,19 +64,32 @@ impl ProcessDir {
     fn internet_sockets(&self, files: [&str; 2]) -> io::Result<Vec<InternetSocket>> {
         let mut sockets = Vec::new();
         for file in files {
-            match self.table(file) {
-                Ok(text) => sockets.extend(parse(file, &text, internet_socket)?),
+            let read = self.each_line(file, |line| {
+                if sockets.len() >= SOCKETS_MAX {
+                    return Err(io::Error::other(format!("{file} has more than {SOCKETS_MAX} lines")));
+                }
+                let shown = || line.chars().take(200).collect::<String>();
+                let odd = || io::Error::other(format!("{file} has a line that is none: {:?}", shown()));
+                sockets.push(internet_socket(line).ok_or_else(odd)?);
+                Ok(())
+            });
+            match read {
                 // The kernel has no IPv6, or the process has ended.
                 Err(error) if is_absent(&error) => {}
-                Err(error) => return Err(error),
+                read => read?,
             }
         }
         Ok(sockets)
     }
 
+    /// All that are there, and what anybody there makes up: the name of a socket may be any bytes, so a user may add lines.
     pub fn unix_sockets(&self) -> io::Result<Vec<UnixSocketLine>> {
-        let file = "net/unix";
-        parse(file, &self.table(file)?, unix_socket)
+        let mut sockets = Vec::new();
+        self.each_line("net/unix", |line| {
+            sockets.extend(unix_socket(line));
+            Ok(())
+        })?;
+        Ok(sockets)
     }
 
     /// The local addresses of its network namespace. Of the loopback range only the single addresses are
@@ -92,12 +105,24 @@ impl ProcessDir {
         Some(found)
     }
 
-    fn table(&self, file: &str) -> io::Result<String> {
-        // The name of a unix socket may be any bytes.
-        Ok(String::from_utf8_lossy(&self.file(file, usize::MAX)?.0).into_owned())
+    /// The lines of a table but the first, which names the columns. Users decide how many there are: one is kept at a time.
+    fn each_line(&self, file: &str, mut found: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+        let _at = self.at()?;
+        let mut table = BufReader::new(File::from(self.open_file(file)?));
+        let mut line = Vec::new();
+        table.read_until(b'\n', &mut line)?;
+        loop {
+            line.clear();
+            if table.read_until(b'\n', &mut line)? == 0 {
+                return Ok(());
+            }
+            found(String::from_utf8_lossy(&line).trim_end_matches('\n'))?;
+        }
     }
 }
 
+/// The most sockets of a table: 30 MB.
+const SOCKETS_MAX: usize = 1 << 19;
 /// The most bytes of a list of addresses that are read.
 const ADDRESSES_MAX: usize = 4 * 1024 * 1024;
 
@@ -127,15 +152,6 @@ pub fn far_end_of(near: SocketAddr, far: SocketAddr) -> io::Result<Option<u32>> 
         }
     }
     Ok(None)
-}
-
-/// Parses all lines except the first, which names the columns.
-fn parse<T>(file: &str, text: &str, line: impl Fn(&str) -> Option<T>) -> io::Result<Vec<T>> {
-    let parsed = |text: &str| {
-        let shown = || text.chars().take(200).collect::<String>();
-        line(text).ok_or_else(|| io::Error::other(format!("{file} has a line that is none: {:?}", shown())))
-    };
-    text.lines().skip(1).map(parsed).collect()
 }
 
 /// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12345 ..` is an

@@ -122,11 +122,12 @@ impl UnixSockets {
     /// one by one, because the full list of a busy host has thousands of entries.
     pub fn among(&mut self, inodes: &HashSet<u64>) -> io::Result<Vec<UnixSocket>> {
         const HANDFUL: usize = 64;
-        if inodes.len() > HANDFUL {
-            let all = self.all()?;
-            return Ok(all.into_iter().filter(|socket| inodes.contains(&socket.inode)).collect());
-        }
         let mut found = Vec::new();
+        if inodes.len() > HANDFUL {
+            let is_one = |socket: &UnixSocket| inodes.contains(&socket.inode);
+            self.ask(0, NLM_F_DUMP, |socket| found.extend(Some(socket).filter(is_one)))?;
+            return Ok(found);
+        }
         for inode in inodes {
             found.extend(self.find(*inode)?);
         }

@@ -64,8 +64,11 @@ fn add_tcp(
     };
     // If the other end is on this host, the table has the connection a second time, as seen from that end.
     let all = entries.iter().filter(|entry| has_begun(entry));
+    let is_due = |e: &&InternetSocket| wanted.contains(&e.inode) || !listening(e.local).is_empty();
+    let far: HashSet<(End, End)> = all.clone().filter(is_due).map(|e| (e.remote, e.local)).collect();
+    let is_far = |e: &&InternetSocket| e.inode != 0 && far.contains(&(e.local, e.remote));
     let sockets: HashMap<(End, End), u64> =
-        all.clone().filter(|e| e.inode != 0).map(|e| ((e.local, e.remote), e.inode)).collect();
+        all.clone().filter(is_far).map(|e| ((e.local, e.remote), e.inode)).collect();
     let mut called = HashSet::new();
     for (place, entry) in (1..).zip(all) {
         let (local, remote) = (entry.local, entry.remote);

@@ -1,8 +1,21 @@
 //! Scenes without passes of the kernel: /proc lists the descriptors, and poll(2) tells what is hung up.
 
-use std::{os::fd::OwnedFd, process::Stdio as Std};
+use std::{
+    collections::BTreeSet,
+    net::TcpListener,
+    os::{
+        fd::{AsFd, OwnedFd},
+        linux::net::SocketAddrExt as _,
+        unix::net::{SocketAddr, UnixListener},
+    },
+    process::Stdio as Std,
+};
 
+use rustix::fs::fstat;
+
+use super::{joints::Joints, process, rows::Rows, unix};
 use crate::{
+    host::Proc,
     os::forks_of_tests::calm,
     probe::{
         Probe,
@@ -52,4 +65,22 @@ fn who_has_ended_has_no_row() {
     assert_eq!(row.stdio, [Stdio::Null; 3]);
     server.end();
     assert_eq!(scene(vec![id], Stdio::Null), Scene::default());
+}
+
+/// The list of unix sockets has a line for each line end in a name.
+#[test]
+fn a_line_that_a_user_made_up_hides_no_socket() {
+    let inode = |socket: &dyn AsFd| fstat(socket.as_fd()).unwrap().st_ino;
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let name = format!("x\nnonsense\n0: 00000002 00000000 00010000 0001 01 {}", inode(&port));
+    let liar = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name).unwrap()).unwrap();
+    let servers = vec![SceneServer { processes: vec![ourselves()], stdin: Stdio::Null, stdout: Stdio::Null }];
+    let question = SceneQuestion { servers, ..SceneQuestion::default() };
+    let (proc, asked) = (Proc::system().unwrap(), BTreeSet::from([ourselves()]));
+    let mut rows = Rows::new(&proc, &|_| None, &asked);
+    let members = process::all(&mut rows, &[&question]);
+    let mut joints = Joints::new(&members, &[&question], &asked);
+    let dir = proc.process(std::process::id()).unwrap();
+    let entered = unix::enter_by_name(&mut rows, &mut joints, &dir).unwrap();
+    assert!(entered.contains(&inode(&liar)) && !entered.contains(&inode(&port)), "{entered:?}");
 }

@@ -106,7 +106,8 @@ fn alone(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket) {
     }
 }
 
-/// Does the same from `/proc/PID/net/unix`, which tells neither peers nor files.
+/// Does the same from `/proc/PID/net/unix`, which tells neither peers nor files. Anybody in the namespace may add lines about
+/// any socket, whose name has line ends: a line is a reason to keep a server, and none to look at a socket no further.
 pub(super) fn enter_by_name(
     rows: &mut Rows<'_>,
     joints: &mut Joints,
@@ -117,6 +118,7 @@ pub(super) fn enter_by_name(
         !joints.holders(line.inode).is_empty() || joints.is_wire(Stdio::Socket(line.inode))
     };
     let ours: Vec<UnixSocketLine> = lines.iter().filter(is_ours).copied().collect();
+    let mut entered = HashSet::new();
     for UnixSocketLine { inode, is_named, state } in ours {
         match state {
             UnixSocketLine::CONNECTED => joints.half(rows, inode),
@@ -124,8 +126,9 @@ pub(super) fn enter_by_name(
             UnixSocketLine::UNCONNECTED if is_named => {
                 joints.open(rows, inode, Address::Unix, Called::Unknown);
             }
-            _ => {}
+            _ => continue,
         }
+        entered.insert(inode);
     }
-    Ok(lines.into_iter().map(|line| line.inode).collect())
+    Ok(entered)
 }
