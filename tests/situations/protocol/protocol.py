@@ -217,3 +217,27 @@ def own_lines(stage):
             present(f"worker{{at}}")
     """)
     return stage.killed(host, in_use=[f"worker{at}" for at in range(len(LINES))])
+
+@scene("orphan", twin="protocol/becomes_a_job")
+@scene(
+    "in use", name="becomes_a_job", twin="protocol/starts_anew", next_one="job.py",
+    about="The same, and what it becomes is another program that works: no server any more.",
+)
+def starts_anew(stage, next_one="server.py"):
+    """A server that no rule knows starts itself anew in place (`bun --watch server.ts`, os.execv); then its agent is killed."""
+    stage.part("job.py", "use('job', lambda: open(f'{DIR}/job.log', 'a').write('step'))\n")
+    stage.part("server.py", f"""
+        if "ANEW" in os.environ:
+            serve()
+        time.sleep(0.5)
+        answer(os.read(0, 65536))
+        become("{next_one}", ANEW="1")
+    """)
+    agent = stage.rests("claude", """
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        start("server.py", asked=False).ask("initialize", about)
+    """)
+    if next_one == "job.py":
+        stage.beats("job")
+        return stage.killed(agent, in_use=stage.find("job.py"))
+    return stage.killed(agent, orphans=["server.py"])

@@ -85,18 +85,23 @@ impl Engine {
     }
 
     /// A server, or a link of its launch chain, ran another program in place. A shell or launcher that becomes the
-    /// program it was to launch is the same launch chain. A server that becomes another program is no longer that
-    /// server.
+    /// program it was to launch is the same launch chain. A server that starts itself anew (`bun --watch`) stays one. A
+    /// server that becomes another program is no longer that server.
     fn server_ran(&mut self, at: BootTime, id: ProcessId, before: &Image) {
         let Some(node) = self.world.node(id) else { return };
         let Some((key, image)) = node.server.zip(node.image()) else { return };
         let Some(server) = self.world.server(key).filter(|s| s.recognised().contains(&id)) else { return };
         let rules = &self.settings.rules;
         let same_wires = (node.stdin(), node.stdout()) == (server.stdin, server.stdout);
+        // The path may be another one: the first may have been a link.
+        let anew = before.argv.get(1..) == image.argv.get(1..)
+            && (before.exe == image.exe || before.argv.first() == image.argv.first());
         let goes_on = match rules.role_but_for_exemption(image) {
             Role::Server { .. } => true,
             Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::ServiceManager => false,
-            Role::Launcher | Role::Shell | Role::Other { .. } => same_wires && rules.only_launches(before),
+            Role::Launcher | Role::Shell | Role::Other { .. } => {
+                same_wires && (anew || rules.only_launches(before))
+            }
         };
         if goes_on {
             self.compare(at, key);
