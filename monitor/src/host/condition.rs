@@ -33,11 +33,12 @@ impl ProcessDir {
         Ok(found)
     }
 
-    /// Whether it ignores SIGHUP: the lowest bit of `SigIgn`.
-    pub fn ignores_hangup(&self) -> Result<bool, Errno> {
+    /// Whether it ignores SIGHUP, and SIGINT: the lowest bits of `SigIgn`.
+    pub fn ignores(&self) -> Result<[bool; 2], Errno> {
         let status = self.whole_status()?;
         let mask = fields::words(&status, "SigIgn").and_then(|mut words| words.next());
-        mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).map(|mask| mask & 1 != 0).ok_or(Errno::INVAL)
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask, 16).ok()).ok_or(Errno::INVAL)?;
+        Ok([mask & 1 != 0, mask & 2 != 0])
     }
 
     /// Whether it is kept from running: stopped by SIGSTOP or a debugger, or frozen with its control group (`docker pause`,

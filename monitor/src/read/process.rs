@@ -124,6 +124,7 @@ fn read(
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
     let [opted_out, told_to_serve] = dir.environment_has([&|entry| entry == OPT_OUT, &entry_names_service]);
+    let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
     let row = ProcessRow {
         process,
         uid: dir.uid()?,
@@ -136,7 +137,8 @@ fn read(
         work: activity::work(dir).ok(),
         opted_out,
         told_to_serve,
-        ignores_hangup: dir.ignores_hangup()?,
+        ignores_hangup,
+        ignores_interrupt,
         awaits_child,
         stale_binary: dir.has_stale_binary(),
         full: true,

@@ -226,13 +226,15 @@ impl<'a> Rows<'a> {
         if dir.stat().has_begun_to_exit() {
             return Ok(Known::Gone);
         }
+        let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
         let row = ProcessRow {
             process,
             uid: dir.uid()?,
             sid: dir.stat().sid,
             parent: self.parent(&dir),
             image: dir.image(),
-            ignores_hangup: dir.ignores_hangup()?,
+            ignores_hangup,
+            ignores_interrupt,
             ..ProcessRow::default()
         };
         let row = ProcessRow { unit: (self.unit)(process), ..row };

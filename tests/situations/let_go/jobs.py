@@ -123,6 +123,18 @@ def server_crashed(stage):
     starts="""subprocess.run(["/bin/sh", "-c", f"nohup {BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)""",
 )
 @scene(
+    "mixed", name="nohup_job_that_inherits_the_input",
+    about="A leaking server ran `nohup job` itself, with a log for output and its own standard input; the agent is killed, the job works on.",
+    starts="""subprocess.Popen(["nohup", f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)""",
+)
+@scene(
+    "mixed", name="shell_job_beside_another", twin="orphans/shell_job_that_is_waited_for",
+    about="A leaking server keeps one shell for all commands, and ran `job > log 2>&1 &` and `tail -f log` there; the agent is killed, the job works on.",
+    starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+shell.stdin.write(f"{BIN}/job > {DIR}/job.log 2>&1 < /dev/null &\\ntail -f {DIR}/job.log\\n".encode())
+shell.stdin.flush()""",
+)
+@scene(
     "mixed", name="shell_job_of_a_lasting_shell", twin="orphans/shell_job_that_is_waited_for",
     about="A leaking server keeps one shell for all commands and ran `job > log 2>&1 &` there; the agent is killed, the job works on.",
     starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)

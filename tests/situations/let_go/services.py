@@ -136,12 +136,16 @@ def dev_server(stage):
     return stage.ended(agent, in_use=["dev-server"])
 
 @scene("mixed", twin="orphans/driver")
-def dev_server_with_a_log(stage):
+@scene(
+    "mixed", name="dev_server_that_inherits_the_input", twin="orphans/driver", stdin="0",
+    about="A leaking server started a web server by `Popen(.., stdout=log)`, which hands standard input on; the agent is killed, a person visits it later.",
+)
+def dev_server_with_a_log(stage, stdin="None"):
     """A leaking server started a web server, with a log, as a child in its own session; the agent is killed, a person visits it later."""
     stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
-    stage.part("mcp-server-shell", """
-        log = open(f"{DIR}/web.log", "a")
-        start("web-server", wire=None, stdout=log, stderr=log)
+    stage.part("mcp-server-shell", f"""
+        log = open(f"{{DIR}}/web.log", "a")
+        start("web-server", wire=None, stdin={stdin}, stdout=log, stderr=log)
         present("web-server")
         serve()
     """)
@@ -318,25 +322,36 @@ def window_over_a_channel(stage):
     stage.beats("window")
     return stage.killed(agent, in_use=["window", "mcp-server-fake"])
 
+@scene(
+    "mixed", name="daemon_that_the_server_uses", twin="orphans/driver", uses="database = dial('tcp', 'tool-daemon')",
+    about="The same, as of a database, and the server is connected to the daemon itself.",
+)
+@scene(
+    "mixed", name="daemon_of_a_reaper", twin="orphans/driver", adopts="libc.prctl(36, 1, 0, 0, 0)",
+    about="The same below a server that adopts what is left below it (prctl(2), PR_SET_CHILD_SUBREAPER).",
+)
+@scene(
+    "mixed", name="daemon_with_workers", twin="orphans/driver", works="listener = listen('tcp')\ncopy(lambda: answer_calls(listener), alias='worker')",
+    about="The same, and those who answer are forked workers of the daemon.",
+)
 @scene("mixed", twin="orphans/driver")
-def daemon_on_its_wires(stage):
-    """A leaking server had started a daemon that took the server's streams into a session of its own; the agent is killed, a person calls the daemon later."""
-    stage.part("tool-daemon", """
-        in_background(answer_calls, listen("tcp"))
-        here()
-        rest_in_a_thread()
-    """)
-    stage.part("mcp-server-fake", """
+def daemon_on_its_wires(stage, works="in_background(answer_calls, listen('tcp'))", adopts="", uses=""):
+    """A leaking server had started a daemon that took the server's output into a session of its own; the agent is killed, a person calls the daemon later."""
+    stage.part("tool-daemon", f"{works}\nhere()\nrest_in_a_thread()\n")
+    stage.part("mcp-server-fake", f"""
+        {adopts}
         def middle():
             os.setsid()
-            subprocess.Popen([f"{BIN}/tool-daemon"])
+            subprocess.Popen([f"{{BIN}}/tool-daemon"], stdin=subprocess.DEVNULL)
         os.waitpid(copy(middle), 0)
         present("tool-daemon")
+        {uses}
         serve()
     """)
     agent = stage.agent()
     stage.when_over("person", 'on_call("person", lambda: call("tcp", "tool-daemon"))\n')
-    return stage.killed(agent, in_use=["tool-daemon"], orphans=["mcp-server-fake"])
+    workers = ["worker"] if "worker" in works else []
+    return stage.killed(agent, in_use=["tool-daemon", *workers], orphans=["mcp-server-fake"])
 
 @scene("mixed", twin="orphans/waits_for_its_tool")
 def shell_at_a_fifo(stage):

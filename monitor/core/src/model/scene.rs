@@ -77,6 +77,8 @@ pub struct ProcessRow {
     pub told_to_serve: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub ignores_hangup: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub ignores_interrupt: bool,
     /// Whether a thread of it waits for a child.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub awaits_child: bool,

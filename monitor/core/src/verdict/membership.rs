@@ -140,8 +140,8 @@ fn is_core(inspection: &Inspection<'_>, windows: &BTreeSet<ProcessId>, facts: &P
             && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_started_on_it())))
 }
 
-/// Whether the process has a session of its own or was adopted, and has nothing of the server's but its standard
-/// input: neither now nor when its program began.
+/// Whether the process has nothing of the server's but its standard input, neither now nor when its program began: what a
+/// server starts with a log for its output inherits that.
 fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let server = inspection.server;
     let is_ours = |stream: &Stdio| stream.is_wire() && [server.stdin, server.stdout].contains(stream);
@@ -150,7 +150,7 @@ fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool 
         let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
         node.is_some_and(|node| node.streams()[1..].iter().any(is_ours))
     };
-    !output.iter().any(is_ours) && (facts.sid != server.session || !(is_below(inspection, facts) || began()))
+    !output.iter().any(is_ours) && !began()
 }
 
 /// Whether its parent is the server's, or below it.
@@ -158,11 +158,18 @@ fn is_below(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     facts.parent.is_some_and(|above| inspection.has_row_of_server(above))
 }
 
-/// Whether it has left its parents and their session, and is open to others. Many a daemon inherits the streams.
+/// Whether it has left its parents and their session, and is open to others, or helps somebody above it who is so. Many a
+/// daemon inherits the streams.
 fn is_a_daemon(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    facts.sid != inspection.server.session
-        && !is_below(inspection, facts)
-        && inspection.rows.listens(facts.process)
+    let (server, rows) = (inspection.server, inspection.rows);
+    let is_one = |row: &ProcessRow| {
+        row.sid != server.session
+            && (!is_below(inspection, row) || is_adopted(inspection, row))
+            && rows.listens(row.process)
+            && !server.recognised().contains(&row.process)
+    };
+    let above = rows.parents(facts).take_while(|parent| server.processes().contains(parent));
+    is_one(facts) || above.filter_map(|parent| rows.row(parent)).any(is_one)
 }
 
 /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
@@ -180,7 +187,7 @@ fn is_tied(
     }
     let is_for_others = || {
         is_a_daemon(inspection, facts)
-            && bonds.serving.contains(&facts.process)
+            && (bonds.serving.contains(&facts.process) || !is_a_browser(inspection, facts))
             && !was_tied(inspection, facts)
     };
     if is_opened(inspection, bonds.windows, facts) || is_for_others() {
@@ -258,11 +265,18 @@ fn stays_below(
         && !is_in_the_background(inspection, facts)
 }
 
-/// Whether its parent is a shell that waits for its next command instead of a program: it was started by `job &`.
+/// Whether its parent is a shell that waits for its next command instead of a program, or for another one: it was started by
+/// `job &`, for which a shell without a terminal ignores SIGINT.
 fn is_in_the_background(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let parent = facts.parent.and_then(|parent| inspection.rows.row(parent)).filter(|row| row.full);
-    let waits_for_another =
-        |row: &ProcessRow| !row.awaits_child && inspection.rules.role(&row.image) == Role::Shell;
+    let is_in_front = |row: &ProcessRow| row.parent == facts.parent && !row.ignores_interrupt;
+    let waits_for_another = |shell: &ProcessRow| {
+        inspection.rules.role(&shell.image) == Role::Shell
+            && (!shell.awaits_child
+                || (facts.ignores_interrupt
+                    && !shell.ignores_interrupt
+                    && inspection.rows_of_server().any(is_in_front)))
+    };
     parent.is_some_and(waits_for_another) && !was_tied(inspection, facts)
 }
 

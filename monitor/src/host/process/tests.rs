@@ -183,8 +183,8 @@ fn a_long_list_of_groups_hides_nothing() {
     while dir.image().argv.first().is_none_or(|program| program != "sleep") {
         std::thread::yield_now();
     }
-    let found = (dir.ignores_hangup(), dir.pid_inside().is_ok());
+    let found = (dir.ignores(), dir.pid_inside().is_ok());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(found, (Ok(false), true));
+    assert_eq!(found, (Ok([false, false]), true));
 }
