@@ -1,4 +1,5 @@
 import os
+import textwrap
 from situation import scene
 
 @scene("orphan", twin="others/agent_below_a_server")
@@ -116,15 +117,30 @@ def tied_browser(stage):
     "orphan", name="tool_at_work_for_ever", twin="orphans/tool_at_work", steps=1000000000,
     about="A server waits for a tool that works for ever; the agent is killed: both are ended when `work_grace` is over.",
 )
-def tool_at_work(stage, steps=40):
+@scene(
+    "orphan", name="tool_that_sleeps", twin="orphans/waits_for_its_tool", work="time.sleep(12)",
+    about="A server waits for a tool that sleeps until it goes on; the agent is killed: the tool comes to its end, then the server ends.",
+)
+@scene(
+    "orphan", name="tool_that_works_elsewhere", twin="orphans/waits_for_its_tool", work="with dial('tcp', 'database') as database:\n    database.recv(1)",
+    about="A server waits for a tool that waits for the answer of a database; the agent is killed: the tool comes to its end, then the server ends.",
+)
+def tool_at_work(stage, steps=40, work=None):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
-    stage.part("migrate", f"""
-        here()
+    steadily = f"""
         for step in range({steps}):
             open(f"{{DIR}}/migration", "a").write("row\\n")
             time.sleep(0.25)
-        tell("migrated", "whole")
-    """)
+    """
+    stage.part("migrate", "here()\n" + (work or textwrap.dedent(steadily)) + "\ntell('migrated', 'whole')\n")
+    if work and "database" in work:
+        stage.run(stage.part("database", """
+            listener = listen("tcp")
+            caller, _ = listener.accept()
+            time.sleep(12)
+            caller.send(b"x")
+            rest()
+        """))
     stage.part("mcp-server-shell", """
         here()
         answer(os.read(0, 65536))

@@ -15,7 +15,7 @@ use super::{Engine, cases::CaseOf};
 use crate::{
     case::{Event, INSPECT_AGAIN},
     lineage::{Node, Program, ServerKey},
-    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work},
+    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work, scene::Wait},
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, examine},
     world::{Look, Server},
@@ -70,7 +70,7 @@ impl Engine {
             self.server_event(now, key, Event::Inconclusive { again });
             return;
         }
-        self.wait_for_tools(now, key, &mut finding);
+        self.wait_for_tools(now, key, &mut finding, &rows);
         if let Some(server) = self.world.server_mut(key) {
             let own: Vec<_> = rows.full(server).collect();
             server.cpu_ms = Some(own.iter().map(|row| row.cpu_ms).sum());
@@ -149,7 +149,7 @@ impl Engine {
     }
 
     /// Adds a doubt if nothing but the work of its tools speaks against the end of a server, and they still have time.
-    fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding) {
+    fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding, rows: &Rows<'_>) {
         let Some(server) = self.world.server(key) else { return };
         let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);
         if server.phase.is_terminating() || server.phase.asked() || is_in_grace {
@@ -167,7 +167,14 @@ impl Engine {
             let mut line = self.world.node(process).into_iter().chain(above);
             line.any(|node| runs(node).is_some_and(|name| is_browser(&name)))
         };
-        let mut working = finding.members.tied.iter().copied().filter(|process| seen.worked(*process));
+        let wires = [server.stdin, server.stdout];
+        // It goes on when its time has come, or when somebody answers who works for it elsewhere.
+        let goes_on = |process: ProcessId| {
+            rows.row(process).is_some_and(|row| row.waits == Wait::Anything)
+                || rows.is_connected(process, wires, &finding.members)
+        };
+        let tied = finding.members.tied.iter().copied();
+        let mut working = tied.filter(|process| seen.worked(*process) || goes_on(*process));
         let works = working.any(|process| !is_of_a_browser(process));
         if works && *seen.awaited.get_or_insert(now) + self.settings.work_grace > now {
             finding.case.doubts.push(Doubt::Working);

@@ -118,7 +118,7 @@ impl Engine {
             servers.push(sibling);
         }
         let copies = owner.iter().flat_map(|owner| &owner.copies).map(|copy| copy.process).collect();
-        SceneQuestion { servers, copies, waits: is_released(server, By::Idle) }
+        SceneQuestion { servers, copies, waits: is_released(server, By::Idle) || may_have_tools(server) }
     }
 
     /// The servers that may be judged together with this one.

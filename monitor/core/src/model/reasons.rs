@@ -177,7 +177,7 @@ reasons! {
             says "A tool that it started is at work."
             changes "This ends with the tool, at the latest after the time of work_grace."
             about "A tool that it started goes on with its work: it has used the processor, has read or written something, or has just \
-                begun. It has until `deadline` (`work_grace`)."
+                begun; or it rests, but waits for a time, or for somebody to whom it is connected. It has until `deadline` (`work_grace`)."
     }
 }
 
