@@ -5,9 +5,9 @@ use rustix::io::Errno;
 
 use crate::host::{Access, FdTable, ProcessDir, Target};
 
-/// The most descriptors that are read for a scene, at 1 us each. Processes beyond that are not read: that is a doubt
-/// about their servers, and no delay for others.
-pub(super) const MOST: usize = 128 * 1024;
+/// The most descriptors that are read for a scene, at 1 us and some 500 bytes each. Processes beyond that are not read: that is
+/// a doubt about their servers, and neither a delay for others nor more memory than the unit has, for three at a time.
+pub(super) const MOST: usize = 64 * 1024;
 
 /// The environment variable by which a process asks to be left alone.
 pub(super) const OPT_OUT: &[u8] = b"ORPHAND_OPT_OUT=1";
