@@ -128,6 +128,13 @@ def server_crashed(stage):
     starts="""subprocess.Popen(["nohup", f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)""",
 )
 @scene(
+    "mixed", name="shell_pipeline_of_a_lasting_shell", twin="orphans/shell_job_that_is_waited_for",
+    about="A leaking server keeps one shell for all commands and ran `job 2>&1 | tee log &` there; the agent is killed, the job works on.",
+    starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+shell.stdin.write(f"{BIN}/job 2>&1 < /dev/null | tee {DIR}/job.log > /dev/null &\\n".encode())
+shell.stdin.flush()""",
+)
+@scene(
     "mixed", name="shell_job_beside_another", twin="orphans/shell_job_that_is_waited_for",
     about="A leaking server keeps one shell for all commands, and ran `job > log 2>&1 &` and `tail -f log` there; the agent is killed, the job works on.",
     starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -158,6 +165,35 @@ def shell_job(stage, starts):
     stage.beats("job")
     stage.grows("job.log")
     return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
+
+@scene("in use", twin="orphans/shell_job_that_is_waited_for")
+def shell_job_with_a_log_of_errors(stage):
+    """A server's shell tool ran `job > log &`, without `2>&1`: standard error is a pipe of the server's; the agent is killed, the job works on."""
+    stage.part("job", JOB)
+    stage.part("mcp-server-shell", """
+        line = ["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log & exit 0"]
+        shell = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        shell.wait()
+        present("job")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    stage.grows("job.log")
+    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
+
+@scene("mixed", twin="orphans/driver")
+def shell_service(stage):
+    """A leaking server ran `web-server &` in a shell, which hands the server's output on; the agent is killed, a person visits the site later."""
+    stage.part("web-server", "in_background(answer_calls, listen('tcp'))\nhere()\nrest_in_a_thread()\n")
+    stage.part("mcp-server-shell", """
+        subprocess.run(["/bin/sh", "-c", f"{BIN}/web-server &"])
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server"], orphans=["mcp-server-shell"])
 
 @scene("mixed", twin="orphans/shell_job_that_is_waited_for")
 def shell_loop(stage):

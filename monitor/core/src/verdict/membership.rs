@@ -158,12 +158,12 @@ fn is_below(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     facts.parent.is_some_and(|above| inspection.has_row_of_server(above))
 }
 
-/// Whether it has left its parents and their session, and is open to others, or helps somebody above it who is so. Many a
-/// daemon inherits the streams.
+/// Whether it has left its parents and their session or input, and is open to others, or helps somebody above it who is so. Many
+/// a daemon inherits the streams, and `sh -c "daemon &"` all but the input.
 fn is_a_daemon(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let (server, rows) = (inspection.server, inspection.rows);
     let is_one = |row: &ProcessRow| {
-        row.sid != server.session
+        (row.sid != server.session || !row.stdio[0].is_wire())
             && (!is_below(inspection, row) || is_adopted(inspection, row))
             && rows.listens(row.process)
             && !server.recognised().contains(&row.process)
@@ -201,10 +201,11 @@ fn is_tied(
             || is_of_a_browser(inspection, members, facts) && stays_below(inspection, members, bonds, facts);
     }
     stays_below(inspection, members, bonds, facts)
-        || inspection.rows.is_joined(facts.process, held)
+        || inspection.rows.is_joined(facts.process, held, binding(inspection, facts))
         || facts
             .stdio
             .iter()
+            .take(binding(inspection, facts))
             .skip(usize::from(only_inherits_input(inspection, facts)))
             .any(|s| s.is_wire() && [inspection.server.stdin, inspection.server.stdout].contains(s))
         || was_joined(inspection, members, facts)
@@ -298,15 +299,27 @@ fn was_tied(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     inspection.server.phase.orphan().is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
 }
 
-/// Whether one of its standard streams is still the pipe or socket that a process of the server made for it.
+/// How many of its standard streams may tie it. What was adopted and has a file for its output works for whoever reads that:
+/// a shell that runs `job > log &` hands its own standard error on.
+fn binding(inspection: &Inspection<'_>, facts: &ProcessRow) -> usize {
+    let writes_a_file = facts.stdio[1] == Stdio::File && !is_below(inspection, facts);
+    if writes_a_file && !was_tied(inspection, facts) { 2 } else { 3 }
+}
+
+/// Whether one of its standard streams is still the pipe or socket that a process of the server made for it. A shell makes
+/// those of `job | tee log &` for the two alone.
 fn was_joined(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
     let Some(node) = inspection.node(facts.process) else { return false };
     // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
     // server that is being ended.
     let was_tied = was_tied(inspection, facts);
-    let made_here =
-        |process: ProcessId| members.contains(process) || inspection.server.ended().contains(&process);
-    node.streams().iter().zip(&facts.stdio).zip(&node.exec.makers).any(|((then, now), maker)| {
+    let shell = facts.parent.filter(|_| is_in_the_background(inspection, facts));
+    let made_here = |process: ProcessId| {
+        (members.contains(process) && shell != Some(process)) || inspection.server.ended().contains(&process)
+    };
+    let then = node.streams();
+    let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
+    streams.take(binding(inspection, facts)).any(|((then, now), maker)| {
         let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));
         now.is_wire() && then == now && (was_tied || made())
     })

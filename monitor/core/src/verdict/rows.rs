@@ -116,15 +116,16 @@ impl<'a> Rows<'a> {
         ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
     }
 
-    /// Whether a process of a server, which has these ends, has the other end of a standard stream of this process.
-    pub fn is_joined(&self, process: ProcessId, held: &Sides) -> bool {
+    /// Whether a process of a server, which has these ends, has the other end of one of the first `streams` of this process.
+    pub fn is_joined(&self, process: ProcessId, held: &Sides, streams: usize) -> bool {
+        let is_stream = |number: &u32| usize::try_from(*number).is_ok_and(|number| number < streams);
         let is_anonymous = |endpoint: &Endpoint| match endpoint {
             Endpoint::Pipe { named, .. } => !named,
             Endpoint::Connection { .. } => true,
             _ => false,
         };
         self.of(process).any(|(endpoint, end)| {
-            is_anonymous(endpoint) && end.numbers.iter().any(|number| *number <= 2) && is_opposed(end, held)
+            is_anonymous(endpoint) && end.numbers.iter().any(is_stream) && is_opposed(end, held)
         })
     }
 
