@@ -117,7 +117,7 @@ fn add_tcp(
         } else if called.contains(&inode) && by.is_empty() {
             // Of whom the witness knows nothing.
             Called::Yes
-        } else if callers.contains(&LastCaller::Unknown) {
+        } else if callers.contains(&LastCaller::Unknown) || joints.is_named(entry.local.1) {
             Called::Unknown
         } else {
             Called::No

@@ -25,6 +25,8 @@ pub(super) struct Joints {
     perhaps_open: Vec<u64>,
     /// The wires, and the end that their server has.
     wires: HashMap<Stdio, BTreeSet<Side>>,
+    /// The ports at which one of them shall listen, as their environments say.
+    ports: BTreeSet<u16>,
     /// The wires of the server to which a process belongs.
     servers: HashMap<ProcessId, [Stdio; 2]>,
 }
@@ -33,6 +35,7 @@ impl Joints {
     pub fn new(members: &[Member], questions: &[&SceneQuestion], asked: &BTreeSet<ProcessId>) -> Self {
         let mut joints = Self::default();
         for member in members {
+            joints.ports.extend(&member.ports);
             for inode in member.sockets() {
                 insert(&mut joints.owners, inode, member.process);
             }
@@ -64,6 +67,11 @@ impl Joints {
     /// Whether the process belongs to another server than the one with this wire.
     pub fn is_of_another(&self, process: ProcessId, wire: Stdio) -> bool {
         self.servers.get(&process).is_some_and(|wires| !wires.contains(&wire))
+    }
+
+    /// Whether somebody knows that there is a server at this port.
+    pub fn is_named(&self, port: u16) -> bool {
+        self.ports.contains(&port)
     }
 
     pub fn holders(&self, inode: u64) -> &[ProcessId] {

@@ -1,6 +1,9 @@
 //! The processes that were asked about, in full.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use rustix::io::Errno;
 
@@ -17,7 +20,7 @@ use orphand_core::{
         BootTime, Image, ProcessId,
         scene::{ProcessRow, SceneQuestion, Wait},
     },
-    recognise::entry_names_service,
+    recognise::{entry_names_port, entry_names_service},
 };
 
 /// A process that was asked about, and what joins it with others.
@@ -31,6 +34,8 @@ pub(super) struct Member {
     /// Whether it leads a session that has a terminal.
     pub leads_a_terminal: bool,
     pub image: Image,
+    /// The ports that its environment names.
+    pub ports: BTreeSet<u16>,
     /// What it waits at that has no descriptor.
     pub places: Places,
     /// Whether it is a copy that waits for others only.
@@ -123,7 +128,12 @@ fn read(
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
-    let [opted_out, told_to_serve] = dir.environment_has([&|entry| entry == OPT_OUT, &entry_names_service]);
+    let ports = RefCell::new(BTreeSet::new());
+    let names_service = |entry: &[u8]| {
+        ports.borrow_mut().extend(entry_names_port(entry));
+        entry_names_service(entry)
+    };
+    let [opted_out, told_to_serve] = dir.environment_has([&|entry| entry == OPT_OUT, &names_service]);
     let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
     let row = ProcessRow {
         process,
@@ -156,6 +166,7 @@ fn read(
         leads,
         leads_a_terminal: dir.stat().sid == process.pid && dir.stat().tty != 0,
         image,
+        ports: ports.into_inner(),
         places,
         rests: rests && is_copy,
     };

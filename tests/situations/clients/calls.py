@@ -125,6 +125,21 @@ def told_to_serve_by_its_environment(stage):
     return stage.killed(agent, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
+def told_its_port_by_its_environment(stage):
+    """A server listens at the port that its environment names (`MCP_PORT`); another host calls now and then, which leaves no trace here; the agent is killed."""
+    stage.part("mcp-server-web", """
+        listener = socket.create_server(("127.0.0.1", int(os.environ["MCP_PORT"])))
+        in_background(answer_calls, listener)
+        serve()
+    """)
+    agent = stage.rests("claude", """
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        start("mcp-server-web", env={**os.environ, "MCP_PORT": str(port)})
+    """)
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
 def gateway(stage):
     """A gateway serves HTTP at its usual port, which nobody told it, and passes requests on to a server; its launcher is killed."""
     stage.server("mcp-server-inner")

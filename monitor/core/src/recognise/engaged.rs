@@ -82,6 +82,13 @@ pub fn entry_names_service(entry: &[u8]) -> bool {
     })
 }
 
+/// The port that an entry of an environment names: `PORT=8931`, `MCP_PORT=8931`. It may be that of another service: it matters
+/// for who listens there.
+pub fn entry_names_port(entry: &[u8]) -> Option<u16> {
+    let (name, value) = std::str::from_utf8(entry).ok()?.split_once('=')?;
+    name.to_ascii_uppercase().ends_with("PORT").then(|| value.parse().ok())?
+}
+
 fn is_transport(name: &str) -> bool {
     TRANSPORTS.contains(&name.to_ascii_lowercase().as_str())
 }
