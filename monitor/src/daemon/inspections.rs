@@ -23,7 +23,7 @@ use crate::{
     },
     probe::{Candidate, Probe},
 };
-use orphand_core::model::{About, Answer, FirstMessage};
+use orphand_core::model::{About, Answer, FirstMessage, Share};
 
 /// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
@@ -39,7 +39,7 @@ const SETTINGS_TOGETHER: usize = 32;
 /// tens of milliseconds where there are hundreds of thousands.
 const SERVERS_TOGETHER: usize = 128;
 /// The turn of what is looked at for all users: -1, which is no user.
-pub(super) const NO_USER: u32 = u32::MAX;
+pub(super) const NO_USER: Share = Share::of(u32::MAX);
 
 const fn seconds(allowance: u64, part: u32) -> Budget {
     Budget { allowance: Duration::from_secs(allowance), part }
@@ -102,10 +102,10 @@ struct Shared {
 
 #[derive(Debug)]
 struct Queue {
-    by_user: BTreeMap<u32, VecDeque<Request>>,
+    by_user: BTreeMap<Share, VecDeque<Request>>,
     waiting: usize,
-    busy: BTreeSet<u32>,
-    served: u32,
+    busy: BTreeSet<Share>,
+    served: Share,
     budgets: Budgets,
     over: bool,
 }
@@ -122,7 +122,7 @@ impl Inspections {
         &mut self,
         probe: &Probe,
         haste: Haste,
-        user: u32,
+        user: Share,
         request: Request,
     ) -> Result<(), Box<Request>> {
         let Some(crew) = self.crews.get_mut(haste as usize) else { return Err(Box::new(request)) };
@@ -231,7 +231,7 @@ impl Shared {
     }
 
     /// Waits for a question, or for several about settings. Nothing, when the daemon stops.
-    fn next(&self) -> Option<(u32, Vec<Request>)> {
+    fn next(&self) -> Option<(Share, Vec<Request>)> {
         let mut queue = self.queue();
         loop {
             if queue.over {
@@ -252,7 +252,7 @@ impl Shared {
         }
     }
 
-    fn done(&self, user: u32, cost: Duration) {
+    fn done(&self, user: Share, cost: Duration) {
         let mut queue = self.queue();
         queue.busy.remove(&user);
         if user != NO_USER {
@@ -266,16 +266,16 @@ impl Shared {
 impl Queue {
     fn new(budgets: Budgets) -> Self {
         let (by_user, busy) = (BTreeMap::new(), BTreeSet::new());
-        Self { by_user, waiting: 0, busy, served: 0, budgets, over: false }
+        Self { by_user, waiting: 0, busy, served: NO_USER, budgets, over: false }
     }
 
-    fn is_full_for(&self, user: u32) -> bool {
+    fn is_full_for(&self, user: Share) -> bool {
         self.waiting >= WAITING || self.by_user.get(&user).is_some_and(|own| own.len() >= WAITING_OF_USER)
     }
 
     /// The oldest question of the next user for whom no thread is busy and who has not spent too much, with those after it
     /// that may be answered together with it.
-    fn take(&mut self, now: Instant) -> Option<(u32, Vec<Request>)> {
+    fn take(&mut self, now: Instant) -> Option<(Share, Vec<Request>)> {
         let after = (Bound::Excluded(self.served), Bound::Unbounded);
         let mut in_turn =
             self.by_user.range(after).chain(self.by_user.range(..=self.served)).map(|(user, _)| *user);

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use orphand_core::{
         engine::{Engine, Settings},
-        model::{BootTime, OwnEnd, Stdio},
+        model::{BootTime, OwnEnd, Share, Stdio},
     };
 
     /// Nobody has this number.
@@ -131,12 +131,19 @@ mod tests {
 
     #[test]
     fn what_is_said_to_a_program_outside_is_not_asked() {
-        let about = |process| About::FirstMessage { end: OwnEnd { process, stdin: Stdio::Pipe(1) }, turn: 0 };
+        let about = |process| About::FirstMessage {
+            end: OwnEnd { process, stdin: Stdio::Pipe(1) },
+            turn: Share::of(0),
+        };
         assert!(driver().answer_outside(&about(ourselves())).is_some());
         assert!(driver().answer_outside(&about(NOBODY)).is_none());
         assert!(
             driver()
-                .answer_outside(&About::Declared { process: ourselves(), lines: Vec::new(), turn: 0 })
+                .answer_outside(&About::Declared {
+                    process: ourselves(),
+                    lines: Vec::new(),
+                    turn: Share::of(0)
+                })
                 .is_some()
         );
         assert!(driver().within(None).answer_outside(&about(ourselves())).is_none());

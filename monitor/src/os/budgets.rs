@@ -62,20 +62,20 @@ impl Budgets {
     }
 
     /// How long work for this user has to wait; zero if it may begin.
-    pub fn waits(&self, user: u32, now: Instant) -> Duration {
-        let own = self.spent.get(&Share::of(user)).map_or(Duration::ZERO, |own| own.waits(now, self.user));
+    pub fn waits(&self, user: Share, now: Instant) -> Duration {
+        let own = self.spent.get(&user).map_or(Duration::ZERO, |own| own.waits(now, self.user));
         own.max(self.all.map_or(Duration::ZERO, |all| self.total.waits(now, all)))
     }
 
     /// So much was spent on this user. Root is not charged: who is root needs no such way to stop the daemon, and has most of
     /// the agents where services run them.
-    pub fn charge(&mut self, user: u32, now: Instant, cost: Duration) {
-        if user == 0 {
+    pub fn charge(&mut self, user: Share, now: Instant, cost: Duration) {
+        if user == Share::of(0) {
             return;
         }
         let budget = self.user;
         self.spent.retain(|_, account| !account.left_at(now, budget).is_zero());
-        self.spent.entry(Share::of(user)).or_insert(Account::new(now)).charge(now, budget, cost);
+        self.spent.entry(user).or_insert(Account::new(now)).charge(now, budget, cost);
         if let Some(all) = self.all {
             self.total.charge(now, all, cost);
         }
@@ -95,8 +95,8 @@ mod tests {
         let mut passed = Duration::ZERO;
         while passed < time {
             for (user, spent) in users.iter().zip(&mut spent) {
-                if budgets.waits(*user, begin + passed).is_zero() {
-                    budgets.charge(*user, begin + passed, cost);
+                if budgets.waits(Share::of(*user), begin + passed).is_zero() {
+                    budgets.charge(Share::of(*user), begin + passed, cost);
                     *spent += cost;
                 }
             }
@@ -117,15 +117,16 @@ mod tests {
     }
 
     #[test]
-    fn one_user_takes_nothing_from_another_and_a_range_is_one_user() {
+    fn one_user_takes_nothing_from_another() {
         let user = Budget { allowance: SECOND, part: 100 };
         let mut budgets = Budgets::new(user, None);
         let now = Instant::now();
-        budgets.charge(100_000, now, SECOND * 2);
-        assert_eq!(budgets.waits(100_001, now), SECOND * 100);
-        assert_eq!(budgets.waits(1000, now), Duration::ZERO);
-        assert_eq!(budgets.waits(100_000, now + SECOND * 100), Duration::ZERO);
-        budgets.charge(1000, now + SECOND * 200, SECOND);
+        let [one, other] = [1000, 1001].map(Share::of);
+        budgets.charge(one, now, SECOND * 2);
+        assert_eq!(budgets.waits(one, now), SECOND * 100);
+        assert_eq!(budgets.waits(other, now), Duration::ZERO);
+        assert_eq!(budgets.waits(one, now + SECOND * 100), Duration::ZERO);
+        budgets.charge(other, now + SECOND * 200, SECOND);
         assert_eq!(budgets.spent.len(), 1, "what is forgotten takes no room");
     }
 

@@ -67,7 +67,7 @@ impl Engine {
             self.questions.give_up(token);
         }
         let watched = self.world.servers().iter().filter(|(_, server)| self.is_watched(server));
-        let watched: Vec<_> = watched.map(|(key, server)| (*key, server.user())).collect();
+        let watched: Vec<_> = watched.map(|(key, server)| (*key, server.share())).collect();
         let keys = in_turn(&mut self.wire_watch.last, watched.into_iter(), AT_ONCE);
         self.wire_watch.open = self.ask_about_wires(&keys, true).map(|token| (token, now));
     }

@@ -55,17 +55,17 @@ pub(super) enum Task {
 pub(super) struct Asked {
     pub(super) token: u64,
     pub(super) since: BootTime,
-    pub(super) user: u32,
+    pub(super) user: Share,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     /// Each task, with the user whose turn it uses if it is a case.
-    at: BTreeMap<Task, (Option<u32>, BootTime)>,
-    by_user: BTreeMap<Option<u32>, BTreeSet<(BootTime, Task)>>,
+    at: BTreeMap<Task, (Option<Share>, BootTime)>,
+    by_user: BTreeMap<Option<Share>, BTreeSet<(BootTime, Task)>>,
     pub(super) under_way: BTreeMap<ServerKey, Asked>,
     /// The user whose turn it was last.
-    served: Option<u32>,
+    served: Option<Share>,
 }
 
 impl Agenda {
@@ -88,7 +88,7 @@ impl Agenda {
         self.set(task, Some(self.at(task).map_or(at, |before| before.min(at))));
     }
 
-    fn set_of(&mut self, user: Option<u32>, task: Task, at: Option<BootTime>) {
+    fn set_of(&mut self, user: Option<Share>, task: Task, at: Option<BootTime>) {
         if let Some((user, at)) = self.at.remove(&task)
             && let Some(own) = self.by_user.get_mut(&user)
         {
@@ -103,7 +103,7 @@ impl Agenda {
         }
     }
 
-    fn has_room(&self, user: Option<u32>) -> bool {
+    fn has_room(&self, user: Option<Share>) -> bool {
         let of_user = || self.under_way.values().filter(|asked| Some(asked.user) == user);
         self.under_way.len() < UNDER_WAY || of_user().count() < UNDER_WAY
     }
@@ -126,7 +126,7 @@ impl Agenda {
         let after = self.by_user.range((Bound::Excluded(self.served), Bound::Unbounded));
         let in_turn = after.chain(self.by_user.range(..=self.served));
         let mut first = in_turn.filter_map(|(user, own)| Some((*user, *own.first()?)));
-        let is_due = |(user, (at, _)): &(Option<u32>, (BootTime, Task))| *at <= now && self.has_room(*user);
+        let is_due = |(user, (at, _)): &(Option<Share>, (BootTime, Task))| *at <= now && self.has_room(*user);
         let (user, of) = first.find_map(|one| match one {
             (user, (_, Task::Case(of))) if is_due(&one) => Some((user, of)),
             _ => None,
@@ -145,9 +145,9 @@ impl Engine {
 
     pub(super) fn set_deadline(&mut self, of: CaseOf, at: Option<BootTime>) {
         let user = match of {
-            CaseOf::Server(key) => self.world.server(key).map(Server::user),
+            CaseOf::Server(key) => self.world.server(key).map(Server::share),
             CaseOf::Agent(key) => {
-                self.world.agent(key).filter(|agent| agent.is_alive()).map(|agent| agent.uid)
+                self.world.agent(key).filter(|agent| agent.is_alive()).map(|agent| Share::of(agent.uid))
             }
         };
         self.agenda.set_of(user, Task::Case(of), at.filter(|_| user.is_some()));
@@ -184,12 +184,12 @@ impl Engine {
 /// At most `most` of these servers with their users: of each user as many as of any other, in order, after the last one of his.
 pub(super) fn in_turn(
     last: &mut BTreeMap<Share, ServerKey>,
-    servers: impl Iterator<Item = (ServerKey, u32)>,
+    servers: impl Iterator<Item = (ServerKey, Share)>,
     most: usize,
 ) -> Vec<ServerKey> {
     let mut by_user = BTreeMap::<Share, Vec<ServerKey>>::new();
     for (key, user) in servers {
-        by_user.entry(Share::of(user)).or_default().push(key);
+        by_user.entry(user).or_default().push(key);
     }
     let each = most.div_ceil(by_user.len().max(1));
     last.retain(|user, _| by_user.contains_key(user));
@@ -215,7 +215,8 @@ mod tests {
     #[test]
     fn who_has_thousands_delays_only_his_own() {
         let key = |number| ServerKey(NonZeroU32::new(number).unwrap());
-        let all = || (1..=2500).map(|number| (key(number), if number > 2497 { 1001 } else { 1000 }));
+        let all =
+            || (1..=2500).map(|number| (key(number), Share::of(if number > 2497 { 1001 } else { 1000 })));
         let mut last = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for _ in 0..5 {

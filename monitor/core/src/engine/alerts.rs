@@ -201,7 +201,7 @@ impl Engine {
     /// Measures what was left behind.
     pub(super) fn read_processor(&mut self, now: BootTime) {
         let left = self.world.servers().iter().filter(|(_, server)| is_left_behind(server));
-        let left = left.map(|(key, server)| (*key, Share::of(server.user()), server.processes().len()));
+        let left = left.map(|(key, server)| (*key, server.share(), server.processes().len()));
         let servers = measured_at_once(&left.collect::<Vec<_>>());
         self.processor.of_server.retain(|key, _| servers.binary_search(key).is_ok());
         let wanted = !servers.is_empty() && self.alarms.watch(Watched::Cpu);

@@ -13,7 +13,7 @@ use crate::{
     lineage::{Node, Provenance, ServerKey},
     model::{
         About, Answer, BootTime, Container, ContainerFacts, ContainerId, ContainerQuery, ProcessId,
-        ServerFacts, ServerReport, Signal, SignalError,
+        ServerFacts, ServerReport, Share, Signal, SignalError,
     },
     recognise::{container_client, keeps_container, started_container},
     verdict::is_certain,
@@ -155,10 +155,10 @@ impl Engine {
         if self.settings.engines.is_empty() {
             return;
         }
-        let mut asked = BTreeMap::<u32, usize>::new();
+        let mut asked = BTreeMap::<Share, usize>::new();
         for key in self.world.server_keys() {
             let Some(server) = self.world.server(key) else { continue };
-            let turn = server.user();
+            let turn = server.share();
             let number = asked.entry(turn).or_default();
             let is_sought = server.container.is_none() && server.phase.is_clear();
             if !is_sought || now.since(server.id.born()) < SETTLED || *number >= AT_ONCE {
@@ -197,7 +197,7 @@ impl Engine {
         let Some(seen) = seen.filter(|_| may && !inside.stopping) else { return };
         inside.stopping = true;
         let about =
-            About::Stop { seen: Box::new(seen), seconds: term_timeout.as_secs(), turn: server.user() };
+            About::Stop { seen: Box::new(seen), seconds: term_timeout.as_secs(), turn: server.share() };
         self.ask(about, move |engine, now, answer| engine.container_stopped(now, key, answer));
     }
 

@@ -18,7 +18,7 @@ impl Engine {
         let images = chain.filter_map(|process| self.world.node(*process)?.image());
         let lines = images.filter(|image| !image.argv_truncated).map(|image| image.argv.clone()).collect();
         let owner = self.world.owner(key).map(Agent::main);
-        let about = About::Hints { server: server.id, owner, lines, turn: server.user() };
+        let about = About::Hints { server: server.id, owner, lines, turn: server.share() };
         self.ask(about, move |engine, now, answer| {
             let Answer::Hints { found: Some(found) } = answer else { return };
             let FoundHints { server: hints, session } = *found;

@@ -132,7 +132,7 @@ impl Engine {
         let is_released =
             |key: &ServerKey| self.world.server(*key).is_some_and(|server| is_released(server, By::Idle));
         self.idle.all.retain(|key, _| keys.binary_search(key).is_ok() || is_released(key));
-        let users = keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?.user())));
+        let users = keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?.share())));
         in_turn(&mut self.idle.last, users, AT_ONCE)
     }
 

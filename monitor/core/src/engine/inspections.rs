@@ -84,11 +84,11 @@ impl Engine {
             processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
-            turn: server.user(),
+            turn: server.share(),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
         };
         let Some(observed) = self.observe(key) else { return };
-        let user = server.user();
+        let user = server.share();
         self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
         let token = self.ask(About::Server(subject), move |engine, now, answer| {
             engine.agenda.under_way.remove(&key);

@@ -13,7 +13,7 @@ use crate::{
     case::{Event, Finding, INSPECT_AGAIN, Outcome, Reason},
     lineage::AgentKey,
     model::{
-        About, Answer, BootTime, Ending, Evidence, Fact, Guard, Mode, ProcessId, ServerFacts, Subject,
+        About, Answer, BootTime, Ending, Evidence, Fact, Guard, Mode, ProcessId, ServerFacts, Share, Subject,
         Tracked,
         scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
@@ -70,7 +70,7 @@ impl Engine {
 
     pub(super) fn inspect_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
-        let (processes, turn) = (vec![agent.main()], agent.uid);
+        let (processes, turn) = (vec![agent.main()], Share::of(agent.uid));
         let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
         let question = SceneQuestion { servers, ..SceneQuestion::default() };
         let about = About::Server(Subject { processes, question, turn, ..Subject::default() });

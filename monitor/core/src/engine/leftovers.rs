@@ -20,7 +20,7 @@ use crate::{
     lineage::{AgentKey, Node},
     model::{
         About, Answer, BootTime, Branch, Fact, Leftover, LeftoverClass, LeftoverReport, Notice, ProcessId,
-        SHOWN, ServerReport, ServerView, State, text,
+        SHOWN, ServerReport, ServerView, Share, State, text,
     },
     recognise::{Role, is_browser},
     world::{Agent, agent_view, process_view},
@@ -110,7 +110,7 @@ impl Engine {
     }
 
     fn ask_about_heads(&mut self, key: AgentKey, heads: Vec<ProcessId>) {
-        let Some(turn) = self.world.agent(key).map(|agent| agent.uid) else {
+        let Some(turn) = self.world.agent(key).map(|agent| Share::of(agent.uid)) else {
             self.leftovers.of_agent.remove(&key);
             return;
         };

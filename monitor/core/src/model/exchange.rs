@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, FoundHints, Knowledge,
     Losses, Memory, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts,
-    SessionSubject, SessionsSeen, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work, scene::SceneQuestion,
+    SessionSubject, SessionsSeen, Share, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work,
+    scene::SceneQuestion,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -139,7 +140,7 @@ pub enum About {
         /// Each branch, its head first.
         branches: Vec<Vec<ProcessId>>,
         /// The user whose turn it is.
-        turn: u32,
+        turn: Share,
     },
     Process(ProcessId),
     Server(Subject),
@@ -152,12 +153,12 @@ pub enum About {
         seen: Box<ContainerFacts>,
         /// The time from SIGTERM to SIGKILL, in seconds.
         seconds: u64,
-        turn: u32,
+        turn: Share,
     },
     /// Which container a client works for: [`Answer::Container`]. Needed for reports only.
     Container {
         query: Box<ContainerQuery>,
-        turn: u32,
+        turn: Share,
     },
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
     /// later.
@@ -166,7 +167,7 @@ pub enum About {
     /// to read it, so it does not wait for inspections. The answer may come later.
     FirstMessage {
         end: OwnEnd,
-        turn: u32,
+        turn: Share,
     },
     /// Whether the settings of an agent declare a process as an MCP server: [`Answer::FirstMessage`], with
     /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`]. The answer may come later.
@@ -175,7 +176,7 @@ pub enum About {
         /// The command lines that it had on its wires, this one included: a shell that a file declares may run another
         /// program in place.
         lines: Vec<Vec<String>>,
-        turn: u32,
+        turn: Share,
     },
     /// By what a person recognises a server: [`Answer::Hints`]. Nothing waits for the answer, which may come later.
     Hints {
@@ -184,7 +185,7 @@ pub enum About {
         owner: Option<ProcessId>,
         /// The command lines of its launch chain as they were started: its settings name one of them.
         lines: Vec<Vec<String>>,
-        turn: u32,
+        turn: Share,
     },
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
@@ -199,7 +200,7 @@ pub struct Subject {
     pub question: SceneQuestion,
     pub container: Option<Box<ContainerQuery>>,
     /// The user whose turn this inspection uses.
-    pub turn: u32,
+    pub turn: Share,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }

@@ -120,7 +120,7 @@ pub const KEYS_OF_USER: usize = 64;
 pub const RUNS_OF_ALL: usize = 4096;
 
 /// A user, or the whole range of ids that was delegated to one user: its 65,536 ids have one share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
 impl Share {

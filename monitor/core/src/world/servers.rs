@@ -14,7 +14,7 @@ use crate::{
     lineage::{AgentKey, Node, Provenance},
     model::{
         BootTime, Container, Ending, ProcessId, ProcessView, ReachedBy, RunView, ServerHints, ServerView,
-        Stdio,
+        Share, Stdio,
     },
 };
 
@@ -204,6 +204,11 @@ impl Server {
 
     pub const fn user(&self) -> u32 {
         self.user
+    }
+
+    /// Whose turn it is where it is looked at.
+    pub const fn share(&self) -> Share {
+        Share::of(self.user)
     }
 
     /// Whether the process is one of the server's processes or wrappers.

@@ -10,24 +10,27 @@ fn request(token: u64) -> Request {
 fn queue(requests: &[(u32, u64)]) -> Queue {
     let mut queue = Queue::new(Budgets::new(seconds(1, 100), None));
     for (user, token) in requests {
-        queue.by_user.entry(*user).or_default().push_back(request(*token));
+        queue.by_user.entry(Share::of(*user)).or_default().push_back(request(*token));
         queue.waiting += 1;
     }
     queue
 }
 
-fn taken(queue: &mut Queue) -> Option<(u32, u64)> {
+fn taken(queue: &mut Queue) -> Option<(Share, u64)> {
     queue.take(Instant::now()).map(|(user, requests)| (user, requests[0].token))
 }
 
 #[test]
 fn one_user_has_one_thread_at_a_time() {
     let mut queue = queue(&[(7, 1), (7, 2), (7, 3), (8, 4)]);
-    assert_eq!(taken(&mut queue), Some((7, 1)));
-    assert_eq!(taken(&mut queue), Some((8, 4)));
+    assert_eq!(taken(&mut queue), Some((Share::of(7), 1)));
+    assert_eq!(taken(&mut queue), Some((Share::of(8), 4)));
     assert_eq!(taken(&mut queue), None);
-    queue.busy.remove(&7);
-    assert_eq!(taken(&mut queue), Some((7, 2)));
+    queue.busy.remove(&Share::of(7));
+    assert_eq!(taken(&mut queue), Some((Share::of(7), 2)));
+    // A range of numbers is one user.
+    let mut queue = self::queue(&[(100_000, 1), (100_001, 2)]);
+    assert!(taken(&mut queue).is_some() && taken(&mut queue).is_none());
 }
 
 /// However many looks of a user hang, and whatever else waits: they have one of the threads, and the others are
@@ -39,22 +42,22 @@ fn a_user_whose_looks_hang_has_one_thread() {
     let mut queue = queue(&all);
     let mut others = 0;
     while let Some((user, _)) = taken(&mut queue) {
-        if user != 7 {
+        if user != Share::of(7) {
             others += 1;
             queue.busy.remove(&user);
         }
     }
-    assert_eq!((others, queue.by_user.len(), queue.by_user[&7].len()), (100, 1, 999));
+    assert_eq!((others, queue.by_user.len(), queue.by_user[&Share::of(7)].len()), (100, 1, 999));
 }
 
 #[test]
 fn looks_that_wait_are_bounded() {
     let probe = Probe::new().unwrap();
     let mut inspections = Inspections::new();
-    let busy = (7..1000).collect();
+    let busy = (7..1000).map(Share::of).collect();
     inspections.crews[Haste::AtLeisure as usize].shared.queue().busy = busy;
-    let mut ask = |user, token| {
-        inspections.ask(&probe, Haste::AtLeisure, user, request(token)).unwrap();
+    let mut ask = |user: u32, token| {
+        inspections.ask(&probe, Haste::AtLeisure, Share::of(user), request(token)).unwrap();
         inspections.answers.try_recv().ok()
     };
     let nothing = |token| Some((token, Answer::FirstMessage { message: FirstMessage::Nothing }));
@@ -72,27 +75,27 @@ fn inspections_do_not_wait_for_what_nobody_waits_for() {
     let probe = Probe::new().unwrap();
     let mut inspections = Inspections::new();
     // Its thread is busy, and stays so.
-    inspections.crews[Haste::AtLeisure as usize].shared.queue().busy.insert(7);
+    inspections.crews[Haste::AtLeisure as usize].shared.queue().busy.insert(Share::of(7));
     for token in 0..128 {
-        inspections.ask(&probe, Haste::AtLeisure, 7, request(token)).unwrap();
+        inspections.ask(&probe, Haste::AtLeisure, Share::of(7), request(token)).unwrap();
     }
     for (haste, token) in [(Haste::InTurn, 200), (Haste::AtOnce, 201)] {
-        inspections.ask(&probe, haste, 7, request(token)).unwrap();
+        inspections.ask(&probe, haste, Share::of(7), request(token)).unwrap();
         assert_eq!(inspections.answers.blocking_recv().unwrap().0, token);
     }
-    assert_eq!(inspections.crews[Haste::AtLeisure as usize].shared.queue().by_user[&7].len(), 128);
+    assert_eq!(inspections.crews[Haste::AtLeisure as usize].shared.queue().by_user[&Share::of(7)].len(), 128);
 }
 
 #[test]
 fn who_has_spent_too_much_waits_and_nobody_else() {
     let mut queue = queue(&[(7, 1), (7, 2), (8, 3)]);
     let now = Instant::now();
-    queue.budgets.charge(7, now, Duration::from_secs(2));
-    assert_eq!(queue.take(now).map(|(user, _)| user), Some(8));
+    queue.budgets.charge(Share::of(7), now, Duration::from_secs(2));
+    assert_eq!(queue.take(now).map(|(user, _)| user), Some(Share::of(8)));
     assert!(queue.take(now).is_none());
     assert_eq!(queue.waits(now), Some(Duration::from_secs(100)));
     let later = now + Duration::from_secs(100);
-    assert_eq!(queue.take(later).map(|(user, requests)| (user, requests[0].token)), Some((7, 1)));
+    assert_eq!(queue.take(later).map(|(user, requests)| (user, requests[0].token)), Some((Share::of(7), 1)));
     assert_eq!(queue.waits(later), None, "a thread is busy for that user");
 }
 
@@ -101,8 +104,8 @@ fn questions_about_settings_are_taken_together() {
     let mut queue = queue(&[(7, 1)]);
     for token in 2..40 {
         let process = ProcessId { pid: 1, start: token };
-        let about = Box::new(About::Declared { process, lines: Vec::new(), turn: 7 });
-        queue.by_user.entry(7).or_default().push_back(Request { token, about });
+        let about = Box::new(About::Declared { process, lines: Vec::new(), turn: Share::of(7) });
+        queue.by_user.entry(Share::of(7)).or_default().push_back(Request { token, about });
         queue.waiting += 1;
     }
     let mut counts = Vec::new();
@@ -130,7 +133,7 @@ fn every_question_is_answered_once() {
     let mut inspections = Inspections::new();
     for token in 0..50 {
         let haste = [Haste::InTurn, Haste::AtOnce, Haste::AtLeisure][usize::try_from(token % 3).unwrap()];
-        let user = u32::try_from(token % 5).unwrap();
+        let user = Share::of(u32::try_from(token % 5).unwrap());
         inspections.ask(&probe, haste, user, request(token)).unwrap();
     }
     let mut told: Vec<u64> = (0..50).map(|_| inspections.answers.blocking_recv().unwrap().0).collect();
