@@ -98,6 +98,8 @@ struct Bonds<'a> {
     serving: BTreeSet<ProcessId>,
     /// Whether a process of the core ignores SIGHUP.
     core_ignores_hangup: bool,
+    /// The parents of those that do not ignore SIGINT.
+    interruptible: BTreeSet<ProcessId>,
 }
 
 impl<'a> Bonds<'a> {
@@ -117,7 +119,9 @@ impl<'a> Bonds<'a> {
         let core_ignores_hangup =
             all.iter().any(|one| one.ignores_hangup && members.core.contains(&one.process));
         let serving = serving.flat_map(|one| iter::once(one.process).chain(rows.parents(one))).collect();
-        Self { windows, serving, core_ignores_hangup }
+        let interruptible =
+            all.iter().filter(|one| !one.ignores_interrupt).filter_map(|one| one.parent).collect();
+        Self { windows, serving, core_ignores_hangup, interruptible }
     }
 }
 
@@ -197,7 +201,7 @@ fn is_tied(
         let wires = [inspection.server.stdin, inspection.server.stdout];
         return was_tied(inspection, facts)
             || inspection.rows.is_driven_by(facts.process, wires, held)
-            || was_joined(inspection, members, facts)
+            || was_joined(inspection, members, bonds, facts)
             || is_of_a_browser(inspection, members, facts) && stays_below(inspection, members, bonds, facts);
     }
     stays_below(inspection, members, bonds, facts)
@@ -208,7 +212,7 @@ fn is_tied(
             .take(binding(inspection, facts))
             .skip(usize::from(only_inherits_input(inspection, facts)))
             .any(|s| s.is_wire() && [inspection.server.stdin, inspection.server.stdout].contains(s))
-        || was_joined(inspection, members, facts)
+        || was_joined(inspection, members, bonds, facts)
 }
 
 /// Whether the process was opened for a person: by `xdg-open` or the like below the server, or it has a window. Who opens
@@ -263,20 +267,19 @@ fn stays_below(
     members.sessions.contains(&facts.sid)
         && (begun || (has_parent() && !bonds.serving.contains(&facts.process)))
         && !shall_outlive(inspection, bonds, facts)
-        && !is_in_the_background(inspection, facts)
+        && !is_in_the_background(inspection, bonds, facts)
 }
 
 /// Whether its parent is a shell that waits for its next command instead of a program, or for another one: it was started by
 /// `job &`, for which a shell without a terminal ignores SIGINT.
-fn is_in_the_background(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+fn is_in_the_background(inspection: &Inspection<'_>, bonds: &Bonds<'_>, facts: &ProcessRow) -> bool {
     let parent = facts.parent.and_then(|parent| inspection.rows.row(parent)).filter(|row| row.full);
-    let is_in_front = |row: &ProcessRow| row.parent == facts.parent && !row.ignores_interrupt;
     let waits_for_another = |shell: &ProcessRow| {
         inspection.rules.role(&shell.image) == Role::Shell
             && (!shell.awaits_child
                 || (facts.ignores_interrupt
                     && !shell.ignores_interrupt
-                    && inspection.rows_of_server().any(is_in_front)))
+                    && bonds.interruptible.contains(&shell.process)))
     };
     parent.is_some_and(waits_for_another) && !was_tied(inspection, facts)
 }
@@ -308,12 +311,12 @@ fn binding(inspection: &Inspection<'_>, facts: &ProcessRow) -> usize {
 
 /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it. A shell makes
 /// those of `job | tee log &` for the two alone.
-fn was_joined(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
+fn was_joined(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds<'_>, facts: &ProcessRow) -> bool {
     let Some(node) = inspection.node(facts.process) else { return false };
     // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
     // server that is being ended.
     let was_tied = was_tied(inspection, facts);
-    let shell = facts.parent.filter(|_| is_in_the_background(inspection, facts));
+    let shell = facts.parent.filter(|_| is_in_the_background(inspection, bonds, facts));
     let made_here = |process: ProcessId| {
         (members.contains(process) && shell != Some(process)) || inspection.server.ended().contains(&process)
     };
