@@ -343,3 +343,20 @@ def waits_for_a_job(stage):
             wait_for("answer")
     """)
 
+@scene("in use", twin="orphans/pool_workers")
+def waits_for_a_program_that_it_traces(stage):
+    """The host is killed; a forked worker that holds the wire traces another program and waits for its end (wait4(2))."""
+    stage.run(stage.part("program.py", "here()\nrest()\n"))
+    host = stage.rests("claude", """
+        server = start("mcp-server-fake")
+        program = present("program.py")
+        def work():
+            trace(program)
+            here("worker")
+            os.waitpid(-1, 0x40000000)
+            server.ask()
+        copy(work)
+    """)
+    worker = stage.who("worker")
+    stage.asleep(worker)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])

@@ -123,6 +123,8 @@ fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> 
         && node.origin() == owner.origin
         && row.sid == owner.sid
         && row.waits == Wait::Ends
+        // Who waits for a child and has none waits for the end of a process that it traces.
+        && !row.awaits_child
         && row.work.is_some()
         && row.work == then.work
         && !inspection.world.made_a_server(process)
