@@ -8,7 +8,7 @@ use crate::{
     driver::{Driver, read_proc},
     os::clock,
 };
-use orphand_core::model::{Input, Losses, ProcessEvent, ProcessId, SnapshotProcess};
+use orphand_core::model::{Input, Losses, ProcessEvent, ProcessId, Snapshot, SnapshotProcess};
 
 impl Environment {
     /// Hands in what the kernel side reported. Returns whether there was anything.
@@ -45,7 +45,7 @@ impl Environment {
         while let Some(event) = self.next_record() {
             driver.feed(Input::Process { event });
         }
-        if self.feed_proc(driver, BTreeMap::new())?.is_some() {
+        if self.feed_proc(driver, BTreeMap::new())? {
             self.status.resyncs += 1;
             self.doubtful = false;
         }
@@ -64,31 +64,39 @@ impl Environment {
     /// if it or its parent is followed now: of the others the kernel side reports what matters.
     pub(super) fn enter_all(&mut self, driver: &mut Driver) -> anyhow::Result<()> {
         self.drain(driver)?;
-        let seen = self.feed_proc(driver, BTreeMap::new())?;
+        let mut seen = Vec::new();
+        if let Some(snapshot) = self.read_proc(BTreeMap::new())? {
+            seen.clone_from(&snapshot.processes);
+            driver.feed(Input::Snapshot { snapshot });
+        }
         driver.perform(self)?;
         self.drain(driver)?;
         let followed = self.kernel.members.pids()?;
         let is_followed = |process: &ProcessId| followed.contains(&process.pid);
         let matters =
             |process: &SnapshotProcess| is_followed(&process.id) || process.parent.iter().any(is_followed);
-        let known = seen.into_iter().flatten().filter(|process| !matters(process));
+        let known = seen.into_iter().filter(|process| !matters(process));
         self.feed_proc(driver, known.map(|process| (process.id, process)).collect())?;
         driver.perform(self)
     }
 
-    /// Feeds one reading of /proc, in which those in `known` are not read again. Returns its processes; `None` if it could not
-    /// be made: then it will be tried again.
+    /// Feeds one reading of /proc, in which those in `known` are not read again. Returns whether it could be made.
     fn feed_proc(
         &mut self,
         driver: &mut Driver,
         known: BTreeMap<ProcessId, SnapshotProcess>,
-    ) -> anyhow::Result<Option<Vec<SnapshotProcess>>> {
+    ) -> anyhow::Result<bool> {
+        let Some(snapshot) = self.read_proc(known)? else { return Ok(false) };
+        driver.feed(Input::Snapshot { snapshot });
+        Ok(true)
+    }
+
+    /// One reading of /proc. `None` if it could not be made: it will be tried again.
+    fn read_proc(&mut self, known: BTreeMap<ProcessId, SnapshotProcess>) -> anyhow::Result<Option<Snapshot>> {
         match read_proc(&self.procfs, &self.probe, &self.rules, known) {
             Ok(snapshot) => {
                 self.stuck.set_unread(clock::now(), &snapshot.unread);
-                let processes = snapshot.processes.clone();
-                driver.feed(Input::Snapshot { snapshot });
-                Ok(Some(processes))
+                Ok(Some(snapshot))
             }
             Err(error) => self.proc_failed(error).map(|()| None),
         }

@@ -12,13 +12,13 @@ const MOST: usize = 8 * 1024 * 1024;
 /// The number of attempts. A process that calls exec during a search makes that search fail.
 const TRIES: usize = 3;
 
-type IsWanted<'a> = &'a dyn Fn(&[u8]) -> bool;
+type IsWanted<'a> = &'a mut dyn FnMut(&[u8]) -> bool;
 
 impl ProcessDir {
     /// Whether its environment at its exec contains the entry `NAME=VALUE`, at any position. The answer is
     /// `true` if the environment cannot be read to its end, and `false` if the process has ended.
     pub fn has_environment(&self, entry: &[u8]) -> bool {
-        let [found] = self.environment_has([&|one| one == entry]);
+        let [found] = self.environment_has([&mut |one| one == entry]);
         found
     }
 

@@ -133,6 +133,8 @@ pub struct FdDir {
     pid: u32,
     dir: OwnedFd,
     mountinfo: OnceCell<Vec<u8>>,
+    /// Whether the kernel has a file system that may hang, as far as is known.
+    is_any_remote: OnceCell<bool>,
 }
 
 /// Bytes of a file in `fdinfo` that are read.
@@ -144,7 +146,7 @@ const MOUNTINFO_MAX: usize = 1024 * 1024;
 
 impl FdDir {
     pub(super) const fn new(pid: u32, dir: OwnedFd) -> Self {
-        Self { pid, dir, mountinfo: OnceCell::new() }
+        Self { pid, dir, mountinfo: OnceCell::new(), is_any_remote: OnceCell::new() }
     }
 
     fn at(&self) -> Result<Visit, Errno> {
@@ -154,9 +156,11 @@ impl FdDir {
     /// Whether access to this path may block for ever, judged by the mounts that the process sees.
     pub fn may_hang(&self, path: &[u8]) -> bool {
         // The mounts are a long text where there are containers. Most kernels know no file system that matters.
-        let kinds = read(&self.dir, "../../filesystems", FILESYSTEMS_MAX);
-        !kinds.is_ok_and(|(kinds, more)| !more && !mounts::is_any_remote(&kinds))
-            && mounts::may_hang(self.mountinfo(), path)
+        let is_any_remote = || {
+            let kinds = read(&self.dir, "../../filesystems", FILESYSTEMS_MAX);
+            !kinds.is_ok_and(|(kinds, more)| !more && !mounts::is_any_remote(&kinds))
+        };
+        *self.is_any_remote.get_or_init(is_any_remote) && mounts::may_hang(self.mountinfo(), path)
     }
 
     /// The mounts that the process sees, the text of its `mountinfo`.

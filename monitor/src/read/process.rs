@@ -1,9 +1,6 @@
 //! The processes that were asked about, in full.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::io::Errno;
 
@@ -128,12 +125,12 @@ fn read(
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
-    let ports = RefCell::new(BTreeSet::new());
-    let names_service = |entry: &[u8]| {
-        ports.borrow_mut().extend(entry_names_port(entry));
+    let mut ports = BTreeSet::new();
+    let mut names_service = |entry: &[u8]| {
+        ports.extend(entry_names_port(entry));
         entry_names_service(entry)
     };
-    let [opted_out, told_to_serve] = dir.environment_has([&|entry| entry == OPT_OUT, &names_service]);
+    let [opted_out, told_to_serve] = dir.environment_has([&mut |entry| entry == OPT_OUT, &mut names_service]);
     let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
     let row = ProcessRow {
         process,
@@ -166,7 +163,7 @@ fn read(
         leads,
         leads_a_terminal: dir.stat().sid == process.pid && dir.stat().tty != 0,
         image,
-        ports: ports.into_inner(),
+        ports,
         places,
         rests: rests && is_copy,
     };

@@ -151,7 +151,7 @@ impl Members {
     }
 
     pub fn room_in_use(&self) -> Result<RoomInUse, KernelError> {
-        let entries = self.entries.keys().try_fold(0, |entries, key| key.map(|_| entries + 1))?;
+        let entries = self.pids()?.len() as u64;
         Ok(RoomInUse { entries, counted: self.filter.counts().map(u64::from).sum() })
     }
 

@@ -130,23 +130,17 @@ def server_crashed(stage):
 @scene(
     "mixed", name="shell_pipeline_of_a_lasting_shell", twin="orphans/shell_job_that_is_waited_for",
     about="A leaking server keeps one shell for all commands and ran `job 2>&1 | tee log &` there; the agent is killed, the job works on.",
-    starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-shell.stdin.write(f"{BIN}/job 2>&1 < /dev/null | tee {DIR}/job.log > /dev/null &\\n".encode())
-shell.stdin.flush()""",
+    commands="{BIN}/job 2>&1 < /dev/null | tee {DIR}/job.log > /dev/null &",
 )
 @scene(
     "mixed", name="shell_job_beside_another", twin="orphans/shell_job_that_is_waited_for",
     about="A leaking server keeps one shell for all commands, and ran `job > log 2>&1 &` and `tail -f log` there; the agent is killed, the job works on.",
-    starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-shell.stdin.write(f"{BIN}/job > {DIR}/job.log 2>&1 < /dev/null &\\ntail -f {DIR}/job.log\\n".encode())
-shell.stdin.flush()""",
+    commands="{BIN}/job > {DIR}/job.log 2>&1 < /dev/null &\\ntail -f {DIR}/job.log",
 )
 @scene(
     "mixed", name="shell_job_of_a_lasting_shell", twin="orphans/shell_job_that_is_waited_for",
     about="A leaking server keeps one shell for all commands and ran `job > log 2>&1 &` there; the agent is killed, the job works on.",
-    starts="""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-shell.stdin.write(f"{BIN}/job > {DIR}/job.log 2>&1 < /dev/null &\\n".encode())
-shell.stdin.flush()""",
+    commands="{BIN}/job > {DIR}/job.log 2>&1 < /dev/null &",
 )
 @scene(
     "mixed", name="shell_job_of_a_reaper", twin="orphans/shell_job_that_is_waited_for",
@@ -157,8 +151,11 @@ shell.stdin.flush()""",
     "mixed", twin="orphans/shell_job_that_is_waited_for",
     starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",
 )
-def shell_job(stage, starts):
+def shell_job(stage, starts=None, commands=None):
     """A leaking server's shell tool ran `job > log 2>&1 &`, in the server's session; the agent is killed, the job works on."""
+    starts = starts or f"""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+shell.stdin.write(f"{commands}\\n".encode())
+shell.stdin.flush()"""
     stage.part("job", JOB)
     stage.part("mcp-server-shell", f"{starts}\npresent('job')\nserve()\n")
     agent = stage.agent("mcp-server-shell")

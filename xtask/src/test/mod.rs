@@ -2,8 +2,9 @@
 //!
 //! There are two rounds of the same programs. The first round runs the tests that any user can run, program by program.
 //! The second round runs the tests that are marked as ignored, on the real kernel and as root: several side by side, each
-//! in a process of its own, then those that bring crowds, then those that have the host for themselves ([`alone`]). No test is skipped silently: a
-//! test that cannot run is a failure, and what is left out because nothing of it changed is named ([`groups`]).
+//! in a process of its own, then those that bring crowds, then those that have the host for themselves ([`alone`]). No
+//! test is skipped silently: a test that cannot run is a failure, and what is left out because nothing of it changed is
+//! named ([`groups`]).
 //! What the second round needs is installed while the first round runs. What no test needs is built during the second
 //! round, which mostly waits ([`beside`]).
 //!

@@ -55,8 +55,8 @@ fn it_is_found_behind_one_and_behind_four_mebibytes() {
 #[test]
 fn an_environment_that_is_too_long_counts_as_opted_out() {
     let child = after(&behind(1 << 20, "env['ORPHAND_OPT_OUT'] = '0'"));
-    assert!(dir(&child).has_within([&|one| one == ENTRY.as_bytes()], 1 << 19)[0]);
-    assert!(!dir(&child).has_within([&|one| one == ENTRY.as_bytes()], 1 << 22)[0]);
+    assert!(dir(&child).has_within([&mut |one| one == ENTRY.as_bytes()], 1 << 19)[0]);
+    assert!(!dir(&child).has_within([&mut |one| one == ENTRY.as_bytes()], 1 << 22)[0]);
 }
 
 #[test]
