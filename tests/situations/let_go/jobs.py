@@ -148,6 +148,11 @@ def server_crashed(stage):
     starts="""libc.prctl(36, 1, 0, 0, 0)\nsubprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",
 )
 @scene(
+    "mixed", name="job_with_a_log", twin="orphans/tool_with_a_log",
+    about="A leaking server started a job itself, with a log for its output, and waits for none; the agent is killed, the job works on.",
+    starts="""subprocess.Popen([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)""",
+)
+@scene(
     "mixed", twin="orphans/shell_job_that_is_waited_for",
     starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",
 )

@@ -71,15 +71,19 @@ def leaves_a_job(stage):
     stage.uses("person", "use('person', lambda: call('tcp', 'web-server'))\n")
     return stage.truth(orphans=["mcp-server-shell"], in_use=["web-server"])
 
-@scene("orphan", twin="let_go/shell_job")
-def shell_job_that_is_waited_for(stage):
+@scene(
+    "orphan", name="tool_with_a_log", twin="let_go/job_with_a_log",
+    about="A server runs a program with a log for its output and waits for it, which hangs; the agent is killed.",
+    runs="""subprocess.run([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)""",
+)
+@scene(
+    "orphan", twin="let_go/shell_job",
+    runs="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 & wait"], stdin=subprocess.DEVNULL)""",
+)
+def shell_job_that_is_waited_for(stage, runs):
     """A server's shell tool runs `job > log 2>&1 & wait`, and the job hangs; the agent is killed."""
     stage.part("job", "here()\nrest()\n")
-    stage.part("mcp-server-shell", """
-        here()
-        answer(os.read(0, 65536))
-        subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 & wait"], stdin=subprocess.DEVNULL)
-    """)
+    stage.part("mcp-server-shell", f"here()\nanswer(os.read(0, 65536))\n{runs}\n")
     agent = stage.agent("mcp-server-shell")
     stage.who("job")
     agent.kill()

@@ -48,16 +48,16 @@ impl Members {
 pub fn members(inspection: &Inspection<'_>) -> Members {
     let server = inspection.server;
     let rows: Vec<&ProcessRow> = inspection.rows_of_server().collect();
-    let windows = with_windows(inspection, &rows);
-    let mut members = Members::default();
+    let mut bonds = Bonds::of(inspection, &rows);
     let mut others: Vec<&ProcessRow> = Vec::new();
     for facts in &rows {
         let process = facts.process;
         if server.wrappers().contains(&process) && !server.processes().contains(&process) {
-            members.wrappers.insert(process);
-        } else if is_core(inspection, &windows, facts) {
-            members.core.insert(process);
-            members.sessions.insert(facts.sid);
+            bonds.members.wrappers.insert(process);
+        } else if bonds.is_core(facts) {
+            bonds.members.core.insert(process);
+            bonds.members.sessions.insert(facts.sid);
+            bonds.core_ignores_hangup |= facts.ignores_hangup;
         } else {
             others.push(*facts);
         }
@@ -66,18 +66,18 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
     // belongs to the server.
     let attempt = server.phase.orphan().map(|verdict| &verdict.attempt);
     if let Some(attempt) = attempt.filter(|attempt| attempt.first_signal.is_some()) {
-        members.sessions.extend(&attempt.sessions);
+        bonds.members.sessions.extend(&attempt.sessions);
     }
     // The more belongs to it, the more is tied to it. So the order does not matter, and a pass may use what it has found.
-    let mut held: Sides = members.all().flat_map(|process| inspection.rows.sides(process)).collect();
+    bonds.held = bonds.members.all().flat_map(|process| inspection.rows.sides(process)).collect();
     for _ in 0..PASSES {
         let unsettled = others.len();
-        let bonds = Bonds::of(inspection, &members, &held, &windows, &rows);
+        bonds.find_serving(&rows);
         others.retain(|facts| {
-            let tied = is_tied(inspection, &members, &held, &bonds, facts);
+            let tied = bonds.is_tied(facts);
             if tied {
-                members.tied.insert(facts.process);
-                held.extend(inspection.rows.sides(facts.process));
+                bonds.members.tied.insert(facts.process);
+                bonds.held.extend(inspection.rows.sides(facts.process));
             }
             !tied
         });
@@ -85,14 +85,19 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
             break;
         }
     }
-    members.let_go.extend(others.into_iter().map(|facts| facts.process));
-    members
+    bonds.members.let_go.extend(others.into_iter().map(|facts| facts.process));
+    bonds.members
 }
 
-/// What one pass over the processes of a server asks of all of them.
+/// What ties the processes of a server to it.
 struct Bonds<'a> {
+    inspection: &'a Inspection<'a>,
+    /// Those found so far.
+    members: Members,
+    /// The ends that these have.
+    held: Sides,
     /// Those that have windows, and those below them.
-    windows: &'a BTreeSet<ProcessId>,
+    windows: BTreeSet<ProcessId>,
     /// Those that serve others, and those above them. Who runs a service (`npm run dev`, a reloader, a supervisor) ends it
     /// when he is ended.
     serving: BTreeSet<ProcessId>,
@@ -103,127 +108,218 @@ struct Bonds<'a> {
 }
 
 impl<'a> Bonds<'a> {
-    fn of(
-        inspection: &Inspection<'_>,
-        members: &Members,
-        held: &Sides,
-        windows: &'a BTreeSet<ProcessId>,
-        all: &[&ProcessRow],
-    ) -> Self {
-        let rows = inspection.rows;
-        let serves = |one: &&&ProcessRow| {
-            let process = one.process;
-            !members.contains(process) && rows.listens(process) && !rows.is_called_by(process, held)
+    fn of(inspection: &'a Inspection<'a>, rows: &[&ProcessRow]) -> Self {
+        let interruptible = rows.iter().filter(|row| !row.ignores_interrupt).filter_map(|row| row.parent);
+        Self {
+            inspection,
+            members: Members::default(),
+            held: Sides::default(),
+            windows: with_windows(inspection, rows),
+            serving: BTreeSet::new(),
+            core_ignores_hangup: false,
+            interruptible: interruptible.collect(),
+        }
+    }
+
+    fn find_serving(&mut self, all: &[&ProcessRow]) {
+        let rows = self.inspection.rows;
+        let serves = |row: &&&ProcessRow| {
+            let process = row.process;
+            !self.members.contains(process)
+                && rows.listens(process)
+                && !rows.is_called_by(process, &self.held)
         };
         let serving = all.iter().filter(serves);
-        let core_ignores_hangup =
-            all.iter().any(|one| one.ignores_hangup && members.core.contains(&one.process));
-        let serving = serving.flat_map(|one| iter::once(one.process).chain(rows.parents(one))).collect();
-        let interruptible =
-            all.iter().filter(|one| !one.ignores_interrupt).filter_map(|one| one.parent).collect();
-        Self { windows, serving, core_ignores_hangup, interruptible }
+        self.serving = serving.flat_map(|row| iter::once(row.process).chain(rows.parents(row))).collect();
     }
-}
 
-/// Whether a process is the server's main process or a link of its launch chain: a rule recognised it, or the
-/// server's wire is its standard input. A process that was started on that wire and has moved it since also counts,
-/// unless it left the session, because a daemon is born with the wire as well. So is a job with output of its own that
-/// merely inherited the standard input.
-fn is_core(inspection: &Inspection<'_>, windows: &BTreeSet<ProcessId>, facts: &ProcessRow) -> bool {
-    let server = inspection.server;
-    let was_started_on_it = || {
-        let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
-        node.is_some_and(|node| node.stdin() == server.stdin)
-    };
-    server.recognised().contains(&facts.process)
-        || (server.stdin.is_wire()
-            && !is_opened(inspection, windows, facts)
-            && !is_a_browser(inspection, facts)
-            && !only_inherits_input(inspection, facts)
-            && !is_a_daemon(inspection, facts)
-            && (facts.stdio.contains(&server.stdin) || (facts.sid == server.session && was_started_on_it())))
-}
-
-/// Whether the process has nothing of the server's but its standard input, neither now nor when its program began: what a
-/// server starts with a log for its output inherits that.
-fn only_inherits_input(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    let server = inspection.server;
-    let is_ours = |stream: &Stdio| stream.is_wire() && [server.stdin, server.stdout].contains(stream);
-    let [_, output @ ..] = &facts.stdio;
-    let began = || {
-        let node = inspection.node(facts.process).filter(|node| node.origin().process == node.id);
-        node.is_some_and(|node| node.streams()[1..].iter().any(is_ours))
-    };
-    !output.iter().any(is_ours) && !began()
-}
-
-/// Whether its parent is the server's, or below it.
-fn is_below(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    facts.parent.is_some_and(|above| inspection.has_row_of_server(above))
-}
-
-/// Whether it has left its parents and their session or input, and is open to others, or helps somebody above it who is so. Many
-/// a daemon inherits the streams, and `sh -c "daemon &"` all but the input.
-fn is_a_daemon(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    let (server, rows) = (inspection.server, inspection.rows);
-    let is_one = |row: &ProcessRow| {
-        (row.sid != server.session || !row.stdio[0].is_wire())
-            && (!is_below(inspection, row) || is_adopted(inspection, row))
-            && rows.listens(row.process)
-            && !server.recognised().contains(&row.process)
-    };
-    let above = rows.parents(facts).take_while(|parent| server.processes().contains(parent));
-    is_one(facts) || above.filter_map(|parent| rows.row(parent)).any(is_one)
-}
-
-/// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
-/// that is joined with the server, or was until the other end was closed.
-fn is_tied(
-    inspection: &Inspection<'_>,
-    members: &Members,
-    held: &Sides,
-    bonds: &Bonds<'_>,
-    facts: &ProcessRow,
-) -> bool {
-    // If the main process exited by itself, a service that still listens is not a remainder of the server.
-    if inspection.server.main_ended && inspection.rows.listens(facts.process) {
-        return false;
+    /// Whether a process is the server's main process or a link of its launch chain: a rule recognised it, or the
+    /// server's wire is its standard input. A process that was started on that wire and has moved it since also counts,
+    /// unless it left the session, because a daemon is born with the wire as well. So is a job with output of its own that
+    /// merely inherited the standard input.
+    fn is_core(&self, facts: &ProcessRow) -> bool {
+        let server = self.inspection.server;
+        let was_started_on_it = || {
+            let node = self.inspection.node(facts.process).filter(|node| node.origin().process == node.id);
+            node.is_some_and(|node| node.stdin() == server.stdin)
+        };
+        server.recognised().contains(&facts.process)
+            || (server.stdin.is_wire()
+                && !self.is_opened(facts)
+                && !is_a_browser(self.inspection, facts)
+                && !self.only_inherits_input(facts)
+                && !self.is_a_daemon(facts)
+                && (facts.stdio.contains(&server.stdin)
+                    || (facts.sid == server.session && was_started_on_it())))
     }
-    let is_for_others = || {
-        is_a_daemon(inspection, facts)
-            && (bonds.serving.contains(&facts.process) || !is_a_browser(inspection, facts))
-            && !was_tied(inspection, facts)
-    };
-    if is_opened(inspection, bonds.windows, facts) || is_for_others() {
-        return false;
-    }
-    if is_a_browser(inspection, facts) {
-        let wires = [inspection.server.stdin, inspection.server.stdout];
-        return was_tied(inspection, facts)
-            || inspection.rows.is_driven_by(facts.process, wires, held)
-            || was_joined(inspection, members, bonds, facts)
-            || is_of_a_browser(inspection, members, facts) && stays_below(inspection, members, bonds, facts);
-    }
-    stays_below(inspection, members, bonds, facts)
-        || inspection.rows.is_joined(facts.process, held, binding(inspection, facts))
-        || facts
-            .stdio
-            .iter()
-            .take(binding(inspection, facts))
-            .skip(usize::from(only_inherits_input(inspection, facts)))
-            .any(|s| s.is_wire() && [inspection.server.stdin, inspection.server.stdout].contains(s))
-        || was_joined(inspection, members, bonds, facts)
-}
 
-/// Whether the process was opened for a person: by `xdg-open` or the like below the server, or it has a window. Who opens
-/// something hands its own streams on, or reads what it prints, and leaves it in its session. Browsers are looked at
-/// apart: those that servers drive have windows, too.
-fn is_opened(inspection: &Inspection<'_>, windows: &BTreeSet<ProcessId>, facts: &ProcessRow) -> bool {
-    let openers = |process| inspection.node(process).map(|node| node.openers);
-    // What opened an agent has opened all that is below it, its servers, too.
-    let above = inspection.server.recognised().iter().filter_map(|process| openers(*process)).min();
-    let by_an_opener = openers(facts.process) > Some(above.unwrap_or(0));
-    (by_an_opener && !was_tied(inspection, facts)) || windows.contains(&facts.process)
+    /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
+    /// that is joined with the server, or was until the other end was closed.
+    fn is_tied(&self, facts: &ProcessRow) -> bool {
+        // If the main process exited by itself, a service that still listens is not a remainder of the server.
+        if self.inspection.server.main_ended && self.inspection.rows.listens(facts.process) {
+            return false;
+        }
+        let is_for_others = || {
+            self.is_a_daemon(facts)
+                && (self.serving.contains(&facts.process) || !is_a_browser(self.inspection, facts))
+                && !self.was_tied(facts)
+        };
+        if self.is_opened(facts) || is_for_others() {
+            return false;
+        }
+        if is_a_browser(self.inspection, facts) {
+            let wires = [self.inspection.server.stdin, self.inspection.server.stdout];
+            return self.was_tied(facts)
+                || self.inspection.rows.is_driven_by(facts.process, wires, &self.held)
+                || self.was_joined(facts)
+                || self.is_of_a_browser(facts) && self.stays_below(facts);
+        }
+        self.stays_below(facts)
+            || self.inspection.rows.is_joined(facts.process, &self.held, self.binding(facts))
+            || facts
+                .stdio
+                .iter()
+                .take(self.binding(facts))
+                .skip(usize::from(self.only_inherits_input(facts)))
+                .any(|s| {
+                    s.is_wire() && [self.inspection.server.stdin, self.inspection.server.stdout].contains(s)
+                })
+            || self.was_joined(facts)
+    }
+
+    /// Whether the process was opened for a person: by `xdg-open` or the like below the server, or it has a window. Who opens
+    /// something hands its own streams on, or reads what it prints, and leaves it in its session. Browsers are looked at
+    /// apart: those that servers drive have windows, too.
+    fn is_opened(&self, facts: &ProcessRow) -> bool {
+        let openers = |process| self.inspection.node(process).map(|node| node.openers);
+        // What opened an agent has opened all that is below it, its servers, too.
+        let above = self.inspection.server.recognised().iter().filter_map(|process| openers(*process)).min();
+        let by_an_opener = openers(facts.process) > Some(above.unwrap_or(0));
+        (by_an_opener && !self.was_tied(facts)) || self.windows.contains(&facts.process)
+    }
+
+    /// Whether its parent is a browser that belongs to the server.
+    fn is_of_a_browser(&self, facts: &ProcessRow) -> bool {
+        let parent = facts.parent.filter(|parent| self.members.contains(*parent));
+        parent
+            .and_then(|parent| self.inspection.rows.row(parent))
+            .is_some_and(|row| is_a_browser(self.inspection, row))
+    }
+
+    /// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
+    /// server is being ended its parents may have ended, but what it had let go is no part of it any more.
+    fn stays_below(&self, facts: &ProcessRow) -> bool {
+        let begun = self.inspection.server.phase.is_terminating();
+        let has_parent =
+            || facts.parent.is_some_and(|parent| self.members.contains(parent)) && !self.is_adopted(facts);
+        self.members.sessions.contains(&facts.sid)
+            && (begun || (has_parent() && !self.serving.contains(&facts.process)))
+            && !self.shall_outlive(facts)
+            && !self.works_apart(facts)
+    }
+
+    /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
+    /// for its output (`Popen(.., stdout=log)`). A shell without a terminal that waits for another one has the job ignore SIGINT.
+    fn works_apart(&self, facts: &ProcessRow) -> bool {
+        let parent = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).filter(|row| row.full);
+        let is_left = |parent: &ProcessRow| {
+            self.inspection.rules.role(&parent.image) == Role::Shell
+                || (facts.stdio[1] == Stdio::File
+                    && parent.stdio[1] != Stdio::File
+                    && !self.inspection.rows.is_called_by(facts.process, &self.held))
+        };
+        let waits_for_another = |parent: &ProcessRow| {
+            facts.ignores_interrupt
+                && !parent.ignores_interrupt
+                && self.interruptible.contains(&parent.process)
+        };
+        parent.is_some_and(|parent| is_left(parent) && (!parent.awaits_child || waits_for_another(parent)))
+            && !self.was_tied(facts)
+    }
+
+    /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
+    /// session. What was tied when the server began to be ended stays so.
+    fn shall_outlive(&self, facts: &ProcessRow) -> bool {
+        facts.ignores_hangup && !self.was_tied(facts) && !self.core_ignores_hangup
+    }
+
+    /// How many of its standard streams may tie it. What was adopted and has a file for its output works for whoever reads that:
+    /// a shell that runs `job > log &` hands its own standard error on.
+    fn binding(&self, facts: &ProcessRow) -> usize {
+        let writes_a_file = facts.stdio[1] == Stdio::File && !self.is_below(facts);
+        if writes_a_file && !self.was_tied(facts) { 2 } else { 3 }
+    }
+
+    /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it. A shell makes
+    /// those of `job | tee log &` for the two alone.
+    fn was_joined(&self, facts: &ProcessRow) -> bool {
+        let Some(node) = self.inspection.node(facts.process) else { return false };
+        // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
+        // server that is being ended.
+        let was_tied = self.was_tied(facts);
+        let left_by = facts.parent.filter(|_| self.works_apart(facts));
+        let made_here = |process: ProcessId| {
+            (self.members.contains(process) && left_by != Some(process))
+                || self.inspection.server.ended().contains(&process)
+        };
+        let then = node.streams();
+        let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
+        streams.take(self.binding(facts)).any(|((then, now), maker)| {
+            let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));
+            now.is_wire() && then == now && (was_tied || made())
+        })
+    }
+
+    /// Whether the process has nothing of the server's but its standard input, neither now nor when its program began: what a
+    /// server starts with a log for its output inherits that.
+    fn only_inherits_input(&self, facts: &ProcessRow) -> bool {
+        let server = self.inspection.server;
+        let is_ours = |stream: &Stdio| stream.is_wire() && [server.stdin, server.stdout].contains(stream);
+        let [_, output @ ..] = &facts.stdio;
+        let began = || {
+            let node = self.inspection.node(facts.process).filter(|node| node.origin().process == node.id);
+            node.is_some_and(|node| node.streams()[1..].iter().any(is_ours))
+        };
+        !output.iter().any(is_ours) && !began()
+    }
+
+    /// Whether its parent is the server's, or below it.
+    fn is_below(&self, facts: &ProcessRow) -> bool {
+        facts.parent.is_some_and(|above| self.inspection.has_row_of_server(above))
+    }
+
+    /// Whether it has left its parents and their session or input, and is open to others, or helps somebody above it who is so. Many
+    /// a daemon inherits the streams, and `sh -c "daemon &"` all but the input.
+    fn is_a_daemon(&self, facts: &ProcessRow) -> bool {
+        let (server, rows) = (self.inspection.server, self.inspection.rows);
+        let is_one = |row: &ProcessRow| {
+            (row.sid != server.session || !row.stdio[0].is_wire())
+                && (!self.is_below(row) || self.is_adopted(row))
+                && rows.listens(row.process)
+                && !server.recognised().contains(&row.process)
+        };
+        let above = rows.parents(facts).take_while(|parent| server.processes().contains(parent));
+        is_one(facts) || above.filter_map(|parent| rows.row(parent)).any(is_one)
+    }
+
+    /// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
+    /// or the first process of a PID namespace).
+    fn is_adopted(&self, facts: &ProcessRow) -> bool {
+        let creator =
+            self.inspection.node(facts.process).filter(|node| node.witnessed).and_then(|node| node.creator);
+        creator
+            .is_some_and(|creator| facts.parent != Some(creator) && self.inspection.node(creator).is_none())
+    }
+
+    /// Whether it was tied when the server began to be ended.
+    fn was_tied(&self, facts: &ProcessRow) -> bool {
+        self.inspection
+            .server
+            .phase
+            .orphan()
+            .is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
+    }
 }
 
 /// Those of these processes that have windows, and all below them that help: the programs that draw pages have none
@@ -245,85 +341,4 @@ fn with_windows(inspection: &Inspection<'_>, all: &[&ProcessRow]) -> BTreeSet<Pr
 fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let name = inspection.rules.title(&facts.image);
     [name.as_str(), base(&facts.image.exe)].into_iter().any(|name| name != "electron" && is_browser(name))
-}
-
-/// Whether its parent is a browser that belongs to the server.
-fn is_of_a_browser(inspection: &Inspection<'_>, members: &Members, facts: &ProcessRow) -> bool {
-    let parent = facts.parent.filter(|parent| members.contains(*parent));
-    parent.and_then(|parent| inspection.rows.row(parent)).is_some_and(|row| is_a_browser(inspection, row))
-}
-
-/// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
-/// server is being ended its parents may have ended, but what it had let go is no part of it any more.
-fn stays_below(
-    inspection: &Inspection<'_>,
-    members: &Members,
-    bonds: &Bonds<'_>,
-    facts: &ProcessRow,
-) -> bool {
-    let begun = inspection.server.phase.is_terminating();
-    let has_parent =
-        || facts.parent.is_some_and(|parent| members.contains(parent)) && !is_adopted(inspection, facts);
-    members.sessions.contains(&facts.sid)
-        && (begun || (has_parent() && !bonds.serving.contains(&facts.process)))
-        && !shall_outlive(inspection, bonds, facts)
-        && !is_in_the_background(inspection, bonds, facts)
-}
-
-/// Whether its parent is a shell that waits for its next command instead of a program, or for another one: it was started by
-/// `job &`, for which a shell without a terminal ignores SIGINT.
-fn is_in_the_background(inspection: &Inspection<'_>, bonds: &Bonds<'_>, facts: &ProcessRow) -> bool {
-    let parent = facts.parent.and_then(|parent| inspection.rows.row(parent)).filter(|row| row.full);
-    let waits_for_another = |shell: &ProcessRow| {
-        inspection.rules.role(&shell.image) == Role::Shell
-            && (!shell.awaits_child
-                || (facts.ignores_interrupt
-                    && !shell.ignores_interrupt
-                    && bonds.interruptible.contains(&shell.process)))
-    };
-    parent.is_some_and(waits_for_another) && !was_tied(inspection, facts)
-}
-
-/// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
-/// or the first process of a PID namespace).
-fn is_adopted(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    let creator = inspection.node(facts.process).filter(|node| node.witnessed).and_then(|node| node.creator);
-    creator.is_some_and(|creator| facts.parent != Some(creator) && inspection.node(creator).is_none())
-}
-
-/// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
-/// session. What was tied when the server began to be ended stays so.
-fn shall_outlive(inspection: &Inspection<'_>, bonds: &Bonds<'_>, facts: &ProcessRow) -> bool {
-    facts.ignores_hangup && !was_tied(inspection, facts) && !bonds.core_ignores_hangup
-}
-
-/// Whether it was tied when the server began to be ended.
-fn was_tied(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    inspection.server.phase.orphan().is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
-}
-
-/// How many of its standard streams may tie it. What was adopted and has a file for its output works for whoever reads that:
-/// a shell that runs `job > log &` hands its own standard error on.
-fn binding(inspection: &Inspection<'_>, facts: &ProcessRow) -> usize {
-    let writes_a_file = facts.stdio[1] == Stdio::File && !is_below(inspection, facts);
-    if writes_a_file && !was_tied(inspection, facts) { 2 } else { 3 }
-}
-
-/// Whether one of its standard streams is still the pipe or socket that a process of the server made for it. A shell makes
-/// those of `job | tee log &` for the two alone.
-fn was_joined(inspection: &Inspection<'_>, members: &Members, bonds: &Bonds<'_>, facts: &ProcessRow) -> bool {
-    let Some(node) = inspection.node(facts.process) else { return false };
-    // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
-    // server that is being ended.
-    let was_tied = was_tied(inspection, facts);
-    let shell = facts.parent.filter(|_| is_in_the_background(inspection, bonds, facts));
-    let made_here = |process: ProcessId| {
-        (members.contains(process) && shell != Some(process)) || inspection.server.ended().contains(&process)
-    };
-    let then = node.streams();
-    let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
-    streams.take(binding(inspection, facts)).any(|((then, now), maker)| {
-        let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));
-        now.is_wire() && then == now && (was_tied || made())
-    })
 }

@@ -69,6 +69,7 @@ pub struct ProcessFacts {
     pub stale_binary: bool,
     pub traced: bool,
     pub ignores_hangup: bool,
+    pub awaits_child: bool,
 }
 
 /// How a process uses sockets of its own.
@@ -138,6 +139,7 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             stdio: facts.stdio,
             unit: outside.unit.clone(),
             ignores_hangup: facts.ignores_hangup,
+            awaits_child: facts.awaits_child,
             stale_binary: facts.stale_binary,
             waits: outside.waits,
             full: true,
