@@ -55,6 +55,7 @@ impl Default for Outside {
 
 /// A process of a server.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ProcessFacts {
     pub process: ProcessId,
     pub uid: u32,
