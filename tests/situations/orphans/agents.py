@@ -1,6 +1,7 @@
+import shutil
 import signal
 import situation
-from situation import scene
+from situation import PYTHON, scene
 
 @scene("orphan", twin="stdout/before", when="before")
 def before(stage):
@@ -225,3 +226,26 @@ def unknown_host_confirmed(stage):
     host = stage.run(stage.part("chat_host.py", "use('host', session('mcp-notes').ask)\n"))
     stage.was_used("host")
     return stage.killed(host, orphans=["mcp-notes"])
+
+@scene("orphan")
+def unknown_host_on_the_jvm(stage):
+    """A home-made host on the JVM, whose helper puts the wires in place and then runs the server, is killed; both servers stay."""
+    shutil.copy(PYTHON, f"{stage.dir}/bin/jspawnhelper")
+    spawn = stage.put("spawn.py", """
+        import os, sys
+        os.dup2(int(sys.argv[1]), 0)
+        os.dup2(int(sys.argv[2]), 1)
+        os.execv(sys.argv[3], sys.argv[3:])
+    """)
+    stage.server("mcp-notes", starts=0.5)
+    host = stage.run(stage.part("chat_host.py", f"""
+        start("mcp-server-fake")
+        near_w, near_r, far_r, far_w = wires("pipe")
+        helper = [f"{{BIN}}/jspawnhelper", "-ISB", "{spawn}", str(far_r), str(far_w), f"{{BIN}}/mcp-notes"]
+        start(helper[0], *helper[1:], wire=None, pass_fds=(far_r, far_w))
+        second = Server(near_w, near_r)
+        second.ask("initialize", {{"protocolVersion": "2025-06-18", "capabilities": {{}}, "clientInfo": {{"name": "host", "version": "1"}}}})
+        use("host", second.ask)
+    """))
+    stage.was_used("host")
+    return stage.killed(host, orphans=["mcp-server-fake", "mcp-notes"])

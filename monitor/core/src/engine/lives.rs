@@ -18,7 +18,7 @@ use crate::{
         BootTime, Class, Effect, Ending, ExitStatus, Image, Notice, ProcessId, SnapshotProcess, Stdio,
         Tracking,
     },
-    recognise::{Role, container_client},
+    recognise::{Role, container_client, is_spawn_helper},
     world::agent_view,
 };
 
@@ -68,6 +68,9 @@ impl Engine {
     }
 
     pub(super) fn exec(&mut self, now: BootTime, at: BootTime, seen: &SnapshotProcess) {
+        if is_spawn_helper(&seen.image) {
+            return; // it goes on as a copy of its creator
+        }
         if self.world.node(seen.id).is_none() {
             self.enter(at, seen);
         }

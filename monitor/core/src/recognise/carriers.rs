@@ -194,8 +194,7 @@ pub(super) const ROWS: &[Row] = &[
         without: &["-e", "--eval", "-p", "--print", "-v", "--version", "--revision", "-h", "--help"],
         commands: &[
             ("run", Then::Path), ("x", Then::Like("bunx")), ("test", Then::Nothing),
-            ("install|i|add|a|remove|rm|update|link|unlink|build|init|create|c|upgrade|pm|publish|patch|outdated|audit", Then::Elsewhere),
-            ("repl|exec|why", Then::Elsewhere),
+            ("install|i|add|a|remove|rm|update|link|unlink|build|init|create|c|upgrade|pm|publish|patch|outdated|audit|repl|exec|why", Then::Elsewhere),
         ],
         then: Then::Path, hosts_agents: true, ..interpreter(&["bun*"])
     },

@@ -9,7 +9,7 @@
 
 use super::{
     carriers::Row,
-    known_programs::{BROWSERS, DEBUGGERS, OPENERS, SHELLS, contains},
+    known_programs::{BROWSERS, DEBUGGERS, OPENERS, SHELLS, SPAWN_HELPERS, contains},
     program::{Carrier, command_name, words},
     text::{base, without_deleted},
 };
@@ -17,6 +17,11 @@ use crate::model::Image;
 
 pub fn is_browser(name: &str) -> bool {
     contains(BROWSERS, name)
+}
+
+/// Whether a runtime starts other programs by it.
+pub fn is_spawn_helper(image: &Image) -> bool {
+    contains(SPAWN_HELPERS, base(without_deleted(&image.exe)))
 }
 
 /// Whether it opens a file or an address for a person, in whatever program the desktop has for it.

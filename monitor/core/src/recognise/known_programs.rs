@@ -91,6 +91,10 @@ pub(super) const OPENERS: &[&str] = &[
     "mate-open", "sensible-browser", "wslview", "www-browser", "x-www-browser", "xdg-email", "xdg-open",
 ];
 
+/// By these a runtime starts other programs: it forks, runs one on its own streams, and that runs the program on the
+/// streams that the runtime made for it. So their exec is a part of the fork.
+pub(super) const SPAWN_HELPERS: &[&str] = &["jspawnhelper"];
+
 #[rustfmt::skip]
 pub(super) const BROWSERS: &[&str] = &[
     "MiniBrowser", "brave", "brave-browser", "camoufox", "camoufox-bin", "chrome", "chrome-headless-shell", "chromium",
