@@ -139,6 +139,8 @@ pub struct FdDir {
 
 /// Bytes of a file in `fdinfo` that are read.
 const FDINFO_MAX: usize = 4096;
+/// Bytes of the fdinfo of an epoll(7) instance that are read: a line for each file.
+const WATCHED_MAX: usize = 64 * 1024;
 /// Bytes of the list of file systems that are read: a few dozen names.
 const FILESYSTEMS_MAX: usize = 16 * 1024;
 /// Bytes of `mountinfo` that are read.
@@ -189,6 +191,20 @@ impl FdDir {
     pub fn is_locked(&self, number: u32) -> bool {
         let text = self.fdinfo(number).unwrap_or_default();
         text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
+    }
+
+    /// The descriptors that are registered with the epoll(7) instance on this one: lines `tfd:` of its fdinfo.
+    pub fn watched(&self, number: u32) -> Result<Vec<u32>, Errno> {
+        let _at = self.at()?;
+        let (text, more) = read(&self.dir, &format!("../fdinfo/{number}"), WATCHED_MAX)?;
+        let tell = |line: &[u8]| {
+            std::str::from_utf8(line.strip_prefix(b"tfd:")?).ok()?.split_whitespace().next()?.parse().ok()
+        };
+        if more {
+            Err(Errno::OVERFLOW)
+        } else {
+            Ok(text.split(|byte| *byte == b'\n').filter_map(tell).collect())
+        }
     }
 
     fn fdinfo(&self, number: u32) -> Result<Vec<u8>, Errno> {

@@ -52,6 +52,7 @@ pub use condition::SystemCall;
 pub use fd::{Access, Fd, FdDir, FdTable, Target, character_device};
 pub use lock_file::{Instance, lock_holder};
 pub use maps::SharedMemory;
+pub use named_file::is_for_debuggers;
 pub use net::{Endpoint, InternetSocket, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket};
 use process::CGROUP_MAX;
 pub use process::ProcessDir;

@@ -57,6 +57,11 @@ impl ProcessDir {
         found.and_then(|found| is_untouched_fifo(&found, since)).unwrap_or(false)
     }
 
+    /// Whether this call of a thread opens a file for debuggers ([`is_for_debuggers`]).
+    pub fn opens_for_debuggers(&self, call: &SystemCall) -> bool {
+        self.opened_name(call).is_ok_and(|name| is_for_debuggers(&name))
+    }
+
     /// The name that a call of openat(2) was given, from the memory of the process. An error where the name counts from
     /// another folder than the working directory.
     fn opened_name(&self, call: &SystemCall) -> Result<Vec<u8>, Errno> {
@@ -92,6 +97,13 @@ impl ProcessDir {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         openat2(&from, name, flags, Mode::empty(), resolve | ResolveFlags::NO_MAGICLINKS)
     }
+}
+
+/// Whether a FIFO or a socket of this name is one at which the runtime of .NET waits for debuggers and profilers. Each program
+/// on it has both.
+pub fn is_for_debuggers(name: &[u8]) -> bool {
+    let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    [&b"clr-debug-pipe-"[..], b"dotnet-diagnostic-"].into_iter().any(|begin| file.starts_with(begin))
 }
 
 fn is_untouched(found: &OwnedFd, (inode, device): (u32, u64)) -> Result<bool, Errno> {

@@ -117,11 +117,12 @@ fn read(
     let image = dir.image();
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
-        Ok((rests, waits::await_a_child(&calls), waits::places(dir, &table, &calls, since)?))
+        let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
+        Ok((rests, reads, waits::await_a_child(&calls), waits::places(dir, &table, &calls, since)?))
     });
-    let (rests, awaits_child, places) = match waits {
+    let (rests, reads, awaits_child, places) = match waits {
         // One that could not be read is no inert copy.
-        Err(_) if is_copy => (false, false, Places::default()),
+        Err(_) if is_copy => (false, Vec::new(), false, Places::default()),
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
@@ -141,6 +142,7 @@ fn read(
         slices: slices_above(dir)?,
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
+        reads,
         work: activity::work(dir).ok(),
         opted_out,
         told_to_serve,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{joints::Joints, rows::Rows};
-use crate::host::{ProcessDir, UnixSocket, UnixSocketLine, UnixSockets};
+use crate::host::{ProcessDir, UnixSocket, UnixSocketLine, UnixSockets, is_for_debuggers};
 use orphand_core::model::{
     Stdio,
     scene::{Address, Began, Called, Side},
@@ -34,6 +34,8 @@ pub(super) fn enter(
     for socket in sockets.values() {
         let by_itself = socket.name.as_deref().is_some_and(|name| visited.contains(name));
         match socket.peer {
+            // Whoever debugs it has a connection of his own.
+            _ if socket.name.as_deref().is_some_and(is_for_debuggers) && socket.listens => {}
             _ if socket.listens => open(rows, joints, socket, by_itself),
             None if socket.connection || socket.name.is_none() || socket.is_named_by_the_system() => {}
             // Only the peer of a connected datagram socket can send to it.

@@ -23,6 +23,8 @@ enum Wait {
     Input(u64),
     /// Any of some descriptors, without a time limit.
     Several,
+    /// What is registered with the epoll(7) instance on this descriptor, without a time limit.
+    Watched(u64),
     /// Another thread, a child or a signal, without a time limit.
     Wake,
     /// Anything else, or for a time.
@@ -41,6 +43,19 @@ pub(super) fn for_nothing_else(dir: &ProcessDir, table: &FdTable, calls: &[Optio
     let rests =
         |call: &Option<SystemCall>| call.as_ref().is_some_and(|call| is_covered(dir, table, wait(call)));
     calls.iter().all(rests) && dir.has_timers() == Ok(false)
+}
+
+/// The pipes and sockets that these wait to read. Those of poll(2) are not told; but who waits there has a reference to each.
+pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<Vec<Stdio>, Errno> {
+    let (fds, mut numbers) = (dir.fd_dir()?, BTreeSet::new());
+    for call in calls.iter().flatten() {
+        match wait(call) {
+            Wait::Input(number) => numbers.extend([id(number)]),
+            Wait::Watched(number) => numbers.extend(fds.watched(id(number))?),
+            Wait::Several | Wait::Wake | Wait::Other => {}
+        }
+    }
+    Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
 }
 
 /// Whether one of these waits for a child; some shells wait for its signal.
@@ -71,7 +86,7 @@ pub(super) fn places(
     let (mut addresses, mut queues, mut anybody, mut several) = (Vec::new(), BTreeSet::new(), None, false);
     for call in calls.iter().flatten() {
         let SystemCall { number, arguments: [first, operation, ..], opens_fifo } = *call;
-        if opens_fifo && anybody != Some(Called::Unknown) {
+        if opens_fifo && anybody != Some(Called::Unknown) && !dir.opens_for_debuggers(call) {
             anybody = Some(if dir.opens_untouched(call, since) { Called::No } else { Called::Unknown });
         }
         match number {
@@ -124,7 +139,7 @@ fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
                 _ => false,
             }
         }
-        Wait::Several => !table.fds.iter().any(|fd| brings_something(&fd.target)),
+        Wait::Several | Wait::Watched(_) => !table.fds.iter().any(|fd| brings_something(&fd.target)),
         Wait::Other => false,
     }
 }
@@ -166,8 +181,8 @@ fn wait(call: &SystemCall) -> Wait {
         libc::SYS_recvmmsg => unlimited(fifth, Wait::Input(first)),
         libc::SYS_ppoll => unlimited(third, Wait::Several),
         libc::SYS_pselect6 => unlimited(fifth, Wait::Several),
-        libc::SYS_epoll_pwait => milliseconds(fourth),
-        libc::SYS_epoll_pwait2 => unlimited(fourth, Wait::Several),
+        libc::SYS_epoll_pwait => milliseconds(fourth, Wait::Watched(first)),
+        libc::SYS_epoll_pwait2 => unlimited(fourth, Wait::Watched(first)),
         libc::SYS_futex if waits_at_futex(second) => unlimited(fourth, Wait::Wake),
         libc::SYS_rt_sigtimedwait => unlimited(third, Wait::Wake),
         libc::SYS_rt_sigsuspend | libc::SYS_wait4 | libc::SYS_waitid => Wait::Wake,
@@ -178,11 +193,11 @@ fn wait(call: &SystemCall) -> Wait {
 /// The same for system calls that younger architectures do not have.
 #[cfg(target_arch = "x86_64")]
 fn wait_of_old(call: &SystemCall) -> Option<Wait> {
-    let [_, _, third, fourth, fifth, _] = call.arguments;
+    let [first, _, third, fourth, fifth, _] = call.arguments;
     Some(match call.number {
         libc::SYS_pause => Wait::Wake,
-        libc::SYS_poll => milliseconds(third),
-        libc::SYS_epoll_wait => milliseconds(fourth),
+        libc::SYS_poll => milliseconds(third, Wait::Several),
+        libc::SYS_epoll_wait => milliseconds(fourth, Wait::Watched(first)),
         libc::SYS_select if fifth == 0 => Wait::Several,
         _ => return None,
     })
@@ -194,8 +209,8 @@ const fn wait_of_old(_: &SystemCall) -> Option<Wait> {
 }
 
 /// A wait for some descriptors with a time limit of type `int`: a negative one is none.
-const fn milliseconds(limit: u64) -> Wait {
-    if limit & 0x8000_0000 == 0 { Wait::Other } else { Wait::Several }
+const fn milliseconds(limit: u64, wait: Wait) -> Wait {
+    if limit & 0x8000_0000 == 0 { Wait::Other } else { wait }
 }
 
 /// Whether an operation of futex(2) is a wait, with the time limit in its fourth argument.

@@ -112,6 +112,54 @@ def stopped(stage):
     stage.when_called("worker", worker, situation.signal.SIGCONT)
     return stage.killed(host, in_use=[worker, "mcp-server-fake"])
 
+@scene(
+    "in use", name="waits_for_an_answer_in_a_loop", twin="orphans/pool_workers", waits="e = select.epoll(); e.register(server.r); e.poll()",
+    about="The same, and the worker waits in a loop of events (epoll).",
+)
+@scene(
+    "in use", name="waits_for_an_answer_on_a_socket", twin="orphans/pool_workers", wire="socket", about="The same on a pair of sockets.",
+)
+@scene(
+    "in use", name="passes_answers_on", twin="orphans/pool_workers", passes_on="os.write(1, b'done')",
+    about="The same, and the worker does nothing but pass answers on to a person by its standard output.",
+)
+@scene("in use", twin="orphans/pool_workers")
+def waits_for_an_answer(stage, wire="pipe", waits="", passes_on="tell('go/done', '')"):
+    """The host is killed; a forked worker has asked the server something that takes long, and waits for the answer."""
+    stage.part("mcp-server-fake", """
+        here()
+        while line := os.read(0, 65536):
+            if b"slow" in line:
+                wait_for("answer")
+            answer(line)
+        leak_on("timer")
+    """)
+    stage.part("claude", f"""
+        server = start("mcp-server-fake", wire={wire!r})
+        def work():
+            os.write(server.w, b'{{"id": 0, "method": "slow"}}\\n')
+            {waits}
+            if b"result" in os.read(server.r, 65536):
+                {passes_on}
+            rest()
+        copy(work, alias="worker")
+        here()
+        rest()
+    """)
+    person = stage.run(stage.part("person", f"""
+        r, w = os.pipe()
+        start("claude", wire=None, stdout=w)
+        os.close(w)
+        def ask():
+            tell("go/answer", "")
+            {"os.read(r, 4) == b'done' or os._exit(1)" if "write" in passes_on else "wait_for('done')"}
+        on_call("person", ask)
+    """))
+    host, worker = stage.who("claude"), stage.who("worker")
+    stage.when_called("person", person)
+    stage.asleep(worker)
+    return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
 @scene("in use", twin="orphans/pool_workers")
 def web_workers(stage):
     """A preforking web application: the master is killed, its workers go on serving people through the shared server."""

@@ -210,3 +210,17 @@ def successor_died(stage):
     second = stage.who("second")
     situation.within("the first's end", lambda: not first.alive())
     return stage.killed(second, orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="clients/control_fifo_made_anew")
+def waits_for_a_debugger(stage):
+    """The runtime of the server (.NET) waits at a FIFO and a socket of its own for debuggers; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        ours = f"{os.getpid()}-1"
+        profilers = socket.socket(socket.AF_UNIX)
+        profilers.bind(f"{DIR}/dotnet-diagnostic-{ours}-socket")
+        profilers.listen()
+        os.mkfifo(f"{DIR}/clr-debug-pipe-{ours}-in")
+        in_background(open, f"{DIR}/clr-debug-pipe-{ours}-in", "rb")
+        serve()
+    """)
+    return stage.killed(stage.agent(), orphans=["mcp-server-fake"])

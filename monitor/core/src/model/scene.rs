@@ -66,6 +66,9 @@ pub struct ProcessRow {
     /// What all its threads wait for. Only for copies, and where [`SceneQuestion::waits`].
     #[serde(skip_serializing_if = "Wait::is_for_anything", default)]
     pub waits: Wait,
+    /// The pipes and sockets that its threads read at this moment, and wait for what comes. Only for copies.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reads: Vec<Stdio>,
     /// What it has done so far; absent if it could not be read, or is stopped and goes on some day.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub work: Option<Work>,

@@ -12,8 +12,8 @@ use crate::{
     case::{By, Cause},
     lineage::{Graph, Node},
     model::{
-        ProcessId, UnitFacts,
-        scene::{ProcessRow, Wait},
+        ProcessId, Stdio, UnitFacts,
+        scene::{Endpoint, ProcessRow, Wait},
     },
     reach::{Kind, Party},
     recognise::{Role, Rule, Rules, is_told_to_serve},
@@ -113,7 +113,7 @@ fn is_told(inspection: &Inspection<'_>, process: ProcessId) -> bool {
 }
 
 /// A forked copy of the killed owner that is inert: it never ran another program, has no server and no child, is in its
-/// session, waits for nothing that comes by itself, and has done nothing since the owner's end.
+/// session, waits for nothing that comes by itself nor for the answer of a server, and has done nothing since the owner's end.
 fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> {
     let row = inspection.rows.row(process)?;
     let (owner, node) = (inspection.owner()?, inspection.node(process)?);
@@ -125,12 +125,23 @@ fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> 
         && row.waits == Wait::Ends
         // Who waits for a child and has none waits for the end of a process that it traces.
         && !row.awaits_child
+        && !awaits_an_answer(inspection, row)
         && row.work.is_some()
         && row.work == then.work
         && !inspection.world.made_a_server(process)
         && inspection.world.graph().children(process).next().is_none();
     let members = BTreeSet::from([process]);
     is_inert.then(|| Party { kind: Kind::Copy, members, ..Party::default() })
+}
+
+/// Whether a copy reads the output of a server of its owner: the server may work on what the copy, or whoever it works for,
+/// asked it.
+fn awaits_an_answer(inspection: &Inspection<'_>, copy: &ProcessRow) -> bool {
+    let siblings = inspection.siblings.iter().map(|server| server.stdout);
+    let outputs: Vec<Stdio> = siblings.chain([inspection.server.stdout]).collect();
+    let is_output = |endpoint: &&Endpoint| outputs.iter().any(|output| endpoint.is(*output));
+    let mut endpoints = inspection.rows.scene.endpoints.iter().filter(is_output);
+    endpoints.any(|endpoint| copy.reads.iter().any(|input| endpoint.is(*input)))
 }
 
 /// The owner, if it lives and let the server go, and which wires it let go of: one mechanism for the abandoned server, the
