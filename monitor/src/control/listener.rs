@@ -8,12 +8,13 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{UnixListener, UnixStream},
+    io::AsyncWriteExt,
+    net::UnixListener,
     time::{sleep, timeout},
 };
 
 use super::{
+    caller::Caller,
     connections::{Connections, Pace, RequestRead},
     event_feed::Feed,
     loop_handle::{BUSY, LATE, LoopHandle},
@@ -46,8 +47,8 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
     let mut others: Connections<Share> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     let mut pace = Pace::new(CONNECTIONS_A_SECOND);
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let caller = match listener.accept().await {
+            Ok((stream, _)) => Caller::new(stream),
             Err(error) => {
                 tracing::warn!("cannot accept a connection to the control socket: {error}");
                 sleep(ACCEPT_PAUSE).await;
@@ -55,20 +56,20 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
             }
         };
         // Clients without credentials count as one user.
-        let uid = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
+        let uid = caller.stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
         let (is_ours, share) = (peers.are_ours(uid), Share::of(uid));
         let has_room =
             if is_ours { ours.make_room(uid) } else { pace.admits(share) && others.make_room(share) };
         if !has_room {
             // The buffer of a new connection is empty, so a short line always fits.
-            let _ = stream.try_write(&error(BUSY));
+            let _ = caller.stream.try_write(&error(BUSY));
             continue;
         }
         let (daemon_loop, feed, peers) = (daemon_loop.clone(), feed.clone(), peers.clone());
         let question = RequestRead::default();
         let request_read = question.clone();
         let task = tokio::spawn(async move {
-            serve_connection(stream, &daemon_loop, &feed, &peers, &request_read).await;
+            serve_connection(caller, &daemon_loop, &feed, &peers, &request_read).await;
         });
         if is_ours {
             ours.insert(uid, question, &task);
@@ -85,18 +86,18 @@ fn error(error: impl Into<String>) -> Vec<u8> {
 
 /// Serves one request. Errors of the connection are ignored, because only the client is affected.
 async fn serve_connection(
-    mut stream: UnixStream,
+    mut caller: Caller,
     daemon_loop: &LoopHandle,
     feed: &Feed,
     peers: &Peers,
     request_read: &RequestRead,
 ) {
-    let answer = match timeout(REQUEST_TIMEOUT, read_request(&mut stream, peers)).await {
+    let answer = match timeout(REQUEST_TIMEOUT, read_request(&caller, peers)).await {
         Ok(Ok((Request::Events { query }, _))) => {
             request_read.store(true, Ordering::Relaxed);
-            match feed.admit(stream.peer_cred().map_or(u32::MAX, |peer| peer.uid())) {
+            match feed.admit(caller.stream.peer_cred().map_or(u32::MAX, |peer| peer.uid())) {
                 // It ends when the client goes; then there is nobody to tell of an error.
-                Some(reader) => return drop(reader.serve(&mut stream, &query).await),
+                Some(reader) => return drop(reader.serve(&mut caller.stream, &query).await),
                 None => error(BUSY),
             }
         }
@@ -112,22 +113,19 @@ async fn serve_connection(
         Err(_) => error("no request within 5 s"),
     };
     let _ = timeout(SEND_TIMEOUT, async {
-        stream.write_all(&answer).await?;
-        stream.shutdown().await
+        caller.stream.write_all(&answer).await?;
+        caller.stream.shutdown().await
     })
     .await;
 }
 
 /// Reads a request that this client is allowed to send, and by which user.
-async fn read_request(stream: &mut UnixStream, peers: &Peers) -> Result<(Request, u32), String> {
-    let peer =
-        stream.peer_cred().map_err(|error| format!("refused: cannot read your credentials: {error}"))?;
+async fn read_request(caller: &Caller, peers: &Peers) -> Result<(Request, u32), String> {
+    let peer = caller.stream.peer_cred();
+    let peer = peer.map_err(|error| format!("refused: cannot read your credentials: {error}"))?;
     let (uid, gid) = (peer.uid(), peer.gid());
     let longest = if peers.may_be_allowed(uid) { REQUEST_MAX } else { RELEASE_MAX };
-    let mut line = Vec::new();
-    let most = u64::try_from(longest).unwrap_or(u64::MAX);
-    let mut reader = BufReader::new(stream).take(most);
-    reader.read_until(b'\n', &mut line).await.map_err(|error| format!("cannot read the request: {error}"))?;
+    let line = caller.line(longest).await.map_err(|error| format!("cannot read the request: {error}"))?;
     if line.len() >= longest {
         return Err(format!("the request is too long: at most {longest} bytes"));
     }

@@ -4,6 +4,7 @@
 //! [`Query`]s, of which it answers one each time after it has drained the ring. If the queue is full, this
 //! thread answers "busy". Slow work (memory, encoding, stalled clients) happens on this thread.
 
+mod caller;
 pub mod client;
 mod connections;
 mod event_feed;

@@ -1,7 +1,7 @@
 //! The control server with a loop that answers as a test wants.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
     os::unix::net::UnixStream,
     path::PathBuf,
@@ -350,4 +350,44 @@ fn the_past_is_read_from_the_store() {
     // A file that no daemon has written to has no history.
     std::fs::write(server.dir.path().join("orphand.db"), "").unwrap();
     assert_eq!(client.history(query).unwrap(), orphand_core::model::History::default());
+}
+
+/// Others send descriptors along, the last one of a connection whose close waits for its reader for a minute.
+#[test]
+fn the_close_of_what_others_send_along_is_not_waited_for() {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
+    let mut server = server();
+    server.answer(&[]);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let (path, mut readers, mut senders) = (server.socket(), Vec::new(), Vec::new());
+    let (tell, sent) = std::sync::mpsc::channel();
+    for said in [&b"{}"[..], b"{}\n"].repeat(4) {
+        let mut slow = TcpStream::connect(address).unwrap();
+        readers.push(silent.accept().unwrap().0);
+        slow.set_nonblocking(true).unwrap();
+        while io::Write::write(&mut slow, &[0; 65536]).is_ok() {}
+        sockopt::set_socket_linger(&slow, Some(std::time::Duration::from_secs(60))).unwrap();
+        let path = path.clone();
+        let tell = tell.clone();
+        senders.push(thread::spawn(move || {
+            let caller = UnixStream::connect(path).unwrap();
+            let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            let given = [std::os::fd::AsFd::as_fd(&slow)];
+            control.push(SendAncillaryMessage::ScmRights(&given));
+            sendmsg(&caller, &[io::IoSlice::new(said)], &mut control, SendFlags::empty()).unwrap();
+            tell.send(()).unwrap();
+            drop(slow);
+        }));
+    }
+    assert_eq!(sent.iter().take(8).count(), 8);
+    let mut asked = UnixStream::connect(&path).unwrap();
+    asked.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    asked.write_all(b"{\"version\":1,\"ask\":\"status\"}\n").unwrap();
+    let mut answer = String::new();
+    let read = BufReader::new(asked).read_line(&mut answer);
+    drop(readers);
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    assert!(read.is_ok() && answer.contains("\"pid\":7"), "{read:?} {answer}");
 }

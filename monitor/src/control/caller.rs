@@ -1,0 +1,92 @@
+//! A connection of anybody to the control socket.
+//!
+//! Whoever connects may send descriptors along. The kernel closes those that nobody takes in the thread that reads over
+//! them, or that closes the connection; and the close of the last descriptor of a TCP connection waits for as long as its
+//! owner said (`SO_LINGER`). Invariant: no close here is the last one of somebody else's descriptor.
+
+use std::{
+    io::{self, IoSliceMut},
+    sync::mpsc,
+    thread,
+};
+
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, Shutdown, recv, recvmsg, shutdown};
+use tokio::{io::Interest, net::UnixStream};
+
+/// How much is read at once.
+const CHUNK: usize = 1024;
+
+#[derive(Debug)]
+pub(super) struct Caller {
+    /// Is not read from, but by [`Caller::line`].
+    pub(super) stream: UnixStream,
+    /// The thread that has the connection, too, and waits for the end of this. Dropped last.
+    last_holder: Option<mpsc::Sender<()>>,
+}
+
+impl Caller {
+    pub(super) const fn new(stream: UnixStream) -> Self {
+        Self { stream, last_holder: None }
+    }
+
+    /// What comes up to the end of a line, or before the caller has closed his end; at most so many bytes.
+    pub(super) async fn line(&self, most: usize) -> io::Result<Vec<u8>> {
+        let mut line = Vec::new();
+        loop {
+            let some = self.stream.async_io(Interest::READABLE, || some(&self.stream)).await?;
+            let some = some.ok_or_else(|| io::Error::other("no descriptors are taken"))?;
+            line.extend_from_slice(&some);
+            if let Some(end) = line.iter().position(|byte| *byte == b'\n') {
+                line.truncate(end + 1);
+            } else if !some.is_empty() && line.len() < most {
+                continue;
+            }
+            line.truncate(most);
+            return Ok(line);
+        }
+    }
+}
+
+/// What can be read now, nothing at the end; `None` if descriptors came with it, which stay where they are.
+fn some(stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
+    let mut some = [0; CHUNK];
+    let (mut none, flags) = (RecvAncillaryBuffer::default(), RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    let seen = recvmsg(stream, &mut [IoSliceMut::new(&mut some)], &mut none, flags)?;
+    if seen.flags.contains(ReturnFlags::CTRUNC) {
+        return Ok(None);
+    }
+    // No more than was looked at: who sends may add something.
+    let mut some = vec![0; seen.bytes];
+    let (read, _) = recv(stream, some.as_mut_slice(), RecvFlags::DONTWAIT)?;
+    some.truncate(read);
+    Ok(Some(some))
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        // From now on nothing more comes.
+        let _ = shutdown(&self.stream, Shutdown::Both);
+        loop {
+            match some(&self.stream) {
+                Ok(Some(some)) if !some.is_empty() => {}
+                Ok(None) => break,
+                _ => return,
+            }
+        }
+        let ((tell, told), (over, wait)) = (mpsc::channel(), mpsc::channel());
+        let thread = thread::Builder::new().name("orphand-last".to_owned()).spawn(move || {
+            let _ = tell.send(has_own_descriptors());
+            // Then it ends, and with it its descriptors: an exit waits for nobody (`PF_EXITING`, `inet_release()`).
+            let _: Result<(), _> = wait.recv();
+        });
+        if thread.is_ok() && told.recv() == Ok(true) {
+            self.last_holder = Some(over);
+        }
+    }
+}
+
+/// Gives this thread a copy of the process's descriptors.
+#[expect(deprecated, reason = "the successor is an unsafe function: this thread uses no descriptor from now on")]
+fn has_own_descriptors() -> bool {
+    rustix::thread::unshare(rustix::thread::UnshareFlags::FILES).is_ok()
+}
