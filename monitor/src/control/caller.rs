@@ -86,7 +86,10 @@ impl Drop for Caller {
 }
 
 /// Gives this thread a copy of the process's descriptors.
-#[expect(deprecated, reason = "the successor is an unsafe function: this thread uses no descriptor from now on")]
+#[expect(
+    deprecated,
+    reason = "the successor is an unsafe function: this thread uses no descriptor from now on"
+)]
 fn has_own_descriptors() -> bool {
     rustix::thread::unshare(rustix::thread::UnshareFlags::FILES).is_ok()
 }

@@ -366,7 +366,7 @@ fn the_close_of_what_others_send_along_is_not_waited_for() {
         let mut slow = TcpStream::connect(address).unwrap();
         readers.push(silent.accept().unwrap().0);
         slow.set_nonblocking(true).unwrap();
-        while io::Write::write(&mut slow, &[0; 65536]).is_ok() {}
+        while io::Write::write(&mut slow, &[0; 4096]).is_ok() {}
         sockopt::set_socket_linger(&slow, Some(std::time::Duration::from_secs(60))).unwrap();
         let path = path.clone();
         let tell = tell.clone();
@@ -388,6 +388,8 @@ fn the_close_of_what_others_send_along_is_not_waited_for() {
     let mut answer = String::new();
     let read = BufReader::new(asked).read_line(&mut answer);
     drop(readers);
-    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    for sender in senders {
+        sender.join().unwrap();
+    }
     assert!(read.is_ok() && answer.contains("\"pid\":7"), "{read:?} {answer}");
 }

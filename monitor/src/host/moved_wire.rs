@@ -7,21 +7,24 @@
 //! descendant (the child of a bridge). This rule was right for 28 of 28 observed servers. It does not say
 //! whether the process is a server.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Access, Fd, Proc, ProcessDir, Seen, Target, UnixSockets};
-use orphand_core::model::{SnapshotProcess, Stdio};
+use orphand_core::model::{Share, SnapshotProcess, Stdio};
 
 /// A server has tens of descriptors, and few descendants. Any user decides how many a process has, and the start waits for what is
-/// read of them: in larger tables, and below larger families, no wire is sought.
+/// read of them: in larger tables, below larger families, and when so many descriptors were read for a user, no wire is sought.
 const TABLE: u32 = 1024;
 const DESCENDANTS: usize = 64;
+const OF_USER: usize = 64 * 1024;
 
 /// Sets standard input and output of all processes that have moved their wires. `pairs` are all pairs of process and parent.
 pub fn mend_moved_wires(proc: &Proc, seen: &mut [Seen], pairs: &[(u32, u32)]) {
+    let (children, mut read) = (children(pairs), BTreeMap::new());
     for Seen { process, .. } in seen.iter_mut().filter(|seen| may_have_moved(&seen.process)) {
+        let read = read.entry(Share::of(process.uid)).or_default();
         if let Ok(Some(dir)) = proc.identified(process.id)
-            && let Some(wires) = find(proc, &dir, pairs)
+            && let Some(wires) = find(proc, &dir, &children, read)
         {
             let [stdin, stdout, _] = &mut process.stdio;
             [*stdin, *stdout] = wires;
@@ -42,44 +45,58 @@ fn is_python(name: &str) -> bool {
         .is_some_and(|version| version.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
-/// All descendants of `pid`, given all pairs of process and parent.
-pub(super) fn below(pid: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut parents = HashSet::from([pid]);
-    loop {
-        let new: Vec<u32> = pairs
-            .iter()
-            .filter(|(p, parent)| parents.contains(parent) && !parents.contains(p))
-            .map(|&(p, _)| p)
-            .collect();
-        if new.is_empty() {
-            return found;
-        }
-        parents.extend(&new);
-        found.extend(new);
+/// The children of each process, given all pairs of process and parent.
+pub(super) fn children(pairs: &[(u32, u32)]) -> HashMap<u32, Vec<u32>> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for &(pid, parent) in pairs {
+        children.entry(parent).or_default().push(pid);
     }
+    children
 }
 
-/// The moved wires of the process in `dir`: standard input and output. `pairs`: all pairs of process and parent.
-fn find(proc: &Proc, dir: &ProcessDir, pairs: &[(u32, u32)]) -> Option<[Stdio; 2]> {
-    let is_small = |dir: &ProcessDir| dir.table_size().is_ok_and(|size| size <= TABLE);
-    let table = is_small(dir).then(|| dir.fd_table().ok())??;
+/// The descendants of `pid`; not all of them if there are more than `most`.
+pub(super) fn below(pid: u32, children: &HashMap<u32, Vec<u32>>, most: usize) -> Vec<u32> {
+    let (mut found, mut known) = (vec![pid], HashSet::from([pid]));
+    let mut next = 0;
+    while let Some(parent) = found.get(next).filter(|_| found.len() <= most.saturating_add(1)) {
+        next += 1;
+        found.extend(children.get(parent).into_iter().flatten().filter(|pid| known.insert(**pid)));
+    }
+    found.split_off(1)
+}
+
+/// The moved wires of the process in `dir`: standard input and output. `read` is how many descriptors were read for its user.
+fn find(
+    proc: &Proc,
+    dir: &ProcessDir,
+    children: &HashMap<u32, Vec<u32>>,
+    read: &mut usize,
+) -> Option<[Stdio; 2]> {
+    let mut of = |dir: &ProcessDir| {
+        if *read > OF_USER || dir.table_size().ok()? > TABLE {
+            return None;
+        }
+        // One that has just ended has none.
+        let table = dir.fd_table().unwrap_or_default();
+        *read += table.fds.len();
+        Some(table)
+    };
+    let table = of(dir)?;
     if table.target(1)? != table.target(2)? {
         return None;
+    }
+    let below = below(dir.id().pid, children, DESCENDANTS);
+    if below.len() > DESCENDANTS {
+        return None;
+    }
+    let mut inside = vec![(table.clone(), dir.fd_dir().ok()?)];
+    for below in below.into_iter().filter_map(|pid| proc.process(pid).ok()) {
+        let table = of(&below)?;
+        inside.extend(below.fd_dir().ok().map(|fds| (table, fds)));
     }
     // The pipe ends and sockets that the process and its descendants hold.
     let (mut writers, mut readers) = (HashSet::new(), HashSet::new());
     let mut sockets: HashSet<u64> = HashSet::new();
-    let below = below(dir.id().pid, pairs);
-    if below.len() > DESCENDANTS {
-        return None;
-    }
-    let below: Vec<ProcessDir> = below.into_iter().filter_map(|pid| proc.process(pid).ok()).collect();
-    if !below.iter().all(is_small) {
-        return None;
-    }
-    let below = below.iter().filter_map(|below| Some((below.fd_table().ok()?, below.fd_dir().ok()?)));
-    let inside = std::iter::once((table.clone(), dir.fd_dir().ok()?)).chain(below);
     for (table, fds) in inside {
         sockets.extend(table.sockets());
         for fd in &table.fds {
@@ -147,9 +164,10 @@ mod tests {
 
     #[test]
     fn below_is_all_the_way_down_and_ends_in_a_loop() {
-        let pairs = [(2, 1), (3, 2), (4, 3), (5, 9), (9, 5)];
-        assert_eq!(below(2, &pairs), [3, 4]);
-        assert_eq!(below(5, &pairs), [9]);
-        assert!(below(4, &pairs).is_empty());
+        let children = children(&[(2, 1), (3, 2), (4, 3), (5, 9), (9, 5)]);
+        assert_eq!(below(2, &children, 64), [3, 4]);
+        assert_eq!(below(5, &children, 64), [9]);
+        assert!(below(4, &children, 64).is_empty());
+        assert_eq!(below(1, &children, 1), [2, 3], "that there are more than one is known");
     }
 }

@@ -155,7 +155,7 @@ impl Proc {
     pub fn descendants(&self, pid: u32) -> Option<Vec<u32>> {
         let parent = |pid| Some((pid, self.process(pid).ok()?.stat().ppid));
         let pairs: Vec<_> = self.pids().ok()?.into_iter().filter_map(parent).collect();
-        Some(moved_wire::below(pid, &pairs))
+        Some(moved_wire::below(pid, &moved_wire::children(&pairs), usize::MAX))
     }
 }
 

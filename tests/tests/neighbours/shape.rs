@@ -1,6 +1,9 @@
 //! A server whose processes have an unusual shape: a line of thousands, or thousands that share one pipe.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context as _, Result, ensure};
 use tests::{
@@ -133,4 +136,32 @@ fn a_relay_of_processes_delays_nobody() -> Result<()> {
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_storm_of_sessions_delays_nobody() -> Result<()> {
     delays_nobody("sessions", 500)
+}
+
+/// A line of processes, each of which started the next one. Its shell is named like a Python.
+const PYTHONS: &str = "exec </dev/null >/dev/null 2>&1
+[ $3 -gt 0 ] && \"$1\" \"$0\" \"$1\" \"$2\" $(($3 - 1))
+: > \"$2\"
+exec sleep 1000
+";
+
+/// Each of them may be a server that has moved its wire.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_line_of_pythons_keeps_no_daemon_from_its_start() -> Result<()> {
+    scene_alone(|s| {
+        let began = std::env::temp_dir().join(format!("orphand-pythons-{}", std::process::id()));
+        let python = program(s, "python", &fs::read("/bin/dash").context("read a shell")?)?;
+        let line = program(s, "line", PYTHONS.as_bytes())?;
+        hostile(s, BECOME, &[&*python, &line, &python, &began.to_string_lossy(), "3000"])?;
+        within("the line", || began.exists().then_some(()))?;
+        fs::remove_file(&began)?;
+        let asked = Instant::now();
+        let daemon = s.daemon_with(&Launch::default())?;
+        let ready = asked.elapsed();
+        ensure!(ready < in_time(Duration::from_secs(60))?, "the start took {ready:?}");
+        let took = Honest::at_work(s, "honest")?.judged_in_time(&daemon, GRACE)?;
+        println!("3,000 Pythons in a line: ready after {ready:?}, judged after {took:?}");
+        Ok(())
+    })
 }
