@@ -6,12 +6,16 @@
 
 use std::{
     io::{self, IoSliceMut},
-    sync::mpsc,
+    mem,
+    os::fd::{AsFd as _, OwnedFd},
+    sync::{Mutex, mpsc},
     thread,
 };
 
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, Shutdown, recv, recvmsg, shutdown};
 use tokio::{io::Interest, net::UnixStream};
+
+use crate::os::lock;
 
 /// How much is read at once.
 const CHUNK: usize = 1024;
@@ -20,13 +24,11 @@ const CHUNK: usize = 1024;
 pub(super) struct Caller {
     /// Is not read from, but by [`Caller::line`].
     pub(super) stream: UnixStream,
-    /// The thread that has the connection, too, and waits for the end of this. Dropped last.
-    last_holder: Option<mpsc::Sender<()>>,
 }
 
 impl Caller {
     pub(super) const fn new(stream: UnixStream) -> Self {
-        Self { stream, last_holder: None }
+        Self { stream }
     }
 
     /// What comes up to the end of a line, or before the caller has closed his end; at most so many bytes.
@@ -73,15 +75,44 @@ impl Drop for Caller {
                 _ => return,
             }
         }
-        let ((tell, told), (over, wait)) = (mpsc::channel(), mpsc::channel());
-        let thread = thread::Builder::new().name("orphand-last".to_owned()).spawn(move || {
+        let Ok(kept) = self.stream.as_fd().try_clone_to_owned() else { return };
+        let mut left = lock(&LEFT);
+        left.waiting.push(kept);
+        if !left.is_seen_to {
+            left.is_seen_to =
+                thread::Builder::new().name("orphand-last".to_owned()).spawn(see_to_them).is_ok();
+        }
+    }
+}
+
+/// Connections that have descriptors with them, and whether a thread sees to them.
+struct Left {
+    waiting: Vec<OwnedFd>,
+    is_seen_to: bool,
+}
+
+static LEFT: Mutex<Left> = Mutex::new(Left { waiting: Vec::new(), is_seen_to: false });
+
+fn see_to_them() {
+    loop {
+        let mut left = lock(&LEFT);
+        let some = mem::take(&mut left.waiting);
+        left.is_seen_to = !some.is_empty();
+        drop(left);
+        if some.is_empty() {
+            return;
+        }
+        let ((tell, told), (over, wait)) = (mpsc::channel(), mpsc::channel::<()>());
+        let last = thread::Builder::new().name("orphand-last".to_owned()).spawn(move || {
             let _ = tell.send(has_own_descriptors());
             // Then it ends, and with it its descriptors: an exit waits for nobody (`PF_EXITING`, `inet_release()`).
-            let _: Result<(), _> = wait.recv();
+            let _ = wait.recv();
         });
-        if thread.is_ok() && told.recv() == Ok(true) {
-            self.last_holder = Some(over);
+        if last.is_ok() {
+            let _ = told.recv();
         }
+        drop(some);
+        drop(over);
     }
 }
 
