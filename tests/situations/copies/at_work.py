@@ -120,26 +120,34 @@ def stopped(stage):
     "in use", name="waits_for_an_answer_on_a_socket", twin="orphans/pool_workers", wire="socket", about="The same on a pair of sockets.",
 )
 @scene(
+    "in use", name="waits_for_an_answer_on_a_third_channel", twin="orphans/pool_workers", channel=9,
+    about="The same on a third channel, as node's IPC is one.",
+)
+@scene(
     "in use", name="passes_answers_on", twin="orphans/pool_workers", passes_on="os.write(1, b'done')",
     about="The same, and the worker does nothing but pass answers on to a person by its standard output.",
 )
 @scene("in use", twin="orphans/pool_workers")
-def waits_for_an_answer(stage, wire="pipe", waits="", passes_on="tell('go/done', '')"):
+def waits_for_an_answer(stage, wire="pipe", channel=1, waits="", passes_on="tell('go/done', '')"):
     """The host is killed; a forked worker has asked the server something that takes long, and waits for the answer."""
-    stage.part("mcp-server-fake", """
+    stage.part("mcp-server-fake", f"""
         here()
         while line := os.read(0, 65536):
-            if b"slow" in line:
+            if is_slow := b"slow" in line:
                 wait_for("answer")
-            answer(line)
+            answer(line, {channel} if is_slow else 1)
         leak_on("timer")
     """)
     stage.part("claude", f"""
-        server = start("mcp-server-fake", wire={wire!r})
+        near, far = socket.socketpair()
+        os.dup2(far.fileno(), 9)
+        server = start("mcp-server-fake", wire={wire!r}, pass_fds=[9] if {channel} == 9 else [])
+        far.close()
+        os.close(9)
         def work():
             os.write(server.w, b'{{"id": 0, "method": "slow"}}\\n')
             {waits}
-            if b"result" in os.read(server.r, 65536):
+            if b"result" in os.read(near.fileno() if {channel} == 9 else server.r, 65536):
                 {passes_on}
             rest()
         copy(work, alias="worker")

@@ -12,8 +12,8 @@ use crate::{
     case::{By, Cause},
     lineage::{Graph, Node},
     model::{
-        ProcessId, Stdio, UnitFacts,
-        scene::{Endpoint, ProcessRow, Wait},
+        ProcessId, UnitFacts,
+        scene::{End, ProcessRow, Side, Wait},
     },
     reach::{Kind, Party},
     recognise::{Role, Rule, Rules, is_told_to_serve},
@@ -134,14 +134,18 @@ fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> 
     is_inert.then(|| Party { kind: Kind::Copy, members, ..Party::default() })
 }
 
-/// Whether a copy reads the output of a server of its owner: the server may work on what the copy, or whoever it works for,
-/// asked it.
+/// Whether a copy reads what a server of its owner may write: that may work on what the copy, or whoever it works for, asked it.
 fn awaits_an_answer(inspection: &Inspection<'_>, copy: &ProcessRow) -> bool {
-    let siblings = inspection.siblings.iter().map(|server| server.stdout);
-    let outputs: Vec<Stdio> = siblings.chain([inspection.server.stdout]).collect();
-    let is_output = |endpoint: &&Endpoint| outputs.iter().any(|output| endpoint.is(*output));
-    let mut endpoints = inspection.rows.scene.endpoints.iter().filter(is_output);
-    endpoints.any(|endpoint| copy.reads.iter().any(|input| endpoint.is(*input)))
+    let scene = inspection.rows.scene;
+    let is_of_a_server = |process: ProcessId| {
+        let mut servers = inspection.siblings.iter().copied().chain([inspection.server]);
+        servers.any(|server| server.contains(process))
+    };
+    let is_read = |end: &&End| {
+        scene.endpoint(end.endpoint).is_some_and(|at| copy.reads.iter().any(|read| at.is(*read)))
+    };
+    let mut ends = scene.ends.iter().filter(|end| end.side != Side::Reads).filter(is_read);
+    ends.any(|end| end.holder.process().is_some_and(is_of_a_server))
 }
 
 /// The owner, if it lives and let the server go, and which wires it let go of: one mechanism for the abandoned server, the
