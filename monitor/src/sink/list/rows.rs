@@ -140,7 +140,7 @@ impl Entry {
 
     /// The command line of the process that serves: the last of the launch chain.
     pub fn command(&self) -> String {
-        self.report.server.processes.last().map(words::command_line).unwrap_or_default()
+        self.report.server.processes.first().map(words::command_line).unwrap_or_default()
     }
 
     pub fn value(&self, column: Column) -> String {
