@@ -33,4 +33,4 @@ pub use task::{TaskRecord, task_flags};
 #[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "user")]
-pub use user::{SharedCounts, descriptors_of, forget_code, record, trim_heap};
+pub use user::{SharedCounts, descriptors_of, forget_code, record, share_heap, trim_heap};

@@ -113,6 +113,20 @@ pub fn trim_heap() {
     }
 }
 
+/// Has all threads share one heap, from now on (mallopt(3), `M_ARENA_MAX`): what a thread for the start has freed would stay in a
+/// heap of its own.
+pub fn share_heap() {
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn mallopt(parameter: core::ffi::c_int, value: core::ffi::c_int) -> core::ffi::c_int;
+        }
+        const M_ARENA_MAX: core::ffi::c_int = -8;
+        // SAFETY: mallopt(3) has no precondition.
+        unsafe { mallopt(M_ARENA_MAX, 1) };
+    }
+}
+
 /// Forgets the pages of programs' code that this process has mapped: most of what the start ran is never run again. What is run
 /// comes back from the page cache. Only code: its pages are never changed, so nothing is lost.
 pub fn forget_code() {

@@ -139,7 +139,7 @@ pub extern "C" fn task_file(ctx: &ends::TaskFile) -> i32 {
 /// `bpf_iter_task`, `kernel/bpf/task_iter.c`: called for each thread, and once after the last.
 #[unsafe(link_section = "iter/task")]
 #[unsafe(no_mangle)]
-pub extern "C" fn every_task(ctx: &tasks::Visit) -> i32 {
+pub extern "C" fn task(ctx: &tasks::Visit) -> i32 {
     tasks::visit(ctx);
     0
 }

@@ -1,10 +1,10 @@
 //! Attaching the programs, and what that needs of the system.
 
-use std::{io, path::Path};
+use std::{io, path::Path, thread};
 
 use aya::{
     Btf, Ebpf,
-    programs::{FExit, RawTracePoint, TracePoint},
+    programs::{FExit, Program, ProgramError, RawTracePoint, TracePoint},
 };
 use rustix::{
     mount::{MountFlags, mount},
@@ -82,6 +82,38 @@ pub fn maps_count_as_locked(release: &str) -> bool {
     }
 }
 
+/// Loads what is attached and begun later, on two threads: to verify one takes the kernel up to 20 ms. Why one cannot be loaded is
+/// told where it is needed, which loads it again.
+pub(super) fn load_ahead(programs: &mut Ebpf, btf: &Btf) {
+    let (mut passes, mut hooks) = (Vec::new(), Vec::new());
+    for (name, program) in programs.programs_mut() {
+        match program {
+            Program::Iter(pass) => passes.push((name, pass)),
+            Program::RawTracePoint(hook) => hooks.push(hook),
+            _ => {}
+        }
+    }
+    let load_passes = || {
+        for (name, pass) in passes {
+            drop(pass.load(name, btf));
+        }
+    };
+    thread::scope(|scope| {
+        drop(thread::Builder::new().spawn_scoped(scope, load_passes));
+        for hook in hooks {
+            drop(hook.load());
+        }
+    });
+}
+
+/// Whether a program is loaded now, also if it was before.
+pub(super) fn loaded(outcome: Result<(), ProgramError>) -> Result<(), ProgramError> {
+    match outcome {
+        Err(ProgramError::AlreadyLoaded) => Ok(()),
+        outcome => outcome,
+    }
+}
+
 /// Attaches what nothing can be watched without, and the hook on setsid(2); names the hooks in use.
 pub(super) fn attach(programs: &mut Ebpf, setsid: SetsidHook, btf: &Btf) -> Result<Vec<String>, KernelError> {
     // Ends before beginnings: whatever is seen to begin is seen to end.
@@ -113,7 +145,7 @@ pub(super) fn optional<T>(what: &str, without: &str, opened: Result<T, KernelErr
 
 pub(super) fn raw_tracepoint(programs: &mut Ebpf, hook: &'static str) -> Result<(), KernelError> {
     let program: &mut RawTracePoint = program(programs, hook)?;
-    let attached = program.load().and_then(|()| program.attach(hook));
+    let attached = loaded(program.load()).and_then(|()| program.attach(hook));
     attached.map(drop).map_err(|error| KernelError::program(hook, &error))
 }
 

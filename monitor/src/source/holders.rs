@@ -50,7 +50,7 @@ impl Holders {
         wanted: HashMap<MapData, u64, u8>,
         room: u32,
     ) -> Result<Self, KernelError> {
-        let iterator = Iterator::load(programs, "task_file", "task_file", btf)?;
+        let iterator = Iterator::load(programs, "task_file", btf)?;
         let mut holders = Self { iterator, wanted, room: room as usize };
         holders.prove().map_err(KernelError)?;
         Ok(holders)

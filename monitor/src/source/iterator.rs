@@ -30,16 +30,11 @@ pub(super) struct Iterator<T> {
 }
 
 impl<T: Pod> Iterator<T> {
-    /// Loads the program of that name. `kind`: what the kernel calls such a pass.
-    pub fn load(
-        programs: &Arc<Mutex<Ebpf>>,
-        program: &'static str,
-        kind: &'static str,
-        btf: &Btf,
-    ) -> Result<Self, KernelError> {
+    /// Loads the program of that name, which is what the kernel calls such a pass.
+    pub fn load(programs: &Arc<Mutex<Ebpf>>, program: &'static str, btf: &Btf) -> Result<Self, KernelError> {
         let mut all = lock(programs);
         let iter: &mut Iter = attach::program(&mut all, program)?;
-        iter.load(kind, btf).map_err(|e| KernelError::program(program, &e))?;
+        attach::loaded(iter.load(program, btf)).map_err(|e| KernelError::program(program, &e))?;
         Ok(Self { programs: Arc::downgrade(programs), program, records: PhantomData })
     }
 

@@ -9,6 +9,7 @@ use std::{
     fs,
     os::fd::{AsFd, BorrowedFd},
     sync::{Arc, Mutex},
+    thread,
 };
 
 use aya::{
@@ -76,9 +77,15 @@ impl KernelSource {
     pub fn open(options: &KernelOptions) -> Result<Self, KernelError> {
         attach::require_rights()?;
         attach::require_initial_pid_namespace()?;
-        let bytes = fs::read(BTF).map_err(|error| KernelError::no_btf(BTF, &error))?;
-        let layout = layout::read(&bytes)?;
-        drop(bytes);
+        monitor_common::share_heap();
+        // The loader reads the types of the kernel as well, each time and for nothing: that takes as long as ours.
+        let (layout, loader) = thread::scope(|scope| {
+            let loader = thread::Builder::new().spawn_scoped(scope, EbpfLoader::new);
+            let layout = fs::read(BTF).map_err(|error| KernelError::no_btf(BTF, &error));
+            let layout = layout.and_then(|bytes| layout::read(&bytes));
+            (layout, loader.ok().and_then(|loader| loader.join().ok()))
+        });
+        let (layout, mut loader) = (layout?, loader.unwrap_or_default());
         let btf = Btf::parse(&layout.functions, Endianness::default());
         let btf = btf.map_err(|error| KernelError::load(&EbpfError::from(error)))?;
         attach::raise_memlock();
@@ -98,7 +105,7 @@ impl KernelSource {
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.
         let log_level: u8 = if options.log { u8::MAX } else { 0 };
-        let mut programs = EbpfLoader::new()
+        let mut programs = loader
             .btf(None)
             .override_global(aya_log::LEVEL, &log_level, true)
             .override_global("OFFSETS", &layout.events, true)
@@ -118,6 +125,7 @@ impl KernelSource {
         set_candidates(&mut candidates, &options.candidates)?;
         let wanted = hash_map(&mut programs, "WANTED")?;
         let log = if options.log { Some(log::open(&mut programs)?) } else { None };
+        attach::load_ahead(&mut programs, &btf);
         let mut hooks = attach::attach(&mut programs, options.setsid, &btf)?;
         let signals = layout.signals;
         let signals = signals.and_then(|_| attach::raw_tracepoint(&mut programs, attach::SIGNAL));

@@ -23,7 +23,7 @@ pub struct Tasks(Iterator<TaskRecord>);
 
 impl Tasks {
     pub(super) fn open(programs: &Arc<Mutex<Ebpf>>, btf: &Btf) -> Result<Self, KernelError> {
-        let tasks = Self(Iterator::load(programs, "every_task", "task", btf)?);
+        let tasks = Self(Iterator::load(programs, "task", btf)?);
         tasks.prove().map_err(KernelError)?;
         Ok(tasks)
     }
