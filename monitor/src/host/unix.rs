@@ -59,6 +59,9 @@ impl UnixSocket {
     }
 }
 
+/// The largest packet of the kernel's: room for a listener at which 4,096 connections wait (`net.core.somaxconn`).
+const PACKET: usize = 32 * 1024;
+
 /// A netlink socket to the kernel for the unix sockets of one network namespace. It queries the namespace
 /// in which it was created, not the one in which it is used.
 pub struct UnixSockets {
@@ -103,7 +106,10 @@ impl UnixSockets {
     pub fn here() -> io::Result<Self> {
         let socket = Socket::new(NETLINK_SOCK_DIAG)?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Self { socket })
+        let mut sockets = Self { socket };
+        // The kernel makes no larger packet than anybody has read before (`max_recvmsg_len` of netlink_dump()), the first one included.
+        sockets.find(1)?;
+        Ok(sockets)
     }
 
     /// Opens a query socket for another network namespace, given as an open `/proc/PID/ns/net`. Needs
@@ -155,8 +161,11 @@ impl UnixSockets {
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
+        // A list ends at a socket that fits into no packet, without a word.
+        let mut packet = Vec::with_capacity(PACKET);
         loop {
-            let (packet, _) = self.socket.recv_from_full()?;
+            packet.clear();
+            self.socket.recv(&mut packet, 0)?;
             let mut rest = packet.as_slice();
             while !rest.is_empty() {
                 let length = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?.length() as usize;
@@ -265,6 +274,20 @@ mod tests {
         for name in [&b"\0bus"[..], b"\x0000a1g", b"\x0000a1f0", b"00a1f", b""] {
             assert!(!named(name).is_named_by_the_system());
         }
+    }
+
+    /// A user who lets that many wait hides no sockets of others, which are behind it in the list.
+    #[test]
+    fn a_listener_at_which_thousands_wait_does_not_end_the_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(dir.path().join("s")).unwrap();
+        rustix::net::listen(&listener, 4096).unwrap();
+        for _ in 0..4000 {
+            UnixStream::connect(dir.path().join("s")).unwrap();
+        }
+        let all = UnixSockets::here().unwrap().all().unwrap();
+        let found = all.iter().find(|s| s.inode == inode(&listener));
+        assert_eq!(found.map(|listener| listener.waiting.len()), Some(4000));
     }
 
     #[test]
