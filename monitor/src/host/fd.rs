@@ -189,27 +189,23 @@ impl FdDir {
 
     /// Whether descriptor `number` has a lock on its file: a line `lock:` of its fdinfo, since Linux 4.1.
     pub fn is_locked(&self, number: u32) -> bool {
-        let text = self.fdinfo(number).unwrap_or_default();
+        let (text, _) = self.fdinfo(number, FDINFO_MAX).unwrap_or_default();
         text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
     }
 
     /// The descriptors that are registered with the epoll(7) instance on this one: lines `tfd:` of its fdinfo.
     pub fn watched(&self, number: u32) -> Result<Vec<u32>, Errno> {
-        let _at = self.at()?;
-        let (text, more) = read(&self.dir, &format!("../fdinfo/{number}"), WATCHED_MAX)?;
-        let tell = |line: &[u8]| {
-            std::str::from_utf8(line.strip_prefix(b"tfd:")?).ok()?.split_whitespace().next()?.parse().ok()
-        };
+        let (text, more) = self.fdinfo(number, WATCHED_MAX)?;
         if more {
             Err(Errno::OVERFLOW)
         } else {
-            Ok(text.split(|byte| *byte == b'\n').filter_map(tell).collect())
+            Ok(text.split(|byte| *byte == b'\n').filter_map(|line| fields::number(line, "tfd")).collect())
         }
     }
 
-    fn fdinfo(&self, number: u32) -> Result<Vec<u8>, Errno> {
+    fn fdinfo(&self, number: u32, most: usize) -> Result<(Vec<u8>, bool), Errno> {
         let _at = self.at()?;
-        Ok(read(&self.dir, &format!("../fdinfo/{number}"), FDINFO_MAX)?.0)
+        read(&self.dir, &format!("../fdinfo/{number}"), most)
     }
 
     /// The kind of descriptor `number`, as a standard stream.
@@ -249,7 +245,7 @@ impl FdDir {
         if OTHERS.iter().any(|other| name.starts_with(other)) {
             return None;
         }
-        let text = self.fdinfo(number).ok()?;
+        let (text, _) = self.fdinfo(number, FDINFO_MAX).ok()?;
         let mount = fields::words(&text, "mnt_id")?.next()?;
         let mut mounts = self.mountinfo().split(|byte| *byte == b'\n');
         let is_mounted = mounts.any(|line| line.split(|byte| *byte == b' ').next() == Some(mount.as_bytes()));

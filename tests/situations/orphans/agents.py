@@ -227,7 +227,7 @@ def unknown_host_confirmed(stage):
     stage.was_used("host")
     return stage.killed(host, orphans=["mcp-notes"])
 
-@scene("orphan")
+@scene("orphan", twin="copies/workers_with_servers_unknown_host")
 def unknown_host_on_the_jvm(stage):
     """A home-made host on the JVM, whose helper puts the wires in place and then runs the server, is killed; both servers stay."""
     shutil.copy(PYTHON, f"{stage.dir}/bin/jspawnhelper")

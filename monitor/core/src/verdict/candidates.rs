@@ -13,7 +13,7 @@ use crate::{
     lineage::{Graph, Node},
     model::{
         ProcessId, UnitFacts,
-        scene::{End, ProcessRow, Side, Wait},
+        scene::{ProcessRow, Wait},
     },
     reach::{Kind, Party},
     recognise::{Role, Rule, Rules, is_told_to_serve},
@@ -125,27 +125,22 @@ fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> 
         && row.waits == Wait::Ends
         // Who waits for a child and has none waits for the end of a process that it traces.
         && !row.awaits_child
-        && !awaits_an_answer(inspection, row)
         && row.work.is_some()
         && row.work == then.work
         && !inspection.world.made_a_server(process)
-        && inspection.world.graph().children(process).next().is_none();
+        && inspection.world.graph().children(process).next().is_none()
+        && !awaits_an_answer(inspection, row);
     let members = BTreeSet::from([process]);
     is_inert.then(|| Party { kind: Kind::Copy, members, ..Party::default() })
 }
 
 /// Whether a copy reads what a server of its owner may write: that may work on what the copy, or whoever it works for, asked it.
 fn awaits_an_answer(inspection: &Inspection<'_>, copy: &ProcessRow) -> bool {
-    let scene = inspection.rows.scene;
     let is_of_a_server = |process: ProcessId| {
         let mut servers = inspection.siblings.iter().copied().chain([inspection.server]);
         servers.any(|server| server.contains(process))
     };
-    let is_read = |end: &&End| {
-        scene.endpoint(end.endpoint).is_some_and(|at| copy.reads.iter().any(|read| at.is(*read)))
-    };
-    let mut ends = scene.ends.iter().filter(|end| end.side != Side::Reads).filter(is_read);
-    ends.any(|end| end.holder.process().is_some_and(is_of_a_server))
+    inspection.rows.writers_to(copy).any(is_of_a_server)
 }
 
 /// The owner, if it lives and let the server go, and which wires it let go of: one mechanism for the abandoned server, the

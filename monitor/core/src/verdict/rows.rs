@@ -65,6 +65,14 @@ impl<'a> Rows<'a> {
         ends.filter(move |one| Some(one.side) == other)
     }
 
+    /// Who has an end, other than to read, of something that this process reads and waits at.
+    pub fn writers_to(&self, copy: &ProcessRow) -> impl Iterator<Item = ProcessId> {
+        let is_read = |at: &Endpoint| copy.reads.iter().any(|read| at.is(*read));
+        let read = self.of(copy.process).filter(move |(at, _)| is_read(at));
+        let ends = read.flat_map(|(_, end)| self.by_endpoint.get(&end.endpoint).into_iter().flatten());
+        ends.filter(|end| end.side != Side::Reads).filter_map(|end| end.holder.process())
+    }
+
     /// The ends that this process has.
     pub fn sides(&self, process: ProcessId) -> impl Iterator<Item = (u32, Side)> {
         self.by_process.get(&process).into_iter().flatten().map(|end| (end.endpoint, end.side))
