@@ -1,12 +1,18 @@
 //! The kinds of events, whose names are a contract with users, and what an event is about: for the fields of the journal, the
 //! variables of a hook, and queues.
 
-use super::{AgentView, Container, Notice, ProcessView, RunView, ServerView, Watched};
+use strum::VariantArray as _;
+
+use super::{AgentView, Container, EventKind, Notice, ProcessView, RunView, ServerView, Watched};
 
 /// The fixed part of a queued notice in bytes, which covers short texts.
 const LEAST: usize = 256;
 
 impl Notice {
+    pub fn kind(&self) -> EventKind {
+        self.into()
+    }
+
     /// The agent, or the owner of the server, and the server that it is about.
     pub const fn views(&self) -> (Option<&AgentView>, Option<&ServerView>) {
         match self {
@@ -127,58 +133,12 @@ impl<'a> EventSubject<'a> {
     }
 }
 
-macro_rules! kinds {
-    ($($kind:ident $name:literal,)*) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum EventKind {
-            $(#[doc = concat!("`", $name, "`, [`Notice::", stringify!($kind), "`].")] $kind,)*
-        }
+impl EventKind {
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
-        impl EventKind {
-            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
-
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                }
-            }
-        }
-
-        impl Notice {
-            pub const fn kind(&self) -> EventKind {
-                match self {
-                    $(Self::$kind { .. } => EventKind::$kind,)*
-                }
-            }
-        }
-    };
-}
-
-// A notice that is missing here does not compile.
-kinds! {
-    Ready "ready",
-    AgentStarted "agent_started",
-    AgentExited "agent_exited",
-    AgentsFolded "agents_folded",
-    ServerStarted "server_started",
-    ServerExited "server_exited",
-    ServerDetached "server_detached",
-    ServerDuplicated "server_duplicated",
-    OrphanSuspected "orphan_suspected",
-    OrphanCleared "orphan_cleared",
-    OrphanDetected "orphan_detected",
-    OrphanSpared "orphan_spared",
-    OrphanReaped "orphan_reaped",
-    ReapFailed "reap_failed",
-    OrphanExited "orphan_exited",
-    OrphanUnproven "orphan_unproven",
-    LeftoversFound "leftovers_found",
-    Lost "lost",
-    Resynced "resynced",
-    Alert "alert",
-    AlertResolved "alert_resolved",
-    Reconfigured "reconfigured",
-    Stopping "stopping",
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumDiscriminants, IntoStaticStr, VariantArray};
 
 use super::{
     AgentView, Doubt, Ending, Evidence, Guard, Leftover, Losses, NextStep, ProcessId, ProcessView, ReachedBy,
@@ -10,7 +11,9 @@ use super::{
 };
 
 /// An event. The stream adds `seq`, `time` and `boot_ns`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, EnumDiscriminants)]
+#[strum_discriminants(name(EventKind), derive(PartialOrd, Ord, Hash, IntoStaticStr, VariantArray))]
+#[strum_discriminants(strum(serialize_all = "snake_case"))]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Notice {
     /// The daemon is ready: the kernel hooks are attached, the self-test passed, /proc was read.

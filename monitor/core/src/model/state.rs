@@ -1,12 +1,28 @@
 //! The states of a server: one word for each in every view.
 
-use std::{fmt, str::FromStr};
-
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// What a server is judged to be. The worst comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", parse_err_ty = NoState, parse_err_fn = no_state)]
 pub enum State {
     /// Nobody can use it any more.
     Orphan,
@@ -31,19 +47,10 @@ pub struct NoState(String);
 
 impl State {
     /// From the worst to the best.
-    pub const ALL: [Self; 7] =
-        [Self::Orphan, Self::Ending, Self::Kept, Self::Unproven, Self::Suspect, Self::Leftover, Self::Live];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Orphan => "orphan",
-            Self::Ending => "ending",
-            Self::Kept => "kept",
-            Self::Unproven => "unproven",
-            Self::Suspect => "suspect",
-            Self::Leftover => "leftover",
-            Self::Live => "live",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 
     /// Whether it is an orphan, including one that stays because of a guard.
@@ -52,18 +59,8 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
-    }
-}
-
-impl FromStr for State {
-    type Err = NoState;
-
-    fn from_str(word: &str) -> Result<Self, NoState> {
-        Self::ALL.into_iter().find(|state| state.word() == word).ok_or_else(|| NoState(word.to_owned()))
-    }
+fn no_state(word: &str) -> NoState {
+    NoState(word.to_owned())
 }
 
 #[cfg(test)]
@@ -72,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_state_is_read_as_it_is_written() {
-        for state in State::ALL {
+        for &state in State::ALL {
             assert_eq!(state.to_string().parse(), Ok(state));
             assert_eq!(serde_json::to_value(state).unwrap(), state.word());
         }

@@ -111,7 +111,8 @@ fn what_stays_says_what_was_found_at_the_last_moment() {
 fn it_waits_for_what_is_still_going_on() {
     let request = ReapRequest { servers: Some(vec!["1@1".to_owned()]), ..ReapRequest::default() };
     let of = |state: State| Report { unowned: vec![server("1@1", state, &[])], ..Report::default() };
-    for (state, done) in State::ALL.map(|state| (state, !matches!(state, State::Ending | State::Suspect))) {
+    for &state in State::ALL {
+        let done = !matches!(state, State::Ending | State::Suspect);
         assert_eq!(is_over(&of(state), &request), done, "{state}");
     }
     assert!(is_over(&Report::default(), &request));
