@@ -88,7 +88,7 @@ fn everything_is_read() {
         let argv: Vec<String> = line.iter().map(ToString::to_string).collect();
         config.rules().role(&Image { exe: argv[0].clone(), argv, argv_truncated: false })
     };
-    assert_eq!(role(&["myxbot", "run", "--x"]), Role::Agent { name: "bot".into(), rule: "bot".into() });
+    assert_eq!(role(&["myxbot", "run", "--x"]), Role::Agent { name: "bot".into() });
     assert_eq!(role(&["myxbot", "stop", "--x"]), Role::Other { name: "myxbot".into() });
     assert_eq!(
         role(&["python3", "/srv/tools/server.py"]),
@@ -97,7 +97,7 @@ fn everything_is_read() {
     // the rules can be read back from a trace
     let again = Rules::from_source(&config.rules().source()).unwrap();
     assert_eq!(again.source(), config.rules().source());
-    assert_eq!(Rules::builtin().source(), "");
+    assert_eq!(Rules::default().source(), "");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::{
 };
 use orphand_core::{
     model::{FirstMessage, ProcessId},
-    recognise::{entry_name, is_bridged},
+    recognise::{harmless, is_bridged},
 };
 
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -107,7 +107,7 @@ impl Probe {
             let process = candidates.get(at).map(|one| one.process).filter(|_| name.is_some());
             let is_it = process.is_some_and(|process| matches!(self.proc.identified(process), Ok(Some(_))));
             if let Some(place) = names.get_mut(at).filter(|_| is_it) {
-                *place = name.as_deref().and_then(entry_name);
+                *place = name.as_deref().and_then(harmless);
             }
         }
         names

@@ -77,7 +77,6 @@ fn terminate_rest(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     actions
 }
 
-/// Sends one round of SIGKILL.
 fn kill(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     let mut actions = send_to_all(verdict, Signal::Kill, facts);
     let attempt = &mut verdict.attempt;

@@ -62,9 +62,7 @@ pub struct Finding {
     pub guards: Vec<Guard>,
     /// The container that has to be stopped instead of a signal to its client.
     pub container: Option<ContainerId>,
-    /// Resident memory in bytes.
     pub rss_bytes: u64,
-    /// Proportional memory in bytes, where it could be read.
     pub pss_bytes: Option<u64>,
     /// The session ids of the main process and its launch chain.
     pub sessions: BTreeSet<u32>,

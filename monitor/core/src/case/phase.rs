@@ -21,9 +21,10 @@ pub enum Phase {
 }
 
 /// What is being done about a server or an agent that was judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// It is not proven that nobody can use it. Nothing is done to it.
+    #[default]
     Unproven,
     /// It is an orphan and is not being ended: a guard forbids it, or the first step is about to begin.
     Spared,
@@ -38,7 +39,7 @@ pub enum Stage {
 }
 
 /// Why there is a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cause {
     pub reason: Reason,
     pub since: BootTime,
@@ -47,9 +48,10 @@ pub struct Cause {
 }
 
 /// What opens a case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// Its owner, the agent that started it, exited.
+    #[default]
     OwnerExited,
     /// It was found without an owner.
     NoOwner,
@@ -101,7 +103,7 @@ impl Reason {
 }
 
 /// The findings of a case, and what was done to end it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub stage: Stage,
     /// How many inspections in a row found nothing new.
@@ -151,24 +153,6 @@ pub struct Failure {
     pub errno: Option<i32>,
 }
 
-impl Verdict {
-    /// A verdict without any findings.
-    pub fn new(cause: Cause) -> Self {
-        Self {
-            stage: Stage::Unproven,
-            inspections: 0,
-            cause,
-            evidence: Vec::new(),
-            doubts: Vec::new(),
-            guards: Vec::new(),
-            rss_bytes: 0,
-            pss_bytes: None,
-            announced: false,
-            attempt: Attempt::default(),
-        }
-    }
-}
-
 impl Attempt {
     /// Whether this signal, or a stronger one, was already sent to a process, or cannot be sent to it.
     pub fn was_sent(&self, process: ProcessId, signal: Signal) -> bool {
@@ -177,7 +161,6 @@ impl Attempt {
 }
 
 impl Stage {
-    /// Whether it is being ended.
     pub const fn is_terminating(self) -> bool {
         matches!(self, Self::MainProcess | Self::Rest | Self::Kill)
     }
@@ -198,7 +181,6 @@ impl Phase {
         }
     }
 
-    /// Why there is a case, if there is one.
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::Clear => None,
@@ -207,7 +189,6 @@ impl Phase {
         }
     }
 
-    /// The verdict, if there was one: an orphan, or unproven.
     pub fn verdict(&self) -> Option<&Verdict> {
         match self {
             Self::Clear | Self::Grace { .. } => None,
@@ -236,7 +217,6 @@ impl Phase {
         matches!(self, Self::Clear)
     }
 
-    /// Whether it is being ended.
     pub fn is_terminating(&self) -> bool {
         self.stage().is_some_and(Stage::is_terminating)
     }
@@ -246,7 +226,6 @@ impl Phase {
         self.cause().map(|cause| cause.since)
     }
 
-    /// Whether a person asked to end it.
     pub fn asked(&self) -> bool {
         self.cause().is_some_and(|cause| cause.asked)
     }
@@ -272,7 +251,6 @@ pub struct Pace {
     pub spared: Duration,
     /// Between inspections while it is unproven: a doubt may disappear at any moment.
     pub unproven: Duration,
-    /// The longest of these.
     pub longest: Duration,
     /// From SIGTERM to the main process to the next step. In this time it closes its browser and unlinks its pid
     /// file.

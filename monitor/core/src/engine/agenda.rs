@@ -27,7 +27,6 @@ const CASES_AT_ONCE: usize = 4;
 /// What is done when its time comes, in this order if that is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Task {
-    /// A repair that was due a moment after the last one.
     Repair,
     /// Agents of this user were not reported.
     Folded(u32),
@@ -47,6 +46,8 @@ pub(super) enum Task {
     /// The value of an alert changes although nothing happens.
     Alerts,
     Duplicates,
+    /// The next step of ending a leftover.
+    LeftEnding(ProcessId),
     Case(CaseOf),
 }
 
@@ -80,7 +81,9 @@ impl Agenda {
 
     /// Sets when this is done, unless that is set; `None`: not at all.
     pub(super) fn keep(&mut self, task: Task, at: Option<BootTime>) {
-        self.set(task, at.map(|at| self.at(task).unwrap_or(at)));
+        if at.is_none() || self.at(task).is_none() {
+            self.set(task, at);
+        }
     }
 
     /// Has this done no later than at this time.
@@ -163,13 +166,14 @@ impl Engine {
                 Task::Reinspect => self.other_ended(now),
                 Task::Containers => self.look_into_containers(now),
                 Task::Wires => self.watch_wires(now),
-                Task::Idle => self.look_at_duplicates(now),
+                Task::Idle => self.look_at_duplicates(),
                 Task::Tools(key) => self.look(key, Look::Later),
                 Task::Look(key, look) => self.look(key, look),
                 Task::FirstMessage(id) => self.look_for_first_message(now, id),
                 Task::Processor => self.read_processor(now),
                 Task::Alerts => self.alarms.dirty = true,
                 Task::Duplicates => self.look_for_duplicates(now),
+                Task::LeftEnding(head) => self.go_on_ending(now, head),
                 Task::Case(_) => {}
             }
         }

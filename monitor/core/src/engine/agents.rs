@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::{Engine, lives::has_wires};
 use crate::{
     case::{Event, Reason},
-    lineage::{AgentKey, Node, ObservedUnit, ServerKey},
+    lineage::{AgentKey, Node, ObservedUnit, ServerKey, in_order},
     model::{
-        About, AgentView, Answer, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Holder, Notice,
-        ProcessId, RunView, Tracking,
+        About, AgentView, Answer, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Notice, ProcessId,
+        RunView, Tracking, scene::ProcessRow,
     },
     recognise::Role,
     world::{Agent, NewAgent, Server, TopMost, agent_view},
@@ -47,8 +47,9 @@ impl Engine {
                 return;
             }
         };
-        let known = self.world.agent_of(id).and_then(|key| self.world.agent(key));
-        let above = known.map_or(node.agent, |agent| agent.above);
+        let known = self.world.agent_of(id).and_then(|key| Some((key, self.world.agent(key)?)));
+        let above = known.map_or(node.agent, |(_, agent)| agent.above);
+        let withheld = known.filter(|(_, agent)| agent.withheld.is_some()).map(|(key, _)| key);
         let (origin, uid, sid) = (node.origin(), node.uid, node.sid);
         // Nothing is reported of what a host leaves that no rule knows.
         let place = node.place.clone().filter(|_| !implied);
@@ -73,15 +74,11 @@ impl Engine {
             }
             account
         };
-        let withheld = self
-            .world
-            .agent_of(id)
-            .filter(|key| self.world.agent(*key).is_some_and(|a| a.withheld.is_some()));
         // What the process created before it was known as an agent belongs to it, too.
         let key = if let Some(key) = withheld {
-            if let Some(agent) = self.world.agent_mut(key) {
+            self.world.change_agent(key, |agent| {
                 (agent.account, agent.unit, agent.withheld) = (account, unit, None);
-            }
+            });
             self.world.assign(key, id, above, implied);
             key
         } else {
@@ -182,7 +179,7 @@ impl Engine {
             return;
         }
         // Records what the copies have done so far. A copy that does more from now on continues the agent's work.
-        self.ask_about_exit(exit.agent, About::Copies(copies), move |engine, now, answer| {
+        self.ask_about_exit(Some(exit.agent), About::Copies(copies), move |engine, now, answer| {
             let copies = if let Answer::Copies { copies } = answer { copies } else { Vec::new() };
             engine.copies_answered(now, exit, copies);
         });
@@ -233,7 +230,7 @@ impl Engine {
         } else if servers.is_empty() {
             self.report_agent_exit(exit, &servers);
         } else {
-            self.ask_about_exit(key, About::Memory(processes), move |engine, _, answer| {
+            self.ask_about_exit(Some(key), About::Memory(processes), move |engine, _, answer| {
                 engine.remember_memory(&servers, answer);
                 engine.report_agent_exit(exit, &servers);
             });
@@ -265,7 +262,7 @@ impl Engine {
 
     /// A live host was found for a suspect, for a judged server, or for a server that existed before the daemon
     /// started.
-    pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
+    pub(super) fn owner_found(&mut self, now: BootTime, key: ServerKey, host: &ProcessRow) {
         self.adopt_host(now, key, host);
         self.server_event(now, key, Event::OwnerFound);
     }
@@ -287,10 +284,7 @@ impl Engine {
         } else {
             self.world.graph().ids().collect()
         };
-        let nodes = ids.into_iter().filter_map(|id| self.world.node(id)).filter(is_copy);
-        let mut copies: Vec<(u64, ProcessId)> = nodes.map(|n| (n.order, n.id)).collect();
-        copies.sort_unstable();
-        copies.into_iter().map(|(_, id)| id).collect()
+        in_order(ids.into_iter().filter_map(|id| self.world.node(id)).filter(is_copy))
     }
 
     /// The copy that continues the agent's work, if there is one. That is a copy in a session of its own (it went
@@ -313,9 +307,9 @@ impl Engine {
         let (before, withheld) = (agent.main(), agent.withheld.is_some());
         if !exit.by_signal() {
             let peers = self.copies(key);
-            if let Some(agent) = self.world.agent_mut(key) {
+            self.world.change_agent(key, |agent| {
                 agent.peers.extend(peers.into_iter().filter(|copy| *copy != successor));
-            }
+            });
         }
         self.world.transfer(key, successor);
         let servers: Vec<ServerKey> =

@@ -27,13 +27,14 @@ use crate::{
 /// an hour has been reported already.
 const PAST: usize = 10_000;
 
-/// All alert rules and their state.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     all: Vec<Alarm>,
     /// Past detections of orphans and processes that could not be ended, oldest first, for rules that look back in
     /// time.
     past: VecDeque<Happened>,
+    /// The processor time of what was left behind.
+    processor: BTreeMap<ServerKey, Readings>,
     /// Something happened since the values were last computed: an event, or a measurement.
     pub(super) dirty: bool,
 }
@@ -169,7 +170,8 @@ impl Engine {
             Watched::Cpu => {
                 let all = self.world.servers().iter();
                 let meant = all.filter(|(_, server)| is_meant(whose, server.account.as_ref()));
-                meant.map(|(key, _)| self.processor.percent(*key)).fold(0, u64::saturating_add)
+                let percents = meant.filter_map(|(key, _)| percent(self.alarms.processor.get(key)?));
+                percents.fold(0, u64::saturating_add)
             }
             Watched::Rate | Watched::ReapFailures => self.alarms.recent(rule, now).count() as u64,
             Watched::Blind => u64::from(self.doubtful || !self.crowded.is_empty()),
@@ -203,7 +205,7 @@ impl Engine {
         let left = self.world.servers().iter().filter(|(_, server)| is_left_behind(server));
         let left = left.map(|(key, server)| (*key, server.share(), server.processes().len()));
         let servers = measured_at_once(&left.collect::<Vec<_>>());
-        self.processor.of_server.retain(|key, _| servers.binary_search(key).is_ok());
+        self.alarms.processor.retain(|key, _| servers.binary_search(key).is_ok());
         let wanted = !servers.is_empty() && self.alarms.watch(Watched::Cpu);
         self.agenda.set(Task::Processor, wanted.then(|| now + EVERY));
         if wanted {
@@ -223,7 +225,7 @@ impl Engine {
         self.remember_memory(servers, answer);
         for key in servers {
             let Some(cpu_ms) = self.world.server(*key).and_then(|server| server.cpu_ms) else { continue };
-            let readings = self.processor.of_server.entry(*key).or_default();
+            let readings = self.alarms.processor.entry(*key).or_default();
             readings.push_back((now, cpu_ms));
             // Of those that are older than a minute the latest stays: the others are compared with it.
             while readings.get(1).is_some_and(|(at, _)| now.since(*at) >= MINUTE) {
@@ -254,23 +256,13 @@ fn measured_at_once(servers: &[(ServerKey, Share, usize)]) -> Vec<ServerKey> {
     servers.iter().filter_map(fits).collect()
 }
 
-/// Readings of the last minute.
-#[derive(Debug, Default)]
-pub(super) struct Processor {
-    /// The CPU time of each server in milliseconds at some moments, the oldest first.
-    of_server: BTreeMap<ServerKey, VecDeque<(BootTime, u64)>>,
-}
+/// The CPU time of a server in milliseconds at some moments of the last minute, the oldest first.
+type Readings = VecDeque<(BootTime, u64)>;
 
-impl Processor {
-    /// How much of one CPU a server has used since the oldest reading of the last minute, in percent.
-    fn percent(&self, key: ServerKey) -> u64 {
-        let readings = self.of_server.get(&key);
-        let Some((first, last)) = readings.and_then(|all| Some((all.front()?, all.back()?))) else {
-            return 0;
-        };
-        let used = last.1.saturating_sub(first.1);
-        used.saturating_mul(100).checked_div(millis(last.0, first.0)).unwrap_or_default()
-    }
+/// How much of one CPU a server has used since the oldest reading, in percent.
+fn percent(readings: &Readings) -> Option<u64> {
+    let (first, last) = (readings.front()?, readings.back()?);
+    last.1.saturating_sub(first.1).saturating_mul(100).checked_div(millis(last.0, first.0))
 }
 
 fn is_left_behind(server: &Server) -> bool {

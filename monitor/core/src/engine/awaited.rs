@@ -21,7 +21,7 @@ const MOST: usize = 1024;
 /// The most command lines that are kept of a process.
 const LINES: usize = 4;
 /// How long a program below a shell that has not taken the message must live to be taken for the server.
-const TRIAL: Duration = Duration::from_millis(250);
+pub(super) const TRIAL: Duration = Duration::from_millis(250);
 
 /// The processes that are asked about.
 pub(super) type FirstMessages = BTreeMap<ProcessId, Awaited>;
@@ -61,13 +61,6 @@ impl Awaited {
             lines.remove(0);
         }
         Self { origin: node.origin(), uid: node.uid, wires, looks: 0, said, trial: None, lines }
-    }
-
-    /// Puts it on trial for what was said. Returns until when.
-    pub(super) fn try_out(&mut self, now: BootTime, said: Said) -> BootTime {
-        let until = now + TRIAL;
-        (self.said, self.trial, self.looks) = (Some(said), Some(until), 0);
-        until
     }
 }
 

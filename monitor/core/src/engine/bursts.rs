@@ -33,32 +33,34 @@ const IDLE_USERS: usize = 256;
 pub(super) struct Bursts {
     /// The users who have withheld agents, or had some that are not reported yet.
     by_user: BTreeMap<u32, Burst>,
-    /// Agents reported lately.
-    told: Allowances,
+    /// How many agents of each user were reported lately, and until when that was counted.
+    told: BTreeMap<u32, (u32, BootTime)>,
 }
 
-/// What each has done lately: how much, and until when that was counted.
-#[derive(Debug, Default)]
-struct Allowances(BTreeMap<u32, (u32, BootTime)>);
-
-impl Allowances {
-    /// Whether there is room for one more, if `most` are allowed at once and one more every `refill`. If so, it is counted.
-    fn admits(&mut self, key: u32, now: BootTime, most: u32, refill: Duration) -> bool {
-        if self.0.len() > IDLE_USERS {
-            self.0.retain(|_, (_, refilled)| now.since(*refilled) < refill * most);
+impl Bursts {
+    /// Whether there is room for one more agent of this user. If so, it is counted.
+    fn admits(&mut self, uid: u32, now: BootTime) -> bool {
+        if self.told.len() > IDLE_USERS {
+            self.told.retain(|_, (_, refilled)| now.since(*refilled) < REFILL * BURST);
         }
-        let (used, refilled) = self.0.entry(key).or_default();
-        let passed = now.since(*refilled).as_millis() / refill.as_millis().max(1);
+        let (used, refilled) = self.told.entry(uid).or_default();
+        let passed = now.since(*refilled).as_millis() / REFILL.as_millis();
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);
         if passed >= *used {
             (*used, *refilled) = (0, now);
         } else if passed > 0 {
             *used -= passed;
-            *refilled = *refilled + refill * passed;
+            *refilled = *refilled + REFILL * passed;
         }
-        let room = *used < most;
+        let room = *used < BURST;
         *used += u32::from(room);
         room
+    }
+
+    fn forget(&mut self, user: u32, key: AgentKey) {
+        if let Some(burst) = self.by_user.get_mut(&user) {
+            burst.withheld.remove(&key);
+        }
     }
 }
 
@@ -71,14 +73,6 @@ struct Burst {
     ended: BTreeMap<String, u64>,
 }
 
-impl Bursts {
-    fn forget(&mut self, user: u32, key: AgentKey) {
-        if let Some(burst) = self.by_user.get_mut(&user) {
-            burst.withheld.remove(&key);
-        }
-    }
-}
-
 impl Engine {
     /// A process has just run a program that a rule knows as an agent.
     pub(super) fn agent_started(&mut self, at: BootTime, id: ProcessId, name: String) {
@@ -87,7 +81,7 @@ impl Engine {
         let below_withheld = above.and_then(|a| self.world.agent(a)).is_some_and(|a| a.withheld.is_some());
         // An agent found in /proc is not part of a burst. An agent that has started processes may own a server.
         let plain = !node.provenance.is_found() && self.world.graph().children(id).next().is_none();
-        if !plain || (!below_withheld && self.bursts.told.admits(user, at, BURST, REFILL)) {
+        if !plain || (!below_withheld && self.bursts.admits(user, at)) {
             self.agent_recognised(at, id, name, false);
             return;
         }
@@ -96,9 +90,9 @@ impl Engine {
         let new =
             NewAgent { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
         let key = self.world.start_agent(new, false);
-        if let Some(agent) = self.world.agent_mut(key) {
+        self.world.change_agent(key, |agent| {
             (agent.withheld, agent.unsettled, agent.daemon) = (Some(at), above.is_none(), daemon);
-        }
+        });
         self.bursts.by_user.entry(user).or_default().withheld.insert(key);
         self.agenda.keep(Task::Folded(user), Some(at + LIVED));
         self.leave_server(at, id);
@@ -161,7 +155,7 @@ impl Engine {
                 continue;
             }
             let (main, name) = (agent.main(), agent.name.clone());
-            if !self.bursts.told.admits(user, now, BURST, REFILL) {
+            if !self.bursts.admits(user, now) {
                 break;
             }
             self.bursts.forget(user, key);

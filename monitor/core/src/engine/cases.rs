@@ -22,12 +22,10 @@ pub(super) enum CaseOf {
 }
 
 impl Engine {
-    /// Passes an event to the case of a server.
     pub(super) fn server_event(&mut self, now: BootTime, key: ServerKey, event: Event) {
         self.advance(now, CaseOf::Server(key), event, None);
     }
 
-    /// Passes an event to the case of an agent.
     pub(super) fn agent_event(&mut self, now: BootTime, key: AgentKey, event: Event) {
         self.advance(now, CaseOf::Agent(key), event, None);
     }
@@ -147,9 +145,9 @@ impl Engine {
                 }
             }
             (Action::KeepView, CaseOf::Server(key)) => {
-                if let Some(server) = self.world.server_mut(key) {
+                self.world.change_server(key, |server| {
                     server.rss_bytes = server.phase.verdict().map(|verdict| verdict.rss_bytes);
-                }
+                });
                 self.world.show(key);
             }
             (Action::Release, CaseOf::Server(key)) => {

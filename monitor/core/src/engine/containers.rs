@@ -108,9 +108,9 @@ impl Engine {
             if !self.is_job(key) || !self.world.server(key).is_some_and(is_inside) {
                 continue;
             }
-            if let Some(server) = self.world.server_mut(key) {
+            self.world.change_server(key, |server| {
                 (server.seeks_owner, server.provenance) = (true, Provenance::FOUND);
-            }
+            });
             self.set_deadline(CaseOf::Server(key), Some(now + AFTER_THE_CLIENT));
         }
     }

@@ -6,10 +6,7 @@
 //! A tool is a process that is tied to the server and no part of its launch chain. A browser is none: it never comes to
 //! an end by itself, and does a little all the time.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{Engine, cases::CaseOf};
 use crate::{
@@ -18,7 +15,7 @@ use crate::{
     model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work, scene::Wait},
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, examine},
-    world::{Look, Server},
+    world::{Accounts, Look, Server, accounts},
 };
 
 /// After this number of inspections in a row that could not see everything, the next ones are further apart.
@@ -27,7 +24,6 @@ const BLIND_INSPECTIONS: u32 = 5;
 const WHILE_BLIND: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// An inspection of a server was answered.
     pub(super) fn inspected(&mut self, now: BootTime, key: ServerKey, facts: &ServerFacts) {
         let Some(server) = self.world.server(key) else { return };
         let blind = facts.scene.blind(|process| server.contains(process)).is_some();
@@ -45,9 +41,7 @@ impl Engine {
         self.container_found(key, facts);
         let rows = Rows::new(&facts.scene);
         let Some(mut finding) = self.with_inspection(key, facts, &rows, examine) else { return };
-        if let Some(server) = self.world.server_mut(key) {
-            server.reached_by = std::mem::take(&mut finding.path);
-        }
+        self.world.change_server(key, |server| server.reached_by = std::mem::take(&mut finding.path));
         if blind {
             finding.case.doubts.push(Doubt::WireUnknown);
             finding.case.doubts.sort_unstable();
@@ -55,9 +49,7 @@ impl Engine {
             (finding.host, finding.case.has_owner, finding.case.too_early) = (None, false, false);
             self.next_after_failure(key, true);
         } else if !asked || finding.case.guards.is_empty() {
-            if let Some(server) = self.world.server_mut(key) {
-                server.blind_inspections = 0;
-            }
+            self.world.change_server(key, |server| server.blind_inspections = 0);
             if self.let_go_of(now, key, &finding.members) {
                 return;
             }
@@ -198,8 +190,6 @@ fn says_blind(server: &Server, now: BootTime) -> bool {
 /// Between two looks at a tool that works, at least.
 const LEAST: Duration = Duration::from_secs(1);
 
-type Accounts = BTreeMap<ProcessId, Work>;
-
 /// What the processes of a server had done at the last two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tools {
@@ -212,8 +202,7 @@ pub(super) struct Tools {
 impl Tools {
     /// Takes in what the processes have done until now.
     pub(super) fn look(&mut self, work: &[Work]) {
-        let now = work.iter().map(|work| (work.process, *work)).collect();
-        self.before = Some(std::mem::replace(&mut self.last, now));
+        self.before = Some(std::mem::replace(&mut self.last, accounts(work)));
     }
 
     /// Whether this one has done something between the last two looks. One that could not be read may have, and one that is

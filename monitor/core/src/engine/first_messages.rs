@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::{
     Engine,
     agenda::Task,
-    awaited::{self, Awaited, Said},
+    awaited::{self, Awaited, Said, TRIAL},
     lives::has_wires,
     servers::Recognised,
 };
@@ -68,16 +68,16 @@ impl Engine {
         let mut awaited = Awaited::of(node, earlier);
         let of = |above: &Node| self.first_messages.get(&above.id)?.said.clone();
         let said = awaited.said.take().or_else(|| self.above_on_the_same_streams(node).find_map(of));
-        match said {
-            Some(said) if !hands_on(node) => {
-                self.first_messages.insert(id, awaited);
-                self.try_out(now, id, said);
-            }
-            Some(said) => {
-                self.first_messages.insert(id, awaited);
-                self.hand_on(now, id, said);
-            }
-            None => self.begin_to_look(id, awaited, found),
+        let hands_on = hands_on(node);
+        let Some(said) = said else {
+            self.begin_to_look(id, awaited, found);
+            return true;
+        };
+        self.first_messages.insert(id, awaited);
+        if hands_on {
+            self.hand_on(now, id, said);
+        } else {
+            self.try_out(now, id, said);
         }
         true
     }
@@ -86,8 +86,7 @@ impl Engine {
     pub(super) fn begin_to_look(&mut self, id: ProcessId, mut awaited: Awaited, found: bool) {
         // One that was there before the daemon has read the message long ago. One that was missed may be young.
         let is_old = found && !self.ready;
-        let looks = if is_old { LOOKS } else { 0 };
-        awaited.looks = looks;
+        awaited.looks = if is_old { LOOKS } else { 0 };
         self.first_messages.insert(id, awaited);
         if is_old { self.ask_settings(id) } else { self.ask_first_message(id) }
     }
@@ -158,7 +157,7 @@ impl Engine {
                 self.is_no_server(id);
                 return;
             }
-            FirstMessage::Nothing | FirstMessage::Framed | FirstMessage::Other | FirstMessage::Unknown => {
+            FirstMessage::Nothing | FirstMessage::Other | FirstMessage::Unknown => {
                 self.is_no_server(id);
                 return;
             }
@@ -209,7 +208,8 @@ impl Engine {
         }
         let seen = matches!(said, Said::Message(_));
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.trial.is_none()) else { return };
-        let until = awaited.try_out(now, said);
+        let until = now + TRIAL;
+        (awaited.said, awaited.trial, awaited.looks) = (Some(said), Some(until), 0);
         self.agenda.set(Task::FirstMessage(id), (!seen).then_some(until));
         if seen {
             self.ask_first_message(id);

@@ -20,7 +20,7 @@ use crate::{
     lineage::ServerKey,
     model::{About, Answer, BootTime, ProcessId, Share, Work},
     verdict::rule_of,
-    world::{Agent, Server, served},
+    world::{Accounts, Agent, Server, accounts, served},
 };
 
 /// How often a server is looked at in the time of its rule.
@@ -38,9 +38,7 @@ pub(super) struct IdleDuplicates {
     all: BTreeMap<ServerKey, Idle>,
 }
 
-type Accounts = BTreeMap<ProcessId, Work>;
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Idle {
     /// What each of its processes had done at the last look.
     done: Accounts,
@@ -58,13 +56,7 @@ struct Idle {
 }
 
 impl Idle {
-    /// The first look.
-    const fn begin(now: BootTime, done: Accounts, owner: Option<Work>) -> Self {
-        let (rested, served, successor) = (Duration::ZERO, None, None);
-        Self { done, owner, looked: now, changed: now, rested, served, successor }
-    }
-
-    /// A further look. At most `longest` counts. `whole`: all of its processes could be read.
+    /// A look. At most `longest` counts. `whole`: all of its processes could be read.
     fn look(
         &mut self,
         now: BootTime,
@@ -107,8 +99,7 @@ impl Engine {
     }
 
     /// Asks what duplicates have done.
-    pub(super) fn look_at_duplicates(&mut self, now: BootTime) {
-        self.begin_idle_watch(now);
+    pub(super) fn look_at_duplicates(&mut self) {
         for key in self.next_duplicates() {
             let Some(user) = self.user_of(key) else { continue };
             let mut processes = self.all_processes(key);
@@ -161,10 +152,7 @@ impl Engine {
         let (owner, own): (Vec<Work>, Vec<Work>) =
             work.iter().copied().partition(|work| work.process == user);
         let (owner, (done, whole)) = (owner.first().copied(), self.accounts(key, &own));
-        match self.idle.all.get_mut(&key) {
-            Some(idle) => idle.look(now, (done, whole), owner, longest),
-            None => _ = self.idle.all.insert(key, Idle::begin(now, done, owner)),
-        }
+        self.idle.all.entry(key).or_default().look(now, (done, whole), owner, longest);
         let rests = self.idle.all.get(&key).filter(|idle| idle.rested >= after);
         let Some(since) = rests.map(|idle| idle.changed) else { return };
         if let Some(successor) = self.newer_in_use(key)
@@ -198,7 +186,7 @@ impl Engine {
 
     /// What was done, and whether that is of all processes of the server.
     fn accounts(&self, key: ServerKey, work: &[Work]) -> (Accounts, bool) {
-        let done: Accounts = work.iter().map(|work| (work.process, *work)).collect();
+        let done = accounts(work);
         let whole = self.all_processes(key).iter().all(|process| done.contains_key(process));
         (done, whole)
     }

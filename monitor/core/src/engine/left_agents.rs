@@ -134,7 +134,6 @@ impl Engine {
         self.persist(now, Fact::Server { server: tracked });
     }
 
-    /// The guards that forbid ending an agent.
     fn agent_guards(&self, key: AgentKey, row: &ProcessRow, scene: &Scene) -> Vec<Guard> {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let below = self.world.graph().descendants(agent.main());
@@ -168,7 +167,7 @@ impl Engine {
                 && self.settings.rules.reap_agent(&agent.name)
                 && !self.settings.ourselves.contains(&main)
                 && self.world.node(main).is_some_and(|n| !n.protected)
-                && self.world.graph().descendants(main).iter().all(|p| self.world.agent_of(*p).is_none())
+                && self.world.graph().below(main).all(|below| self.world.agent_of(below.id).is_none())
         })
     }
 }

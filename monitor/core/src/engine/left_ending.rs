@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::Engine;
+use super::{Engine, agenda::Task};
 use crate::{
     lineage::AgentKey,
     model::{BootTime, Effect, ProcessId, ReapRequest, ServerReport, Signal},
@@ -17,13 +17,6 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 pub(super) struct Ending {
     agent: AgentKey,
     killed: bool,
-    due: BootTime,
-}
-
-impl Ending {
-    pub(super) const fn due(&self) -> BootTime {
-        self.due
-    }
 }
 
 impl Engine {
@@ -54,8 +47,8 @@ impl Engine {
         let meant: Vec<_> = heads.filter(|(_, head)| ids.contains(&head.to_string())).collect();
         for (agent, head) in meant {
             if !self.leftovers.ending.contains_key(&head) {
-                let due = now + self.settings.term_timeout;
-                self.leftovers.ending.insert(head, Ending { agent, killed: false, due });
+                self.agenda.set(Task::LeftEnding(head), Some(now + self.settings.term_timeout));
+                self.leftovers.ending.insert(head, Ending { agent, killed: false });
                 // From the top down: a shell must not go on with its next command.
                 self.signal_branch(agent, self.branch(agent, head), Signal::Term);
             }
@@ -63,19 +56,14 @@ impl Engine {
     }
 
     /// What did not end by SIGTERM is killed; what did not end by that stays.
-    pub(super) fn go_on_ending(&mut self, now: BootTime) {
-        let due = self.leftovers.ending.iter().filter(|(_, ending)| ending.due <= now);
-        let due: Vec<(ProcessId, Ending)> = due.map(|(head, ending)| (*head, *ending)).collect();
-        for (head, ending) in due {
-            if ending.killed || !self.is_left(ending.agent, head) {
-                self.leftovers.ending.remove(&head);
-                continue;
-            }
-            let next = Ending { killed: true, due: now + AFTER_KILL, ..ending };
-            self.leftovers.ending.insert(head, next);
-            let mut below = self.branch(ending.agent, head);
+    pub(super) fn go_on_ending(&mut self, now: BootTime, head: ProcessId) {
+        let Some(Ending { agent, killed }) = self.leftovers.ending.remove(&head) else { return };
+        if !killed && self.is_left(agent, head) {
+            self.agenda.set(Task::LeftEnding(head), Some(now + AFTER_KILL));
+            self.leftovers.ending.insert(head, Ending { agent, killed: true });
+            let mut below = self.branch(agent, head);
             below.reverse();
-            self.signal_branch(ending.agent, below, Signal::Kill);
+            self.signal_branch(agent, below, Signal::Kill);
         }
     }
 
@@ -85,7 +73,7 @@ impl Engine {
             let is_agent = |node: &crate::lineage::Node| self.world.agent_of(node.id).is_some();
             if process.pid > 1
                 && self.is_left(agent, process)
-                && !self.world.graph().any_below(process, is_agent)
+                && !self.world.graph().below(process).any(is_agent)
             {
                 let uid = self.user(process);
                 self.effects.push_back(Effect::Signal { process, signal, uid });

@@ -15,9 +15,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, left_ending::Ending, lives::millis};
+use super::{Engine, agenda::Task, left_ending::Ending, lives::millis};
 use crate::{
-    lineage::{AgentKey, Node},
+    lineage::{AgentKey, Node, in_order},
     model::{
         About, Answer, BootTime, Branch, Fact, Leftover, LeftoverClass, LeftoverReport, Notice, ProcessId,
         SHOWN, ServerReport, ServerView, Share, State, text,
@@ -62,10 +62,9 @@ pub(super) struct Left {
 }
 
 impl Leftovers {
-    /// When the next look or the next step of an end is due.
+    /// When the next look is due.
     pub(super) fn due(&self) -> Option<BootTime> {
-        let looks = self.of_agent.values().filter_map(|left| left.due);
-        looks.chain(self.ending.values().map(Ending::due)).min()
+        self.of_agent.values().filter_map(|left| left.due).min()
     }
 }
 
@@ -83,9 +82,8 @@ impl Engine {
         *due = Some(due.map_or(at, |due| due.min(at)));
     }
 
-    /// Looks for what the agents left whose grace has passed, and goes on with what is being ended.
+    /// Looks for what the agents left whose grace has passed.
     pub(super) fn look_for_leftovers(&mut self, now: BootTime) {
-        self.go_on_ending(now);
         let is_due = |left: &Left| left.due.is_some_and(|due| due <= now);
         let due = self.leftovers.of_agent.iter().filter(|(_, left)| is_due(left)).map(|(key, _)| *key);
         let due: BTreeSet<AgentKey> = due.take(AGENTS).collect();
@@ -304,12 +302,14 @@ impl Engine {
         let ending = self.leftovers.ending.remove(&id);
         let below = self.world.graph().children(id).map(|child| child.id);
         let below: Vec<ProcessId> = below.filter(|child| self.is_left(key, *child)).collect();
+        let due = self.agenda.at(Task::LeftEnding(id));
         for child in below {
             if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
                 left.heads.insert(child, head.clone());
             }
             if let Some(ending) = ending {
                 self.leftovers.ending.insert(child, ending);
+                self.agenda.set(Task::LeftEnding(child), due);
             }
         }
         self.forget_if_nothing_is_left(key);
@@ -347,30 +347,25 @@ impl Engine {
 
     /// The heads of the branches that these agents left, the oldest first.
     fn heads_of(&self, agents: &BTreeSet<AgentKey>) -> BTreeMap<AgentKey, Vec<ProcessId>> {
-        let mut found: BTreeMap<AgentKey, Vec<(u64, ProcessId)>> = BTreeMap::new();
+        let mut found: BTreeMap<AgentKey, Vec<&Node>> = BTreeMap::new();
         for id in self.world.graph().ids() {
             let Some(node) = self.world.node(id) else { continue };
             let Some(key) = node.agent.filter(|key| agents.contains(key)) else { continue };
             if self.is_left_node(key, node) && !self.is_below_left(key, id) {
-                found.entry(key).or_default().push((node.order, id));
+                found.entry(key).or_default().push(node);
             }
         }
-        let in_order = |mut heads: Vec<(u64, ProcessId)>| {
-            heads.sort_unstable();
-            heads.into_iter().map(|(_, id)| id).collect()
-        };
-        found.into_iter().map(|(key, heads)| (key, in_order(heads))).collect()
+        found.into_iter().map(|(key, heads)| (key, in_order(heads.into_iter()))).collect()
     }
 
     /// The head and what it left below it, creators before what they created.
     pub(super) fn branch(&self, key: AgentKey, head: ProcessId) -> Vec<ProcessId> {
-        let mut found = Vec::new();
-        let mut stack: Vec<&Node> = self.world.node(head).into_iter().collect();
-        while let Some(node) = stack.pop() {
-            found.push((node.order, node.id));
-            stack.extend(self.world.graph().children(node.id).filter(|child| self.is_left_node(key, child)));
+        let mut found: Vec<&Node> = self.world.node(head).into_iter().collect();
+        let mut seen = 0;
+        while let Some(node) = found.get(seen) {
+            seen += 1;
+            found.extend(self.world.graph().children(node.id).filter(|child| self.is_left_node(key, child)));
         }
-        found.sort_unstable();
-        found.into_iter().map(|(_, id)| id).collect()
+        in_order(found.into_iter())
     }
 }

@@ -256,22 +256,20 @@ impl Engine {
 
     pub(super) fn setsid(&mut self, at: BootTime, process: ProcessId, sid: u32) {
         let Some(node) = self.world.node(process).filter(|node| node.sid != sid) else { return };
-        let server = node.server;
+        let key = node.server;
         self.world.change(process, |node| node.sid = sid);
         if let Some(agent) = self.world.agent_of(process).and_then(|key| self.world.agent_mut(key)) {
             agent.sid = sid;
         }
-        if let Some(server) =
-            server.and_then(|key| self.world.server_mut(key)).filter(|s| s.main_process() == process)
-        {
+        let Some((key, server)) = key.and_then(|key| Some((key, self.world.server_mut(key)?))) else {
+            return;
+        };
+        if server.main_process() == process {
             server.session = sid;
         }
         // A server that is not reported yet, because its owner is still being sought, will be reported in the state
         // it has then.
         // Of one whose processes do so without a pause, one a second is reported.
-        let Some((key, server)) = server.and_then(|key| Some((key, self.world.server_mut(key)?))) else {
-            return;
-        };
         if server.last_view.is_none() || at < server.detached_until {
             return;
         }
@@ -289,9 +287,7 @@ impl Engine {
         self.stop_waiting(id);
         let ending = self.ending(id, status);
         if let Some(key) = self.world.agent_of(id) {
-            if let Some(agent) = self.world.agent_mut(key) {
-                agent.killed_by.clone_from(&ending.killed_by);
-            }
+            self.world.change_agent(key, |agent| agent.killed_by.clone_from(&ending.killed_by));
             self.agent_ended(now, AgentExit { agent: key, at, status });
         }
         let closed = self.head_is_exiting(id, status);

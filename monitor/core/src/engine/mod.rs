@@ -76,8 +76,6 @@ pub struct Engine {
     idle: idle::IdleDuplicates,
     /// Processes that may be servers which no rule knows.
     first_messages: awaited::FirstMessages,
-    /// The processor time of what was left behind.
-    processor: alerts::Processor,
     /// What ended agents left behind that is no server.
     leftovers: leftovers::Leftovers,
     /// The configured thresholds and the state of each.
@@ -98,8 +96,6 @@ pub struct Engine {
     unseen: BTreeSet<ProcessId>,
     /// How many configurations have been in effect so far.
     policies: u64,
-    /// Whether there were no servers, and which configuration was in effect, when the watches were last begun or ended.
-    watched: Option<(bool, u64)>,
     last_repair: Option<BootTime>,
     /// Until then no server is inspected again because another process has ended.
     reinspected_until: BootTime,
@@ -122,12 +118,8 @@ impl Engine {
     /// Handles one event. `now` is the time at which the shell passes it in.
     pub fn handle(&mut self, now: BootTime, input: Input) {
         self.dispatch(now, input);
-        let watched = Some((self.world.servers().is_empty(), self.policies));
-        if self.watched != watched {
-            self.watched = watched;
-            self.begin_wire_watch(now);
-            self.begin_idle_watch(now);
-        }
+        self.begin_wire_watch(now);
+        self.begin_idle_watch(now);
         self.begin_processor_watch(now);
         self.evaluate_alerts(now);
     }
@@ -167,14 +159,13 @@ impl Engine {
         [self.agenda.next(), self.leftovers.due()].into_iter().flatten().min()
     }
 
-    /// The rules in effect.
     pub const fn rules(&self) -> &Rules {
         &self.settings.rules
     }
 
     /// The number of processes in the lineage graph.
     pub fn processes(&self) -> usize {
-        self.world.graph().len()
+        self.world.graph().count()
     }
 
     pub const fn world(&self) -> &World {
@@ -240,7 +231,7 @@ impl Engine {
             mode: self.settings.mode,
             kernel,
             hooks,
-            processes: self.world.graph().len() as u64,
+            processes: self.world.graph().count() as u64,
             agents: self.world.agents().alive() as u64,
             servers: self.world.servers().len() as u64,
             found: self.world.servers().values().filter(|server| self.waits_for_person(server)).count()

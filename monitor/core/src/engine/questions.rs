@@ -21,7 +21,6 @@ pub(super) struct Questions {
 }
 
 struct Question {
-    /// What is done with the answer.
     then: Then,
     exit_of: Option<AgentKey>,
 }
@@ -44,23 +43,19 @@ impl Engine {
         about: About,
         then: impl FnOnce(&mut Self, BootTime, Answer) + Send + 'static,
     ) -> u64 {
-        self.open_question(about, Box::new(then), None)
+        self.ask_about_exit(None, about, then)
     }
 
     /// Asks something that has to be known when the exit of this agent is reported, if it can be.
     pub(super) fn ask_about_exit(
         &mut self,
-        agent: AgentKey,
+        exit_of: Option<AgentKey>,
         about: About,
         then: impl FnOnce(&mut Self, BootTime, Answer) + Send + 'static,
-    ) {
-        self.open_question(about, Box::new(then), Some(agent));
-    }
-
-    fn open_question(&mut self, about: About, then: Then, exit_of: Option<AgentKey>) -> u64 {
+    ) -> u64 {
         self.questions.last += 1;
         let token = self.questions.last;
-        self.questions.open.insert(token, Question { then, exit_of });
+        self.questions.open.insert(token, Question { then: Box::new(then), exit_of });
         self.effects.push_back(Effect::Ask { token, about });
         token
     }

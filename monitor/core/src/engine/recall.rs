@@ -133,9 +133,8 @@ impl Engine {
         let wrappers = if owner.is_some() { new.wrappers.clone() } else { Vec::new() };
         let new = NewServer { rule, only_named, owner, wrappers, provenance, ..new.clone() };
         let Some(key) = self.world.start_server(new) else { return true };
-        if let Some(server) = self.world.server_mut(key) {
-            server.made_apart |= start.is_none_or(|start| start.made_apart);
-        }
+        self.world
+            .change_server(key, |server| server.made_apart |= start.is_none_or(|start| start.made_apart));
         self.confirm_server(key);
         self.report_server_started(now, key);
         if dead.is_some() {

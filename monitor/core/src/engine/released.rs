@@ -53,9 +53,7 @@ impl Engine {
 
     /// Begins to watch what a server does since it was released. What it did before counts no more.
     pub(super) fn watch_anew(&mut self, now: BootTime, key: ServerKey, by: By) {
-        if let Some(server) = self.world.server_mut(key) {
-            server.watches.remove(&by);
-        }
+        self.world.change_server(key, |server| _ = server.watches.remove(&by));
         self.watch(now, key, by);
     }
 

@@ -9,8 +9,8 @@ use crate::{
     case::{Event, Reason},
     lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
-        BootTime, Effect, Fact, Holder, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess,
-        Stdio, text::base,
+        BootTime, Effect, Fact, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess, Stdio,
+        scene::ProcessRow, text::base,
     },
     recognise::Role,
     verdict::{Inspection, Rows, Sought, seek},
@@ -77,7 +77,7 @@ impl Engine {
         self.recall.alive(&snapshot);
         let mains = self.find_managers(&snapshot);
         let Difference { gone, unknown, known } = compare(self.world.graph(), snapshot);
-        let before = self.world.graph().len();
+        let before = self.world.graph().count();
         let removed = gone.len() as u64;
         for id in gone {
             self.exit(now, now, id, None);
@@ -89,7 +89,7 @@ impl Engine {
             self.report_unanswered_exits(now);
         }
         self.execs_lost &= self.doubtful;
-        let after_removal = self.world.graph().len().min(before);
+        let after_removal = self.world.graph().count().min(before);
         let by_id: FxHashMap<ProcessId, &SnapshotProcess> = unknown.iter().map(|p| (p.id, p)).collect();
         for process in &unknown {
             self.found(now, process, &by_id, mains.contains(&process.id));
@@ -100,7 +100,7 @@ impl Engine {
             self.follow_spawner(key);
         }
         if repair || !self.crowded.is_empty() {
-            let added = self.world.graph().len().saturating_sub(after_removal) as u64;
+            let added = self.world.graph().count().saturating_sub(after_removal) as u64;
             self.emit(now, Notice::Resynced { added, removed });
         }
     }
@@ -245,17 +245,13 @@ impl Engine {
         let account = rows.unit(server).map(|unit| self.world.runs().left_behind(unit));
         let seek = |inspection: &Inspection<'_>| seek(inspection, sought);
         let Sought { owner, proven } = self.with_inspection(key, facts, rows, seek).unwrap_or_default();
-        if let Some(server) = self.world.server_mut(key) {
-            server.account = account.or_else(|| server.account.take());
-        }
+        self.world.change_server(key, |server| server.account = account.or_else(|| server.account.take()));
         if let Some(host) = owner {
             self.adopt_host(now, key, &host);
             self.set_deadline(CaseOf::Server(key), None);
         } else if sought {
             // It has no owner, like a server that was started on a terminal.
-            if let Some(server) = self.world.server_mut(key) {
-                server.seeks_owner = false;
-            }
+            self.world.change_server(key, |server| server.seeks_owner = false);
             self.set_deadline(CaseOf::Server(key), None);
             if !first {
                 self.remember_server(now, key);
@@ -272,7 +268,7 @@ impl Engine {
     }
 
     /// Makes `host`, which holds the other end of the server's wire, the owner of the server.
-    pub(super) fn adopt_host(&mut self, now: BootTime, key: ServerKey, host: &Holder) {
+    pub(super) fn adopt_host(&mut self, now: BootTime, key: ServerKey, host: &ProcessRow) {
         let id = host.process;
         self.enter_host(now, id, |node| (node.uid, node.sid) = (host.uid, host.sid));
         self.world.change(id, |node| {
@@ -307,9 +303,7 @@ impl Engine {
             self.report_withheld(agent);
         }
         self.world.set_owner(key, agent);
-        if let Some(server) = self.world.server_mut(key) {
-            server.seeks_owner = false;
-        }
+        self.world.change_server(key, |server| server.seeks_owner = false);
         self.server_changed(now, key);
         self.follow_spawner(key);
         self.world.forget_dead_agents();

@@ -162,8 +162,8 @@ impl Engine {
         told.creators = self.creators(node);
         told.observes = self.settings.mode == Mode::Observe;
         if let Some((of, agent)) = self.world.agent_of(id).and_then(|of| Some((of, self.world.agent(of)?))) {
-            if let Some(Role::Agent { rule, .. }) = node.role() {
-                told.rule = Some(rule.clone());
+            if let Some(Role::Agent { name }) = node.role() {
+                told.rule = Some(name.clone());
             }
             (told.taken_for, told.nothing) = (TakenFor::Agent, None);
             told.agent = Some(agent_view(agent));
@@ -281,9 +281,7 @@ fn judged(phase: &Phase) -> ServerReport {
     }
 }
 
-/// How many processes one name explains.
 const MOST: usize = 32;
-/// How many creators are shown.
 const CREATORS: usize = 64;
 
 /// What the state of a case says: why there is one, and what comes next.

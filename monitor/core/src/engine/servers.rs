@@ -216,9 +216,7 @@ impl Engine {
             return key;
         }
         let key = self.world.start_dead_agent(new, at);
-        if let Some(agent) = self.world.agent_mut(key) {
-            agent.unsettled = unsettled;
-        }
+        self.world.change_agent(key, |agent| agent.unsettled = unsettled);
         key
     }
 

@@ -28,7 +28,6 @@ use crate::{
 /// Between two inspections of a server, if the registry gave no answer.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// The sessions of living servers.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_id: BTreeMap<String, Session>,
@@ -218,9 +217,7 @@ impl Engine {
     pub(super) fn reconfigure_sessions(&mut self, now: BootTime) {
         let before = std::mem::take(&mut self.sessions);
         for key in self.world.server_keys() {
-            if let Some(server) = self.world.server_mut(key) {
-                server.session_id = None;
-            }
+            self.world.change_server(key, |server| server.session_id = None);
             self.server_event(now, key, Event::SessionLives);
             self.ask_session(key);
             if before.told_only.contains(&key) {
@@ -229,7 +226,6 @@ impl Engine {
         }
     }
 
-    /// The registry answered, or did not.
     pub(super) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
         let Some(policy) = self.settings.sessions.clone() else { return };
         self.sessions.see(now, seen, policy.every);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::{Engine, agenda::Task, first_messages::PROTOCOL};
 use crate::{
     case::Event,
-    lineage::{Node, Provenance},
+    lineage::{Node, Provenance, in_order},
     model::{
         AlertRule, BootTime, Found, Image, Mode, Notice, Policy, ProcessId, SessionPolicy, abandoned_grace,
         work_grace,
@@ -72,7 +72,7 @@ impl Default for Settings {
             work_grace: work_grace(),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
-            rules: Rules::builtin(),
+            rules: Rules::default(),
             recognise_protocol: true,
             alerts: Vec::new(),
             sessions: None,
@@ -140,10 +140,11 @@ impl Engine {
             let is = (spoken && self.settings.recognise_protocol)
                 || images.iter().any(|image| is_server(now, image));
             let only_named = !spoken && images.iter().all(|image| now.is_only_named(image));
-            if let Some(server) = self.world.server_mut(key).filter(|_| !images.is_empty()) {
+            let Some(server) = self.world.server_mut(key) else { continue };
+            if !images.is_empty() {
                 server.only_named = only_named;
             }
-            if let Some(server) = self.world.server_mut(key).filter(|s| was && !is || s.disowned && is) {
+            if was && !is || server.disowned && is {
                 server.disowned = !is;
             }
         }
@@ -152,33 +153,24 @@ impl Engine {
             let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { continue };
             let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer | Role::ServiceManager);
             let daemon = self.is_daemon(node);
-            if let Some(agent) = self.world.agent_mut(key) {
-                (agent.exempt, agent.daemon) = (exempt, daemon);
-            }
+            self.world.change_agent(key, |agent| (agent.exempt, agent.daemon) = (exempt, daemon));
         }
     }
 
     /// Recognises agents and servers that the new rules know and the old rules did not, among the processes that are
     /// followed. Processes that are not followed are found in /proc, which the shell reads next.
     fn recognise_anew(&mut self, now: BootTime, before: &Rules) {
-        let mut matters: Vec<(u64, ProcessId)> = self
-            .world
-            .graph()
-            .ids()
-            .filter_map(|id| self.world.node(id))
-            .filter(|node| {
-                let Some(program) = &node.exec.program else { return false };
-                let wanted = match program.role {
-                    Role::Agent { .. } => self.world.agent_of(node.id).is_none(),
-                    Role::Server { .. } => is_free(node),
-                    _ => false,
-                };
-                wanted && program.role != before.role(&program.image)
-            })
-            .map(|node| (node.order, node.id))
-            .collect();
-        matters.sort_unstable();
-        for (_, process) in matters {
+        let matters = |node: &&Node| {
+            let Some(program) = &node.exec.program else { return false };
+            let wanted = match program.role {
+                Role::Agent { .. } => self.world.agent_of(node.id).is_none(),
+                Role::Server { .. } => is_free(node),
+                _ => false,
+            };
+            wanted && program.role != before.role(&program.image)
+        };
+        let all = self.world.graph().ids().filter_map(|id| self.world.node(id));
+        for process in in_order(all.filter(matters)) {
             // What the process did before it mattered was not followed.
             self.world.change(process, |node| node.provenance = Provenance::FOUND);
             self.classify(now, now, process);

@@ -24,7 +24,7 @@ impl Engine {
         let is_agent = |node: &Node| self.world.agent_of(node.id).is_some();
         self.is_target_but_for_agents(key, process)
             && self.world.agent_of(process).is_none()
-            && !self.world.graph().any_below(process, is_agent)
+            && !self.world.graph().below(process).any(is_agent)
     }
 
     fn is_target_but_for_agents(&self, key: ServerKey, process: ProcessId) -> bool {
@@ -34,7 +34,7 @@ impl Engine {
         let launches = || {
             matches!(node.role(), Some(Role::Launcher | Role::Shell))
                 && node.stdin() == server.stdin
-                && !self.world.graph().any_below(process, |below| !server.contains(below.id))
+                && self.world.graph().below(process).all(|below| server.contains(below.id))
         };
         process.pid > 1
             && server.contains(process)
@@ -107,7 +107,6 @@ impl Engine {
         }
     }
 
-    /// Handles the result of a signal.
     pub(super) fn signalled(
         &mut self,
         now: BootTime,

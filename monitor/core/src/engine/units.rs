@@ -74,9 +74,9 @@ impl Engine {
         if let Some(run) = run {
             self.persist(at, Fact::Run { run });
         }
-        if let Some(agent) = self.world.agent_mut(owner) {
+        self.world.change_agent(owner, |agent| {
             (agent.account, agent.unit, agent.unsettled) = (account, unit, false);
-        }
+        });
         if self.world.agent(owner).is_some_and(|a| !a.is_alive()) {
             self.run_may_have_ended(at, owner);
         }

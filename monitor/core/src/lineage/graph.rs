@@ -4,7 +4,7 @@
 //! (agent, server) is copied at birth, so no dead ancestor has to be kept. When a process exits, the processes it
 //! created are linked to its own nearest living creator, and their `creator` still names the process that exited.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,7 +14,6 @@ use crate::model::ProcessId;
 /// How many levels above a process are near.
 const NEAR: usize = 64;
 
-/// The living processes that matter to orphand.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     nodes: FxHashMap<u32, Box<Node>>,
@@ -31,14 +30,8 @@ struct Brood {
 }
 
 impl Graph {
-    /// The number of processes.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.nodes.len()
-    }
-
-    /// Whether nothing is tracked.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
     }
 
     /// The process with this identity, if it is alive and tracked.
@@ -61,7 +54,6 @@ impl Graph {
         self.nodes.get(&pid).map(|n| n.id)
     }
 
-    /// All processes, in no particular order.
     pub fn ids(&self) -> impl Iterator<Item = ProcessId> + '_ {
         self.nodes.values().map(|n| n.id)
     }
@@ -131,7 +123,7 @@ impl Graph {
 
     /// The living creators of a process, nearest first. The process itself is not included.
     pub fn ancestors(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
-        std::iter::successors(self.up(id), |node| self.above(node))
+        iter::successors(self.up(id), |node| self.above(node))
     }
 
     /// The nearest of them: what keeps a container, or is a browser, is a few levels above what it started.
@@ -139,38 +131,33 @@ impl Graph {
         self.ancestors(id).take(NEAR)
     }
 
-    /// The living processes that a process created, directly or indirectly, creators before what they created.
+    /// The living processes that a process created, directly or indirectly, in no particular order.
+    pub fn below(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
+        let mut stack: Vec<&Node> = self.children(id).collect();
+        iter::from_fn(move || {
+            let node = stack.pop()?;
+            stack.extend(self.children(node.id));
+            Some(node)
+        })
+    }
+
+    /// The same, creators before what they created.
     pub fn descendants(&self, id: ProcessId) -> Vec<ProcessId> {
-        let mut found = Vec::new();
-        let mut stack: Vec<u32> = self.children(id).map(|n| n.id.pid).collect();
-        while let Some(pid) = stack.pop() {
-            let Some(node) = self.nodes.get(&pid) else { continue };
-            found.push((node.order, node.id));
-            stack.extend(self.children(node.id).map(|n| n.id.pid));
-        }
-        found.sort_unstable();
-        found.into_iter().map(|(_, id)| id).collect()
+        in_order(self.below(id))
     }
 
-    /// Whether a living process that this process created, directly or indirectly, satisfies `is_such`.
-    pub fn any_below(&self, id: ProcessId, is_such: impl Fn(&Node) -> bool) -> bool {
-        let mut stack: Vec<u32> = self.children(id).map(|n| n.id.pid).collect();
-        while let Some(pid) = stack.pop() {
-            let Some(node) = self.nodes.get(&pid) else { continue };
-            if is_such(node) {
-                return true;
-            }
-            stack.extend(self.children(node.id).map(|n| n.id.pid));
-        }
-        false
-    }
-
-    /// The processes linked directly below a process.
     pub fn children(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
         let brood = self.get(id).and_then(|node| self.broods.get(&node.brood?));
         let children = brood.into_iter().flat_map(|brood| &brood.children);
         children.filter_map(|pid| self.nodes.get(pid).map(|n| &**n))
     }
+}
+
+/// Sorts processes in the order in which they entered the graph.
+pub fn in_order<'a>(nodes: impl Iterator<Item = &'a Node>) -> Vec<ProcessId> {
+    let mut found: Vec<(u64, ProcessId)> = nodes.map(|node| (node.order, node.id)).collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, id)| id).collect()
 }
 
 #[cfg(test)]
@@ -242,7 +229,7 @@ mod tests {
         let old = g.insert(Node::bare(ProcessId::new(7, 2)), None);
         assert_eq!(old.map(|n| n.id.start), Some(1));
         assert!(g.get(ProcessId::new(7, 1)).is_none());
-        assert_eq!(g.len(), 1);
+        assert_eq!(g.count(), 1);
     }
 
     proptest! {

@@ -6,6 +6,6 @@ mod graph;
 mod node;
 mod reconcile;
 
-pub use graph::Graph;
+pub use graph::{Graph, in_order};
 pub use node::{AgentKey, Exec, Maker, Node, ObservedUnit, Origin, Program, Provenance, ServerKey};
 pub use reconcile::{Difference, compare};

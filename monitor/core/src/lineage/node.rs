@@ -65,15 +65,6 @@ pub enum ObservedUnit {
     Gone,
 }
 
-impl ObservedUnit {
-    pub fn facts(&self) -> Option<&UnitFacts> {
-        match self {
-            Self::Known(facts) => facts.as_deref(),
-            Self::Unasked | Self::Gone => None,
-        }
-    }
-}
-
 /// A program, and its role by the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -118,7 +109,6 @@ pub struct Exec {
     pub makers: [Option<Arc<Maker>>; 3],
 }
 
-/// A living process.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Node {
@@ -134,9 +124,7 @@ pub struct Node {
     pub provenance: Provenance,
     /// The order in which processes entered the graph: a creator has a lower number than what it created.
     pub order: u64,
-    /// Real user id.
     pub uid: u32,
-    /// Session id.
     pub sid: u32,
     /// What it got by its last exec.
     pub exec: Arc<Exec>,
@@ -195,32 +183,26 @@ impl Node {
         }
     }
 
-    /// The image it runs, if known.
     pub fn image(&self) -> Option<&Image> {
         self.exec.program.as_ref().map(|program| &program.image)
     }
 
-    /// The role of its program, if known.
     pub fn role(&self) -> Option<&Role> {
         self.exec.program.as_ref().map(|program| &program.role)
     }
 
-    /// The exec that brought its program.
     pub fn origin(&self) -> Origin {
         self.exec.origin
     }
 
-    /// Its standard streams at its last exec.
     pub fn streams(&self) -> [Stdio; 3] {
         self.exec.streams
     }
 
-    /// Its standard input at its last exec.
     pub fn stdin(&self) -> Stdio {
         self.exec.streams[0]
     }
 
-    /// Its standard output at its last exec.
     pub fn stdout(&self) -> Stdio {
         self.exec.streams[1]
     }

@@ -139,7 +139,6 @@ pub enum About {
     Leftovers {
         /// Each branch, its head first.
         branches: Vec<Vec<ProcessId>>,
-        /// The user whose turn it is.
         turn: Share,
     },
     Process(ProcessId),

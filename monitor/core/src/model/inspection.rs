@@ -28,17 +28,6 @@ pub struct ServerFacts {
     pub enclosing: Option<Box<Container>>,
 }
 
-/// A process that can talk to a server, and may be its owner.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holder {
-    pub process: ProcessId,
-    pub uid: u32,
-    pub sid: u32,
-    pub image: Image,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub unit: Option<UnitFacts>,
-}
-
 /// What a forked copy of an agent has done when the agent ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyFacts {
@@ -148,8 +137,7 @@ pub enum FirstMessage {
     },
     /// What agents hand to a program that they call at an event of theirs.
     Hook,
-    /// A header `Content-Length:`: a language server or a debug adapter.
-    Framed,
+    /// Anything else, such as the header of a language server or a debug adapter.
     Other,
     /// It cannot be read: the process is gone, has other streams now, or does not answer.
     Unknown,

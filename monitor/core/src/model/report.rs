@@ -198,22 +198,17 @@ impl Report {
             sum.processes += one.server.count();
             sum.rss_bytes = sum.rss_bytes.saturating_add(bytes);
             sum.cpu_ms = sum.cpu_ms.saturating_add(cpu);
+            for (is_such, count, of_such) in [
+                (one.is_orphan(), &mut sum.orphans, &mut sum.orphan_rss_bytes),
+                (one.waits_for_person(), &mut sum.found, &mut sum.found_rss_bytes),
+                (one.is_unproven(), &mut sum.unproven, &mut sum.unproven_rss_bytes),
+                (one.is_duplicate(), &mut sum.duplicates, &mut sum.duplicate_rss_bytes),
+            ] {
+                *count += u64::from(is_such);
+                *of_such = of_such.saturating_add(if is_such { bytes } else { 0 });
+            }
             if one.is_orphan() {
-                sum.orphans += 1;
-                sum.orphan_rss_bytes = sum.orphan_rss_bytes.saturating_add(bytes);
                 sum.orphan_cpu_ms = sum.orphan_cpu_ms.saturating_add(cpu);
-            }
-            if one.waits_for_person() {
-                sum.found += 1;
-                sum.found_rss_bytes = sum.found_rss_bytes.saturating_add(bytes);
-            }
-            if one.is_unproven() {
-                sum.unproven += 1;
-                sum.unproven_rss_bytes = sum.unproven_rss_bytes.saturating_add(bytes);
-            }
-            if one.is_duplicate() {
-                sum.duplicates += 1;
-                sum.duplicate_rss_bytes = sum.duplicate_rss_bytes.saturating_add(bytes);
             }
             sum.ending += u64::from(one.state == State::Ending);
             sum.kept += u64::from(one.state == State::Kept);

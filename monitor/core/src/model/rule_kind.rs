@@ -23,7 +23,7 @@ mod tests {
     fn by(argv: &[&str]) -> &'static str {
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
         let image = Image { exe: argv[0].clone(), argv, argv_truncated: false };
-        match Rules::builtin().role(&image) {
+        match Rules::default().role(&image) {
             Role::Server { rule, .. } => recognised_by(&rule),
             other => panic!("{other:?}"),
         }

@@ -32,16 +32,13 @@ pub struct SceneServer {
     pub stdout: Stdio,
 }
 
-/// The raw facts of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scene {
     /// The processes that were asked about and live, in full; and whoever else holds an end, in brief. A process that has
     /// ended or is exiting holds nothing and has no row.
     pub processes: Vec<ProcessRow>,
-    /// What joins processes.
     pub endpoints: Vec<Endpoint>,
     pub ends: Vec<End>,
-    /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unread: Vec<Unread>,
 }
@@ -179,10 +176,18 @@ pub enum Endpoint {
 
 impl Endpoint {
     pub const fn is(&self, wire: Stdio) -> bool {
+        self.side_of(wire, true).is_some()
+    }
+
+    /// The side of it that who has this wire has; `reads`: of a pipe the one that is read.
+    pub const fn side_of(&self, wire: Stdio, reads: bool) -> Option<Side> {
         match (self, wire) {
-            (Self::Pipe { inode, .. }, Stdio::Pipe(wire)) => *inode == wire,
-            (Self::Connection { near, far, .. }, Stdio::Socket(wire)) => *near == wire || *far == wire,
-            _ => false,
+            (Self::Pipe { inode, .. }, Stdio::Pipe(wire)) if *inode == wire => {
+                Some(if reads { Side::Reads } else { Side::Writes })
+            }
+            (Self::Connection { near, .. }, Stdio::Socket(wire)) if *near == wire => Some(Side::Near),
+            (Self::Connection { far, .. }, Stdio::Socket(wire)) if *far == wire => Some(Side::Far),
+            _ => None,
         }
     }
 }
@@ -223,7 +228,6 @@ pub enum Called {
     Unknown,
 }
 
-/// An end that somebody has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// The index of what it is an end of.
@@ -240,7 +244,6 @@ pub struct End {
     pub beyond: bool,
 }
 
-/// Who has an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holder {
@@ -275,7 +278,6 @@ pub enum Side {
     Depends,
 }
 
-/// What could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
     /// The process that was asked about and could not be read; absent if it concerns all of them.

@@ -39,7 +39,6 @@ pub enum SessionMark {
     Flag(String),
 }
 
-/// A server whose session is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSubject {
     pub main: ProcessId,

@@ -17,7 +17,6 @@ use crate::model::{
 /// An edge that counts, to a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edge {
-    /// From whom.
     pub from: Source,
     /// To which candidate, by its index.
     pub to: usize,
@@ -41,7 +40,6 @@ pub enum Source {
 }
 
 impl Source {
-    /// The process, if it is known.
     pub const fn process(self) -> Option<ProcessId> {
         match self {
             Self::Root(process) | Self::Party(_, process) => Some(process),
@@ -67,7 +65,6 @@ pub enum Way {
     Output,
     /// Use it in any other way.
     Use,
-    /// Trace it.
     Trace,
     /// End or stop with it.
     Depend,

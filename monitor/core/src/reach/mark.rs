@@ -20,9 +20,7 @@ pub struct Reach {
 enum Mark {
     /// Nothing that acts by itself reaches it.
     Unreached,
-    /// It acts by itself.
     Root,
-    /// By this edge.
     By(Edge),
 }
 

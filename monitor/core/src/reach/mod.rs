@@ -25,4 +25,4 @@ mod tests;
 pub use edges::{Edge, Source, Way};
 pub use mark::{Reach, mark};
 pub use party::{Kind, Party};
-pub use path::Step;
+pub use path::words;

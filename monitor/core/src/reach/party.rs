@@ -10,7 +10,6 @@ use crate::model::{
 /// A candidate: one that acts only if somebody reaches it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Party {
-    /// What it is.
     pub kind: Kind,
     /// The processes that belong to it. What it let go does not.
     pub members: BTreeSet<ProcessId>,
@@ -30,7 +29,6 @@ pub struct Party {
     pub acts: bool,
 }
 
-/// What a candidate is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A server with a cause.

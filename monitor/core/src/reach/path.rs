@@ -1,34 +1,11 @@
-//! The path by which a server is reached, in words: the explanation for a person.
+//! How an edge by which a server is reached is called, and what can be done over it: the explanation for a person.
 
-use super::{Edge, Reach, Way};
-use crate::model::{
-    ProcessId,
-    scene::{Endpoint, Scene},
-};
+use super::{Edge, Way};
+use crate::model::scene::Endpoint;
 
-/// One step of a path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Who can reach the next one; nobody who can be named if absent.
-    pub process: Option<ProcessId>,
-    /// The kind of what joins the two: `stdin`, `stdout`, `connection`, `pipe`, `listener`, `terminal` ..
-    pub by: &'static str,
-    /// What it can do, in words that follow the name of the process.
-    pub via: &'static str,
-}
-
-impl Reach {
-    /// The steps from a root to this candidate.
-    pub fn steps_to(&self, scene: &Scene, party: usize) -> Vec<Step> {
-        let of = |edge: Edge| {
-            let (by, via) = words(edge, scene.endpoint(edge.endpoint));
-            Step { process: edge.from.process(), by, via }
-        };
-        self.path_to(party).into_iter().map(of).collect()
-    }
-}
-
-fn words(edge: Edge, endpoint: Option<&Endpoint>) -> (&'static str, &'static str) {
+/// The kind of what joins the two (`stdin`, `stdout`, `connection`, `pipe`, `listener`, `terminal` ..), and what who is
+/// named first can do, in words that follow its name.
+pub const fn words(edge: Edge, endpoint: Option<&Endpoint>) -> (&'static str, &'static str) {
     match (edge.way, endpoint) {
         (Way::Input, _) => ("stdin", "can write to its standard input"),
         (Way::Output, _) => ("stdout", "reads its standard output"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Kind, Party, Way, mark, naive};
+use super::{Edge, Kind, Party, Way, mark, naive, words};
 use crate::model::{
     Image, ProcessId, Stdio,
     scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
@@ -197,7 +197,6 @@ proptest! {
         for (at, party) in parties.iter().enumerate() {
             let path = reach.path_to(at);
             prop_assert_eq!(path.is_empty(), party.acts || !reach.is_reached(at));
-            prop_assert_eq!(path.len(), reach.steps_to(&scene, at).len());
             prop_assert_eq!(reach.is_reached(at), party.acts || reach.edges_to(at).next().is_some());
         }
     }
@@ -254,6 +253,10 @@ const fn tcp(began: Began) -> Endpoint {
     Endpoint::Connection { near: 31, far: 32, began }
 }
 
+fn by(small: &Small, edge: Edge) -> &'static str {
+    words(edge, small.scene.endpoint(edge.endpoint)).0
+}
+
 #[test]
 fn a_ring_of_candidates_is_garbage_until_a_stranger_joins_it() {
     let mut small = Small::new();
@@ -262,8 +265,8 @@ fn a_ring_of_candidates_is_garbage_until_a_stranger_joins_it() {
     assert_eq!((small.ways(0), small.ways(1)), (vec![], vec![]));
     small.join(tcp(Began::Near), &[(9, Side::Near, 5), (2, Side::Far, 9)]);
     assert_eq!((small.ways(0), small.ways(1)), (vec![Way::Use], vec![Way::Use]));
-    let path = mark(&small.scene, &small.parties).steps_to(&small.scene, 0);
-    let who: Vec<_> = path.iter().map(|step| (step.process.unwrap().pid, step.by)).collect();
+    let path = mark(&small.scene, &small.parties).path_to(0);
+    let who: Vec<_> = path.iter().map(|edge| (edge.from.process().unwrap().pid, by(&small, *edge))).collect();
     assert_eq!(who, [(9, "connection"), (2, "connection")]);
 }
 
@@ -276,8 +279,8 @@ fn a_call_that_is_over_counts_if_the_caller_may_call_again() {
     // It has ended: it is not known for whom it called.
     small.join(Endpoint::Call, &[(1, Side::Near, 5), (8, Side::Far, 0)]);
     assert_eq!((small.ways(0), small.ways(1)), (vec![Way::Use], vec![]));
-    let path = mark(&small.scene, &small.parties).steps_to(&small.scene, 0);
-    assert_eq!((path[0].process, path[0].by), (Some(id(8)), "call"));
+    let path = mark(&small.scene, &small.parties).path_to(0);
+    assert_eq!((path[0].from.process(), by(&small, path[0])), (Some(id(8)), "call"));
     // orphand has ended it, because nobody could reach it.
     small.parties.push(Party { members: BTreeSet::from([id(8)]), ..Party::default() });
     assert_eq!((small.ways(0), small.ways(1)), (vec![], vec![]));

@@ -265,10 +265,8 @@ fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) ->
         id: id.map(str::to_owned),
         name: name.filter(|_| id.is_none()).map(str::to_owned),
         image: image.map(str::to_owned),
-        server: None,
         command,
-        memory_bytes: None,
-        setting: None,
+        ..Container::default()
     }
 }
 

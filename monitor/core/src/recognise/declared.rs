@@ -60,11 +60,6 @@ struct Entry {
     words: Vec<String>,
 }
 
-/// The name of an entry as it may be shown, whatever it is; `None` if nothing is left of it.
-pub fn entry_name(name: &str) -> Option<String> {
-    harmless(name)
-}
-
 impl Declarations {
     /// What this file declares: nothing, if it is not well-formed.
     pub fn of(file: &[u8], notation: Notation) -> Self {

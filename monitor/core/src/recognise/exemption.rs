@@ -127,7 +127,7 @@ mod tests {
         let both = rules("[[exempt]]\nname = 'x'\nuser = '1000'\nunit = 'bot.service'");
         assert!(both.exempts(Some(&unit("bot.service")), none, 1000));
         assert!(!both.exempts(Some(&unit("bot.service")), none, 0) && !both.exempts(None, none, 1000));
-        assert!(!Rules::builtin().exempts(Some(&unit("bot.service")), none, 0));
+        assert!(!Rules::default().exempts(Some(&unit("bot.service")), none, 0));
         assert!(!rules("[[exempt]]\nname = 'x'\nprogram = 'x'").exempts(None, none, 0));
         let slices = rules("[[exempt]]\nname = 'x'\nunit = 'mcp-*.slice'");
         let below = |name: &str| ["user.slice".to_owned(), name.to_owned()];

@@ -16,8 +16,6 @@ use crate::model::{FirstMessage, text::is_hostile};
 
 /// What .NET and others may write before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// The headers that language servers and debug adapters begin with, in small letters.
-const HEADERS: [&[u8]; 2] = [b"content-length:", b"content-type:"];
 /// Begins the names that the protocol reserves in `_meta`.
 const OWN_NAMES: &str = "io.modelcontextprotocol/";
 /// Requests that only MCP knows and that need no parameters. One of them comes first if the server has read the
@@ -47,21 +45,7 @@ pub fn first_message(bytes: &[u8], all: bool) -> FirstMessage {
             FirstMessage::Hook if all => FirstMessage::Hook,
             _ => more,
         },
-        Some(b'{' | b'[') => FirstMessage::Other,
-        Some(_) => header(bytes, more),
-    }
-}
-
-fn header(bytes: &[u8], more: FirstMessage) -> FirstMessage {
-    let shared = |header: &&&[u8]| {
-        let length = header.len().min(bytes.len());
-        bytes.iter().zip(**header).take_while(|(is, should)| is.to_ascii_lowercase() == **should).count()
-            == length
-    };
-    match HEADERS.iter().find(shared) {
-        Some(header) if bytes.len() >= header.len() => FirstMessage::Framed,
-        Some(_) => more,
-        None => FirstMessage::Other,
+        Some(_) => FirstMessage::Other,
     }
 }
 
@@ -161,7 +145,7 @@ fn client(params: &Map<String, Value>) -> Option<String> {
 
 /// A name that somebody else chose, bounded and without characters that a terminal may act on; `None` if nothing is
 /// left of it.
-pub(super) fn harmless(name: &str) -> Option<String> {
+pub fn harmless(name: &str) -> Option<String> {
     let name: String = name.chars().filter(|c| !is_hostile(*c)).take(NAME_MAX).collect();
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_owned())

@@ -43,12 +43,12 @@ pub use self::container::{
     container_client, forwards_to_engine, handed_on_by_client, keeps_container, started_container,
     works_for_podman, works_through_client,
 };
-pub use self::declared::{Declarations, Notation, entry_name, is_bridged};
+pub use self::declared::{Declarations, Notation, is_bridged};
 pub use self::engaged::{
     entry_names_port, entry_names_service, fork_server_listener, is_browser, is_debugger, is_opener,
     is_shell_of_a_person, is_spawn_helper, is_told_to_serve,
 };
-pub use self::first_message::first_message;
+pub use self::first_message::{first_message, harmless};
 pub use self::nothing::Known;
 pub use self::rule::{ProgramKind, Rule, RuleError, agents, exemptions, programs};
 use self::{
@@ -60,15 +60,12 @@ pub use crate::model::Candidate;
 use crate::model::{Image, Unit};
 use serde::{Deserialize, Serialize};
 
-/// The role of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
     /// An agent that a rule recognises.
     Agent {
-        /// The name that is shown for it, for example `claude`.
+        /// The name of the rule, which is shown for it, for example `claude`.
         name: String,
-        /// The rule's name.
-        rule: String,
     },
     /// An MCP server, provided that its standard input is a wire.
     Server {
@@ -125,11 +122,6 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Only the built-in rules.
-    pub fn builtin() -> Self {
-        Self::default()
-    }
-
     /// Parses what [`Rules::source`] wrote.
     pub fn from_source(source: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(source)
@@ -183,13 +175,9 @@ impl Rules {
     /// Whether no more than a name makes this a server: no rule of the configuration, no argument that only servers
     /// have, no package or name that published servers have. A job may have such a name, too.
     pub fn is_only_named(&self, image: &Image) -> bool {
-        let words = program::words(image);
-        let (first, second) = Program::find(&words, image);
-        let programs = [Some(first), second];
-        let mut programs = programs.iter().flatten();
         let named = |role: &Role| matches!(role, Role::Server { rule, .. } if rule != servers::ARGUMENTS);
         named(&self.role_but_for_exemption(image))
-            && !programs.any(|program| {
+            && !may_be(image, |program| {
                 self.configured(program, image, &[]).is_some()
                     || servers::by_arguments(program)
                     || (servers::by_name(program).is_some() && servers::is_certain(program))
@@ -235,15 +223,11 @@ impl Rules {
     /// Whether an agent is a daemon by design: it is meant to outlive whoever started it. A rule of the configuration
     /// says so, or the built-in rules know its arguments. `wired`: its standard input is a wire.
     pub fn is_daemon(&self, image: &Image, wired: bool) -> bool {
-        let words = program::words(image);
-        let (first, second) = Program::find(&words, image);
-        let by_rule = |program: &Program<'_>| {
-            self.agent.iter().find(|rule| rule.matches(program, image)).is_some_and(|rule| rule.daemon)
-        };
-        let built_in = |program: &Program<'_>| {
-            agents::find(program).is_some_and(|agent| agent.is_daemon(program, wired))
-        };
-        [Some(first), second].iter().flatten().any(|program| by_rule(program) || built_in(program))
+        may_be(image, |program| {
+            let mut by_rule = self.agent.iter().filter(|rule| rule.matches(program, image));
+            by_rule.next().is_some_and(|rule| rule.daemon)
+                || agents::find(program).is_some_and(|agent| agent.is_daemon(program, wired))
+        })
     }
 
     /// The shortest time after which an idle duplicate is ended, of all rules.
@@ -260,10 +244,7 @@ impl Rules {
         let Some(image) = image.filter(|_| !of_unit.is_some_and(|rule| is_it(&rule))) else {
             return of_unit.filter(is_it);
         };
-        let words = program::words(image);
-        let (first, second) = Program::find(&words, image);
-        let by_image =
-            |rule: &&Rule| [Some(first), second].iter().flatten().any(|program| rule.matches(program, image));
+        let by_image = |rule: &&Rule| may_be(image, |program| rule.matches(program, image));
         self.agent.iter().find(by_image).filter(is_it)
     }
 
@@ -278,7 +259,6 @@ impl Rules {
         candidates::of(self)
     }
 
-    /// The role according to the configuration.
     fn configured(&self, program: &Program<'_>, image: &Image, exempt: &[Rule]) -> Option<Role> {
         if self.is_empty() {
             return None;
@@ -296,14 +276,21 @@ impl Rules {
         if let Some(rule) = of_kind(ProgramKind::Server).map(|rule| rule.name().to_owned()) {
             return Some(Role::Server { name: rule.clone(), rule });
         }
-        if let Some(rule) = first(&self.agent) {
-            return Some(Role::Agent { name: rule.clone(), rule });
+        if let Some(name) = first(&self.agent) {
+            return Some(Role::Agent { name });
         }
         if kind(ProgramKind::Supervisor) {
             return Some(Role::ServiceManager);
         }
         kind(ProgramKind::Launcher).then_some(Role::Launcher)
     }
+}
+
+/// Whether this holds of one of the programs that a command line may mean.
+fn may_be(image: &Image, is_such: impl FnMut(&Program<'_>) -> bool) -> bool {
+    let words = program::words(image);
+    let (first, second) = Program::find(&words, image);
+    [Some(first), second].iter().flatten().any(is_such)
 }
 
 /// The role according to the built-in rules.
@@ -326,7 +313,7 @@ fn builtin_role(program: &Program<'_>) -> Role {
     let serves = || Role::Server { name: servers::display(program), rule: servers::ARGUMENTS.to_owned() };
     if let Some(agent) = agents::find(program) {
         return match agent.work(program) {
-            Work::Agent => Role::Agent { name: agent.name.to_owned(), rule: agent.name.to_owned() },
+            Work::Agent => Role::Agent { name: agent.name.to_owned() },
             Work::Serves => serves(),
             Work::Manages => other(),
         };

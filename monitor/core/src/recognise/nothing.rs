@@ -14,11 +14,10 @@ pub struct Known {
 }
 
 impl Rules {
-    /// Why a process with this program is no server.
     pub fn why_nothing(&self, image: &Image, known: Known) -> Nothing {
         let known_as = self.role(image);
         let rule = match &known_as {
-            Role::Server { rule, .. } | Role::Agent { rule, .. } | Role::Exempt { rule } => {
+            Role::Server { rule, .. } | Role::Agent { name: rule } | Role::Exempt { rule } => {
                 Some(rule.clone())
             }
             _ => None,
@@ -63,7 +62,7 @@ mod tests {
     fn why(argv: &[&str], known: Known) -> NoServer {
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
         let exe = argv.first().cloned().unwrap_or_default();
-        Rules::builtin().why_nothing(&Image { exe, argv, argv_truncated: false }, known).reason
+        Rules::default().why_nothing(&Image { exe, argv, argv_truncated: false }, known).reason
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! is left out here is found by its protocol.
 
 use super::{
+    known_programs::contains,
     program::{Carrier, Program},
     text::{base, stem, tokens},
 };
@@ -84,10 +85,6 @@ fn serves(stem: &str, args: &[&str]) -> bool {
             matches!(*first, "mcp" | "run" | "serve" | "server" | "start" | "stdio")
                 || (first.starts_with('-') && !matches!(*first, "-h" | "--help" | "-v" | "-V" | "--version"))
         })
-}
-
-fn contains(list: &[&str], word: &str) -> bool {
-    list.binary_search(&word).is_ok()
 }
 
 #[cfg(test)]

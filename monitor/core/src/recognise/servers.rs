@@ -29,18 +29,6 @@ pub(super) fn is_generic(stem: &str) -> bool {
     contains(GENERIC, stem)
 }
 
-mod rule {
-    pub(super) const NPM: &str = "npm-mcp";
-    pub(super) const PYTHON: &str = "python-mcp";
-    pub(super) const MODULE: &str = "module-mcp";
-    pub(super) const PACKAGE: &str = "package-mcp";
-    pub(super) const SCRIPT: &str = "script-mcp";
-    pub(super) const PROJECT: &str = "project-mcp";
-    pub(super) const PROGRAM: &str = "program-mcp";
-    pub(super) const IMAGE: &str = "image-mcp";
-    pub(super) const KNOWN: &str = "known-mcp";
-}
-
 /// The rule for a server that is recognised by its arguments.
 pub(super) const ARGUMENTS: &str = "mcp-arguments";
 
@@ -49,27 +37,26 @@ pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
     if let Some(module) = program.module {
         // the SDK's own modules are a library and a command-line tool
         let is_sdk = module == "mcp" || module.starts_with("mcp.");
-        return (!is_sdk && is_named(module)).then_some(rule::MODULE);
+        return (!is_sdk && is_named(module)).then_some("module-mcp");
     }
     let name = program.stem();
     if program.package.is_some_and(is_tooling) || is_tool(program) {
         return None;
     }
     if contains(KNOWN, name) || program.package.is_some_and(|p| contains(KNOWN, p)) {
-        return Some(rule::KNOWN);
+        return Some("known-mcp");
     }
     match program.carrier {
         Carrier::Wrapper => None,
         Carrier::Container => {
             let namespace = program.path.strip_suffix(program.name).unwrap_or_default();
-            (base(namespace) == "mcp" || is_named(name)).then_some(rule::IMAGE)
+            (base(namespace) == "mcp" || is_named(name)).then_some("image-mcp")
         }
         // the SDK's command-line tool is called `mcp`: its arguments decide
-        Carrier::Itself => (name != "mcp" && is_named(name)).then_some(rule::PROGRAM),
-        Carrier::Shell => (name != program.name || is_in_bin(program.path))
-            .then_some(())
-            .filter(|()| is_named(name))
-            .map(|()| rule::SCRIPT),
+        Carrier::Itself => (name != "mcp" && is_named(name)).then_some("program-mcp"),
+        Carrier::Shell => {
+            ((name != program.name || is_in_bin(program.path)) && is_named(name)).then_some("script-mcp")
+        }
         Carrier::Interpreter | Carrier::Runner => {
             let script = program.name != name || program.carrier == Carrier::Interpreter;
             let cli = name == "mcp" && program.name == name && program.package.is_none_or(|p| p == "mcp");
@@ -78,9 +65,9 @@ pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
             } else if program.package.is_some_and(|p| p != "mcp" && (is_named(p) || p.starts_with(SCOPE))) {
                 Some(package_rule(program))
             } else if !cli && is_named(name) {
-                Some(if script { rule::SCRIPT } else { rule::PROGRAM })
+                Some(if script { "script-mcp" } else { "program-mcp" })
             } else {
-                project(program).map(|_| rule::PROJECT)
+                project(program).map(|_| "project-mcp")
             }
         }
     }
@@ -138,11 +125,11 @@ fn is_hook(stem: &str) -> bool {
 
 fn package_rule(program: &Program<'_>) -> &'static str {
     if program.path.contains("node_modules/") || program.package.is_some_and(|p| p.starts_with('@')) {
-        rule::NPM
+        "npm-mcp"
     } else if program.path.contains("-packages/") {
-        rule::PYTHON
+        "python-mcp"
     } else {
-        rule::PACKAGE
+        "package-mcp"
     }
 }
 

@@ -32,12 +32,7 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
         let ended = unit(inspection.server).map(start);
         server.owner().is_none() && ended.is_some() && ended == unit(server).map(start)
     };
-    let is_candidate = |server: &&&Server| {
-        inspection.owner().map_or_else(
-            || same_past(server),
-            |owner| !owner.is_alive() && server.owner() == inspection.server.owner(),
-        )
-    };
+    let is_candidate = |server: &&&Server| inspection.owner().is_some() || same_past(server);
     // Who has no row is joined with nobody here.
     let is_joined = |server: &&&Server| {
         server.processes().iter().chain(server.wrappers()).any(|one| rows.row(*one).is_some())
@@ -47,17 +42,16 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
     }
     parties.extend(inspection.copies().filter_map(|copy| inert_copy(inspection, copy)));
     // What orphans called that were ended, they do not need any more.
-    let dead = inspection.owner().filter(|owner| !owner.is_alive());
-    parties.extend(dead.map(|owner| Party { members: owner.ended.clone(), ..Party::default() }));
+    parties.extend(
+        inspection.dead_owner().map(|owner| Party { members: owner.ended.clone(), ..Party::default() }),
+    );
     parties
 }
 
-/// The server that is judged.
 fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
     let (owner, released) = release(inspection, own);
     // What a host that no rule knows started earlier is not in the graph.
-    let living = inspection.owner().filter(|_| owner.is_some());
-    let family = living.map(|owner| {
+    let family = inspection.owner().filter(|_| owner.is_some()).map(|owner| {
         let graph = inspection.world.graph();
         let below: BTreeSet<ProcessId> = graph.descendants(owner.main()).into_iter().collect();
         let works_for = |row: &&ProcessRow| {
@@ -116,10 +110,9 @@ fn is_told(inspection: &Inspection<'_>, process: ProcessId) -> bool {
 /// session, waits for nothing that comes by itself nor for the answer of a server, and has done nothing since the owner's end.
 fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> {
     let row = inspection.rows.row(process)?;
-    let (owner, node) = (inspection.owner()?, inspection.node(process)?);
+    let (owner, node) = (inspection.dead_owner()?, inspection.node(process)?);
     let then = owner.copies.iter().find(|copy| copy.process == process)?;
     let is_inert = owner.killed
-        && !owner.is_alive()
         && node.origin() == owner.origin
         && row.sid == owner.sid
         && row.waits == Wait::Ends
@@ -146,7 +139,7 @@ fn awaits_an_answer(inspection: &Inspection<'_>, copy: &ProcessRow) -> bool {
 /// The owner, if it lives and let the server go, and which wires it let go of: one mechanism for the abandoned server, the
 /// ended thread, the expired session and the manager that is done with it. It still has ends, as a rule. Those do not count if the server did nothing since.
 fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>, [bool; 2]) {
-    let Some(owner) = inspection.owner().filter(|owner| owner.is_alive()) else { return (None, [false; 2]) };
+    let Some(owner) = inspection.living_owner() else { return (None, [false; 2]) };
     if inspection.released_in_words().is_some() {
         // Whether it was used is a doubt of its own, which a person may overrule.
         return (Some(inspection.server.maker.unwrap_or(owner.main())), [true; 2]);
@@ -167,11 +160,6 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
         && inspection.rows.is_hung_up(inspection.server.stdin, true, members)
         && stays_silent(inspection, members);
     (Some(owner.main()), [false, closed])
-}
-
-/// Whether a server's owner lives.
-pub(super) fn has_living_owner(inspection: &Inspection<'_>) -> bool {
-    inspection.owner().is_some_and(Agent::is_alive)
 }
 
 /// The rule of the configuration that recognises this agent; `None` for an implied agent. By `thread_scoped = true` in

@@ -17,7 +17,6 @@ use super::{membership::Members, rows::Rows};
 pub struct Inspection<'a> {
     pub world: &'a World,
     pub rules: &'a Rules,
-    /// The server to judge.
     pub server: &'a Server,
     /// The other servers of its owner; those without an owner, if it has none.
     pub siblings: &'a [&'a Server],
@@ -35,9 +34,18 @@ pub struct Inspection<'a> {
 }
 
 impl<'a> Inspection<'a> {
-    /// The owner, if one is known.
     pub fn owner(&self) -> Option<&'a Agent> {
         self.server.owner().and_then(|key| self.world.agent(key))
+    }
+
+    /// The owner, if it is known and alive.
+    pub fn living_owner(&self) -> Option<&'a Agent> {
+        self.owner().filter(|owner| owner.is_alive())
+    }
+
+    /// The owner, if it is known and has exited.
+    pub fn dead_owner(&self) -> Option<&'a Agent> {
+        self.owner().filter(|owner| !owner.is_alive())
     }
 
     /// Who released the server, if that is why there is a case.
@@ -47,13 +55,13 @@ impl<'a> Inspection<'a> {
 
     /// Who said that the server is released, if somebody did, and the owner lives.
     pub fn released_in_words(&self) -> Option<By> {
-        self.released().filter(|by| by.in_words() && self.owner().is_some_and(Agent::is_alive))
+        self.released().filter(|by| by.in_words() && self.living_owner().is_some())
     }
 
     /// Whether the thread that started the server has ended, and its owner, to which the thread belonged, lives. The
     /// owner still holds the wires then.
     pub fn thread_has_ended(&self) -> bool {
-        let owner = self.owner().filter(|owner| owner.is_alive()).map(Agent::main);
+        let owner = self.living_owner().map(Agent::main);
         let spawner = self.server.spawner.as_ref().filter(|spawner| spawner.ended().is_some());
         spawner.is_some_and(|spawner| owner == Some(spawner.process))
     }
@@ -68,10 +76,8 @@ impl<'a> Inspection<'a> {
         self.rows.full(self.server)
     }
 
-    /// Whether the rows of the server's processes have this one.
     pub fn has_row_of_server(&self, process: ProcessId) -> bool {
-        (self.server.processes().contains(&process) || self.server.wrappers().contains(&process))
-            && self.rows.row(process).is_some_and(|row| row.full)
+        self.server.contains(process) && self.rows.row(process).is_some_and(|row| row.full)
     }
 
     /// The rows of the processes that belong to the server.

@@ -33,12 +33,10 @@ pub struct Members {
 }
 
 impl Members {
-    /// Whether the process belongs to the server.
     pub fn contains(&self, process: ProcessId) -> bool {
         self.core.contains(&process) || self.wrappers.contains(&process) || self.tied.contains(&process)
     }
 
-    /// All processes that belong to the server.
     pub fn all(&self) -> impl Iterator<Item = ProcessId> + '_ {
         self.core.iter().chain(&self.wrappers).chain(&self.tied).copied()
     }
@@ -101,7 +99,6 @@ struct Bonds<'a> {
     /// Those that serve others, and those above them. Who runs a service (`npm run dev`, a reloader, a supervisor) ends it
     /// when he is ended.
     serving: BTreeSet<ProcessId>,
-    /// Whether a process of the core ignores SIGHUP.
     core_ignores_hangup: bool,
     /// The parents of those that do not ignore SIGINT.
     interruptible: BTreeSet<ProcessId>,

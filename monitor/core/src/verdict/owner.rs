@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use super::{inspection::Inspection, rows::Rows};
 use crate::{
-    model::{Holder, ProcessId, UnitFacts, scene},
+    model::{ProcessId, UnitFacts, scene::ProcessRow},
     recognise::Role,
     world::Agent,
 };
 
 /// The process that a server works for from now on, although its owner has exited: the oldest of those that can talk to
 /// it which may own it. It existed before the server, or is an agent itself.
-pub(super) fn next(inspection: &Inspection<'_>, talkers: &BTreeSet<ProcessId>) -> Option<Holder> {
+pub(super) fn next(inspection: &Inspection<'_>, talkers: &BTreeSet<ProcessId>) -> Option<ProcessRow> {
     // The owner lives. Another process that can talk to the server is a doubt, and does not take over.
     if inspection.released_in_words().is_some() {
         return None;
@@ -20,13 +20,14 @@ pub(super) fn next(inspection: &Inspection<'_>, talkers: &BTreeSet<ProcessId>) -
     holders(inspection.rows, talkers.iter().copied())
         .into_iter()
         .find(|holder| takes_over(inspection, holder))
+        .cloned()
 }
 
-fn takes_over(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+fn takes_over(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
     let (node, server) = (inspection.node(holder.process), inspection.server);
     // The case was opened although this owner lives. Neither it nor a copy of it is somebody else.
     if server.phase.cause().is_some_and(|cause| cause.reason.under_living_owner())
-        && let Some(owner) = inspection.owner().filter(|owner| owner.is_alive())
+        && let Some(owner) = inspection.living_owner()
         && (owner.main() == holder.process || node.is_some_and(|node| node.origin() == owner.origin))
     {
         return false;
@@ -39,7 +40,7 @@ fn takes_over(inspection: &Inspection<'_>, holder: &Holder) -> bool {
     let is_part = node.is_some_and(|node| node.wraps.is_some() || node.protected);
     // A copy of a killed owner did not take over. A copy that is not idle may use the server nevertheless.
     let is_copy = |owner: &&Agent| node.is_some_and(|node| node.origin() == owner.origin);
-    let qualifies = match inspection.owner().filter(|owner| !owner.is_alive()).filter(is_copy) {
+    let qualifies = match inspection.dead_owner().filter(is_copy) {
         Some(owner) => !owner.killed,
         None => {
             is_agent(inspection, holder)
@@ -54,7 +55,7 @@ fn takes_over(inspection: &Inspection<'_>, holder: &Holder) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sought {
     /// The process that can talk to it, existed before it, and may own it.
-    pub owner: Option<Holder>,
+    pub owner: Option<ProcessRow>,
     /// Whether all who can talk to it are seen, or nobody can, or its unit went on without it.
     pub proven: bool,
 }
@@ -74,32 +75,32 @@ pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> Sought {
     };
     // A service that a manager started itself (a socket's service) does not belong to its client, which runs in another
     // unit. And a program that feeds a person's pipeline is no agent.
-    let is_near = |holder: &Holder| {
+    let is_near = |holder: &ProcessRow| {
         let name = |unit: Option<&UnitFacts>| unit.map(|unit| unit.unit.clone());
         let [theirs, ours] = [name(holder.unit.as_ref()), name(inspection.unit())];
         !is_new || (theirs == ours && (theirs.is_some() || is_agent(inspection, holder)))
     };
-    let may_be = |holder: &Holder| {
+    let may_be = |holder: &&ProcessRow| {
         let is_launcher = matches!(inspection.rules.role(&holder.image), Role::Launcher);
         !is_launcher && may_own(inspection, holder) && is_near(holder) && is_older(holder.process)
     };
     let left_behind = inspection.unit().is_some_and(UnitFacts::left_behind);
     let is_wire = server.stdin.is_wire();
     Sought {
-        owner: holders(rows, talkers()).into_iter().find(may_be),
+        owner: holders(rows, talkers()).into_iter().find(may_be).cloned(),
         proven: left_behind || (is_wire && (others.is_empty() || talkers().next().is_some())),
     }
 }
 
 /// Whether it is an agent, or a rule says that its program is one.
-fn is_agent(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+fn is_agent(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
     inspection.world.agents().of(holder.process).is_some()
         || matches!(inspection.rules.role(&holder.image), Role::Agent { .. })
 }
 
 /// Whether this process may own a server: it is none itself (another server may have inherited a descriptor), and no
 /// process of the server started it.
-fn may_own(inspection: &Inspection<'_>, holder: &Holder) -> bool {
+fn may_own(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
     inspection.node(holder.process).is_none_or(|node| node.server.is_none())
         && !inspection
             .world
@@ -109,12 +110,8 @@ fn may_own(inspection: &Inspection<'_>, holder: &Holder) -> bool {
 }
 
 /// Those of these processes that have a row, the oldest first.
-fn holders(rows: &Rows<'_>, processes: impl Iterator<Item = ProcessId>) -> Vec<Holder> {
-    let holder = |process: ProcessId| {
-        let scene::ProcessRow { process, uid, sid, image, unit, .. } = rows.row(process)?.clone();
-        Some(Holder { process, uid, sid, image, unit })
-    };
-    let mut all: Vec<Holder> = processes.filter_map(holder).collect();
+fn holders<'a>(rows: &Rows<'a>, processes: impl Iterator<Item = ProcessId>) -> Vec<&'a ProcessRow> {
+    let mut all: Vec<&ProcessRow> = processes.filter_map(|process| rows.row(process)).collect();
     all.sort_by_key(|holder| (holder.process.start, holder.process.pid));
     all
 }

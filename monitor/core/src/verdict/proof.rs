@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     case::{self, By},
-    model::{Doubt, Evidence, Holder, ReachedBy, UnitFacts},
+    model::{Doubt, Evidence, ReachedBy, UnitFacts, scene::ProcessRow},
     world::Agent,
 };
 
@@ -28,10 +28,9 @@ pub struct Finding {
     /// The processes of the server, by their relation to it.
     pub members: Members,
     /// A living process that the server works for. If there is one, the server is no orphan.
-    pub host: Option<Holder>,
+    pub host: Option<ProcessRow>,
     /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.
     pub must_rest: Option<Duration>,
-    /// How it is reached.
     pub path: Vec<ReachedBy>,
 }
 

@@ -18,7 +18,6 @@ pub type Sides = BTreeSet<(u32, Side)>;
 /// The most levels that are climbed from a process.
 const LEVELS: usize = 64;
 
-/// The rows of a scene.
 #[derive(Debug)]
 pub struct Rows<'a> {
     pub(super) scene: &'a Scene,
@@ -29,7 +28,6 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The same rows, sorted.
     pub fn new(scene: &'a Scene) -> Self {
         let mut by_process: BTreeMap<ProcessId, Vec<&End>> = BTreeMap::new();
         let mut by_endpoint: BTreeMap<u32, Vec<&End>> = BTreeMap::new();
@@ -44,7 +42,6 @@ impl<'a> Rows<'a> {
         Self { scene, processes, by_process, by_endpoint, unread }
     }
 
-    /// The row of a process.
     pub fn row(&self, process: ProcessId) -> Option<&'a ProcessRow> {
         self.processes.get(&process).copied()
     }
@@ -73,7 +70,6 @@ impl<'a> Rows<'a> {
         ends.filter(|end| end.side != Side::Reads).filter_map(|end| end.holder.process())
     }
 
-    /// The ends that this process has.
     pub fn sides(&self, process: ProcessId) -> impl Iterator<Item = (u32, Side)> {
         self.by_process.get(&process).into_iter().flatten().map(|end| (end.endpoint, end.side))
     }
@@ -151,7 +147,6 @@ impl<'a> Rows<'a> {
         ends.any(|(_, end)| is_opposed(end, held))
     }
 
-    /// The parents of a process, upwards.
     pub fn parents(&self, row: &ProcessRow) -> impl Iterator<Item = ProcessId> {
         std::iter::successors(row.parent, |parent| self.row(*parent)?.parent).take(LEVELS)
     }
@@ -174,18 +169,8 @@ impl<'a> Rows<'a> {
 
     /// The server's own ends of a wire: those that read standard input, or write standard output.
     fn own_ends(&self, wire: Stdio, reads: bool) -> impl Iterator<Item = &'a End> {
-        let is_own = move |end: &End| match self.scene.endpoint(end.endpoint) {
-            Some(Endpoint::Pipe { inode, .. }) => {
-                wire == Stdio::Pipe(*inode) && end.side == if reads { Side::Reads } else { Side::Writes }
-            }
-            Some(Endpoint::Connection { near, far, .. }) => match end.side {
-                Side::Near => wire == Stdio::Socket(*near),
-                Side::Far => wire == Stdio::Socket(*far),
-                _ => false,
-            },
-            _ => false,
-        };
-        self.scene.ends.iter().filter(move |end| is_own(end))
+        let own = move |end: &End| self.scene.endpoint(end.endpoint)?.side_of(wire, reads);
+        self.scene.ends.iter().filter(move |end| own(end) == Some(end.side))
     }
 
     /// Whether a process of the server has one of these wires as a standard stream, and no row tells of it: the rows are

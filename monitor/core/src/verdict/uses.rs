@@ -2,36 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    candidates::{candidates, has_living_owner},
-    inspection::Inspection,
-    membership::Members,
-    owner,
-};
+use super::{candidates::candidates, inspection::Inspection, membership::Members, owner};
 use crate::{
-    model::{Doubt, Holder, ProcessId, ReachedBy, Stdio, scene},
-    reach::{Edge, Source, Step, Way, mark},
+    model::{
+        Doubt, ProcessId, ReachedBy, Stdio,
+        scene::{Holder, ProcessRow},
+    },
+    reach::{Edge, Source, Way, mark, words},
     world::Agent,
 };
 
-/// What is found out about the use of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses {
     /// The doubts about "nobody can use it".
     pub doubts: BTreeSet<Doubt>,
     /// A living process that the server works for.
-    pub host: Option<Holder>,
+    pub host: Option<ProcessRow>,
     /// The kernel is still closing the files of the dead owner.
     pub too_early: bool,
     /// Whether nobody outside of the server has the other end of standard input, and of either wire.
     pub hung_up: [bool; 2],
     /// Whether one of its processes is open to calls.
     pub listens: bool,
-    /// How it is reached.
     pub path: Vec<ReachedBy>,
 }
 
-/// Who can use the server.
 pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
     let (server, rows, scene) = (inspection.server, inspection.rows, inspection.rows.scene);
     let parties = candidates(inspection, members);
@@ -56,18 +51,18 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
         .filter(|edge| edge.way == Way::Input)
         .filter_map(|edge| edge.from.process())
         .collect();
-    let dead = inspection.owner().filter(|owner| !owner.is_alive()).map(Agent::main);
+    let dead = inspection.dead_owner().map(Agent::main);
     Uses {
         host: owner::next(inspection, &reaching),
         too_early: dead.is_some_and(|dead| {
-            talkers.iter().chain(&readers).any(|holder| *holder == scene::Holder::Process(dead))
+            talkers.iter().chain(&readers).any(|holder| *holder == Holder::Process(dead))
         }),
         hung_up: [
             server.stdin.is_wire() && talkers.is_empty(),
             !no_wire && !both && talkers.is_empty() && readers.is_empty(),
         ],
         listens: members.all().any(|process| rows.has_listener(process)),
-        path: reach.steps_to(scene, 0).iter().map(|step| reached_by(inspection, step)).collect(),
+        path: reach.path_to(0).into_iter().map(|edge| reached_by(inspection, edge)).collect(),
         doubts,
     }
 }
@@ -85,19 +80,21 @@ pub(super) const fn doubt(edge: Edge) -> Doubt {
 }
 
 /// A step of the path, with the names that people know.
-fn reached_by(inspection: &Inspection<'_>, step: &Step) -> ReachedBy {
-    let row = step.process.and_then(|process| inspection.rows.row(process));
-    let program = |row: &scene::ProcessRow| {
+fn reached_by(inspection: &Inspection<'_>, edge: Edge) -> ReachedBy {
+    let (process, scene) = (edge.from.process(), inspection.rows.scene);
+    let (by, via) = words(edge, scene.endpoint(edge.endpoint));
+    let row = process.and_then(|process| inspection.rows.row(process));
+    let program = |row: &ProcessRow| {
         let (role, exe) = (inspection.rules.role(&row.image), row.image.exe.rsplit('/').next());
         role.name().or(exe).unwrap_or_default().to_owned()
     };
     ReachedBy {
-        pid: step.process.map(|process| process.pid),
-        start: step.process.map(|process| process.start),
+        pid: process.map(|process| process.pid),
+        start: process.map(|process| process.start),
         program: row.map(program).filter(|name| !name.is_empty()),
         user: row.map(|row| row.uid),
-        by: step.by.to_owned(),
-        via: step.via.to_owned(),
+        by: by.to_owned(),
+        via: via.to_owned(),
     }
 }
 
@@ -107,7 +104,7 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let server = inspection.server;
     let cause = server.phase.cause().filter(|cause| cause.reason.under_living_owner());
     // While it is being ended, its main process may have exited.
-    if cause.is_none() || !has_living_owner(inspection) || server.phase.strongest_signal().is_some() {
+    if cause.is_none() || inspection.living_owner().is_none() || server.phase.strongest_signal().is_some() {
         return false;
     }
     let wires = [(server.stdin, true), (server.stdout, false)];

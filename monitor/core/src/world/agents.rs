@@ -35,7 +35,6 @@ pub struct Agent {
     pub took_over: bool,
     /// The exec that brought its program. A process of the same origin is a copy of the agent.
     pub origin: Origin,
-    /// Real user id.
     pub uid: u32,
     /// Session id when it was recognised.
     pub sid: u32,
@@ -108,7 +107,6 @@ pub struct NewAgent {
     pub account: RunView,
 }
 
-/// All agents that are alive or remembered.
 #[derive(Clone, Debug, Default)]
 pub struct Agents {
     by_key: BTreeMap<AgentKey, Agent>,
@@ -138,7 +136,6 @@ impl Agents {
         self.by_key.get_mut(&key)
     }
 
-    /// The living agent with this main process.
     pub fn of(&self, main: ProcessId) -> Option<AgentKey> {
         self.by_main.get(&main).copied()
     }
@@ -159,7 +156,6 @@ impl Agents {
         true
     }
 
-    /// Marks the agent as exited.
     pub(super) fn end(&mut self, key: AgentKey, at: BootTime, killed: bool) {
         if let Some(agent) = self.by_key.get_mut(&key) {
             (agent.exited, agent.killed) = (Some(at), killed);
@@ -169,19 +165,11 @@ impl Agents {
 
     /// Forgets dead agents that have no living servers and are not referenced, if enough have exited since the last time.
     pub(super) fn forget_dead(&mut self, referenced: impl FnOnce() -> FxHashSet<AgentKey>) {
-        if self.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN {
+        if self.by_key.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN {
             let referenced = referenced();
             self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || referenced.contains(key));
-            self.dead_kept = self.len() - self.alive();
+            self.dead_kept = self.by_key.len() - self.alive();
         }
-    }
-
-    pub fn len(&self) -> usize {
-        self.by_key.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
     }
 
     /// All agents, oldest first.

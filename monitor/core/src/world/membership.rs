@@ -25,7 +25,6 @@ pub struct Exited {
     /// The server that the process was part of, and whether only processes remain that it started: its main process and its
     /// launch chain have exited by themselves.
     pub server: Option<(ServerKey, bool)>,
-    /// The server that the process launched.
     pub wrapped: Option<ServerKey>,
 }
 
@@ -139,14 +138,10 @@ impl World {
     pub fn end_server(&mut self, key: ServerKey) -> Option<Server> {
         let server = self.servers.remove(&key)?;
         for wrapper in &server.wrappers {
-            if let Some(node) = self.graph.get_mut(*wrapper) {
-                node.wraps = None;
-            }
+            self.change(*wrapper, |node| node.wraps = None);
         }
         for process in &server.processes {
-            if let Some(node) = self.graph.get_mut(*process) {
-                node.server = None;
-            }
+            self.change(*process, |node| node.server = None);
         }
         if let Some(owner) = server.owner.and_then(|owner| self.agents.get_mut(owner)) {
             owner.servers.remove(&key);
@@ -173,9 +168,7 @@ impl World {
     pub fn join(&mut self, key: ServerKey, id: ProcessId) {
         let launched = |node: &Node| node.wraps == Some(key);
         if self.graph.get(id).is_some_and(launched) {
-            if let Some(node) = self.graph.get_mut(id) {
-                node.wraps = None;
-            }
+            self.change(id, |node| node.wraps = None);
             if let Some(server) = self.servers.get_mut(&key) {
                 server.wrappers.retain(|wrapper| *wrapper != id);
             }

@@ -19,7 +19,7 @@ pub use owner::{Claim, trace};
 pub use runs::{Held, Runs, TopMost};
 pub use servers::{NewServer, Server, Spawner};
 pub use view::{agent_as_server, agent_view, process_view, short_view};
-pub use watch::{Counted, Look, Watch, served};
+pub use watch::{Accounts, Counted, Look, Watch, accounts, served};
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,6 @@ use crate::{
     model::{ProcessId, SHOWN, ServerView},
 };
 
-/// All processes, agents, servers and runs that matter to orphand.
 #[derive(Debug, Default)]
 pub struct World {
     graph: Graph,

@@ -15,7 +15,6 @@ use crate::{
     recognise::Role,
 };
 
-/// What the search found out about the owner of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The process is part of a server that existed before: a deeper link of its launch chain.

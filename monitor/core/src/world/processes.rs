@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::World;
+use super::{Agent, Server, World};
 use crate::{
-    lineage::{Exec, Maker, Node, Origin, Program, Provenance},
+    lineage::{AgentKey, Exec, Maker, Node, Origin, Program, Provenance, ServerKey},
     model::{Image, ProcessId, SnapshotProcess, Stdio},
     recognise::Rules,
 };
@@ -16,6 +16,18 @@ impl World {
     pub fn change(&mut self, id: ProcessId, change: impl FnOnce(&mut Node)) {
         if let Some(node) = self.graph.get_mut(id) {
             change(node);
+        }
+    }
+
+    pub fn change_server(&mut self, key: ServerKey, change: impl FnOnce(&mut Server)) {
+        if let Some(server) = self.servers.get_mut(&key) {
+            change(server);
+        }
+    }
+
+    pub fn change_agent(&mut self, key: AgentKey, change: impl FnOnce(&mut Agent)) {
+        if let Some(agent) = self.agents.get_mut(key) {
+            change(agent);
         }
     }
 

@@ -49,7 +49,6 @@ pub struct Server {
     pub maker: Option<ProcessId>,
     /// Whether another program made the standard output wire.
     pub made_apart: bool,
-    /// The agent that owns it, if known.
     pub(super) owner: Option<AgentKey>,
     /// The user on whose turn it is inspected: the user of its owner, otherwise its own.
     pub(super) user: u32,
@@ -99,11 +98,9 @@ pub struct Server {
     pub watches: BTreeMap<By, Watch>,
     /// The thread that started it, unless that was the leading thread of a process.
     pub spawner: Option<Spawner>,
-    /// By what a person recognises it.
     pub hints: ServerHints,
     /// How it was reached at the last inspection.
     pub reached_by: Vec<ReachedBy>,
-    /// The state of its case.
     pub phase: Phase,
 }
 
@@ -222,7 +219,6 @@ impl Server {
 pub struct Spawner {
     /// The process that the thread belongs to: the creator of the head of the launch chain.
     pub process: ProcessId,
-    /// The thread's number.
     pub thread: NonZeroU32,
     /// When the head of the launch chain began, in clock ticks since boot: the thread began no later.
     pub until: u64,

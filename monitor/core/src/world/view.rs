@@ -7,7 +7,6 @@ use crate::{
     recognise::container_client,
 };
 
-/// A process in the form that events show.
 pub fn process_view(node: &Node) -> ProcessView {
     let Image { exe, argv, argv_truncated } = node.image().cloned().unwrap_or_default();
     let argv = redact::argv(&argv);
@@ -15,7 +14,6 @@ pub fn process_view(node: &Node) -> ProcessView {
     ProcessView { pid, start, uid, exe, argv, argv_truncated, stale_binary }
 }
 
-/// An agent in the form that events show.
 pub fn agent_view(agent: &Agent) -> AgentView {
     AgentView {
         name: agent.name.clone(),

@@ -16,7 +16,6 @@ use crate::{
 /// pieces of this size, and reads exactly what it writes.
 const WAKE_UP: u64 = 8;
 
-/// What the processes of a server have done since a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
     since: BootTime,
@@ -31,7 +30,8 @@ pub struct Watch {
     looked: BootTime,
 }
 
-type Accounts = BTreeMap<ProcessId, Work>;
+/// What each of some processes has done.
+pub type Accounts = BTreeMap<ProcessId, Work>;
 
 /// Which look at a server it is, and who released the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,7 +122,7 @@ pub const fn served(before: &Work, after: &Work) -> bool {
         && !woke_itself_only(before, after)
 }
 
-fn accounts(work: &[Work]) -> Accounts {
+pub fn accounts(work: &[Work]) -> Accounts {
     work.iter().map(|work| (work.process, *work)).collect()
 }
 

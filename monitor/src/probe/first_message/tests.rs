@@ -177,7 +177,7 @@ fn packets_and_long_messages_are_read() {
 #[test]
 fn other_protocols_are_told() {
     for (text, expected) in [
-        (&b"Content-Length: 100\r\n\r\n{"[..], FirstMessage::Framed),
+        (&b"Content-Length: 100\r\n\r\n{"[..], FirstMessage::Other),
         (b"SSH-2.0-OpenSSH_9.2\r\n", FirstMessage::Other),
         (b"{\"seq\":0,\"type\":\"request\"}\n", FirstMessage::Other),
     ] {

@@ -47,7 +47,12 @@ fn cause() -> Cause {
 }
 
 fn verdict() -> Box<Verdict> {
-    Box::new(Verdict { evidence: vec![Evidence::OwnerExited], rss_bytes: 7, ..Verdict::new(cause()) })
+    Box::new(Verdict {
+        evidence: vec![Evidence::OwnerExited],
+        rss_bytes: 7,
+        cause: cause(),
+        ..Verdict::default()
+    })
 }
 
 /// A verdict with a signal to the main process.

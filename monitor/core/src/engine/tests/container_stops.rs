@@ -6,7 +6,8 @@ use super::{
     story::{id, image},
     story_scene::{ProcessFacts, SocketUse, WireState},
 };
-use crate::model::{ContainerFacts, ContainerId, Holder, OtherClient};
+use crate::model::scene::ProcessRow;
+use crate::model::{ContainerFacts, ContainerId, OtherClient};
 use crate::verdict::change;
 
 #[test]
@@ -37,7 +38,7 @@ fn a_container_that_changed_is_inspected_again() {
 
 #[test]
 fn what_counts_as_a_change() {
-    let holder = |pid: u32| Holder { process: id(pid), image: image(&["x"]), ..Holder::default() };
+    let holder = |pid: u32| ProcessRow { process: id(pid), image: image(&["x"]), ..ProcessRow::default() };
     let held = |pids: &[u32], unseen| {
         let holders = pids.iter().map(|pid| holder(*pid)).collect();
         WireState::Held { holders, unseen }

@@ -5,10 +5,11 @@ use super::{
     story::{Story, WIRE, id, image},
     story_scene::{Outside, ProcessFacts, SocketUse, WireState, scene},
 };
+use crate::model::scene::ProcessRow;
 use crate::{
     engine::Settings,
     model::{
-        ContainerFacts, ContainerId, Guard, Holder, Input, MadeContainer, Notice, OtherClient, ProcessId,
+        ContainerFacts, ContainerId, Guard, Input, MadeContainer, Notice, OtherClient, ProcessId,
         ReapRequest, ServerView, Signal, Stdio, scene::SceneServer,
     },
 };
@@ -155,7 +156,8 @@ pub fn found() -> ContainerFacts {
 
 /// The same, after a change to what is outside of its processes.
 pub fn found_with(change: impl FnOnce(&mut Outside)) -> ContainerFacts {
-    let shim = Holder { process: id(89), image: image(&["containerd-shim-runc-v2"]), ..Holder::default() };
+    let shim =
+        ProcessRow { process: id(89), image: image(&["containerd-shim-runc-v2"]), ..ProcessRow::default() };
     let stdio = [Stdio::Pipe(901), Stdio::Pipe(902), Stdio::Null];
     let mut outside = Outside {
         processes: vec![ProcessFacts { process: id(90), stdio, ..ProcessFacts::default() }],
@@ -247,7 +249,7 @@ fn an_engine_that_does_not_stop_it_is_told() {
 
 #[test]
 fn a_container_that_somebody_may_use_is_unproven() {
-    let user = || Holder { process: id(70), image: image(&["python3", "x.py"]), ..Holder::default() };
+    let user = || ProcessRow { process: id(70), image: image(&["python3", "x.py"]), ..ProcessRow::default() };
     let held = || WireState::Held { holders: vec![user()], unseen: false };
     let clients = || SocketUse { clients: true, ..SocketUse::default() };
     let mut shared = found();

@@ -9,9 +9,10 @@ use super::{
     story_scene::WireState,
     units::NOTHING,
 };
+use crate::model::scene::ProcessRow;
 use crate::{
     engine::Settings,
-    model::{Container, ContainerId, Holder, Image, Input, Notice, ReapRequest, ServerView, Signal},
+    model::{Container, ContainerId, Image, Input, Notice, ReapRequest, ServerView, Signal},
 };
 
 const SHIM: &str = "/usr/bin/containerd-shim-runc-v2";
@@ -57,7 +58,10 @@ pub fn comes_late(
 
 pub fn by_the_shim() -> WireState {
     let image = Image { exe: SHIM.to_owned(), argv: vec![SHIM.to_owned()], ..Image::default() };
-    WireState::Held { holders: vec![Holder { process: id(10), image, ..Holder::default() }], unseen: false }
+    WireState::Held {
+        holders: vec![ProcessRow { process: id(10), image, ..ProcessRow::default() }],
+        unseen: false,
+    }
 }
 
 fn unproven(story: &Story) -> &ServerView {

@@ -6,9 +6,10 @@ use super::{
     story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
     story_scene::{Outside, WireState},
 };
+use crate::model::scene::ProcessRow;
 use crate::{
     engine::Settings,
-    model::{ContainerFacts, ContainerId, Holder, OtherClient, Stdio},
+    model::{ContainerFacts, ContainerId, OtherClient, Stdio},
     verdict::change,
 };
 
@@ -22,7 +23,7 @@ fn monitored() -> ContainerFacts {
 }
 
 fn monitored_with(change: impl FnOnce(&mut Outside)) -> ContainerFacts {
-    let conmon = Holder { process: id(89), image: image(CONMON), ..Holder::default() };
+    let conmon = ProcessRow { process: id(89), image: image(CONMON), ..ProcessRow::default() };
     ContainerFacts {
         container: ContainerId { engine: "podman".to_owned(), id: "0a".repeat(32) },
         monitor: Some(id(89)),
@@ -91,7 +92,7 @@ fn another_monitor_below_the_client_is_exempt() {
 
 #[test]
 fn somebody_else_who_may_use_it_is_a_doubt() {
-    let another = Holder { process: id(87), image: image(CONMON), ..Holder::default() };
+    let another = ProcessRow { process: id(87), image: image(CONMON), ..ProcessRow::default() };
     let read =
         monitored_with(|outside| outside.stdout = WireState::Held { holders: vec![another], unseen: false });
     let held = monitored_with(|outside| outside.stdin = WireState::unseen());

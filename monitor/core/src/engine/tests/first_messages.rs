@@ -110,7 +110,7 @@ fn the_answer_may_come_late() {
 
 #[test]
 fn what_says_something_else_is_asked_once() {
-    for other in [FirstMessage::Framed, FirstMessage::Other, FirstMessage::Unknown] {
+    for other in [FirstMessage::Other, FirstMessage::Unknown] {
         let mut story = agent();
         started(&mut story, 30, OWN, other);
         story.messages.insert(30, mcp());

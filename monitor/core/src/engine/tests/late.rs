@@ -151,9 +151,10 @@ fn one_that_runs_anew_without_a_pause_gets_no_signal() {
 /// The process that held the wire at the inspection has exited. Its number belongs to a living agent by now.
 #[test]
 fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
-    use crate::model::{Holder, ProcessId};
+    use crate::model::{ProcessId, scene::ProcessRow};
     let mut story = being_looked_at();
-    let older = Holder { process: ProcessId::new(40, 7), image: super::story::image(CLAUDE), ..holder() };
+    let image = super::story::image(CLAUDE);
+    let older = ProcessRow { process: ProcessId::new(40, 7), image, ..ProcessRow::default() };
     story.late.as_mut().unwrap().clear();
     story.facts.stdin = WireState::Held { holders: vec![older], unseen: false };
     story.pass_secs(901);
@@ -163,8 +164,4 @@ fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
     assert_eq!(story.told(), Vec::<String>::new());
     story.hand_in(Input::Process { event: ProcessEvent::Setsid { at: story.now, process: id(40), sid: 40 } });
     assert_eq!(story.engine.counts()[0], 1, "the agent is there");
-}
-
-fn holder() -> crate::model::Holder {
-    crate::model::Holder { process: id(1), uid: 0, sid: 0, image: crate::model::Image::default(), unit: None }
 }

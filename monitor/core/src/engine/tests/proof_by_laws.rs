@@ -5,9 +5,10 @@ use super::{
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
     story_scene::{Copy, ProcessFacts, SocketUse, WireState},
 };
+use crate::model::scene::ProcessRow;
 use crate::{
     engine::Settings,
-    model::{ExitStatus, Holder, Input, Losses, Notice, ProcessEvent, ProcessId, SnapshotProcess, Stdio},
+    model::{ExitStatus, Input, Losses, Notice, ProcessEvent, ProcessId, SnapshotProcess, Stdio},
 };
 
 #[test]
@@ -261,7 +262,7 @@ fn a_look_that_runs_ahead_of_the_records_finds_no_host_below_the_server() {
     for (born, hosts) in [(30, false), (29, true)] {
         let mut story = Story::new(Settings::default());
         let process = ProcessId::new(31, born);
-        let holder = Holder { process, image: image(CLAUDE), ..Holder::default() };
+        let holder = ProcessRow { process, image: image(CLAUDE), ..ProcessRow::default() };
         story.facts.stdin = WireState::Held { holders: vec![holder], unseen: false };
         story.exec(30, 1, SERVER, WIRE);
         let started = story.notices.iter().any(|notice| match notice {

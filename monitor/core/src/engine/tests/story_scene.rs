@@ -1,10 +1,8 @@
 //! The scene that a simulated host shows, from what a test says about a server in fewer words.
 
-use std::collections::BTreeSet;
-
 use super::story::{id, image};
 use crate::model::{
-    Container, ContainerFacts, Holder as Named, ProcessId, Stdio, UnitFacts, Work,
+    Container, ContainerFacts, ProcessId, Stdio, UnitFacts, Work,
     scene::{
         Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, SceneServer, Side, Unread, Wait,
     },
@@ -93,19 +91,20 @@ pub enum WireState {
     /// Nobody has it.
     HungUp,
     /// These have it, and perhaps somebody `unseen`.
-    Held { holders: Vec<Named>, unseen: bool },
+    Held { holders: Vec<ProcessRow>, unseen: bool },
 }
 
 impl WireState {
     /// These have it.
     pub fn held_by(pids: &[u32]) -> Self {
-        let holder = |pid: &u32| Named { process: id(*pid), ..Named::default() };
+        let holder = |pid: &u32| ProcessRow { process: id(*pid), ..ProcessRow::default() };
         Self::Held { holders: pids.iter().map(holder).collect(), unseen: false }
     }
 
     /// These have it, all of which run this program.
     pub fn held_as(pids: &[u32], argv: &[&str]) -> Self {
-        let holder = |pid: &u32| Named { process: id(*pid), image: image(argv), ..Named::default() };
+        let holder =
+            |pid: &u32| ProcessRow { process: id(*pid), image: image(argv), ..ProcessRow::default() };
         Self::Held { holders: pids.iter().map(holder).collect(), unseen: false }
     }
 
@@ -279,21 +278,10 @@ fn add_wire(
     }
 }
 
-fn add_holder(scene: &mut Scene, holder: &Named) {
-    let row = ProcessRow {
-        process: holder.process,
-        uid: holder.uid,
-        sid: holder.sid,
-        image: holder.image.clone(),
-        unit: holder.unit.clone(),
-        ..ProcessRow::default()
-    };
-    let known: BTreeSet<ProcessId> = scene.processes.iter().map(|row| row.process).collect();
-    if known.contains(&holder.process) {
-        for known in scene.processes.iter_mut().filter(|known| known.process == holder.process) {
-            (known.image, known.unit) = (row.image.clone(), row.unit.clone());
-        }
-    } else {
-        scene.processes.push(row);
+fn add_holder(scene: &mut Scene, holder: &ProcessRow) {
+    let known = scene.processes.iter_mut().find(|known| known.process == holder.process);
+    match known {
+        Some(known) => (known.image, known.unit) = (holder.image.clone(), holder.unit.clone()),
+        None => scene.processes.push(holder.clone()),
     }
 }

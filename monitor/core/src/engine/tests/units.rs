@@ -2,6 +2,7 @@
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use super::story_scene::WireState;
+use crate::model::scene::ProcessRow;
 use crate::{
     engine::Settings,
     model::{
@@ -103,7 +104,7 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
         story.facts.unit = Some(unit.clone());
         // A sibling, which was left behind as well, holds the wire.
         let unit = Some(unit.clone());
-        let sibling = crate::model::Holder { process: id(40), unit, ..crate::model::Holder::default() };
+        let sibling = ProcessRow { process: id(40), unit, ..ProcessRow::default() };
         story.facts.stdin = WireState::Held { holders: vec![sibling], unseen: false };
         story.snapshot(vec![seen(30, 1, SERVER, WIRE), seen(40, 1, SERVER, OTHER_WIRE)]);
         story.pass_secs(10);
@@ -133,8 +134,7 @@ fn whoever_is_of_the_present_may_have_been_handed_what_is_left() {
     ] {
         let mut story = Story::new(Settings::default());
         story.facts.unit = Some(facts("a", "b"));
-        let holder =
-            crate::model::Holder { process: id(40), unit: holder, ..crate::model::Holder::default() };
+        let holder = ProcessRow { process: id(40), unit: holder, ..ProcessRow::default() };
         story.facts.stdin = WireState::Held { holders: vec![holder], unseen: false };
         let argv = if is_server { SERVER } else { GATEWAY };
         story.snapshot(vec![seen(30, 1, SERVER, WIRE), seen(40, 1, argv, OTHER_WIRE)]);
@@ -162,7 +162,7 @@ fn adopted_at_once(
     let mut story = Story::new(Settings::default());
     story.facts.unit = own;
     let image = super::story::image(argv);
-    let host = crate::model::Holder { process: id(20), unit: host, image, ..crate::model::Holder::default() };
+    let host = ProcessRow { process: id(20), unit: host, image, ..ProcessRow::default() };
     story.facts.stdin = WireState::Held { holders: vec![host], unseen: false };
     story.creator = Some(seen(1, 0, &["/sbin/init"], NOTHING));
     story.exec(30, 1, SERVER, stdio);

@@ -132,7 +132,7 @@ impl Line {
     fn word(&mut self, word: &str) -> String {
         let before = mem::take(&mut self.before);
         let most_digits = if matches!(before, Before::Letter | Before::Script) { 5 } else { 8 };
-        if words::is_operator(word) {
+        if words::OPERATORS.contains(&word) {
             (self.programs, self.announced) = (1, false);
             return word.to_owned();
         }
@@ -213,18 +213,18 @@ impl Line {
             _ if is_container => Before::Container,
             _ if self.engine && is_attaching(name) => Before::Word,
             _ if words::takes_script(name) => Before::Script,
-            _ if words::is_flag(name) => Before::Word,
+            _ if words::FLAGS.contains(&name) => Before::Word,
             _ if name.len() == 2 => Before::Letter,
             _ => Before::Option,
         };
         self.announced = words::announces(name);
-        self.programs = self.programs.max(words::is_naming(name).into());
+        self.programs = self.programs.max(words::NAMING.contains(&name).into());
         name.to_owned()
     }
 }
 
 fn value_of(name: &str, value: &str) -> String {
-    let program = || words::is_naming(name).then(|| harmless::package(value)).flatten();
+    let program = || words::NAMING.contains(&name).then(|| harmless::package(value)).flatten();
     let known = || (words::is_known(value) || harmless::is_number(value, 8)).then(|| value.to_owned());
     match value {
         "" => String::new(),

@@ -17,7 +17,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// What divides the commands of a shell's script.
-const OPERATORS: &[&str] = &["!", "&&", "&", "(", ")", ";", "|", "||", "{", "}"];
+pub(super) const OPERATORS: &[&str] = &["!", "&&", "&", "(", ")", ";", "|", "||", "{", "}"];
 /// What a shell does with files and streams.
 const REDIRECTIONS: &[&str] = &["2>&1", "<", ">", ">>"];
 
@@ -33,10 +33,10 @@ const CARRIERS: &[&str] = &[
 const STARTERS: &[&str] = &["attach", "call", "dlx", "execute", "run", "start", "tool", "x"];
 
 /// Options whose value names a program, a package or a container.
-const NAMING: &[&str] =
+pub(super) const NAMING: &[&str] =
     &["--from", "--image", "--module", "--name", "--package", "--spec", "--with", "-jar", "-m"];
 /// Options before a program that take no value.
-const FLAGS: &[&str] = &["--init", "--rm", "--yes", "-i", "-it", "-t", "-y"];
+pub(super) const FLAGS: &[&str] = &["--init", "--rm", "--yes", "-i", "-it", "-t", "-y"];
 /// Options with one dash and many letters.
 #[rustfmt::skip]
 const LONG_WITH_ONE_DASH: &[&str] = &[
@@ -57,11 +57,10 @@ const SECRET_ENDS: &[&str] =
 
 pub(super) fn is_known(word: &str) -> bool {
     let is_one = |word: &str| WORDS.contains(&word.to_ascii_lowercase().as_str());
-    is_one(word) || word.split([':', '-']).all(is_one) || is_operator(word) || REDIRECTIONS.contains(&word)
-}
-
-pub(super) fn is_operator(word: &str) -> bool {
-    OPERATORS.contains(&word)
+    is_one(word)
+        || word.split([':', '-']).all(is_one)
+        || OPERATORS.contains(&word)
+        || REDIRECTIONS.contains(&word)
 }
 
 /// Whether a program is named behind this one: `npx`, `/usr/bin/python3.12`.
@@ -80,14 +79,6 @@ pub(super) fn is_engine(program: &str) -> bool {
 /// Whether a program is named behind this word.
 pub(super) fn is_starter(word: &str) -> bool {
     STARTERS.contains(&word) || is_carrier(word)
-}
-
-pub(super) fn is_naming(option: &str) -> bool {
-    NAMING.contains(&option)
-}
-
-pub(super) fn is_flag(option: &str) -> bool {
-    FLAGS.contains(&option)
 }
 
 /// Whether an option with one dash is a name, and not a letter with its value: `-it`, `-jar`, `-Dx.y`.

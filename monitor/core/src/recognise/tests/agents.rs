@@ -179,7 +179,7 @@ fn not_agents() {
 
 #[test]
 fn daemons_by_design() {
-    let rules = crate::recognise::Rules::builtin();
+    let rules = crate::recognise::Rules::default();
     let is = |argv: &[&str], wired| {
         let argv = argv.iter().map(ToString::to_string).collect();
         rules.is_daemon(&crate::model::Image { argv, ..crate::model::Image::default() }, wired)

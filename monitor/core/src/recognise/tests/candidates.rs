@@ -8,7 +8,7 @@ fn find(rules: &Rules, comm: &str) -> Option<bool> {
 
 #[test]
 fn the_built_in_ones() {
-    let rules = Rules::builtin();
+    let rules = Rules::default();
     let words = "claude claude.exe opencode.exe codex gemini hermes openclaw node nodejs bun deno \
         python3 python3.6 python3.12 python3.20 python3.13t";
     for always in words.split(' ') {
@@ -26,7 +26,7 @@ fn the_built_in_ones() {
 
 #[test]
 fn they_fit_the_kernel_and_are_few() {
-    let all = Rules::builtin().candidates();
+    let all = Rules::default().candidates();
     assert!(all.iter().all(|c| !c.comm.is_empty() && c.comm.len() <= 15 && !c.comm.contains('/')));
     assert!(all.windows(2).all(|pair| pair[0].comm < pair[1].comm), "sorted, each once");
     assert!(all.len() <= 384, "{} do not fit the kernel's map with room for the user's", all.len());
@@ -64,5 +64,5 @@ fn those_of_the_configuration() {
     assert_eq!(find(&rules, "thing"), Some(true));
     assert_eq!(find(&rules, "make"), Some(false), "an agent's name counts more than a launcher's");
     assert!(!rules.candidates().contains(&Candidate { comm: "bot*".into(), needs_wire: false }));
-    assert_eq!(rules.candidates().len(), Rules::builtin().candidates().len() + 3);
+    assert_eq!(rules.candidates().len(), Rules::default().candidates().len() + 3);
 }

@@ -83,14 +83,14 @@ fn check_with(rules: &Rules, table: &str) {
 }
 
 fn check(table: &str) {
-    check_with(&Rules::builtin(), table);
+    check_with(&Rules::default(), table);
     check_as_shown(table);
 }
 
 /// A replay has the arguments as they are shown: what a program is, and by which rule, is the same by them. The name of
 /// a server may be masked.
 fn check_as_shown(table: &str) {
-    let rules = Rules::builtin();
+    let rules = Rules::default();
     let kind = |image: &Image| match rules.role(image) {
         Role::Server { rule, .. } => format!("server by {rule}"),
         role => told(&role).split(' ').next().unwrap_or_default().to_owned(),

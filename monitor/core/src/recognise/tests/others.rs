@@ -286,7 +286,7 @@ fn a_replaced_file_is_still_its_program() {
         argv: argv.iter().map(ToString::to_string).collect(),
         argv_truncated: false,
     };
-    let role = |image| super::told(&super::Rules::builtin().role(&image));
+    let role = |image| super::told(&super::Rules::default().role(&image));
     assert_eq!(role(image("/h/claude/versions/1.2.3 (deleted)", &[])), "agent claude");
     assert_eq!(role(image("/usr/bin/conmon (deleted)", &[])), "exempt by conmon");
     assert_eq!(

@@ -26,13 +26,13 @@ fn word() -> impl Strategy<Value = String> {
 
 fn role(argv: Vec<String>) -> Role {
     let exe = argv.first().cloned().unwrap_or_default();
-    Rules::builtin().role(&Image { exe, argv, argv_truncated: false })
+    Rules::default().role(&Image { exe, argv, argv_truncated: false })
 }
 
 fn with(line: &str, more: &[String]) -> Role {
     let mut image = image(line);
     image.argv.extend(more.iter().cloned());
-    Rules::builtin().role(&image)
+    Rules::default().role(&image)
 }
 
 proptest! {
@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn the_role_is_total(exe in word(), argv in vec(word(), 0..12), argv_truncated: bool) {
-        let rules = Rules::builtin();
+        let rules = Rules::default();
         let image = Image { exe, argv, argv_truncated };
         prop_assert_eq!(rules.role(&image), rules.role(&image));
     }

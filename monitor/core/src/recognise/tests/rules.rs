@@ -126,9 +126,9 @@ fn the_configuration_comes_first() {
 fn rules_survive_their_own_text() {
     let rules = Rules::from_source("[[agent]]\nname = \"a \\\" b\"\nprogram = \"x* 1 *\"\n").unwrap();
     assert_eq!(Rules::from_source(&rules.source()).unwrap(), rules);
-    assert_eq!(rules.role(&image("xy 1 2")), Role::Agent { name: "a \" b".into(), rule: "a \" b".into() });
+    assert_eq!(rules.role(&image("xy 1 2")), Role::Agent { name: "a \" b".into() });
     assert_eq!(rules.role(&image("xy 1")), Role::Other { name: "xy".into() });
-    assert_eq!(Rules::builtin().source(), "");
+    assert_eq!(Rules::default().source(), "");
     assert!(Rules::from_source("[[agent]]\nname = \"x\"\n").is_err());
     assert!(Rules::from_source("[[nonsense]]\n").is_err());
     let daemon = "[[agent]]\nname = \"bot\"\nprogram = \"botd\"\ndaemon = true\n";
@@ -170,7 +170,7 @@ fn threads_are_scopes_by_the_rule_that_recognises() {
     assert!(is("unit", "python3 /srv/x", Some(&unit("gw.service"))));
     assert!(!is("unit", "python3 /srv/x", Some(&unit("other.service"))));
     assert!(!is("unit", "python3 /srv/x", None));
-    assert!(Rules::builtin().rule_of("claude", Some(&image("claude")), None).is_none());
+    assert!(Rules::default().rule_of("claude", Some(&image("claude")), None).is_none());
     for table in ["exempt", "program"] {
         let other = format!("[[{table}]]\nname = \"x\"\nprogram = \"x\"\nthread_scoped = true\n");
         assert!(Rules::from_source(&other).is_err(), "{table}");
@@ -209,7 +209,7 @@ fn idle_duplicates_are_those_of_the_agent_that_the_rule_recognises() {
     assert_eq!(minutes("unit", "python3 /srv/x", Some(&gw)), Some(90));
     assert_eq!(minutes("unit", "python3 /srv/x", None), None);
     assert_eq!(mine.shortest_idle_duplicates().map(|time| time.as_secs() / 60), Some(90));
-    assert_eq!(Rules::builtin().shortest_idle_duplicates(), None);
+    assert_eq!(Rules::default().shortest_idle_duplicates(), None);
     let rule = "[[agent]]\nname = 'x'\nprogram = 'x'\nidle_duplicates = '4h'\n";
     for (wrong, says) in [
         (rule.replace("agent", "exempt"), "idle_duplicates are for [[agent]] only"),
@@ -226,7 +226,7 @@ fn idle_duplicates_are_those_of_the_agent_that_the_rule_recognises() {
 /// A shell script with an agent's name is a wrapper, unless the configuration says that it is the agent.
 #[test]
 fn a_shell_script_is_an_agent_by_rule_only() {
-    check_with(&Rules::builtin(), "/bin/bash /usr/local/bin/claude => shell");
+    check_with(&Rules::default(), "/bin/bash /usr/local/bin/claude => shell");
     let mine = rules("[[agent]]\nname = \"mine\"\nprogram = \"claude\"\n");
     check_with(&mine, "/bin/bash /usr/local/bin/claude => agent mine");
 }

@@ -249,7 +249,7 @@ fn containers() {
 
 #[test]
 fn names_that_jobs_have_too() {
-    let rules = crate::recognise::Rules::builtin();
+    let rules = crate::recognise::Rules::default();
     let is = |line: &str| rules.is_only_named(&super::image(line));
     for line in [
         "mcp-evals --suite all",
