@@ -79,20 +79,14 @@ fn each_value_tells_its_file() -> Result<()> {
 
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
-fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result<()> {
+fn the_first_mistake_is_told_and_the_daemon_tells_the_same() -> Result<()> {
     let f = folder(&[
         ("config.toml", "graec = \"1s\"\n[[agent]]\nname = \"x\"\n"),
         ("conf.d/a.toml", AGENT),
         ("conf.d/b.toml", "log = [\n"),
     ])?;
-    symlink("nowhere", f.path().join("conf.d/e.toml"))?;
-    let mistakes = [
-        "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"",
-        "config.toml:2:1: agent: rule \"x\" matches everything: add program, unit or user",
-        "conf.d/b.toml:1:8: unclosed array, expected `]`",
-        "cannot read the configuration conf.d/e.toml: No such file or directory (os error 2)",
-    ];
-    said(&check(&f)?, 1, &["conf.d/a.toml: valid"], &mistakes)?;
+    let mistake = "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"";
+    said(&check(&f)?, 1, &[], &[mistake])?;
     let json = told(&f, &["config", "check", "config.toml", "--json"])?;
     ensure!(json.status.code() == Some(1) && json.stderr.is_empty(), "{json:?}");
     let json: Value = serde_json::from_slice(&json.stdout)?;
@@ -100,18 +94,20 @@ fn all_mistakes_of_all_files_are_told_and_the_daemon_tells_the_first() -> Result
         json["valid"] == false && json["config"].is_null() && json["notes"] == Value::Array(Vec::new()),
         "{json}"
     );
-    let texts: Vec<_> =
-        json["errors"].as_array().context("no errors")?.iter().filter_map(|e| e["text"].as_str()).collect();
-    ensure!(texts == mistakes, "{json}");
     let first = &json["errors"][0];
-    ensure!(first["file"] == "config.toml" && first["line"] == 1 && first["column"] == 1, "{first}");
+    ensure!(first["text"] == mistake && first["file"] == "config.toml", "{first}");
+    ensure!(first["line"] == 1 && first["column"] == 1, "{first}");
     ensure!(first["near"] == "grace" && first["example"] == "grace = \"30s\"", "{first}");
-    ensure!(json["errors"][1]["key"] == "agent" && json["errors"][3]["line"].is_null(), "{json}");
-    let one_line =
-        format!("orphand: {} (and 3 more: `orphand config check config.toml` lists all)", mistakes[0]);
     for verb in [["run", "--config", "config.toml"], ["ps", "--config", "config.toml"]] {
-        said(&told(&f, &verb)?, 1, &[], &[&one_line])?;
+        said(&told(&f, &verb)?, 1, &[], &[&format!("orphand: {mistake}")])?;
     }
+    // What cannot be read has no line.
+    symlink("nowhere", f.path().join("conf.d/e.toml"))?;
+    let unread = "cannot read the configuration conf.d/e.toml: No such file or directory (os error 2)";
+    said(&check(&f)?, 1, &[], &[unread])?;
+    let json = told(&f, &["config", "check", "config.toml", "--json"])?;
+    let json: Value = serde_json::from_slice(&json.stdout)?;
+    ensure!(json["errors"][0]["text"] == unread && json["errors"][0]["line"].is_null(), "{json}");
     Ok(())
 }
 

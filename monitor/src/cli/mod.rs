@@ -22,7 +22,7 @@ use clap::{
 use clap_complete::Shell;
 
 use crate::{
-    config::{self, ConfigErrors, Listen},
+    config::{self, Listen, Mistake},
     host::Scope,
 };
 use orphand_core::model::{Found, MemberCount, RingSize, SetsidHook, duration::parse_duration};
@@ -346,7 +346,7 @@ pub struct Places {
 
 impl Places {
     /// The configuration with these flags.
-    pub fn load(&self) -> Result<config::Config, ConfigErrors> {
+    pub fn load(&self) -> Result<config::Config, Box<Mistake>> {
         config::Config::load(self.config.as_deref()).map(|config| self.applied(config))
     }
 

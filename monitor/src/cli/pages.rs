@@ -115,7 +115,7 @@ const DESCRIPTION: [&str; 5] = [
      begin with a dot or do not end in .toml are passed over. A later file beats an earlier one key by key; the tables of a list, \
      such as [[agent]], are added to those before. The flags of the command line beat all files.",
     "An unknown key, a value that cannot be, and a file that cannot be read are mistakes, and orphand does not start. orphand \
-     config check reports all of them, with file, line and column; orphand config show --origin prints the effective values and \
+     config check names the first, with file, line and column; orphand config show --origin prints the effective values and \
      where they came from.",
     "As root, or with capabilities, orphand refuses a file that others could change: every directory and link on the way to it, \
      and conf.d itself, must belong to root or the user it runs as, and be writable by nobody else.",

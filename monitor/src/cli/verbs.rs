@@ -304,12 +304,12 @@ pub struct History {
 
 #[derive(Debug, Subcommand)]
 pub enum Config {
-    /// Check the configuration: a line for each mistake, with file, line and key
-    #[command(long_about = "Check the configuration: a line for each mistake, with file, line and key
+    /// Check the configuration: name the first mistake, with file, line and key
+    #[command(long_about = "Check the configuration: name the first mistake, with file, line and key
 
-Reads FILE and conf.d/*.toml beside it as the daemon does. Mistakes go to standard error. What is allowed but probably not meant \
-goes to standard output. As root, or with capabilities, a file that others may write is a mistake. A file that is no TOML is \
-reported as that alone. Of one file the first 100 mistakes are reported. Ends with status 1 if anything is wrong.")]
+Reads FILE and conf.d/*.toml beside it as the daemon does. A mistake goes to standard error. A hook with which the daemon would not \
+start here is noted on standard output. As root, or with capabilities, a file that others may write is a mistake. Ends with status 1 \
+if anything is wrong.")]
     #[command(after_help = "Examples:
   orphand config check
   orphand config check ./config.toml

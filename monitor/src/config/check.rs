@@ -1,7 +1,7 @@
-//! Reads the files according to the table of options, merges them, and reports mistakes. Pure.
+//! Reads the files according to the table of options, merges them, and reports the first mistake. Pure.
 //!
-//! Each key above the tables, and each table, is first read alone, in its file, even if a later file overrides it: so each can
-//! have a mistake of its own, at its place. The merged values are read last.
+//! Each key above the tables, and each table, is first read alone, in its file, even if a later file overrides it: so a
+//! mistake has its place. The merged values are read last.
 
 use std::{borrow::Cow, collections::BTreeMap, ops::Range, path::Path};
 
@@ -17,9 +17,6 @@ use super::{
     options::{self, Kind, Section},
 };
 
-/// The most mistakes reported for one file; the rest of the file is skipped.
-pub const ENOUGH: usize = 100;
-
 type Key<'t> = Spanned<DeString<'t>>;
 type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -34,36 +31,28 @@ impl Origins {
     }
 }
 
-/// Returns the configuration and the positions of its values, or the mistakes in the order of the files.
-pub(super) fn read<T: DeserializeOwned>(files: &[Input]) -> Result<(T, Origins), Vec<Mistake>> {
-    let (mut merged, mut origins, mut mistakes) = (DeTable::new(), Origins::default(), Vec::new());
-    for Input { path, text, .. } in files {
-        let Some(text) = text else { continue };
-        let mut file = File::new(path, text);
-        match DeTable::parse(text) {
-            Ok(table) => {
-                file.check::<T>(table.get_ref());
-                file.merge(table.into_inner(), &mut merged, &mut origins);
-            }
-            Err(error) => file.wrong(error.span().unwrap_or_default().start, None, error.message(), None),
-        }
-        mistakes.extend(file.mistakes.into_iter().take(ENOUGH));
-    }
-    if !mistakes.is_empty() {
-        return Err(mistakes);
+/// Returns the configuration and the positions of its values, or the first mistake.
+pub(super) fn read<T: DeserializeOwned>(files: &[Input]) -> Result<(T, Origins), Box<Mistake>> {
+    let (mut merged, mut origins) = (DeTable::new(), Origins::default());
+    for (path, text) in files {
+        let file = File::new(path, text);
+        let table = DeTable::parse(text).map_err(|error| {
+            file.wrong(error.span().unwrap_or_default().start, None, error.message(), None)
+        })?;
+        file.check::<T>(table.get_ref())?;
+        file.merge(table.into_inner(), &mut merged, &mut origins);
     }
     // What is right in each file may contradict itself in all of them.
     for (key, value) in &merged {
         if let (Err(error), Some(location)) =
             (attempt::<T>(key, value.clone()), origins.location(key.get_ref(), 0))
         {
-            mistakes.push(Mistake::new(location, Some(key.get_ref()), one_line(error.message())));
+            return Err(Mistake::new(location, Some(key.get_ref()), one_line(error.message())));
         }
     }
-    match T::deserialize(Deserializer::from(Spanned::new(0..0, merged))) {
-        Ok(read) if mistakes.is_empty() => Ok((read, origins)),
-        _ => Err(mistakes),
-    }
+    let read = T::deserialize(Deserializer::from(Spanned::new(0..0, merged)));
+    let whole = files.last().map_or(Path::new(""), |(path, _)| path);
+    Ok((read.map_err(|error| Mistake::of_file(whole, one_line(error.message())))?, origins))
 }
 
 struct File<'t> {
@@ -71,62 +60,57 @@ struct File<'t> {
     text: &'t str,
     /// Where its lines begin: each of its keys and tables is asked for its place.
     lines: Vec<usize>,
-    mistakes: Vec<Mistake>,
 }
 
 impl<'t> File<'t> {
     fn new(path: &'t Path, text: &'t str) -> Self {
         let further = text.match_indices('\n').map(|(end, _)| end + 1);
-        Self { path, text, lines: [0].into_iter().chain(further).collect(), mistakes: Vec::new() }
+        Self { path, text, lines: [0].into_iter().chain(further).collect() }
     }
 
-    fn check<T: DeserializeOwned>(&mut self, table: &DeTable<'t>) {
+    fn check<T: DeserializeOwned>(&self, table: &DeTable<'t>) -> Result<(), Box<Mistake>> {
         for (key, value) in in_order(table) {
             let name = key.get_ref().as_ref();
-            let section = options::table(name);
             if let Some(option) = options::top().key(name) {
-                if let Err(error) = attempt::<T>(key, value.clone()) {
+                attempt::<T>(key, value.clone()).map_err(|error| {
                     let at = error.span().unwrap_or_else(|| value.span()).start;
-                    self.wrong(at, Some(name), error.message(), Some(option));
-                }
+                    self.wrong(at, Some(name), error.message(), Some(option))
+                })?;
                 continue;
             }
-            let Some(section) = section else {
-                self.unknown(key, options::top());
-                continue;
-            };
+            let section = options::table(name).ok_or_else(|| self.unknown(key, options::top()))?;
             match (section.kind, value.get_ref()) {
-                (Kind::Table, DeValue::Table(below)) => self.table::<T>(section, key, below, value),
+                (Kind::Table, DeValue::Table(below)) => self.table::<T>(section, key, below, value)?,
                 (Kind::List, DeValue::Array(items)) => {
                     for item in items {
-                        match item.get_ref() {
-                            DeValue::Table(below) => self.table::<T>(section, key, below, item),
-                            _ => self.shape(section, item.span().start),
-                        }
+                        let DeValue::Table(below) = item.get_ref() else {
+                            return Err(self.shape(section, item.span().start));
+                        };
+                        self.table::<T>(section, key, below, item)?;
                     }
                 }
-                _ => self.shape(section, key.span().start),
+                _ => return Err(self.shape(section, key.span().start)),
             }
         }
+        Ok(())
     }
 
-    fn shape(&mut self, section: &'static Section, at: usize) {
+    fn shape(&self, section: &'static Section, at: usize) -> Box<Mistake> {
         let kind = if section.kind == Kind::List { "a list of tables" } else { "a table" };
         let message = format!("expected {kind}: write {} and its keys below it", section.header());
-        self.wrong(at, Some(&section.name), &message, None);
+        self.wrong(at, Some(&section.name), &message, None)
     }
 
-    /// Reports the unknown keys of a table; if there are none, the first wrong value.
+    /// Finds the first unknown key of a table; if there is none, the first wrong value.
     fn table<T: DeserializeOwned>(
-        &mut self,
+        &self,
         section: &'static Section,
         header: &Key<'t>,
         table: &DeTable<'t>,
         whole: &Value<'t>,
-    ) {
-        let before = self.mistakes.len();
-        for (key, _) in in_order(table).filter(|(key, _)| section.key(key.get_ref()).is_none()) {
-            self.unknown(key, section);
+    ) -> Result<(), Box<Mistake>> {
+        if let Some((key, _)) = in_order(table).find(|(key, _)| section.key(key.get_ref()).is_none()) {
+            return Err(self.unknown(key, section));
         }
         let value = match section.kind {
             Kind::List => {
@@ -135,46 +119,43 @@ impl<'t> File<'t> {
             }
             _ => whole.clone(),
         };
-        let Some(error) = attempt::<T>(header, value).err().filter(|_| self.mistakes.len() == before) else {
-            return;
-        };
+        let Err(error) = attempt::<T>(header, value) else { return Ok(()) };
         let at = error.span().unwrap_or_else(|| whole.span());
         let is_there = |(key, value): &(&Key<'_>, &Value<'_>)| {
             contains(&key.span(), &at) || contains(&value.span(), &at)
         };
-        match table.iter().find(is_there) {
+        Err(match table.iter().find(is_there) {
             Some((key, _)) => {
                 let name = key.get_ref();
                 let full = format!("{}.{name}", section.name);
-                self.wrong(at.start, Some(&full), error.message(), section.key(name));
+                self.wrong(at.start, Some(&full), error.message(), section.key(name))
             }
             None => self.wrong(whole.span().start, Some(&section.name), error.message(), None),
-        }
+        })
     }
 
-    fn unknown(&mut self, key: &Key<'_>, within: &'static Section) {
-        if self.mistakes.len() >= ENOUGH {
-            return;
-        }
+    fn unknown(&self, key: &Key<'_>, within: &'static Section) -> Box<Mistake> {
         let name = clipped(key.get_ref(), 64);
         let place = match within.kind {
             Kind::Top => String::new(),
             _ => format!(" in {}", within.header()),
         };
-        let location = self.location(key.span().start);
-        let (message, near) = if let Some(now) = options::gone(within, key.get_ref()) {
-            (format!("the key \"{name}\"{place} is gone: {now}"), None)
-        } else {
-            let (near, advice) = advice(key.get_ref(), within);
-            (format!("unknown key \"{name}\"{place}: {advice}"), near)
-        };
+        let (near, advice) = advice(key.get_ref(), within);
+        let message = format!("unknown key \"{name}\"{place}: {advice}");
         let example = near.and_then(|near| within.key(near)).map(options::Key::example);
-        self.mistakes.push(Mistake { near, example, ..Mistake::new(location, None, message) });
+        let mistake = Mistake::new(self.location(key.span().start), None, message);
+        Box::new(Mistake { near, example, ..*mistake })
     }
 
-    fn wrong(&mut self, at: usize, key: Option<&str>, message: &str, option: Option<&options::Key>) {
+    fn wrong(
+        &self,
+        at: usize,
+        key: Option<&str>,
+        message: &str,
+        option: Option<&options::Key>,
+    ) -> Box<Mistake> {
         let mistake = Mistake::new(self.location(at), key, one_line(message));
-        self.mistakes.push(Mistake { example: option.map(options::Key::example), ..mistake });
+        Box::new(Mistake { example: option.map(options::Key::example), ..*mistake })
     }
 
     fn location(&self, at: usize) -> Location {

@@ -1,4 +1,4 @@
-//! Mistakes in a configuration. Each is one line that says where, what, and what to do.
+//! A mistake in a configuration: one line that says where, what, and what to do.
 //!
 //! Invariant: a message contains no line feed and no terminal control character, whatever is in the file.
 
@@ -40,12 +40,12 @@ fn lossy<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Mistake {
-    pub fn new(location: Location, key: Option<&str>, message: String) -> Self {
-        Self { location, key: key.map(str::to_owned), message, near: None, example: None }
+    pub fn new(location: Location, key: Option<&str>, message: String) -> Box<Self> {
+        Box::new(Self { location, key: key.map(str::to_owned), message, near: None, example: None })
     }
 
     /// Why a file cannot be used; the message names it.
-    pub(super) fn of_file(file: &Path, message: String) -> Self {
+    pub(super) fn of_file(file: &Path, message: String) -> Box<Self> {
         Self::new(Location { file: file.to_owned(), line: None, column: None }, None, message)
     }
 }
@@ -74,39 +74,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// All mistakes of a configuration, at least one, in the order of the files and lines.
-///
-/// Its `Display` is one line with the first mistake; `orphand config check` lists all.
-#[derive(Debug)]
-pub struct ConfigErrors {
-    all: Vec<Mistake>,
-    asked: Option<PathBuf>,
-}
-
-impl ConfigErrors {
-    /// `None` if there are no mistakes. `asked` is the path that was given.
-    pub(super) fn new(all: Vec<Mistake>, asked: Option<&Path>) -> Option<Self> {
-        (!all.is_empty()).then(|| Self { all, asked: asked.map(Path::to_owned) })
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Mistake> {
-        self.all.iter()
-    }
-}
-
-impl std::error::Error for ConfigErrors {}
-
-impl fmt::Display for ConfigErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((first, more)) = self.all.split_first() else { return Ok(()) };
-        write!(f, "{first}")?;
-        if more.is_empty() {
-            return Ok(());
-        }
-        let asked = self.asked.as_deref().map(|path| format!(" {}", shown(path))).unwrap_or_default();
-        write!(f, " (and {} more: `orphand config check{asked}` lists all)", more.len())
-    }
-}
+impl std::error::Error for Mistake {}
 
 /// A path as text on one line.
 pub fn shown(path: &Path) -> String {

@@ -4,7 +4,7 @@
 //! path can make it block or read large amounts.
 
 use std::{
-    collections::BTreeSet,
+    fmt::Display,
     fs::{self, File, OpenOptions},
     io::{self, Read as _},
     os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
@@ -24,14 +24,8 @@ const LIMIT: u64 = 1 << 20;
 /// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
 
-#[derive(Debug)]
-pub(super) struct Input {
-    /// The file, or the directory of further files if that has the mistake.
-    pub path: PathBuf,
-    /// Its content; absent if it cannot be read.
-    pub text: Option<String>,
-    pub errors: Vec<Mistake>,
-}
+/// A file and its content.
+pub(super) type Input = (PathBuf, String);
 
 /// The user who, besides root, may own the files: the own user, if the process has rights that others do not
 /// have. `None` if it has no such rights; then any readable file is accepted.
@@ -43,17 +37,21 @@ pub(super) fn guard() -> Option<u32> {
 }
 
 /// The files in order. `asked` must exist, the default file need not. `guard` is the result of [`guard`].
-pub(super) fn inputs(asked: Option<&Path>, guard: Option<u32>) -> Vec<Input> {
+pub(super) fn inputs(asked: Option<&Path>, guard: Option<u32>) -> Result<Vec<Input>, Box<Mistake>> {
     let main = asked.unwrap_or(Path::new(DEFAULT_PATH));
-    let mut reader = Reader { guard, reported: BTreeSet::new(), inputs: Vec::new() };
+    let mut inputs = Vec::new();
     if asked.is_some() || is_there(main) {
-        reader.file(main);
+        inputs.push(input(main, guard)?);
     }
     let further = main.parent().unwrap_or(Path::new("")).join(FURTHER);
     if is_there(&further) {
-        reader.directory(&further);
+        let names = names(&further).map_err(|error| unusable("read", &further, &error))?;
+        trusted(&further, guard, trust::check_directory)?;
+        for name in names {
+            inputs.push(input(&further.join(name), guard)?);
+        }
     }
-    reader.inputs
+    Ok(inputs)
 }
 
 /// Whether the path exists, even as a dangling link. If this is not known, reading reports the reason.
@@ -65,57 +63,28 @@ fn is_there(path: &Path) -> bool {
     !fs::symlink_metadata(path).is_err_and(missing)
 }
 
-struct Reader {
+fn input(path: &Path, guard: Option<u32>) -> Result<Input, Box<Mistake>> {
+    // `/dev/null` means no configuration.
+    if path == Path::new("/dev/null") {
+        return Ok((path.into(), String::new()));
+    }
+    let text = read(path).map_err(|error| unusable("read", path, &error))?;
+    trusted(path, guard, trust::check)?;
+    Ok((path.into(), text))
+}
+
+/// Refuses what other users could change, if orphand has rights that they do not have.
+fn trusted(
+    path: &Path,
     guard: Option<u32>,
-    /// Problems already reported: a directory above several files is reported once.
-    reported: BTreeSet<String>,
-    inputs: Vec<Input>,
+    check: fn(&Path, u32) -> Result<(), Distrust>,
+) -> Result<(), Box<Mistake>> {
+    let checked = guard.map_or(Ok(()), |own| check(path, own));
+    checked.map_err(|why| unusable("trust", path, &why))
 }
 
-impl Reader {
-    fn file(&mut self, path: &Path) {
-        // `/dev/null` means no configuration.
-        if path == Path::new("/dev/null") {
-            self.inputs.push(Input { path: path.into(), text: Some(String::new()), errors: Vec::new() });
-            return;
-        }
-        let distrust = self.distrust(path, trust::check);
-        let (text, unread) = match read(path) {
-            Ok(text) => (Some(text), None),
-            Err(error) => (None, Some(unreadable(path, &error))),
-        };
-        // A file that cannot be examined cannot be read either; one message is enough.
-        let is_same = |why: &Distrust| matches!(why, Distrust::Unseen { .. } | Distrust::NoFile { .. });
-        let distrust = distrust.filter(|why| unread.is_none() || !is_same(why));
-        let errors = distrust.map(|why| untrusted(path, &why)).into_iter().chain(unread).collect();
-        self.inputs.push(Input { path: path.into(), text, errors });
-    }
-
-    fn directory(&mut self, path: &Path) {
-        let distrust = self.distrust(path, trust::check_directory);
-        let (names, error) = match names(path) {
-            Ok(names) => (names, distrust.map(|why| untrusted(path, &why))),
-            Err(error) => (Vec::new(), Some(unreadable(path, &error))),
-        };
-        self.inputs.extend(error.map(|error| Input { path: path.into(), text: None, errors: vec![error] }));
-        for name in names {
-            self.file(&path.join(name));
-        }
-    }
-
-    fn distrust(&mut self, path: &Path, check: fn(&Path, u32) -> Result<(), Distrust>) -> Option<Distrust> {
-        let found = self.guard.and_then(|own| check(path, own).err());
-        found.filter(|source| self.reported.insert(source.to_string()))
-    }
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> Mistake {
-    Mistake::of_file(path, format!("cannot read the configuration {}: {error}", shown(path)))
-}
-
-/// Other users could change the file, and orphand has rights that they do not have.
-fn untrusted(path: &Path, why: &Distrust) -> Mistake {
-    Mistake::of_file(path, format!("cannot trust the configuration {}: {why}", shown(path)))
+fn unusable(verb: &str, path: &Path, why: &impl Display) -> Box<Mistake> {
+    Mistake::of_file(path, format!("cannot {verb} the configuration {}: {why}", shown(path)))
 }
 
 /// The names of the configuration files in byte order. Backups of editors and packagers are skipped.

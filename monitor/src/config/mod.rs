@@ -29,7 +29,6 @@
 mod check;
 mod error;
 mod files;
-mod notes;
 pub mod options;
 mod sessions;
 mod spared;
@@ -50,8 +49,8 @@ use orphand_core::{
 };
 
 pub use self::{
-    check::{ENOUGH, Origins},
-    error::{ConfigErrors, Location, Mistake, shown},
+    check::Origins,
+    error::{Location, Mistake, shown},
     sessions::Sessions,
     spared::Spared,
     tables::{ALL as EVERY_EVENT, Containers, Hook, Listen},
@@ -137,12 +136,12 @@ impl Default for Config {
 impl Config {
     /// Reads `path`, or the default path, and `conf.d` next to it. A missing file is an error only if `path`
     /// was given. If the process is root or has capabilities, a file that others can write is refused.
-    pub fn load(path: Option<&Path>) -> Result<Self, ConfigErrors> {
-        Loaded::read(path).config
+    pub fn load(path: Option<&Path>) -> Result<Self, Box<Mistake>> {
+        Loaded::read(path).map(|loaded| loaded.config)
     }
 
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigErrors> {
-        Loaded::of_text(text, path).config
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Box<Mistake>> {
+        Loaded::of_inputs(vec![(path.into(), text.to_owned())]).map(|loaded| loaded.config)
     }
 
     /// The configuration as TOML; reading it gives the same configuration.
@@ -180,68 +179,35 @@ impl Config {
     }
 }
 
+/// The merged configuration of some files.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The files that were read, in order, including those with mistakes. Later ones override earlier ones.
+    /// In order: later ones override earlier ones.
     pub files: Vec<PathBuf>,
-    /// The merged configuration, or all mistakes.
-    pub config: Result<Config, ConfigErrors>,
-    /// Values that are allowed but probably not intended. Empty if there are mistakes.
-    pub notes: Vec<Mistake>,
-    /// Where each value comes from. Empty if there are mistakes.
+    pub config: Config,
+    /// Where each value comes from.
     pub origins: Origins,
 }
 
 impl Loaded {
-    /// Reads the same files as [`Config::load`].
-    pub fn read(path: Option<&Path>) -> Self {
-        let loaded = Self::of_inputs(files::inputs(path, files::guard()), path);
-        loaded.with_users(path, |name| users::user(name).ok().flatten().map(|user| user.uid))
-    }
-
-    /// The same with numbers in place of the names of users. An exemption of nobody would exempt nothing.
-    fn with_users(mut self, asked: Option<&Path>, number: impl Fn(&str) -> Option<u32>) -> Self {
-        let Ok(config) = &mut self.config else { return self };
-        let found = config.exempt.iter_mut().enumerate().find_map(|(index, rule)| {
-            let name = rule.resolve_user(&number).err()?;
-            let message = format!("there is no user \"{name}\" on this host");
-            let location = self.origins.location("exempt", index)?;
-            Some(Mistake::new(location, Some("exempt.user"), message))
-        });
-        if let Some(errors) = found.and_then(|found| ConfigErrors::new(vec![found], asked)) {
-            self.config = Err(errors);
-        }
-        self
-    }
-
-    fn of_text(text: &str, path: &Path) -> Self {
-        let input = Input { path: path.into(), text: Some(text.to_owned()), errors: Vec::new() };
-        Self::of_inputs(vec![input], Some(path))
-    }
-
-    fn of_inputs(mut inputs: Vec<Input>, asked: Option<&Path>) -> Self {
-        let mut errors: Vec<_> =
-            inputs.iter_mut().flat_map(|input| std::mem::take(&mut input.errors)).collect();
-        let (config, origins) = match check::read::<Config>(&inputs) {
-            Ok(read) => read,
-            Err(mistakes) => {
-                errors.extend(mistakes);
-                <(Config, Origins)>::default()
+    /// Reads the same files as [`Config::load`]. An exemption of a user whom nobody knows would exempt nothing.
+    pub fn read(path: Option<&Path>) -> Result<Self, Box<Mistake>> {
+        let mut loaded = Self::of_inputs(files::inputs(path, files::guard())?)?;
+        let number = |name: &str| users::user(name).ok().flatten().map(|user| user.uid);
+        for (index, rule) in loaded.config.exempt.iter_mut().enumerate() {
+            if let Err(name) = rule.resolve_user(number)
+                && let Some(location) = loaded.origins.location("exempt", index)
+            {
+                let message = format!("there is no user \"{name}\" on this host");
+                return Err(Mistake::new(location, Some("exempt.user"), message));
             }
-        };
-        let place = |mistake: &Mistake| {
-            (inputs.iter().position(|input| input.path == mistake.location.file), mistake.location.line)
-        };
-        // Mistakes of a file itself come before those of its lines; the rest has its order.
-        errors.sort_by_key(|error| (place(error).0, error.location.line.is_some()));
-        let files =
-            inputs.iter().filter(|input| input.text.is_some()).map(|input| input.path.clone()).collect();
-        if let Some(errors) = ConfigErrors::new(errors, asked) {
-            return Self { files, config: Err(errors), notes: Vec::new(), origins: Origins::default() };
         }
-        let mut notes = notes::notes(&config, &origins);
-        notes.sort_by_key(place);
-        Self { files, notes, config: Ok(config), origins }
+        Ok(loaded)
+    }
+
+    fn of_inputs(inputs: Vec<Input>) -> Result<Self, Box<Mistake>> {
+        let (config, origins) = check::read::<Config>(&inputs)?;
+        Ok(Self { files: inputs.into_iter().map(|(path, _)| path).collect(), config, origins })
     }
 }
 

@@ -72,9 +72,9 @@ impl Spared {
         let text = (!self.book.is_empty()).then(|| format!("{HEAD}\n{rules}"));
         self.replace(text.as_deref())?;
         let asked = (self.main != Path::new(DEFAULT_PATH)).then_some(&*self.main);
-        if let Err(errors) = Loaded::read(asked).config {
+        if let Err(mistake) = Loaded::read(asked) {
             self.replace(self.text.as_deref())?;
-            bail!("nothing was changed: {errors}");
+            bail!("nothing was changed: {mistake}");
         }
         Ok(())
     }
@@ -128,7 +128,7 @@ mod tests {
         let mut spared = Spared::read(&main).unwrap();
         assert_eq!(spared.rules().len(), 2);
         assert_eq!(spared.add(vec![rule("root", "0")]), []);
-        assert_eq!(Loaded::read(Some(&main)).config.unwrap().exempt.len(), 3);
+        assert_eq!(Loaded::read(Some(&main)).unwrap().config.exempt.len(), 3);
         assert_eq!(spared.remove("nobody"), []);
         assert_eq!(spared.remove("root").len(), 1);
         spared.write().unwrap();

@@ -132,15 +132,8 @@ fn every_row_is_filled_in_and_every_example_is_right() {
     }
 }
 
-fn parsed(text: &str) -> Result<Config, ConfigErrors> {
+fn parsed(text: &str) -> Result<Config, Box<Mistake>> {
     Config::parse(text, Path::new("x.toml"))
-}
-
-/// Reads a text for which there must be no notes.
-fn read_without_notes(text: &str) -> Config {
-    let loaded = Loaded::of_text(text, Path::new("x.toml"));
-    assert_eq!(loaded.notes, []);
-    loaded.config.unwrap()
 }
 
 /// The commented lines of the default file that `counts` accepts, without the `#`.
@@ -154,9 +147,9 @@ fn uncommented(counts: impl Fn(&str) -> bool) -> String {
 
 #[test]
 fn the_default_file_says_nothing_and_its_lines_are_the_defaults() {
-    assert_eq!(read_without_notes(DEFAULT_FILE), Config::default());
+    assert_eq!(parsed(DEFAULT_FILE).unwrap(), Config::default());
     let text = uncommented(|rest| !rest.is_empty() && !rest.starts_with(' '));
-    assert_eq!(read_without_notes(&text), Config::default());
+    assert_eq!(parsed(&text).unwrap(), Config::default());
     let keys = toml::from_str::<toml::Table>(&text).unwrap().len();
     assert_eq!(keys, options::top().keys.iter().filter(|key| key.default.is_some()).count());
 }
@@ -164,18 +157,16 @@ fn the_default_file_says_nothing_and_its_lines_are_the_defaults() {
 #[test]
 fn its_examples_can_be_taken_in_too() {
     let text = uncommented(|rest| rest.starts_with("     ") || !rest.is_empty() && !rest.starts_with(' '));
-    let config = read_without_notes(&text);
+    let config = parsed(&text).unwrap();
     let table = toml::Table::try_from(&config).unwrap();
     assert_eq!(sorted(table.keys().map(String::as_str)), fields::<Config>());
 }
 
 #[test]
 fn where_each_value_came_from() {
-    let loaded = Loaded::of_text(
-        "grace = \"1s\"\n[[agent]]\nname = \"a\"\nunit = \"a.service\"\n",
-        Path::new("x.toml"),
-    );
-    let config = loaded.config.unwrap();
+    let text = "grace = \"1s\"\n[[agent]]\nname = \"a\"\nunit = \"a.service\"\n";
+    let loaded = Loaded::of_inputs(vec![("x.toml".into(), text.to_owned())]).unwrap();
+    let config = loaded.config;
     let text = with_origins(&config, &loaded.origins);
     assert_eq!(parsed(&text).unwrap(), config);
     assert!(
