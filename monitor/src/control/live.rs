@@ -91,7 +91,7 @@ impl Open {
         self.told = first + lines.len() as u64 - 1;
         let told = |(line, id): (Arc<str>, u64)| {
             let event = EventLine::read(&line)?;
-            happening(id, event.wall.timestamp(event.at), &event.notice)
+            happening(id, event.wall, event.at, &event.notice)
         };
         let new: Vec<Value> = lines.into_iter().zip(first..).filter_map(told).collect();
         if !new.is_empty() || missed > 0 {

@@ -103,11 +103,11 @@ fn an_event_reaches_open_pages() {
     wait_for(&mut open, "event: now");
     server.stop(1);
     let line = wait_for(&mut open, "\"recent\":false");
-    assert!(line.contains("nobody watches from now on") && line.contains("\"id\":1"), "{line}");
+    assert!(line.contains("orphans stay") && line.contains("\"id\":1"), "{line}");
     // A state follows an event, and who opens the page later is told of it, too.
     wait_for(&mut open, "event: now");
     let line = wait_for(&mut stream(server.address), "\"recent\":true");
-    assert!(line.contains("nobody watches from now on"), "{line}");
+    assert!(line.contains("orphans stay"), "{line}");
 }
 
 /// A hundred open pages, one of which takes nothing: the loop is asked once a second, not a hundred times.
@@ -133,7 +133,7 @@ fn a_hundred_pages_are_one_question() {
         thread::sleep(Duration::from_millis(100));
     }
     for one in open.iter_mut().skip(1) {
-        wait_for(one, "nobody watches");
+        wait_for(one, "orphans stay");
     }
     let most = 2 + u32::try_from(began.elapsed().as_secs()).unwrap();
     let asked = asked.load(Ordering::Relaxed);

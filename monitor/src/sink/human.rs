@@ -8,7 +8,7 @@
 //! (The example is one line.) Names that processes chose are sanitised. The only state is the day of the last
 //! line.
 
-pub(super) mod phrases;
+mod phrases;
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -19,11 +19,14 @@ pub(crate) use phrases::{agent_name, guards_of, list_doubts};
 
 use super::{
     Format,
+    page::shown_server,
     paint::{self, Paint, appearance},
     text,
     wall_clock::WallClock,
 };
-use orphand_core::model::{AgentView, BootTime, Evidence, Losses, Mode, Notice, ServerView, list};
+use orphand_core::model::{
+    AgentView, BootTime, Ending, Evidence, Guard, Losses, Mode, Notice, ServerView, list, signal_name,
+};
 
 #[derive(Clone, Debug)]
 pub struct Text {
@@ -32,27 +35,49 @@ pub struct Text {
     pub paint: Paint,
     /// The day of the last line. A new day gets a line of its own.
     day: Option<Date>,
+    /// Whether anybody may read it: then it has no process number, no argument, no user, and no name from settings.
+    public: bool,
 }
 
 impl Text {
     /// A formatter whose first line is the date.
     pub const fn new(wall: WallClock, zone: TimeZone, paint: Paint) -> Self {
-        Self { wall, zone, paint, day: None }
+        Self { wall, zone, paint, day: None, public: false }
+    }
+
+    /// Of what happened a sentence that anybody may read.
+    pub fn public(wall: WallClock, at: BootTime, notice: &Notice) -> String {
+        let text = Self { public: true, ..Self::new(wall, TimeZone::UTC, Paint::new(false)) };
+        text.sentence(at, notice) + &text.more(notice).map(|more| format!("; {more}")).unwrap_or_default()
     }
 
     /// Only the kind and the sentence: `reaped: notes of claude #3 ended by SIGTERM in 42 ms, 197 MB freed`.
     pub fn plain(&self, at: BootTime, notice: &Notice) -> String {
-        let more = more(notice).map(|more| format!("; {more}")).unwrap_or_default();
+        let more = self.more(notice).map(|more| format!("; {more}")).unwrap_or_default();
         format!("{}: {}{more}", appearance(notice.kind()).word, self.sentence(at, notice))
     }
 
     fn sentence(&self, at: BootTime, notice: &Notice) -> String {
         let (owner, server) = notice.views();
         let of = phrases::of_owner(owner);
-        let name = server.map(|server| server.name.clone()).or_else(|| owner.map(agent_name));
+        let server_name =
+            |server: &ServerView| if self.public { shown_server(server) } else { server.name.clone() };
+        let name = server.map(server_name).or_else(|| owner.map(agent_name));
         let name = self.paint.text(paint::NAME, text::sanitise(&name.unwrap_or_default()));
-        let extent = |server: &ServerView, bytes| format!("{name} ({}){of}", phrases::extent(server, bytes));
+        let extent = |server: &ServerView, bytes| {
+            let extent = if self.public { text::size(bytes) } else { phrases::extent(server, bytes) };
+            format!("{name} ({extent}){of}")
+        };
+        // Who sent a signal is not for everybody.
+        let ended = |ending: &Ending, words: fn(&Ending) -> String| match ending.signal {
+            Some(signal) if self.public => format!("was killed by {}", signal_name(signal)),
+            _ => words(ending),
+        };
         match notice {
+            Notice::AgentStarted { found, .. } | Notice::ServerStarted { found, .. } if self.public => {
+                format!("{name}{} {}", server.map(|_| of).unwrap_or_default(), phrases::began(*found))
+            }
+            Notice::ReapFailed { .. } if self.public => format!("{name}{of} could not be ended"),
             Notice::AgentStarted { agent, continues, found } => {
                 let mut line = format!("{name} {}, pid {}", phrases::began(*found), agent.pid);
                 if let Some(unit) = &agent.unit {
@@ -67,22 +92,24 @@ impl Text {
                 line
             }
             Notice::AgentExited { ending, servers_left, rss_bytes, .. } => {
-                format!("{name} {}{}", ending.words(), phrases::left(*servers_left, *rss_bytes))
+                format!("{name} {}{}", ended(ending, Ending::words), phrases::left(*servers_left, *rss_bytes))
             }
             Notice::LeftoversFound { count, rss_bytes, processes, .. } => {
-                format!("{name} {}", phrases::leftovers(*count, *rss_bytes, processes))
+                let heads = if self.public { &[][..] } else { processes };
+                format!("{name} {}", phrases::leftovers(*count, *rss_bytes, heads))
             }
             Notice::ServerStarted { server, found, .. } => {
                 format!("{name}{of} {} ({})", phrases::began(*found), phrases::born(server))
             }
             Notice::ServerExited { ending, let_go, .. } => {
-                format!("{name}{of} {}{}", ending.told(), phrases::remaining(let_go))
+                format!("{name}{of} {}{}", ended(ending, Ending::told), phrases::remaining(let_go))
             }
             Notice::ServerDetached { pid, sid, .. } => {
                 format!("{name}: pid {pid} moved from its owner's session to session {sid}")
             }
             Notice::ServerDuplicated { server, count, .. } => {
-                let pid = server.processes.first().map(|process| format!(", pid {}", process.pid));
+                let first = server.processes.first().filter(|_| !self.public);
+                let pid = first.map(|process| format!(", pid {}", process.pid));
                 format!("{name}{of}{}: it has {count} servers of this kind", pid.unwrap_or_default())
             }
             Notice::OrphanSuspected { deadline, .. } => {
@@ -91,7 +118,7 @@ impl Text {
             Notice::OrphanCleared { after_ms, reason, owner, ending, let_go, .. } => {
                 let what = match (owner, reason.as_str()) {
                     (Some(owner), _) => format!("{name} belongs to {}, found", agent_name(owner)),
-                    (None, "exited") => format!("{name} {}", ending.told()),
+                    (None, "exited") => format!("{name} {}", ended(ending, Ending::told)),
                     (None, reason) => format!("{name}: {}", text::sanitise(reason)),
                 };
                 let comma = if ending.signal.is_some() { "," } else { "" };
@@ -109,7 +136,7 @@ impl Text {
                 format!("{who}{since}: it stays: {why}{}", most.unwrap_or_default())
             }
             Notice::OrphanSpared { server, guards, .. } => {
-                format!("{name}{of} stays: {}", guards_of(server, guards))
+                format!("{name}{of} stays: {}", self.guards(server, guards))
             }
             Notice::OrphanReaped { signal, took_ms, freed_bytes, freed_pss_bytes, let_go, .. } => {
                 let how = match (signal, took_ms) {
@@ -128,7 +155,11 @@ impl Text {
                 format!("{name}: pid {pid}{others} is still alive: {}{errno}", text::sanitise(error))
             }
             Notice::OrphanExited { ending, let_go, .. } => {
-                format!("{name}{of}, an orphan, {}{}", ending.told(), phrases::remaining(let_go))
+                format!(
+                    "{name}{of}, an orphan, {}{}",
+                    ended(ending, Ending::told),
+                    phrases::remaining(let_go)
+                )
             }
             Notice::AgentsFolded { .. }
             | Notice::Ready { .. }
@@ -137,7 +168,29 @@ impl Text {
             | Notice::Alert { .. }
             | Notice::AlertResolved { .. }
             | Notice::Reconfigured { .. }
-            | Notice::Stopping { .. } => of_the_host(notice),
+            | Notice::Stopping { .. } => of_the_host(notice, self.public),
+        }
+    }
+
+    fn guards(&self, server: &ServerView, guards: &[Guard]) -> String {
+        if self.public { list(guards) } else { guards_of(server, guards) }
+    }
+
+    /// A second line: details of the daemon, how a server is reached, why an orphan stays.
+    fn more(&self, notice: &Notice) -> Option<String> {
+        match notice {
+            Notice::OrphanDetected { server, guards, .. } if !guards.is_empty() => {
+                Some(format!("it stays: {}", self.guards(server, guards)))
+            }
+            Notice::Ready { version, kernel, hooks, .. } if !self.public => {
+                let hooks = if hooks.is_empty() { "no hooks".to_owned() } else { hooks.join(", ") };
+                Some(text::clean(&format!("orphand {version}, kernel {kernel}; {hooks}")))
+            }
+            Notice::OrphanUnproven { reached_by, .. } if !reached_by.is_empty() && !self.public => {
+                let steps: Vec<_> = reached_by.iter().map(|step| text::clean(&step.sentence())).collect();
+                Some(steps.join("; "))
+            }
+            _ => None,
         }
     }
 }
@@ -154,31 +207,13 @@ impl Format for Text {
         let word = self.paint.text(look.style, format_args!("{:<8}", look.word));
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{time}  {word}  {}", self.sentence(at, notice));
-        if let Some(more) = more(notice) {
+        if let Some(more) = self.more(notice) {
             let _ = writeln!(out, "{:20}{}", "", self.paint.text(paint::DIM, more));
         }
     }
 }
 
-/// A second line: details of the daemon, how a server is reached, why an orphan stays.
-fn more(notice: &Notice) -> Option<String> {
-    match notice {
-        Notice::Ready { version, kernel, hooks, .. } => {
-            let hooks = if hooks.is_empty() { "no hooks".to_owned() } else { hooks.join(", ") };
-            Some(text::clean(&format!("orphand {version}, kernel {kernel}; {hooks}")))
-        }
-        Notice::OrphanDetected { server, guards, .. } if !guards.is_empty() => {
-            Some(format!("it stays: {}", guards_of(server, guards)))
-        }
-        Notice::OrphanUnproven { reached_by, .. } if !reached_by.is_empty() => {
-            let steps: Vec<_> = reached_by.iter().map(|step| text::clean(&step.sentence())).collect();
-            Some(steps.join("; "))
-        }
-        _ => None,
-    }
-}
-
-fn of_the_host(notice: &Notice) -> String {
+fn of_the_host(notice: &Notice, public: bool) -> String {
     match notice {
         Notice::Ready { mode, processes, agents, servers, found, .. } => {
             let doing = match mode {
@@ -217,7 +252,7 @@ fn of_the_host(notice: &Notice) -> String {
             let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
             format!("{line}, after {}", text::millis(*after_ms))
         }
-        Notice::Reconfigured { mode, by } => match (mode, by) {
+        Notice::Reconfigured { mode, by } => match (mode, by.as_ref().filter(|_| !public)) {
             (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
             (Mode::Observe, None) => "a new configuration is in effect: observing, ends nothing".to_owned(),
             (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),

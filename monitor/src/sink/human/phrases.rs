@@ -13,7 +13,7 @@ pub(crate) fn agent_name(agent: &AgentView) -> String {
 }
 
 /// `; 3 servers left, 591 MB`, or nothing.
-pub(in crate::sink) fn left(servers: u64, bytes: u64) -> String {
+pub(super) fn left(servers: u64, bytes: u64) -> String {
     let left = text::count(servers, "server", "servers");
     if servers == 0 { String::new() } else { format!("; {left} left, {}", text::size(bytes)) }
 }
@@ -24,7 +24,7 @@ pub(in crate::sink) fn pid_of(server: &str) -> String {
 }
 
 /// ` of claude #3`, or nothing.
-pub(in crate::sink) fn of_owner(owner: Option<&AgentView>) -> String {
+pub(super) fn of_owner(owner: Option<&AgentView>) -> String {
     owner.map_or_else(String::new, |owner| format!(" of {}", agent_name(owner)))
 }
 
@@ -127,7 +127,7 @@ pub(super) fn remaining(let_go: &[ProcessView]) -> String {
 }
 
 /// `left 3 leftovers, 45.0 MB: bash (pid 4711, shell), node (pid 4712, listener, 127.0.0.1:3000)`.
-pub(in crate::sink) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover]) -> String {
+pub(super) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover]) -> String {
     const MOST: usize = 4;
     let one = |head: &Leftover| {
         let path = head.process.argv.first().filter(|path| !path.is_empty()).unwrap_or(&head.process.exe);
@@ -141,18 +141,12 @@ pub(in crate::sink) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover])
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let what = text::count(count, "leftover", "leftovers");
-    format!("left {what}, {}: {}{more}", text::size(rss_bytes), shown.join(", "))
+    let left = format!("left {}, {}", text::count(count, "leftover", "leftovers"), text::size(rss_bytes));
+    if heads.is_empty() { left } else { format!("{left}: {}{more}", shown.join(", ")) }
 }
 
 /// `too many: 12 orphans of claude, limit 10`.
-pub(in crate::sink) fn threshold(
-    rule: &str,
-    on: Watched,
-    agent: Option<&str>,
-    value: u64,
-    limit: u64,
-) -> String {
+pub(super) fn threshold(rule: &str, on: Watched, agent: Option<&str>, value: u64, limit: u64) -> String {
     let rule = text::sanitise(rule);
     let of = agent.map(|agent| format!(" of {}", text::sanitise(agent))).unwrap_or_default();
     let (value, limit) = match on {

@@ -74,7 +74,7 @@ fn shown_owner(labels: &Labels) -> (String, Option<String>) {
 
 /// The name of a server, if its command line, which everybody can read, has it; a name from an agent's settings may
 /// be private. Otherwise the name of its program.
-fn shown_server(server: &ServerView) -> String {
+pub(super) fn shown_server(server: &ServerView) -> String {
     let mut arguments = server.processes.iter().flat_map(|process| &process.argv);
     if arguments.any(|argument| argument.contains(&server.name)) {
         // `@playwright/mcp` is the name of a package; what has more parts is a path.

@@ -27,20 +27,16 @@ impl Range {
         };
         Some(Self { step, steps })
     }
-
-    /// The steps up to now: the last one has just begun.
-    fn query(self, now: Timestamp) -> TimelineQuery {
-        let Self { step, steps } = self;
-        let step_ms = step * 1000;
-        let last = now.as_millisecond().div_euclid(step_ms) * step_ms;
-        let first = last - step_ms * i64::try_from(steps.saturating_sub(1)).unwrap_or_default();
-        TimelineQuery { from: Timestamp::from_millisecond(first).unwrap_or_default(), step_ms, steps }
-    }
 }
 
 impl Page {
+    /// The steps up to now: the last one has just begun.
     pub fn question(&self, range: Range, now: BootTime) -> TimelineQuery {
-        range.query(self.wall.timestamp(now))
+        let Range { step, steps } = range;
+        let step_ms = step * 1000;
+        let last = self.wall.timestamp(now).as_millisecond().div_euclid(step_ms) * step_ms;
+        let first = last - step_ms * i64::try_from(steps.saturating_sub(1)).unwrap_or_default();
+        TimelineQuery { from: Timestamp::from_millisecond(first).unwrap_or_default(), step_ms, steps }
     }
 
     /// What the page is told. Times are milliseconds since 1970.

@@ -235,13 +235,29 @@ fn events_have_nothing_private() {
             failed: 1,
         },
     ];
-    let at = page().wall.timestamp(NOW);
-    let told: Vec<_> = notices.iter().filter_map(|notice| happening(1, at, notice)).collect();
+    let told: Vec<_> = notices.iter().filter_map(|notice| happening(1, page().wall, NOW, notice)).collect();
     assert_eq!(told.len(), notices.len());
     let json = serde_json::to_string(&told).unwrap();
     harmless(&json);
-    assert!(json.contains("server-files of claude #3 was ended by SIGTERM in 42 ms, 5 MB freed"), "{json}");
-    assert!(json.contains("5 MB: owner exited; it stays: orphand runs in observe mode"), "{json}");
+    assert!(json.contains("server-files of claude #3 ended by SIGTERM in 42 ms, 5 MB freed"), "{json}");
+    assert!(
+        json.contains(
+            "(5 MB) of claude #3, gone for 1 ms: owner exited; it stays: orphand runs in observe mode"
+        ),
+        "{json}"
+    );
+}
+
+/// Of every notice, in each of its forms.
+#[test]
+fn no_sentence_tells_a_process() {
+    for notice in crate::sink::human::tests::all() {
+        let Some(told) = happening(1, page().wall, NOW, &notice) else { continue };
+        let text = told["text"].as_str().unwrap();
+        for private in ["pid", "/usr", "/opt", "alice", "pkill", "uid", "node", "sh >", ", client"] {
+            assert!(!text.contains(private), "{private} is in {text}");
+        }
+    }
 }
 
 /// However many servers and runs: the worst are listed, all are counted, and the answer stays small.
