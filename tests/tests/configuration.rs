@@ -85,7 +85,8 @@ fn the_first_mistake_is_told_and_the_daemon_tells_the_same() -> Result<()> {
         ("conf.d/a.toml", AGENT),
         ("conf.d/b.toml", "log = [\n"),
     ])?;
-    let mistake = "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"";
+    let mistake =
+        "config.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"";
     said(&check(&f)?, 1, &[], &[mistake])?;
     let json = told(&f, &["config", "check", "config.toml", "--json"])?;
     ensure!(json.status.code() == Some(1) && json.stderr.is_empty(), "{json:?}");

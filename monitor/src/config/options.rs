@@ -5,7 +5,7 @@
 //! Invariant: it has exactly the keys and defaults of [`super::Config`] and [`orphand_core::recognise::Rule`]; tests check
 //! that. A new key is described there, in the form of the others: what it means, `Value:`, `Default:` and `For example:`.
 
-use std::{fmt::Write as _, sync::LazyLock};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use super::{Config, Origins};
 
@@ -144,42 +144,29 @@ pub fn names() -> Vec<&'static str> {
     keys.chain(tables().iter().map(|section| section.name.as_str())).collect()
 }
 
-/// The effective configuration as TOML; a comment after each value says where it comes from.
+/// The effective configuration as TOML; a comment after each value, and each table of a list, says where it comes from.
 pub fn with_origins(config: &Config, origins: &Origins) -> String {
-    let mut out = String::new();
-    // Cannot fail, as in `Config::render`.
-    let table = toml::Table::try_from(config).unwrap_or_default();
+    let (mut table, mut lists) = (None, BTreeMap::<String, usize>::new());
     let from = |key: &str, index: usize| match origins.location(key, index) {
         Some(location) => format!("# {}", super::Location { column: None, ..location }),
         None => "# default".to_owned(),
     };
-    // Values come first, because everything below a header belongs to its table.
-    for section in sections() {
-        match (section.kind, table.get(&section.name)) {
-            (Kind::Top, _) => {
-                for key in &section.keys {
-                    let Some(value) = table.get(&key.name) else { continue };
-                    let _ = writeln!(out, "{} = {value}  {}", key.name, from(&key.name, 0));
-                }
-            }
-            (Kind::Table, Some(toml::Value::Table(below))) => {
-                let _ = writeln!(out, "\n{}", section.header());
-                for (name, value) in below {
-                    let origin = from(&format!("{}.{name}", section.name), 0);
-                    let _ = writeln!(out, "{name} = {value}  {origin}");
-                }
-            }
-            (Kind::List, Some(toml::Value::Array(items))) => {
-                for (index, item) in items.iter().enumerate() {
-                    let _ = writeln!(out, "\n{}  {}", section.header(), from(&section.name, index));
-                    let below = item.as_table().into_iter().flatten();
-                    below.for_each(|(name, value)| {
-                        let _ = writeln!(out, "{name} = {value}");
-                    });
-                }
-            }
-            _ => {}
+    let mut told = |line: &str| {
+        if let Some(name) = line.strip_prefix("[[").and_then(|line| line.strip_suffix("]]")) {
+            let index = lists.entry(name.to_owned()).or_default();
+            let origin = from(name, *index);
+            (table, *index) = (None, *index + 1);
+            return format!("{line}  {origin}\n");
         }
-    }
-    out
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            table = Some(format!("{name}."));
+        }
+        match (line.split_once(" = "), &table) {
+            (Some((key, _)), table) if table.is_some() || lists.is_empty() => {
+                format!("{line}  {}\n", from(&format!("{}{key}", table.as_deref().unwrap_or_default()), 0))
+            }
+            _ => format!("{line}\n"),
+        }
+    };
+    config.render().lines().map(&mut told).collect()
 }

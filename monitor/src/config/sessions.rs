@@ -5,19 +5,13 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde::{Deserialize, Serialize};
 
 use crate::probe::registry::{ID, RedisUrl};
-use orphand_core::model::{
-    SessionMark, SessionPolicy,
-    duration::{self, format_duration, parse_duration},
-    text::is_hostile,
-};
+use orphand_core::model::{SessionMark, SessionPolicy, duration, text::is_hostile};
 
 const LONGEST: usize = 512;
 
-const LEAST_IDLE: Duration = Duration::from_secs(1);
-const MOST_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 const MOST_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -40,18 +34,20 @@ pub struct Sessions {
     pub user: Option<u32>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Written {
+    #[serde(default)]
     redis: RedisUrl,
-    #[serde(deserialize_with = "variable")]
     variable: Option<String>,
-    #[serde(deserialize_with = "flag")]
     flag: Option<String>,
-    #[serde(deserialize_with = "key")]
     key: Option<String>,
-    #[serde(deserialize_with = "idle")]
-    idle: Option<Duration>,
+    #[serde(default = "usual_idle", with = "duration")]
+    idle: Duration,
+}
+
+const fn usual_idle() -> Duration {
+    IDLE
 }
 
 impl TryFrom<Written> for Sessions {
@@ -59,17 +55,28 @@ impl TryFrom<Written> for Sessions {
 
     fn try_from(written: Written) -> Result<Self, Self::Error> {
         let Written { redis, variable, flag, key, idle } = written;
-        let mark = match (variable, flag) {
-            (Some(_), Some(_)) => {
-                return Err(
-                    "variable and flag are both given, and a server has its id in one place: remove one of them",
-                );
-            }
-            (_, Some(flag)) => SessionMark::Flag(flag),
-            (variable, None) => SessionMark::Variable(variable.unwrap_or_else(|| VARIABLE.to_owned())),
-        };
-        let (key, idle) = (key.unwrap_or_else(|| KEY.to_owned()), idle.unwrap_or(IDLE));
-        Ok(Self { redis, mark, key, idle, user: None })
+        let key = key.unwrap_or_else(|| KEY.to_owned());
+        let is_name = |name: &str| !name.is_empty() && name.len() <= LONGEST && !name.contains(is_hostile);
+        let is_part = |name: &String| is_name(name) && !name.contains('=');
+        if variable.is_some() && flag.is_some() {
+            return Err(
+                "variable and flag are both given, and a server has its id in one place: remove one of them",
+            );
+        } else if !variable.iter().all(is_part) {
+            return Err(
+                "the name of an environment variable is not empty and has no =, for example \"MCP_SESSION_ID\"",
+            );
+        } else if !flag.iter().all(|flag| is_part(flag) && flag.starts_with('-')) {
+            return Err("a flag begins with - and has no =, for example \"--session\"");
+        } else if !is_name(&key) || key.matches(ID).count() != 1 {
+            return Err(
+                "the name of a key must contain {id} once, where the id of the session is, for example \"mcp:session:{id}\"",
+            );
+        } else if !(Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60)).contains(&idle) {
+            return Err("idle is from 1s to 24h");
+        }
+        let variable = || SessionMark::Variable(variable.unwrap_or_else(|| VARIABLE.to_owned()));
+        Ok(Self { redis, mark: flag.map_or_else(variable, SessionMark::Flag), key, idle, user: None })
     }
 }
 
@@ -83,51 +90,6 @@ impl Sessions {
         let registry = format!("{} {}", self.redis.place(), self.key);
         SessionPolicy { registry, mark: self.mark.clone(), idle: self.idle, every: self.interval() }
     }
-}
-
-fn name<'de, D: Deserializer<'de>>(
-    d: D,
-    fits: impl Fn(&str) -> bool,
-    wrong: &str,
-) -> Result<Option<String>, D::Error> {
-    let name = String::deserialize(d)?;
-    if fits(&name) && !name.is_empty() && name.len() <= LONGEST && !name.contains(is_hostile) {
-        Ok(Some(name))
-    } else {
-        Err(D::Error::custom(wrong))
-    }
-}
-
-fn variable<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    let fits = |name: &str| !name.contains('=');
-    name(
-        d,
-        fits,
-        "the name of an environment variable is not empty and has no =, for example \"MCP_SESSION_ID\"",
-    )
-}
-
-fn flag<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    let fits = |name: &str| name.starts_with('-') && !name.contains('=');
-    name(d, fits, "a flag begins with - and has no =, for example \"--session\"")
-}
-
-fn key<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
-    let fits = |name: &str| name.matches(ID).count() == 1;
-    name(
-        d,
-        fits,
-        "the name of a key must contain {id} once, where the id of the session is, for example \"mcp:session:{id}\"",
-    )
-}
-
-fn idle<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Duration>, D::Error> {
-    let time = parse_duration(&String::deserialize(d)?).map_err(D::Error::custom)?;
-    if (LEAST_IDLE..=MOST_IDLE).contains(&time) {
-        return Ok(Some(time));
-    }
-    let [time, least, most] = [time, LEAST_IDLE, MOST_IDLE].map(format_duration);
-    Err(D::Error::custom(format!("{time} is not from {least} to {most}")))
 }
 
 #[cfg(test)]

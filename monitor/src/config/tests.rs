@@ -100,7 +100,6 @@ fn everything_is_read() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a row each")]
 fn errors_say_where_and_what_to_do() {
     for (text, line) in [
         ("graec = \"1s\"", "1:1: unknown key \"graec\": did you mean \"grace\"?"),

@@ -104,7 +104,10 @@ fn a_file_that_cannot_be_read_is_told() {
             "conf.d/b.toml",
             "cannot read the configuration conf.d/b.toml: it is larger than 1048576 bytes, more than any configuration needs",
         ),
-        ("conf.d/c.toml", "cannot read the configuration conf.d/c.toml: No such file or directory (os error 2)"),
+        (
+            "conf.d/c.toml",
+            "cannot read the configuration conf.d/c.toml: No such file or directory (os error 2)",
+        ),
         (
             "conf.d/d.toml",
             "conf.d/d.toml:1:1: unknown key \"graec\": did you mean \"grace\"? For example: grace = \"30s\"",
