@@ -69,19 +69,7 @@ fn days_ago(word: &str) -> Option<i8> {
 }
 
 fn clock(text: &str) -> Option<Time> {
-    let mut parts = text.trim().split(':');
-    let mut part = |is_last_optional: bool| match parts.next() {
-        Some(digits) if (1..=2).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()) => {
-            digits.parse::<i8>().ok()
-        }
-        None if is_last_optional => Some(0),
-        _ => None,
-    };
-    let (hour, minute, second) = (part(false)?, part(false)?, part(true)?);
-    if parts.next().is_some() {
-        return None;
-    }
-    Time::new(hour, minute, second, 0).ok()
+    ["%H:%M", "%H:%M:%S"].into_iter().find_map(|form| Time::strptime(form, text.trim()).ok())
 }
 
 impl Moment {

@@ -7,14 +7,11 @@ use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::{
     Man,
-    roff::{Inline, Roff, bold, italic, roman},
+    roff::{Roff, italic, roman},
 };
 
 use super::Cli;
-use crate::config::{
-    DEFAULT_PATH,
-    options::{self, Key},
-};
+use crate::config::{DEFAULT_PATH, options::DEFAULT_FILE};
 
 /// A manual page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,7 +105,7 @@ fn verbatim(lines: &str, roff: &mut Roff) {
 
 const NAME: &str = "orphand.toml.5";
 
-const DESCRIPTION: [&str; 5] = [
+const DESCRIPTION: [&str; 6] = [
     "The configuration of orphand(1) is TOML. None is needed: every key has a default, or may be absent.",
     "/etc/orphand/config.toml is read first, then /etc/orphand/conf.d/*.toml in the order of the bytes of their names; with \
      --config FILE, FILE and conf.d/*.toml beside it. Either may be absent, but a FILE that was named must be there. Names that \
@@ -120,14 +117,10 @@ const DESCRIPTION: [&str; 5] = [
     "As root, or with capabilities, orphand refuses a file that others could change: every directory and link on the way to it, \
      and conf.d itself, must belong to root or the user it runs as, and be writable by nobody else.",
     "A duration is written like \"500ms\", \"10s\", \"5m\" or \"1h 30m\".",
-];
-
-const RULES: [&str; 2] = [
-    "A rule says what a program is to orphand. It matches if each of its keys matches. In a pattern * stands for any text, ? for any \
-     character. Of the rules in the tables of one name the first that matches counts; of several tables the first in this order. \
-     All come before the built-in rules.",
-    "The kernel side looks for file names: a rule whose program has wildcards is noticed below agents, behind interpreters and \
-     launchers, and at the start of the daemon, not for a binary that anybody starts.",
+    "A rule says what a program is to orphand. Of the rules in the tables of one name the first that matches counts; of several \
+     tables the first in this order. All come before the built-in rules. The kernel side looks for file names: a rule whose program \
+     has wildcards is noticed below agents, behind interpreters and launchers, and at the start of the daemon, not for a binary that \
+     anybody starts.",
 ];
 
 fn page_of_configuration() -> String {
@@ -140,61 +133,17 @@ fn page_of_configuration() -> String {
     roff.control("SH", ["SYNOPSIS"]);
     roff.text([italic(DEFAULT_PATH), roman(", "), italic("/etc/orphand/conf.d/*.toml")]);
     roff.control("SH", ["DESCRIPTION"]);
-    paragraphs(&DESCRIPTION, &mut roff);
-    roff.control("SH", ["KEYS"]);
-    paragraphs(&[&options::top().about], &mut roff);
-    options::top().keys.iter().for_each(|one| key(one, &mut roff));
-    for section in options::tables() {
-        roff.control("SH", [section.header().as_str()]);
-        paragraphs(&[&section.about], &mut roff);
-        if !section.is_rules {
-            section.keys.iter().for_each(|one| key(one, &mut roff));
-        }
-        roff.text([roman("For example:")]);
-        example(&section.example(), &mut roff);
-    }
-    if let Some(rules) = options::tables().iter().find(|section| section.is_rules) {
-        roff.control("SH", ["RULES"]);
-        paragraphs(&RULES, &mut roff);
-        rules.keys.iter().for_each(|one| key(one, &mut roff));
-    }
-    roff.control("SH", ["SEE ALSO"]);
-    roff.text([
-        bold("orphand"),
-        roman("(1), "),
-        bold("orphand-config-check"),
-        roman("(1), "),
-        bold("orphand-run"),
-        roman("(1)"),
-    ]);
-    roff.render()
-}
-
-fn paragraphs(texts: &[&str], roff: &mut Roff) {
-    for text in texts {
+    for paragraph in DESCRIPTION {
         roff.control("PP", []);
-        roff.text([roman(*text)]);
+        roff.text([roman(paragraph)]);
     }
-}
-
-fn key(key: &Key, roff: &mut Roff) {
-    roff.control("TP", []);
-    roff.text([bold(&*key.name)]);
-    roff.text([roman(format!("{} Value: {}.", key.about, key.value))]);
-    roff.control("br", []);
-    let mut words: Vec<Inline> = Vec::new();
-    if let Some(default) = &key.default {
-        words.extend([roman("Default: "), bold(&**default), roman(". ")]);
-    }
-    words.extend([roman("For example: "), bold(key.example())]);
-    roff.text(words);
-}
-
-fn example(lines: &str, roff: &mut Roff) {
-    roff.control("PP", []);
-    roff.control("RS", ["4"]);
-    verbatim(lines, roff);
-    roff.control("RE", []);
+    roff.control("SH", ["KEYS"]);
+    // Each with its form, its default and an example.
+    verbatim(DEFAULT_FILE.split_once("\n\n").map_or(DEFAULT_FILE, |(_, keys)| keys), &mut roff);
+    roff.control("SH", ["SEE ALSO"]);
+    let others = ["orphand", "orphand-config-check", "orphand-run"];
+    roff.text([roman(others.map(|page| format!("{page}(1)")).join(", "))]);
+    roff.render()
 }
 
 pub(super) const EXAMPLES: &str = "\

@@ -159,16 +159,9 @@ fn the_manual_page() {
 #[test]
 fn the_manual_page_of_the_configuration() {
     let page = pages::man(pages::Page::Config).unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION");
-    let keys = crate::config::options::sections().flat_map(|section| &section.keys);
-    for key in keys {
-        let entry = format!(".TP\n\\fB{}\\fR\n", key.name.replace('-', "\\-"));
-        // The keys of rules are documented once for all kinds.
-        let sections = crate::config::options::sections();
-        let lists: std::collections::BTreeSet<_> = sections
-            .filter(|section| section.key(&key.name).is_some())
-            .map(|section| if section.is_rules { "rule" } else { &section.name })
-            .collect();
-        assert_eq!(page.matches(&entry).count(), lists.len(), "{}", key.name);
+    for key in crate::config::options::sections().flat_map(|section| &section.keys) {
+        let [own, of_table] = [format!("#{} = ", key.name), format!("# \\- {}: ", key.name)];
+        assert!(page.contains(&own) || page.contains(&of_table), "{}", key.name);
     }
     insta::assert_snapshot!(page);
 }
