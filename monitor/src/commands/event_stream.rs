@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, Write},
-    ops::ControlFlow,
     path::Path,
 };
 
@@ -14,7 +13,7 @@ use crate::{
     events::{self, Latest},
     os::journald::{self, Journal},
     sink::{
-        self, Format as _,
+        self,
         event_writer::{self, EventWriter, EventWriters},
         human::Text,
         journal::JournalEntries,
@@ -42,7 +41,8 @@ pub(super) fn open(
     }
     if ways.entries {
         let journal = Journal::open(true).context("cannot open a way to the journal")?;
-        let writer = EventWriter::start("journal", journal, JournalEntries::new(wall), event_writer::QUEUE);
+        let writer =
+            EventWriter::start("journal", journal, Box::new(JournalEntries::new(wall)), event_writer::QUEUE);
         writers.add(writer.context("cannot start the writer of the journal")?);
     }
     let (keeper, latest, opened) = events::open(state_dir, wall);
@@ -52,7 +52,7 @@ pub(super) fn open(
             state_dir.display()
         );
     }
-    let writer = EventWriter::start("events", keeper, Json::new(wall), event_writer::QUEUE);
+    let writer = EventWriter::start("events", keeper, Box::new(Json::new(wall)), event_writer::QUEUE);
     writers.add(writer.context("cannot start the writer of kept events")?);
     Ok((writers, latest))
 }
@@ -87,27 +87,16 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
     let wall = WallClock { offset_ns: header.realtime_offset_ns };
     let mut format = format_of(flags.format, wall);
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = String::new();
-    let mut failed = None;
     let replayed = replay::replay(trace, Engine::new(settings), |at, notice| {
         line.clear();
         format.write(at, &notice, &mut line);
-        match out.write_all(line.as_bytes()) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(e) => {
-                failed = Some(e);
-                ControlFlow::Break(())
-            }
-        }
+        out.write_all(line.as_bytes()).context("cannot write to standard output")
     });
-    let flushed = failed.map_or_else(|| out.flush(), Err);
-    match flushed {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => return Ok(ExitCode::Done),
-        written => written.context("cannot write to standard output")?,
-    }
-    replayed?;
-    Ok(ExitCode::Done)
+    // What a broken trace told until then is told, too.
+    let flushed = out.flush().context("cannot write to standard output");
+    super::written(replayed.and(flushed))
 }
 
 #[cfg(test)]

@@ -2,20 +2,16 @@
 //!
 //! The daemon is asked first, because a user who may ask it need not have access to its files.
 
-use std::{
-    io::{self, Write as _},
-    path::Path,
-    thread,
-    time::Duration,
-};
+use std::{io, path::Path, thread, time::Duration};
 
 use anyhow::Context as _;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 
+use super::{is_broken_pipe, written};
 use crate::{
     cli::{self, ExitCode, Format},
     control::client::{Client, ClientError, EventLines},
-    events::{Cursor, EventLine, EventQuery, stored},
+    events::{Cursor, EventLine, EventQuery, seq, stored},
     sink::{Format as _, human::Text, wall_clock::WallClock},
 };
 
@@ -35,38 +31,28 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
     let (config, client) = super::configured(&flags.places)?;
     if flags.places.names_store_alone() {
         anyhow::ensure!(!flags.follow, "--follow asks the daemon; give its --socket beside --state-dir");
-        return ended(kept(&config.state_dir, since, &mut printer));
+        return written(kept(&config.state_dir, since, &mut printer));
     }
     let query = EventQuery { since, follow: flags.follow, after: None };
     match super::asked(client.events(query))? {
-        Ok(lines) if flags.follow => ended(follow(&client, lines, &mut printer)),
-        Ok(mut lines) => ended(lines.try_for_each(|line| printer.print(&line)).map_err(Into::into)),
+        Ok(lines) if flags.follow => written(follow(&client, lines, &mut printer)),
+        Ok(mut lines) => written(lines.try_for_each(|line| printer.print(&line)).map_err(Into::into)),
         Err(error @ ClientError::NoDaemon { .. }) if flags.follow => {
             // Nobody tells what happens now. What was told is worth showing all the same.
             if since.is_some() {
-                ended(kept(&config.state_dir, since, &mut printer))?;
+                written(kept(&config.state_dir, since, &mut printer))?;
             }
             Err(error.into())
         }
         Err(asked) => {
             let read = kept(&config.state_dir, since, &mut printer);
-            ended(read.map_err(|read| match read.downcast_ref::<io::Error>() {
-                Some(error) if error.kind() == io::ErrorKind::BrokenPipe => read,
-                _ => anyhow::anyhow!("{asked}; what it has kept cannot be read either: {read:#}"),
+            written(read.map_err(|read| {
+                if is_broken_pipe(&read) {
+                    return read;
+                }
+                anyhow::anyhow!("{asked}; what it has kept cannot be read either: {read:#}")
             }))
         }
-    }
-}
-
-/// A reader that stops reading (`| head`) is no failure.
-fn ended(done: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
-    match done {
-        Err(error)
-            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
-        {
-            Ok(ExitCode::Done)
-        }
-        done => done.map(|()| ExitCode::Done),
     }
 }
 
@@ -87,10 +73,10 @@ fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyh
         let life = lines.life();
         for line in &mut lines {
             printer.print(&line)?;
-            let Some(seq) = EventLine::number(&line) else { continue };
+            let Some(number) = seq(&line) else { continue };
             // What another daemon told before comes first.
-            let life = if seq == 1 { life } else { seen.life };
-            seen = Cursor { life, seq };
+            let life = if number == 1 { life } else { seen.life };
+            seen = Cursor { life, seq: number };
         }
         eprintln!("orphand: the daemon has ended or closed the connection; waiting for it");
         lines = loop {
@@ -128,8 +114,6 @@ impl Printer {
             out.push_str(line);
             out.push('\n');
         }
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(out.as_bytes())?;
-        stdout.flush()
+        super::write(&out)
     }
 }

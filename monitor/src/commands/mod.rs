@@ -103,13 +103,25 @@ fn unmatched(what: &str) -> ExitCode {
     ExitCode::Unmatched
 }
 
-/// Writes a result to standard output. A reader that stops reading (`| head`) is no failure.
+/// Writes a result to standard output.
 fn print(text: &str) -> anyhow::Result<ExitCode> {
-    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.context("cannot write to standard output")?,
+    written(write(text).context("cannot write to standard output"))
+}
+
+fn write(text: &str) -> io::Result<()> {
+    io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
+}
+
+/// A reader that stops reading (`| head`) is no failure.
+fn written(done: anyhow::Result<()>) -> anyhow::Result<ExitCode> {
+    match done {
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::Done),
+        done => done.map(|()| ExitCode::Done),
     }
-    Ok(ExitCode::Done)
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn resolve(typed: Moment, now: &Zoned) -> anyhow::Result<Timestamp> {

@@ -2,42 +2,36 @@
 //!
 //! A trace has every input, the passing of time included, so nothing is added here, not even at the end.
 
-use std::ops::ControlFlow;
-
 use super::{Driver, EffectHandler};
 use orphand_core::{
     engine::Engine,
     model::{BootTime, Effect, Notice, TraceEntry},
 };
 
-/// Hands the inputs of `trace` to `engine` and its notices to `listen`, until the trace ends or is broken, or `listen`
-/// breaks off. Effects other than notices are not carried out: their outcome is in the trace.
+/// Hands the inputs of `trace` to `engine` and its notices to `listen`, until the trace ends or is broken, or `listen` fails.
+/// Effects other than notices are not carried out: their outcome is in the trace.
 pub fn replay(
     trace: impl IntoIterator<Item = anyhow::Result<TraceEntry>>,
     engine: Engine,
-    listen: impl FnMut(BootTime, Notice) -> ControlFlow<()>,
+    listen: impl FnMut(BootTime, Notice) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut driver = Driver::new(engine, None);
     let mut listener = Listener(listen);
     for entry in trace {
         let TraceEntry { at, input } = entry?;
         driver.dispatch(at, input);
-        if driver.perform(&mut listener).is_err() {
-            break;
-        }
+        driver.perform(&mut listener)?;
     }
     Ok(())
 }
 
 struct Listener<T>(T);
 
-struct Stopped;
+impl<T: FnMut(BootTime, Notice) -> anyhow::Result<()>> EffectHandler for Listener<T> {
+    type Error = anyhow::Error;
 
-impl<T: FnMut(BootTime, Notice) -> ControlFlow<()>> EffectHandler for Listener<T> {
-    type Error = Stopped;
-
-    fn carry_out(&mut self, _: &mut Driver, effect: Effect) -> Result<(), Stopped> {
+    fn carry_out(&mut self, _: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         let Effect::Emit { at, notice } = effect else { return Ok(()) };
-        if (self.0)(at, *notice).is_break() { Err(Stopped) } else { Ok(()) }
+        (self.0)(at, *notice)
     }
 }

@@ -106,7 +106,7 @@ impl Output for Keeper {
 }
 
 /// The number of a line; nothing if it is none of the stream, for instance cut off.
-pub(super) fn seq(line: &str) -> Option<u64> {
+pub fn seq(line: &str) -> Option<u64> {
     let (_, tail) = line.strip_suffix('}')?.split_once(r#","seq":"#)?;
     tail.split(',').next()?.parse().ok()
 }
@@ -138,11 +138,6 @@ struct Head {
 }
 
 impl EventLine {
-    /// The number of a line, without reading all of it.
-    pub fn number(line: &str) -> Option<u64> {
-        seq(line)
-    }
-
     /// Reads a line. Nothing, if a newer orphand wrote it.
     pub fn read(line: &str) -> Option<Self> {
         let Head { seq, time, boot_ns } = serde_json::from_str(line).ok()?;

@@ -175,9 +175,9 @@ fn a_line_is_read_back() {
     Json::after(wall, 41).write(BootTime(93_000_042_000), &notice, &mut line);
     let read = EventLine::read(line.trim_end()).unwrap();
     assert_eq!(read, EventLine { seq: 42, at: BootTime(93_000_042_000), wall, notice });
-    assert_eq!(EventLine::number(line.trim_end()), Some(42));
+    assert_eq!(seq(line.trim_end()), Some(42));
     for no_line in ["", "{", r#"{"event":"x","seq":1,"#, r#"{"event":"x","seq":"1"}"#] {
-        assert_eq!(EventLine::number(no_line), None, "{no_line}");
+        assert_eq!(seq(no_line), None, "{no_line}");
     }
     assert_eq!(
         EventLine::read(r#"{"event":"unheard_of","seq":1,"time":"2026-01-01T00:00:00Z","boot_ns":1}"#),

@@ -9,10 +9,11 @@ mod past;
 mod tests;
 mod what;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
+use textwrap::{Options, WordSplitter};
 
 use crate::sink::{
     paint::{self, Paint},
@@ -248,21 +249,7 @@ pub(super) fn lay_out(pages: &[Page], notes: &[String], paint: Paint) -> String 
 
 /// Breaks a text between words. A word that is too long for a line has one of its own.
 fn wrap(text: &str, first: &str, others: &str) -> Vec<String> {
-    let mut lines = vec![first.to_owned()];
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().map(|line| (line.chars().count(), line));
-        let Some((columns, line)) = line else { break };
-        let room = columns + 1 + word.chars().count() <= WIDTH;
-        match (empty, room) {
-            (true, _) => line.push_str(word),
-            (false, true) => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            (false, false) => lines.push(format!("{others}{word}")),
-        }
-        empty = false;
-    }
-    lines
+    let indented = Options::new(WIDTH).initial_indent(first).subsequent_indent(others);
+    let options = indented.break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }

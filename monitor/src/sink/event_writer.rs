@@ -82,7 +82,7 @@ impl EventWriter {
     pub fn start(
         name: &'static str,
         out: impl Output + 'static,
-        format: impl Format + 'static,
+        format: Box<dyn Format>,
         capacity: usize,
     ) -> io::Result<Self> {
         let ((items, come), (end, ended)) = (channel(), channel());
@@ -159,17 +159,17 @@ impl EventWriters {
     }
 }
 
-struct Writer<O, F> {
+struct Writer<O> {
     name: &'static str,
     out: O,
-    format: F,
+    format: Box<dyn Format>,
     items: Receiver<Item>,
     state: Arc<Mutex<State>>,
     /// Notices that were taken from the queue and are not written yet.
     unwritten: u64,
 }
 
-impl<O: Output, F: Format> Writer<O, F> {
+impl<O: Output> Writer<O> {
     fn run(mut self) {
         let Err(error) = self.write_all_items() else { return };
         let mut state = lock(&self.state);

@@ -53,24 +53,20 @@ pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -
     if let Some(until) = past.until {
         out.push_str(&signals(past, until, zone, paint));
     }
-    let (mut columns, mut runs) = (
-        RUNS.split('|').collect::<Vec<_>>(),
-        rows(past.runs.iter().map(|run| row_of_run(run, watched, zone))),
-    );
-    // The last two columns are there only where they say something.
-    for at in [columns.len() - 1, columns.len() - 2] {
-        if runs.iter().all(|(_, cells)| cells.get(at).is_some_and(|cell| cell == "-")) {
-            columns.remove(at);
-            for (_, cells) in &mut runs {
-                cells.remove(at);
-            }
+    let mut runs: Vec<_> = past.runs.iter().map(|run| row_of_run(run, watched, zone)).collect();
+    let mut columns = RUNS.to_owned();
+    // They are there only where they say something.
+    for (at, column) in [(10, "|WHERE"), (9, "|LEFTOVERS")] {
+        if runs.iter().all(|cells| cells.get(at).is_some_and(|cell| cell == "-")) {
+            columns = columns.replace(column, "");
+            runs.iter_mut().for_each(|cells| drop(cells.remove(at)));
         }
     }
-    out += &table_of(&columns, &runs, paint);
+    out += &table_of(&columns, runs, paint);
     let (shown, hidden) = orphans_to_list(past);
     let judged = |what, all: Vec<&PastOrphan>| {
-        let columns = [what, "JUDGED", "RUN", ">MEMORY", "OUTCOME", "WHY"];
-        table_of(&columns, &rows(all.into_iter().map(|one| row_of_orphan(one, watched, zone))), paint)
+        let columns = format!("{what}|JUDGED|RUN|>MEMORY|OUTCOME|WHY");
+        table_of(&columns, all.into_iter().map(|one| row_of_orphan(one, watched, zone)), paint)
     };
     out += &judged("ORPHAN", shown);
     if hidden > 0 {
@@ -85,13 +81,10 @@ pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -
     out
 }
 
-fn rows(cells: impl Iterator<Item = Vec<String>>) -> Vec<table::Row> {
-    cells.map(|cells| (paint::PLAIN, cells)).collect()
-}
-
 /// The table with an empty line below it; nothing where there are no rows.
-fn table_of(columns: &[&str], rows: &[table::Row], paint: Paint) -> String {
-    if rows.is_empty() { String::new() } else { table::render(paint, columns, rows, None) + "\n" }
+fn table_of(columns: &str, rows: impl IntoIterator<Item = Vec<String>>, paint: Paint) -> String {
+    let rows: Vec<_> = rows.into_iter().map(|cells| (paint::PLAIN, cells)).collect();
+    if rows.is_empty() { String::new() } else { table::render(paint, columns, &rows, None) + "\n" }
 }
 
 const fn is_there(one: &PastOrphan) -> bool {
@@ -270,11 +263,7 @@ const SIGNALS: &str = "TIME|SIGNAL|PROCESS|SERVER|RUN|WHY";
 
 /// The signals of the asked time. "None" is an answer, too.
 fn signals(past: &History, until: Timestamp, zone: &TimeZone, paint: Paint) -> String {
-    let mut out = table_of(
-        &SIGNALS.split('|').collect::<Vec<_>>(),
-        &rows(past.signals.iter().map(|signal| row_of_signal(signal, zone))),
-        paint,
-    );
+    let mut out = table_of(SIGNALS, past.signals.iter().map(|signal| row_of_signal(signal, zone)), paint);
     let since = past.since.unwrap_or(until);
     if past.signals.is_empty() {
         let (since, until) = (when(since, zone), when(until, zone));

@@ -27,9 +27,3 @@ pub trait Format: Send {
     /// Appends `notice` to `out` as whole lines. `at` is the time of its cause.
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String);
 }
-
-impl Format for Box<dyn Format> {
-    fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
-        self.as_mut().write(at, notice, out);
-    }
-}

@@ -38,11 +38,7 @@ impl PlanItem {
 
 pub fn render(planned: &[PlanItem], paint: Paint) -> String {
     let rows: Vec<_> = planned.iter().map(row).collect();
-    format!(
-        "{}\n{}\n",
-        table::render(paint, &COLUMNS.split('|').collect::<Vec<_>>(), &rows, None),
-        sum(planned)
-    )
+    format!("{}\n{}\n", table::render(paint, COLUMNS, &rows, None), sum(planned))
 }
 
 /// `2 servers to end (197 MB), 1 of them unproven, 1 stays.`

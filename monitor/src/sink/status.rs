@@ -43,53 +43,35 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     }
     out.push_str(&next(status, now, paint));
     sessions(status, &mut out);
-    let errors = errors(status);
-    if !errors.is_empty() {
-        out.push_str(&paint.line(paint::WARNING, errors));
+    let (errors, lost) = (errors(status), lost(status));
+    if lost.is_none() && status.is_watching() {
+        out.push_str(&paint.line(paint::GOOD, "Not blind, nothing lost."));
     }
-    let lost = lost(status);
-    match lost.as_str() {
-        "" if status.is_watching() => out.push_str(&paint.line(paint::GOOD, "Not blind, nothing lost.")),
-        "" => {}
-        lost => out.push_str(&paint.line(paint::WARNING, lost)),
+    for line in errors.into_iter().chain(lost) {
+        out.push_str(&paint.line(paint::WARNING, line));
     }
     out
 }
 
-/// `Next: 2 are judged within 8 s.`, a line for each state.
+/// `Next: 2 to be judged within 8 s.`, a line for each state.
 fn next(status: &Status, now: BootTime, paint: Paint) -> String {
     let sum = status.report.totals();
-    let be = |number| if number == 1 { "is" } else { "are" };
-    let mut parts = Vec::new();
     let left = sum.orphans - sum.ending - sum.kept;
-    if sum.ending > 0 {
-        parts.push(format!("{} {} being ended", sum.ending, be(sum.ending)));
-    }
-    if left > 0 {
-        parts.push(format!("{left} could not be ended: `orphand ps --state orphan`"));
-    }
-    if sum.suspects > 0 {
-        let due = status.report.servers().filter(|(_, one)| one.state == State::Suspect);
-        let last = due.filter_map(|(_, one)| one.deadline).max();
-        let within = last.map(|at| format!(" within {}", text::duration(at.since(now)))).unwrap_or_default();
-        parts.push(format!("{} {} judged{within}", sum.suspects, be(sum.suspects)));
-    }
-    if sum.kept > 0 {
-        let stay = if sum.kept == 1 { "stays because of a guard" } else { "stay because of guards" };
-        parts.push(format!("{} {stay}: `orphand ps --state kept -o wide`", sum.kept));
-    }
-    if sum.unproven > 0 {
-        let stay = if sum.unproven == 1 { "stays" } else { "stay" };
-        parts.push(format!("{} unproven {stay}: `orphand explain PID` says who can reach it", sum.unproven));
-    }
-    if sum.leftovers > 0 {
-        let (what, size) =
-            (text::count(sum.leftovers, "leftover", "leftovers"), text::size(sum.leftover_rss_bytes));
-        let stay = if sum.leftovers == 1 { "stays" } else { "stay" };
-        parts.push(format!("{what} ({size}) {stay}: `orphand ps --state leftover`"));
-    }
+    let due = status.report.servers().filter(|(_, one)| one.state == State::Suspect);
+    let last = due.filter_map(|(_, one)| one.deadline).max();
+    let within = last.map(|at| format!(" within {}", text::duration(at.since(now)))).unwrap_or_default();
+    let leftover = format!("leftover, {}", text::size(sum.leftover_rss_bytes));
+    let parts = [
+        (sum.ending, "being ended"),
+        (left, "could not be ended: `orphand ps --state orphan`"),
+        (sum.suspects, &format!("to be judged{within}")),
+        (sum.kept, "kept by a guard: `orphand ps --state kept -o wide`"),
+        (sum.unproven, "unproven: `orphand explain PID` says who can reach it"),
+        (sum.leftovers, &format!("{leftover}: `orphand ps --state leftover`")),
+    ];
     let style = if left > 0 { paint::ALARM } else { paint::PLAIN };
-    parts.iter().map(|part| paint.text(style, format_args!("Next: {part}.")) + "\n").collect()
+    let parts = parts.into_iter().filter(|(number, _)| *number > 0);
+    parts.map(|(number, what)| paint.text(style, format_args!("Next: {number} {what}.")) + "\n").collect()
 }
 
 /// How many sessions there are. `--json` says which servers they have.
@@ -103,32 +85,24 @@ fn sessions(status: &Status, out: &mut String) {
     let _ = writeln!(out, "Sessions: {}{failed}.", counts.join(", "));
 }
 
-/// Errors of the eBPF programs as a sentence; empty if there were none. Processes without room are counted as
-/// losses, and a limit that another user exceeded is no error.
-pub fn errors(status: &Status) -> String {
-    let told = |kind: &str| !matches!(kind, "members_full" | "pending_budget");
-    let errors = status.kernel_errors.iter().filter(|(kind, n)| told(kind) && **n > 0);
-    let errors: Vec<String> = errors.map(|(kind, n)| format!("{n} {}", text::sanitise(kind))).collect();
-    if errors.is_empty() {
-        String::new()
-    } else {
-        format!("Errors of the eBPF programs: {}.", errors.join(", "))
-    }
+/// `3 fork, 1 exit`; nothing where all are zero.
+fn counted<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
+    let some = kinds.filter(|(_, n)| *n > 0).map(|(kind, n)| format!("{n} {}", text::sanitise(kind)));
+    Some(some.collect::<Vec<_>>().join(", ")).filter(|all| !all.is_empty())
 }
 
-fn lost(status: &Status) -> String {
+/// Errors of the eBPF programs as a sentence. Processes without room are counted as losses, and a limit that another user exceeded
+/// is no error.
+pub fn errors(status: &Status) -> Option<String> {
+    let errors = status.kernel_errors.iter().map(|(kind, n)| (kind.as_str(), *n));
+    let errors = counted(errors.filter(|(kind, _)| !matches!(*kind, "members_full" | "pending_budget")));
+    errors.map(|errors| format!("Errors of the eBPF programs: {errors}."))
+}
+
+fn lost(status: &Status) -> Option<String> {
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n));
-    let kinds = status.lost.kinds().into_iter().chain(dropped);
-    let lost: Vec<String> =
-        kinds.filter(|(_, n)| *n > 0).map(|(kind, n)| format!("{n} {}", text::sanitise(kind))).collect();
-    if lost.is_empty() {
-        return String::new();
-    }
-    format!(
-        "Lost: {}; repaired from /proc {}.",
-        lost.join(", "),
-        text::count(status.resyncs, "time", "times")
-    )
+    let lost = counted(status.lost.kinds().into_iter().chain(dropped))?;
+    Some(format!("Lost: {lost}; repaired from /proc {}.", text::count(status.resyncs, "time", "times")))
 }
 
 /// What the daemon does, and who decided that: `is paused until 15:04 by alice`.

@@ -10,9 +10,10 @@ pub(super) type Row = (Style, Vec<String>);
 /// How a table is made to fit: the width of a line, and the columns that give way, each with how narrow it may get.
 pub(super) type Fit<'a> = (usize, &'a [(usize, usize)]);
 
-/// The table with a line feed after each row. A heading begins with `>` where the column contains numbers, which are
-/// right-aligned.
-pub(super) fn render(paint: Paint, columns: &[&str], rows: &[Row], fit: Option<Fit<'_>>) -> String {
+/// The table with a line feed after each row. `columns` are the headings, with `|` between them. One begins with `>` where the
+/// column contains numbers, which are right-aligned.
+pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<'_>>) -> String {
+    let columns: Vec<&str> = columns.split('|').collect();
     let width = |at: usize, heading: &str| {
         let cells = rows.iter().filter(|(_, row)| row.len() > 1).filter_map(|(_, row)| row.get(at));
         cells.map(|cell| cell.chars().count()).fold(heading.chars().count(), usize::max)
@@ -28,7 +29,7 @@ pub(super) fn render(paint: Paint, columns: &[&str], rows: &[Row], fit: Option<F
     }
     let headings: Vec<String> = columns.iter().map(|column| heading(column).to_owned()).collect();
     let line = |style: Style, row: &[String]| {
-        let mut cells = row.iter().zip(columns).zip(&widths).map(|((cell, column), &width)| {
+        let mut cells = row.iter().zip(&columns).zip(&widths).map(|((cell, column), &width)| {
             let cell = if fit.is_some() && row.len() > 1 { cut(cell, width) } else { cell.clone() };
             if column.starts_with('>') { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
         });

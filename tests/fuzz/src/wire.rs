@@ -1,6 +1,6 @@
 //! What comes in records: from the kernel, over the control socket, from a recording.
 
-use std::{io::Cursor, ops::ControlFlow, path::Path};
+use std::{io::Cursor, path::Path};
 
 use orphand::{
     control::protocol::{self, Request},
@@ -52,5 +52,5 @@ pub fn trace(bytes: &[u8]) {
     let Ok(settings) = Settings::new(header.policy, header.ourselves) else { return };
     let entries =
         reader.filter(|entry| entry.as_ref().map_or(true, |entry| !matches!(entry.input, Input::Stop)));
-    let _ = replay(entries, Engine::new(settings), |_, _| ControlFlow::Continue(()));
+    let _ = replay(entries, Engine::new(settings), |_, _| Ok(()));
 }

@@ -179,8 +179,7 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
 
 /// Errors of the eBPF programs since the daemon's start, if there were any.
 fn kernel_side(status: &Status) -> Option<Check> {
-    let errors = errors(status);
-    (!errors.is_empty()).then(|| Check::note("kernel side", errors))
+    errors(status).map(|errors| Check::note("kernel side", errors))
 }
 
 fn programs() -> Vec<Check> {

@@ -79,26 +79,17 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
     let (begun, mut silent) = (Instant::now(), BTreeMap::new());
     let checkups = inhabited.into_iter().map(|(unit, here)| {
         let asked_in_vain = silent.get(&unit.manager).copied();
-        if asked_in_vain.is_some() || begun.elapsed() > LIMIT {
+        let (place, said) = if asked_in_vain.is_some() || begun.elapsed() > LIMIT {
             let why = "not asked: its manager, or a manager before it, did not answer in time";
-            return UnitCheckup {
-                unit,
-                place: asked_in_vain.unwrap_or_default(),
-                agents: here.agents,
-                orphans: here.orphans,
-                properties: None,
-                blind: Some(why.to_owned()),
-                advice: None,
-            };
-        }
-        let (place, said) = probe.service(here.one);
-        if matches!(said, Err(ManagerError::Silent(_))) {
-            silent.insert(unit.manager.clone(), place);
-        }
-        let (properties, blind) = match said {
-            Ok(properties) => (Some(properties), None),
-            Err(why) => (None, Some(why.to_string())),
+            (asked_in_vain.unwrap_or_default(), Err(why.to_owned()))
+        } else {
+            let (place, said) = probe.service(here.one);
+            if matches!(said, Err(ManagerError::Silent(_))) {
+                silent.insert(unit.manager.clone(), place);
+            }
+            (place, said.map_err(|why| why.to_string()))
         };
+        let (properties, blind) = said.map_or_else(|why| (None, Some(why)), |said| (Some(said), None));
         let conmon = with_conmon.contains(&unit);
         let advice = properties.as_ref().and_then(|shown| shown.advice(&unit, place, conmon));
         UnitCheckup { unit, place, agents: here.agents, orphans: here.orphans, properties, blind, advice }

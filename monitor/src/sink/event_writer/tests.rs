@@ -29,7 +29,7 @@ fn full_pipe() -> (BufReader<File>, OwnedFd) {
 }
 
 fn writer(write: OwnedFd, capacity: usize) -> EventWriter {
-    EventWriter::start("stream", write, Json::new(WallClock::default()), capacity).unwrap()
+    EventWriter::start("stream", write, Box::new(Json::new(WallClock::default())), capacity).unwrap()
 }
 
 fn push(writer: &EventWriter, number: u64) {
@@ -155,7 +155,7 @@ fn a_reader_that_went_away_is_no_end() {
 #[test]
 fn a_full_disk_is_a_reader_that_went_away() {
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let writer = EventWriter::start("stream", full, Json::new(WallClock::default()), 8).unwrap();
+    let writer = EventWriter::start("stream", full, Box::new(Json::new(WallClock::default())), 8).unwrap();
     push(&writer, 0);
     let state = Arc::clone(&writer.state);
     assert!(!writer.finish(PATIENCE));

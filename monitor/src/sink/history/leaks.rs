@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     super::{paint::Paint, report, text},
-    name, place, rows, table_of, when,
+    name, place, table_of, when,
 };
 use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, RunView};
 
@@ -76,11 +76,7 @@ pub fn json(past: &History) -> Result<String, serde_json::Error> {
 
 pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
     let leaks = leaks(past);
-    let out = table_of(
-        &LEAKS.split('|').collect::<Vec<_>>(),
-        &rows(leaks.iter().map(|leak| row(leak, zone))),
-        paint,
-    );
+    let out = table_of(LEAKS, leaks.iter().map(|leak| row(leak, zone)), paint);
     let (orphans, bytes) = leaks.iter().fold((0, 0_u64), |(orphans, bytes), leak| {
         (orphans + leak.orphans, bytes.saturating_add(leak.rss_bytes))
     });

@@ -34,7 +34,7 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
     if !rows.is_empty() {
         let rows: Vec<_> = rows.iter().map(|row| cells(entries, row, layout.wide)).collect();
         let columns = Column::ALL.iter().map(|column| column.title());
-        let columns: Vec<_> = columns.chain(WIDE.split('|').filter(|_| layout.wide)).collect();
+        let columns: Vec<_> = columns.chain(layout.wide.then_some(WIDE)).collect();
         // The order in which columns give way where the line is too long, and how narrow each may get.
         let narrower = [
             (Column::Next, 16),
@@ -46,7 +46,7 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
         ];
         let narrower = narrower.map(|(column, least)| (column as usize, least));
         let fit = layout.width.filter(|_| !layout.wide).map(|width| (width, &narrower[..]));
-        out = table::render(paint, &columns, &rows, fit) + "\n";
+        out = table::render(paint, &columns.join("|"), &rows, fit) + "\n";
     }
     out.push_str(&sum(&sample.report));
     out.push('\n');
