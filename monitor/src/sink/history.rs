@@ -59,7 +59,9 @@ pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -
     for (at, column) in [(10, "|WHERE"), (9, "|LEFTOVERS")] {
         if runs.iter().all(|cells| cells.get(at).is_some_and(|cell| cell == "-")) {
             columns = columns.replace(column, "");
-            runs.iter_mut().for_each(|cells| drop(cells.remove(at)));
+            for cells in &mut runs {
+                cells.remove(at);
+            }
         }
     }
     out += &table_of(&columns, runs, paint);

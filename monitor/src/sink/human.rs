@@ -57,6 +57,7 @@ impl Text {
         format!("{}: {}{more}", appearance(notice.kind()).word, self.sentence(at, notice))
     }
 
+    #[expect(clippy::too_many_lines, reason = "a sentence for each kind")]
     fn sentence(&self, at: BootTime, notice: &Notice) -> String {
         let (owner, server) = notice.views();
         let of = phrases::of_owner(owner);
@@ -161,14 +162,51 @@ impl Text {
                     phrases::remaining(let_go)
                 )
             }
-            Notice::AgentsFolded { .. }
-            | Notice::Ready { .. }
-            | Notice::Lost { .. }
-            | Notice::Resynced { .. }
-            | Notice::Alert { .. }
-            | Notice::AlertResolved { .. }
-            | Notice::Reconfigured { .. }
-            | Notice::Stopping { .. } => of_the_host(notice, self.public),
+            Notice::Ready { mode, processes, agents, servers, found, .. } => {
+                let doing = match mode {
+                    Mode::Reap => "watching",
+                    Mode::Observe => "observing, ends nothing",
+                };
+                format!(
+                    "{doing}: {}, {}, {} followed{}",
+                    text::count(*agents, "agent", "agents"),
+                    text::count(*servers, "server", "servers"),
+                    text::count(*processes, "process", "processes"),
+                    phrases::left_before(*found),
+                )
+            }
+            Notice::AgentsFolded { uid, count, names } => {
+                let agents = text::count(*count, "agent", "agents");
+                let names: Vec<_> = names.keys().map(|name| text::sanitise(name)).collect();
+                let names = names.join(", ");
+                format!("user {uid} started {agents}, all short-lived and without a server: {names}")
+            }
+            Notice::Lost { records, sink } => lost(*records, sink),
+            Notice::Resynced { added, removed } => {
+                let added = text::count(*added, "process", "processes");
+                format!("process graph repaired from /proc: {added} found, {removed} gone")
+            }
+            Notice::Stopping { agents, servers, orphans } => format!(
+                "{}, {}, {} stay",
+                text::count(*agents, "agent", "agents"),
+                text::count(*servers, "server", "servers"),
+                text::count(*orphans, "orphan", "orphans"),
+            ),
+            Notice::Alert { rule, on, agent, value, limit } => {
+                phrases::threshold(rule, *on, agent.as_deref(), *value, *limit)
+            }
+            Notice::AlertResolved { rule, on, agent, value, limit, after_ms } => {
+                let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
+                format!("{line}, after {}", text::millis(*after_ms))
+            }
+            Notice::Reconfigured { mode, by } => match (mode, by.as_ref().filter(|_| !self.public)) {
+                (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
+                (Mode::Observe, None) => {
+                    "a new configuration is in effect: observing, ends nothing".to_owned()
+                }
+                (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
+                (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
+            },
         }
     }
 
@@ -210,56 +248,6 @@ impl Format for Text {
         if let Some(more) = self.more(notice) {
             let _ = writeln!(out, "{:20}{}", "", self.paint.text(paint::DIM, more));
         }
-    }
-}
-
-fn of_the_host(notice: &Notice, public: bool) -> String {
-    match notice {
-        Notice::Ready { mode, processes, agents, servers, found, .. } => {
-            let doing = match mode {
-                Mode::Reap => "watching",
-                Mode::Observe => "observing, ends nothing",
-            };
-            format!(
-                "{doing}: {}, {}, {} followed{}",
-                text::count(*agents, "agent", "agents"),
-                text::count(*servers, "server", "servers"),
-                text::count(*processes, "process", "processes"),
-                phrases::left_before(*found),
-            )
-        }
-        Notice::AgentsFolded { uid, count, names } => {
-            let agents = text::count(*count, "agent", "agents");
-            let names: Vec<_> = names.keys().map(|name| text::sanitise(name)).collect();
-            let names = names.join(", ");
-            format!("user {uid} started {agents}, all short-lived and without a server: {names}")
-        }
-        Notice::Lost { records, sink } => lost(*records, sink),
-        Notice::Resynced { added, removed } => {
-            let added = text::count(*added, "process", "processes");
-            format!("process graph repaired from /proc: {added} found, {removed} gone")
-        }
-        Notice::Stopping { agents, servers, orphans } => format!(
-            "{}, {}, {} stay",
-            text::count(*agents, "agent", "agents"),
-            text::count(*servers, "server", "servers"),
-            text::count(*orphans, "orphan", "orphans"),
-        ),
-        Notice::Alert { rule, on, agent, value, limit } => {
-            phrases::threshold(rule, *on, agent.as_deref(), *value, *limit)
-        }
-        Notice::AlertResolved { rule, on, agent, value, limit, after_ms } => {
-            let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
-            format!("{line}, after {}", text::millis(*after_ms))
-        }
-        Notice::Reconfigured { mode, by } => match (mode, by.as_ref().filter(|_| !public)) {
-            (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
-            (Mode::Observe, None) => "a new configuration is in effect: observing, ends nothing".to_owned(),
-            (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
-            (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
-        },
-        // An unknown one is shown as it is.
-        other => text::clean(&format!("{other:?}")),
     }
 }
 
