@@ -183,7 +183,10 @@ pub(super) fn announce_failure(verdict: &mut Verdict) -> Option<Action> {
 fn send_to_all(verdict: &mut Verdict, signal: Signal, facts: &Facts<'_>) -> Vec<Action> {
     let mut actions = Vec::new();
     for process in &facts.targets {
-        if !verdict.attempt.was_sent(*process, signal) {
+        // This signal, or a stronger one, was sent to it, or cannot be.
+        let is_sent = |sent: &Signal| *sent >= signal;
+        let attempt = &verdict.attempt;
+        if !attempt.refused.contains(process) && !attempt.signalled.get(process).is_some_and(is_sent) {
             actions.extend(send(verdict, *process, signal, facts));
         }
     }

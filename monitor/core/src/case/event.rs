@@ -6,7 +6,6 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Failure, Pace, Reason};
 use crate::model::{BootTime, ContainerId, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
 
-/// What happens to a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// It may have been left behind since this time, and the grace period ends at the deadline.
@@ -18,7 +17,6 @@ pub enum Event {
     OwnerFound,
     /// Its session has not expired after all.
     SessionLives,
-    /// A person asked to end it.
     Asked,
     /// The time that was last set with [`Action::SetDeadline`] has come.
     DeadlineReached,
@@ -47,7 +45,6 @@ pub enum Event {
     Ended,
 }
 
-/// What an inspection found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
     /// Whether it works for a living process. That process is its owner.

@@ -47,7 +47,6 @@ pub struct Cause {
     pub asked: bool,
 }
 
-/// What opens a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// Its owner, the agent that started it, exited.
@@ -153,13 +152,6 @@ pub struct Failure {
     pub errno: Option<i32>,
 }
 
-impl Attempt {
-    /// Whether this signal, or a stronger one, was already sent to a process, or cannot be sent to it.
-    pub fn was_sent(&self, process: ProcessId, signal: Signal) -> bool {
-        self.refused.contains(&process) || self.signalled.get(&process).is_some_and(|sent| *sent >= signal)
-    }
-}
-
 impl Stage {
     pub const fn is_terminating(self) -> bool {
         matches!(self, Self::MainProcess | Self::Rest | Self::Kill)
@@ -167,7 +159,6 @@ impl Stage {
 }
 
 impl Phase {
-    /// What reports say.
     pub fn state(&self) -> State {
         match (self, self.stage()) {
             (Self::Clear, _) => State::Live,

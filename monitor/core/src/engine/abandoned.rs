@@ -120,7 +120,6 @@ impl Engine {
         Some(key)
     }
 
-    /// The head of the launch chain of this server has exited.
     pub(super) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
         if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
             self.ask_about_wires(&[key], false);

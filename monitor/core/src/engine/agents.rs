@@ -8,25 +8,19 @@ use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Node, ObservedUnit, ServerKey, in_order},
     model::{
-        About, AgentView, Answer, BootTime, CopyFacts, Effect, Ending, ExitStatus, Fact, Notice, ProcessId,
-        RunView, Tracking, scene::ProcessRow,
+        About, AgentView, Answer, BootTime, CopyFacts, Effect, Ending, Fact, Notice, ProcessId, RunView,
+        Tracking, scene::ProcessRow,
     },
     recognise::Role,
     world::{Agent, NewAgent, Server, TopMost, agent_view},
 };
 
-/// The exit of an agent's main process; without a status if it was not witnessed.
-#[derive(Clone, Copy, Debug)]
+/// The exit of an agent's main process.
+#[derive(Clone, Debug)]
 pub(super) struct AgentExit {
     pub(super) agent: AgentKey,
     pub(super) at: BootTime,
-    pub(super) status: Option<ExitStatus>,
-}
-
-impl AgentExit {
-    const fn by_signal(self) -> bool {
-        matches!(self.status, Some(ExitStatus::Signal(_)))
-    }
+    pub(super) ending: Ending,
 }
 
 impl Engine {
@@ -151,7 +145,7 @@ impl Engine {
         // A process that was found in /proc between its fork and its exec never took over either.
         let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers().is_empty();
         if a_server || (agent.took_over && !itself && !matches!(role, Role::Agent { .. })) {
-            self.agent_ended(now, AgentExit { agent: key, at, status: None });
+            self.agent_ended(now, AgentExit { agent: key, at, ending: Ending::default() });
             return;
         }
         if let Some(origin) = origin {
@@ -169,8 +163,8 @@ impl Engine {
     /// The main process of an agent exited, or is no longer its main process.
     pub(super) fn agent_ended(&mut self, now: BootTime, exit: AgentExit) {
         let copies = self.copies(exit.agent);
-        if let Some(successor) = self.successor(exit, &copies) {
-            self.transfer(exit, successor);
+        if let Some(successor) = self.successor(&exit, &copies) {
+            self.transfer(&exit, successor);
             return;
         }
         let Some(agent) = self.world.agent(exit.agent) else { return };
@@ -194,8 +188,8 @@ impl Engine {
         let lives =
             |copy: &ProcessId| self.world.node(*copy).is_some() && self.world.agent_of(*copy).is_none();
         let alive: Vec<ProcessId> = copies.iter().map(|copy| copy.process).filter(lives).collect();
-        match self.successor(exit, &alive) {
-            Some(successor) => self.transfer(exit, successor),
+        match self.successor(&exit, &alive) {
+            Some(successor) => self.transfer(&exit, successor),
             None => self.agent_is_over(now, exit, copies),
         }
     }
@@ -203,6 +197,7 @@ impl Engine {
     /// The agent has exited, and no copy continues its work. `copies`: its forked copies that are still alive.
     fn agent_is_over(&mut self, now: BootTime, exit: AgentExit, copies: Vec<CopyFacts>) {
         let AgentExit { agent: key, at, .. } = exit;
+        let killed = exit.ending.signal.is_some();
         let Some(agent) = self.world.agent_mut(key) else { return };
         agent.copies = copies;
         let withheld = agent.withheld.is_some() && agent.servers().is_empty();
@@ -211,7 +206,7 @@ impl Engine {
         } else {
             self.left_ended(at, key);
         }
-        let servers = self.world.end_agent(key, at, exit.by_signal());
+        let servers = self.world.end_agent(key, at, killed);
         self.run_may_have_ended(at, key);
         if !withheld {
             self.await_leftovers(at, Some(key));
@@ -228,11 +223,11 @@ impl Engine {
         if withheld {
             self.world.forget_dead_agents();
         } else if servers.is_empty() {
-            self.report_agent_exit(exit, &servers);
+            self.report_agent_exit(&exit, &servers);
         } else {
             self.ask_about_exit(Some(key), About::Memory(processes), move |engine, _, answer| {
                 engine.remember_memory(&servers, answer);
-                engine.report_agent_exit(exit, &servers);
+                engine.report_agent_exit(&exit, &servers);
             });
         }
         self.other_ended(now);
@@ -290,22 +285,22 @@ impl Engine {
     /// The copy that continues the agent's work, if there is one. That is a copy in a session of its own (it went
     /// into the background) or a copy that started servers of its own. If the agent exited by itself, now or before,
     /// it may be any copy. A pool worker whose host was killed does not continue the work.
-    fn successor(&self, exit: AgentExit, copies: &[ProcessId]) -> Option<ProcessId> {
+    fn successor(&self, exit: &AgentExit, copies: &[ProcessId]) -> Option<ProcessId> {
         let agent = self.world.agent(exit.agent)?;
         let left_session = |copy: &&ProcessId| {
             self.world.node(**copy).is_some_and(|n| n.sid == n.id.pid || n.sid != agent.sid)
         };
         let background = copies.iter().find(left_session);
         let host = || copies.iter().find(|copy| self.world.made_a_server(**copy));
-        let goes_on = |copy: &&ProcessId| !exit.by_signal() || agent.peers.contains(*copy);
+        let goes_on = |copy: &&ProcessId| exit.ending.signal.is_none() || agent.peers.contains(*copy);
         background.or_else(host).or_else(|| copies.iter().find(goes_on)).copied()
     }
 
-    fn transfer(&mut self, exit: AgentExit, successor: ProcessId) {
-        let AgentExit { agent: key, at, .. } = exit;
+    fn transfer(&mut self, exit: &AgentExit, successor: ProcessId) {
+        let (key, at) = (exit.agent, exit.at);
         let Some((agent, exited)) = self.world.agent(key).zip(self.exit_notice(exit)) else { return };
         let (before, withheld) = (agent.main(), agent.withheld.is_some());
-        if !exit.by_signal() {
+        if exit.ending.signal.is_none() {
             let peers = self.copies(key);
             self.world.change_agent(key, |agent| {
                 agent.peers.extend(peers.into_iter().filter(|copy| *copy != successor));
@@ -327,24 +322,19 @@ impl Engine {
     }
 
     /// The exit of an agent, with what its servers use.
-    fn exit_notice(&self, exit: AgentExit) -> Option<Notice> {
+    fn exit_notice(&self, exit: &AgentExit) -> Option<Notice> {
         let agent = self.world.agent(exit.agent)?;
         let servers = || agent.servers().iter().filter_map(|server| self.world.server(*server));
-        let ending = match exit.status {
-            Some(ExitStatus::Code(code)) => Ending::code(code),
-            Some(ExitStatus::Signal(signal)) => Ending::signal(signal, agent.killed_by.clone()),
-            None => Ending::default(),
-        };
         Some(Notice::AgentExited {
             agent: AgentView { alive: false, ..agent_view(agent) },
-            ending,
+            ending: exit.ending.clone(),
             servers_left: agent.servers().len() as u64,
             rss_bytes: servers().filter_map(|server| server.rss_bytes).fold(0, u64::saturating_add),
             cpu_ms: servers().filter_map(|server| server.cpu_ms).fold(0, u64::saturating_add),
         })
     }
 
-    fn report_agent_exit(&mut self, exit: AgentExit, servers: &[ServerKey]) {
+    fn report_agent_exit(&mut self, exit: &AgentExit, servers: &[ServerKey]) {
         let Some((agent, exited)) = self.world.agent(exit.agent).zip(self.exit_notice(exit)) else { return };
         let owner = agent_view(agent);
         self.emit(exit.at, exited);

@@ -23,14 +23,12 @@ const LINES: usize = 4;
 /// How long a program below a shell that has not taken the message must live to be taken for the server.
 pub(super) const TRIAL: Duration = Duration::from_millis(250);
 
-/// The processes that are asked about.
 pub(super) type FirstMessages = BTreeMap<ProcessId, Awaited>;
 
 pub(super) fn has_room_for(all: &FirstMessages, uid: u32) -> bool {
     all.len() < MOST && all.values().filter(|awaited| awaited.uid == uid).count() < MOST_OF_USER
 }
 
-/// A process whose first message is awaited.
 #[derive(Debug)]
 pub(super) struct Awaited {
     /// The exec since which it is asked about.

@@ -130,7 +130,6 @@ impl Engine {
         }
     }
 
-    /// A withheld agent has exited: counts it.
     pub(super) fn withheld_ended(&mut self, now: BootTime, key: AgentKey) {
         let Some(agent) = self.world.agent_mut(key) else { return };
         agent.withheld = None;

@@ -48,10 +48,8 @@ impl Engine {
     pub(super) fn advance(&mut self, now: BootTime, of: CaseOf, event: Event, seen: Option<&Finding>) {
         let Some(mut phase) = self.phase_mut(of).map(mem::take) else { return };
         let was_clear = phase.is_clear();
-        let actions = self
-            .facts(now, of, &event)
-            .map(|facts| case::step(&mut phase, event, &facts))
-            .unwrap_or_default();
+        let facts = self.facts(now, of, &event);
+        let actions = facts.map(|facts| case::step(&mut phase, event, &facts)).unwrap_or_default();
         let is_clear = phase.is_clear();
         if let Some(slot) = self.phase_mut(of) {
             *slot = phase;

@@ -98,7 +98,6 @@ impl Engine {
         self.agenda.keep(Task::Idle, every.map(|every| now + every));
     }
 
-    /// Asks what duplicates have done.
     pub(super) fn look_at_duplicates(&mut self) {
         for key in self.next_duplicates() {
             let Some(user) = self.user_of(key) else { continue };

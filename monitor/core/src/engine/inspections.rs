@@ -125,10 +125,9 @@ impl Engine {
     pub(super) fn siblings(&self, key: ServerKey, server: &Server) -> Vec<&Server> {
         let all: Vec<ServerKey> = match server.owner().map(|owner| self.world.agent(owner)) {
             Some(Some(owner)) if !owner.is_alive() => owner.servers().iter().copied().collect(),
-            Some(_) => Vec::new(),
+            None if !server.phase.is_clear() => self.world.server_keys(),
             // Nothing is to be judged while only its owner is sought.
-            None if server.phase.is_clear() => Vec::new(),
-            None => self.world.server_keys(),
+            _ => Vec::new(),
         };
         let others = all.into_iter().filter(|other| *other != key);
         let others = others.filter_map(|other| self.world.server(other));

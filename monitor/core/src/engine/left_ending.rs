@@ -36,7 +36,6 @@ impl Engine {
         heads.filter(|head| is_meant(&head.server.id, &head.members)).collect()
     }
 
-    /// Begins to end the leftovers that a request selects.
     pub(super) fn end_leftovers(&mut self, now: BootTime, request: &ReapRequest) {
         let ids: BTreeSet<String> =
             self.plan_leftovers(request).into_iter().map(|one| one.server.id).collect();

@@ -47,7 +47,6 @@ pub(super) struct Leftovers {
     pub(super) ending: BTreeMap<ProcessId, Ending>,
 }
 
-/// What one agent left behind.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     /// When its processes are looked for.

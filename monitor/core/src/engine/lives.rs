@@ -77,7 +77,6 @@ impl Engine {
         self.ran(now, at, seen, Provenance::Witnessed);
     }
 
-    /// A process ran another program.
     pub(super) fn ran(&mut self, now: BootTime, at: BootTime, seen: &SnapshotProcess, how: Provenance) {
         let before = self.world.node(seen.id).and_then(|node| node.exec.program.clone());
         self.world.run(&self.settings.rules, seen, how);
@@ -101,10 +100,10 @@ impl Engine {
             && (before.exe == image.exe || before.argv.first() == image.argv.first());
         let goes_on = match rules.role_but_for_exemption(image) {
             Role::Server { .. } => true,
-            Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::ServiceManager => false,
             Role::Launcher | Role::Shell | Role::Other { .. } => {
                 same_wires && (anew || rules.only_launches(before))
             }
+            _ => false,
         };
         if goes_on {
             self.compare(at, key);
@@ -287,8 +286,7 @@ impl Engine {
         self.stop_waiting(id);
         let ending = self.ending(id, status);
         if let Some(key) = self.world.agent_of(id) {
-            self.world.change_agent(key, |agent| agent.killed_by.clone_from(&ending.killed_by));
-            self.agent_ended(now, AgentExit { agent: key, at, status });
+            self.agent_ended(now, AgentExit { agent: key, at, ending: ending.clone() });
         }
         let closed = self.head_is_exiting(id, status);
         // The end of a server is reported with that of its main process.

@@ -56,29 +56,19 @@ use crate::{
 pub struct Engine {
     settings: Settings,
     world: World,
-    /// Servers that earlier daemons followed and this daemon has not found yet.
     recall: recall::Recall,
     /// When orphand was started for the first time; absent if that was in an earlier boot.
     first_start: Option<BootTime>,
-    /// Bursts of short-lived agents.
     bursts: bursts::Bursts,
-    /// The sessions that servers were started for.
     sessions: sessions::Sessions,
-    /// When the wires of servers under living owners are asked about.
     wire_watch: abandoned::WireWatch,
-    /// What is known of the containers that servers work in.
     containers: BTreeMap<ServerKey, containers::Inside>,
-    /// What the tools of servers have done.
     tools: BTreeMap<ServerKey, findings::Tools>,
-    /// Servers of one identity under one owner.
     duplicates: BTreeMap<ServerKey, duplicates::Entry>,
     /// What those do whose owner's rule says that idle ones are ended.
     idle: idle::IdleDuplicates,
-    /// Processes that may be servers which no rule knows.
     first_messages: awaited::FirstMessages,
-    /// What ended agents left behind that is no server.
     leftovers: leftovers::Leftovers,
-    /// The configured thresholds and the state of each.
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.
     managers: BTreeSet<ProcessId>,

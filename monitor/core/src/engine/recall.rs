@@ -98,12 +98,8 @@ impl Engine {
         recognised: &Recognised,
     ) -> bool {
         let mut chain = [new.main].into_iter().chain(new.wrappers.iter().copied());
-        let Some(head) = chain.find(|process| self.recall.get(*process).is_some()) else { return false };
-        let Some(Tracked { owner, run, start, rule, .. }) =
-            self.recall.get(head).map(|known| known.server.clone())
-        else {
-            return false;
-        };
+        let known = chain.find_map(|process| Some((process, self.recall.get(process)?.server.clone())));
+        let Some((head, Tracked { owner, run, start, rule, .. })) = known else { return false };
         if owner.is_none() && start.is_none_or(|start| start.seeks_owner) {
             return false;
         }

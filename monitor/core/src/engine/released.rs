@@ -17,7 +17,7 @@ use crate::{
     lineage::ServerKey,
     model::{About, Answer, BootTime, Notice, ProcessId, Work},
     verdict::Finding,
-    world::{Look, Server, Spawner, Watch, agent_view},
+    world::{Look, Server, Watch, agent_view},
 };
 
 /// What this many processes do is looked at. A server with more is not proven to be unused.
@@ -90,7 +90,6 @@ impl Engine {
         server.processes().iter().chain(server.wrappers()).chain(inside).copied().collect()
     }
 
-    /// What the processes of a server have done until now.
     pub(super) fn work_answered(&mut self, now: BootTime, key: ServerKey, look: Look, work: &[Work]) {
         self.see_duplicate(now, key, work);
         let Some(server) = self.world.server_mut(key) else { return };
@@ -137,7 +136,7 @@ impl Engine {
 /// Whether what a server does is watched because it was released by this one.
 pub(super) fn holds(server: &Server, by: By) -> bool {
     match by {
-        By::Thread => server.spawner.as_ref().and_then(Spawner::ended).is_some(),
+        By::Thread => server.spawner.as_ref().is_some_and(|spawner| spawner.ended.is_some()),
         By::Owner => server.head_killed && is_released(server, by),
         By::Session | By::Manager | By::Idle => is_released(server, by),
     }

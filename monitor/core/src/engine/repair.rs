@@ -176,19 +176,16 @@ impl Engine {
         seen: &SnapshotProcess,
         others: &FxHashMap<ProcessId, &'a SnapshotProcess>,
     ) -> Vec<&'a SnapshotProcess> {
-        let [wire, ..] = seen.stdio;
+        let launches = |link: &SnapshotProcess| {
+            link.stdio[0] == seen.stdio[0]
+                && matches!(self.settings.rules.role(&link.image), Role::Launcher | Role::Shell)
+                && self.world.node(link.id).is_none()
+        };
         let mut chain: Vec<&SnapshotProcess> = Vec::new();
         let mut at = seen.parent;
-        while let Some(link) = at.and_then(|p| others.get(&p).copied()) {
-            let [stdin, ..] = link.stdio;
-            let launches = matches!(self.settings.rules.role(&link.image), Role::Launcher | Role::Shell);
-            if stdin != wire
-                || !launches
-                || chain.iter().any(|c| c.id == link.id)
-                || self.world.node(link.id).is_some()
-            {
-                break;
-            }
+        while let Some(link) = at.and_then(|p| others.get(&p).copied()).filter(|link| launches(link))
+            && chain.iter().all(|before| before.id != link.id)
+        {
             chain.push(link);
             at = link.parent;
         }
@@ -283,18 +280,11 @@ impl Engine {
                 .filter(|a| self.world.agent(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin()))
         });
         let agent = agent.or_else(|| {
-            let role = self.settings.rules.role(&host.image);
-            let (name, implied) = match role {
-                Role::Agent { name, .. } => (name, false),
-                // A program that launches or adopts others is no agent, so the server stays without an owner.
-                Role::Shell
-                | Role::Launcher
-                | Role::ServiceManager
-                | Role::Multiplexer
-                | Role::Exempt { .. } => {
-                    return None;
-                }
+            let (name, implied) = match self.settings.rules.role(&host.image) {
+                Role::Agent { name } => (name, false),
                 Role::Server { name, .. } | Role::Other { name } => (name, true),
+                // A program that launches or adopts others is no agent, so the server stays without an owner.
+                _ => return None,
             };
             self.agent_recognised(now, id, name, implied);
             self.world.agent_of(id)

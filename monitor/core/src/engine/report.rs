@@ -268,7 +268,6 @@ impl Engine {
     }
 }
 
-/// What a report says of a case.
 fn judged(phase: &Phase) -> ServerReport {
     let verdict = phase.verdict();
     ServerReport {

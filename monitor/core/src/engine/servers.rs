@@ -18,7 +18,6 @@ pub(super) struct Recognised {
     pub(super) new: NewServer,
     /// The exec that was recognised. If the process has run another program meanwhile, the recognition is void.
     origin: Origin,
-    /// Whether the engine learned of it late.
     late: bool,
 }
 
@@ -253,15 +252,11 @@ impl Engine {
         self.ask_hints(key);
         let Some(view) = self.world.show(key) else { return };
         let Some(main) = self.world.server(key).map(Server::main_process) else { return };
-        let owner = self.world.owner(key);
-        let owner_sid = owner.map(|a| a.sid);
+        let (found, owner) = (self.is_found(main), self.world.owner(key));
+        let sessions = self.world.node(main).map(|node| node.sid).zip(owner.map(|owner| owner.sid));
         let owner = owner.map(agent_view);
-        let sid = self.world.node(main).map(|n: &Node| n.sid);
-        let found = self.is_found(main);
         self.emit(at, Notice::ServerStarted { server: view.clone(), owner, found });
-        if let (Some(sid), Some(owner_sid)) = (sid, owner_sid)
-            && sid != owner_sid
-        {
+        if let Some((sid, _)) = sessions.filter(|(own, of_owner)| own != of_owner) {
             // The server left the session of its owner before it was recognised, between fork and exec.
             self.emit(at, Notice::ServerDetached { server: view, pid: main.pid, sid });
         }

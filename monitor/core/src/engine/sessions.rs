@@ -246,17 +246,13 @@ impl Engine {
                 None if expired
                     && !server.seeks_owner
                     && !self.sessions.told_only.contains(&key)
-                    && self.owner_lives(key) =>
+                    && self.world.owner(key).is_some_and(Agent::is_alive) =>
                 {
                     self.release(now, key, By::Session, now);
                 }
                 _ => {}
             }
         }
-    }
-
-    fn owner_lives(&self, key: ServerKey) -> bool {
-        self.world.owner(key).is_some_and(Agent::is_alive)
     }
 
     fn is_expired(&self, key: ServerKey, policy: &SessionPolicy) -> bool {

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::Engine;
 use crate::{
     case::Event,
-    lineage::{Node, ServerKey},
+    lineage::{Node, ServerKey, in_order},
     model::{BootTime, Fact, ProcessId, ServerFacts, Signal, SignalError},
     recognise::{Role, container_client},
 };
@@ -84,12 +84,10 @@ impl Engine {
         let all = || server.processes().iter().chain(server.wrappers()).copied();
         // Computed once for all of them: there may be thousands of processes, each the child of the one before.
         let above_agents = self.at_and_above_agents(all());
-        let mut living: Vec<_> = all()
-            .filter(|p| !above_agents.contains(p) && self.is_target_but_for_agents(key, *p))
-            .filter_map(|p| self.world.node(p).map(|n| (n.order, p)))
-            .collect();
-        living.sort_unstable_by(|a, b| b.cmp(a));
-        living.into_iter().map(|(_, p)| p).collect()
+        let is_one = |p: &ProcessId| !above_agents.contains(p) && self.is_target_but_for_agents(key, *p);
+        let mut living = in_order(all().filter(is_one).filter_map(|process| self.world.node(process)));
+        living.reverse();
+        living
     }
 
     /// The real user id of a process, as last reported or seen.

@@ -20,7 +20,7 @@ impl Engine {
     pub(super) fn follow_spawner(&mut self, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         let owner = server.owner().and_then(|owner| self.world.agent(owner)).filter(|owner| owner.is_alive());
-        let Some(spawner) = server.spawner.as_ref().filter(|spawner| spawner.ended().is_none()) else {
+        let Some(spawner) = server.spawner.as_ref().filter(|spawner| spawner.ended.is_none()) else {
             return;
         };
         if owner.is_some_and(|owner| owner.main() == spawner.process) {
@@ -76,7 +76,7 @@ impl Engine {
     /// Opens a case for a server whose thread has ended, if a rule says that it ends with its thread.
     fn suspect_for_its_thread(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        let Some(since) = server.spawner.as_ref().and_then(Spawner::ended) else { return };
+        let Some(since) = server.spawner.as_ref().and_then(|spawner| spawner.ended) else { return };
         if server.phase.is_clear() && self.ends_with_its_thread(key) {
             self.release(now, key, By::Thread, since);
         }

@@ -22,7 +22,6 @@ pub struct Graph {
     order: u64,
 }
 
-/// The processes that are linked below one.
 #[derive(Clone, Debug, Default)]
 struct Brood {
     up: u32,

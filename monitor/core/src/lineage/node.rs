@@ -65,7 +65,6 @@ pub enum ObservedUnit {
     Gone,
 }
 
-/// A program, and its role by the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     pub image: Image,
@@ -79,7 +78,6 @@ impl Program {
         self.role.name().unwrap_or_else(|| self.image.exe.rsplit('/').next().unwrap_or_default()).to_owned()
     }
 
-    /// Whether a rule recognises it as an agent.
     pub const fn is_agent(&self) -> bool {
         matches!(self.role, Role::Agent { .. })
     }

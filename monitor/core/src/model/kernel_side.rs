@@ -115,13 +115,8 @@ impl Losses {
 
 impl AddAssign for Losses {
     fn add_assign(&mut self, more: Self) {
-        for (sum, more) in [
-            (&mut self.fork, more.fork),
-            (&mut self.exec, more.exec),
-            (&mut self.exit, more.exit),
-            (&mut self.setsid, more.setsid),
-            (&mut self.member, more.member),
-        ] {
+        let Self { fork, exec, exit, setsid, member } = self;
+        for (sum, (_, more)) in [fork, exec, exit, setsid, member].into_iter().zip(more.kinds()) {
             *sum = sum.saturating_add(more);
         }
     }

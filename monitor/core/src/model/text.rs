@@ -15,9 +15,10 @@ pub fn is_hostile(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// What is behind the last slash of a path.
+/// The last component of a path without trailing slashes; the whole text if there is no slash.
 pub fn base(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    let trimmed = path.trim_end_matches('/');
+    trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
 /// Makes a name safe for one line of a terminal: hostile characters become visible (`\n`, `\x1b`,

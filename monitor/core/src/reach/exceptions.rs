@@ -45,12 +45,10 @@ const TABLE: [Exception; 8] = [
     Exception {
         reason: "a fork server is called only by those who have its pipe",
         applies: |pair| {
+            let listener = || pair.own_row.and_then(|row| programs(&row.image).0);
             matches!(pair.endpoint, Endpoint::Open { by: Address::Unix, .. })
-                && pair
-                    .own_row
-                    .and_then(|row| programs(&row.image).0)
-                    .is_some_and(|number| pair.own.numbers == [number])
                 && pair.party.owner.is_none()
+                && listener().is_some_and(|number| pair.own.numbers == [number])
         },
     },
     Exception {

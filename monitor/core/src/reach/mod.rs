@@ -8,15 +8,13 @@
 //! edges from the roots to the end. What it does not reach, nobody can use.
 //!
 //! Invariant: more rows of a scene can only reach more. A slow and obvious version stands beside the fast one as its
-//! test (`naive.rs`).
+//! test (`tests/naive.rs`).
 //!
 //! Used by `verdict` only.
 
 mod edges;
 mod exceptions;
 mod mark;
-#[cfg(test)]
-mod naive;
 mod party;
 mod path;
 #[cfg(test)]

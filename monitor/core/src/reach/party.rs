@@ -43,9 +43,7 @@ impl Party {
     pub(super) fn is_wire(&self, endpoint: &Endpoint) -> [bool; 2] {
         self.wires.map(|wire| endpoint.is(wire))
     }
-}
 
-impl Party {
     /// Whether this side of it is the server's own end of a wire.
     pub(super) fn has_as_wire(&self, endpoint: &Endpoint, side: Side) -> bool {
         let [input, output] = self.is_wire(endpoint);

@@ -1,10 +1,12 @@
 //! Laws of the mark phase on random scenes, and single edges in words.
 
+mod naive;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Edge, Kind, Party, Way, mark, naive, words};
+use super::{Kind, Party, Way, mark, words};
 use crate::model::{
     Image, ProcessId, Stdio,
     scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
@@ -222,6 +224,11 @@ impl Small {
         Self { scene: Scene { processes, ..Scene::default() }, parties }
     }
 
+    fn path(&self) -> Vec<(u32, &'static str)> {
+        let path = mark(&self.scene, &self.parties).path_to(0).into_iter();
+        path.map(|e| (e.from.process().unwrap().pid, words(e, self.scene.endpoint(e.endpoint)).0)).collect()
+    }
+
     fn join(&mut self, endpoint: Endpoint, ends: &[(u32, Side, u32)]) -> &mut Self {
         let at = u32::try_from(self.scene.endpoints.len()).unwrap();
         self.scene.endpoints.push(endpoint);
@@ -253,10 +260,6 @@ const fn tcp(began: Began) -> Endpoint {
     Endpoint::Connection { near: 31, far: 32, began }
 }
 
-fn by(small: &Small, edge: Edge) -> &'static str {
-    words(edge, small.scene.endpoint(edge.endpoint)).0
-}
-
 #[test]
 fn a_ring_of_candidates_is_garbage_until_a_stranger_joins_it() {
     let mut small = Small::new();
@@ -265,9 +268,7 @@ fn a_ring_of_candidates_is_garbage_until_a_stranger_joins_it() {
     assert_eq!((small.ways(0), small.ways(1)), (vec![], vec![]));
     small.join(tcp(Began::Near), &[(9, Side::Near, 5), (2, Side::Far, 9)]);
     assert_eq!((small.ways(0), small.ways(1)), (vec![Way::Use], vec![Way::Use]));
-    let path = mark(&small.scene, &small.parties).path_to(0);
-    let who: Vec<_> = path.iter().map(|edge| (edge.from.process().unwrap().pid, by(&small, *edge))).collect();
-    assert_eq!(who, [(9, "connection"), (2, "connection")]);
+    assert_eq!(small.path(), [(9, "connection"), (2, "connection")]);
 }
 
 #[test]
@@ -279,8 +280,7 @@ fn a_call_that_is_over_counts_if_the_caller_may_call_again() {
     // It has ended: it is not known for whom it called.
     small.join(Endpoint::Call, &[(1, Side::Near, 5), (8, Side::Far, 0)]);
     assert_eq!((small.ways(0), small.ways(1)), (vec![Way::Use], vec![]));
-    let path = mark(&small.scene, &small.parties).path_to(0);
-    assert_eq!((path[0].from.process(), by(&small, path[0])), (Some(id(8)), "call"));
+    assert_eq!(small.path(), [(8, "call")]);
     // orphand has ended it, because nobody could reach it.
     small.parties.push(Party { members: BTreeSet::from([id(8)]), ..Party::default() });
     assert_eq!((small.ways(0), small.ways(1)), (vec![], vec![]));

@@ -18,46 +18,49 @@ const COMM_BYTES: usize = 15;
 /// Interpreters with a version in their names.
 const VERSIONED: &[&str] = &["python2", "python3", "pypy3"];
 
-/// The names from all rules.
-pub(super) fn of(rules: &Rules) -> Vec<Candidate> {
-    let mut names = BTreeMap::new();
-    let mut add = |name: &str, needs_wire: bool| {
-        let comm = cut(name);
-        if !comm.is_empty() {
-            names.entry(comm.to_owned()).and_modify(|n| *n &= needs_wire).or_insert(needs_wire);
+impl Rules {
+    /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
+    /// reported.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        let mut names = BTreeMap::new();
+        let mut add = |name: &str, needs_wire: bool| {
+            let comm = cut(name);
+            if !comm.is_empty() {
+                names.entry(comm.to_owned()).and_modify(|n| *n &= needs_wire).or_insert(needs_wire);
+            }
+        };
+        // An agent may run on a terminal. What else runs a program is reported only if standard input is a wire.
+        for program in AGENTS.iter().flat_map(|agent| agent.programs) {
+            add(program, false);
+            add(&format!("{program}.exe"), false);
         }
-    };
-    // An agent may run on a terminal. What else runs a program is reported only if standard input is a wire.
-    for program in AGENTS.iter().flat_map(|agent| agent.programs) {
-        add(program, false);
-        add(&format!("{program}.exe"), false);
-    }
-    for program in VERSIONED {
-        add(program, false);
-    }
-    for minor in 6..=20 {
-        add(&format!("python3.{minor}"), false);
-        add(&format!("python3.{minor}t"), false);
-    }
-    for row in ROWS {
-        for name in row.names {
-            add(name.trim_end_matches('*'), !row.hosts_agents);
+        for program in VERSIONED {
+            add(program, false);
         }
-    }
-    let known = [LAUNCHERS, CONTAINER_CLIENTS, servers::KNOWN].into_iter().flatten().copied();
-    for program in known.chain(servers::documented()) {
-        add(base(program), true);
-    }
-    for (table, rules) in rules.tables() {
-        for name in rules.iter().filter_map(super::Rule::file_name) {
-            add(name, table != "agent");
+        for minor in 6..=20 {
+            add(&format!("python3.{minor}"), false);
+            add(&format!("python3.{minor}t"), false);
         }
+        for row in ROWS {
+            for name in row.names {
+                add(name.trim_end_matches('*'), !row.hosts_agents);
+            }
+        }
+        let known = [LAUNCHERS, CONTAINER_CLIENTS, servers::KNOWN].into_iter().flatten().copied();
+        for program in known.chain(servers::DOCUMENTED.iter().map(|(program, _)| *program)) {
+            add(base(program), true);
+        }
+        for (table, rules) in self.tables() {
+            for name in rules.iter().filter_map(super::Rule::file_name) {
+                add(name, table != "agent");
+            }
+        }
+        if self.agent.iter().any(super::Rule::is_about_place) {
+            // A service manager that starts later, such as a user's, has units too.
+            add("systemd", false);
+        }
+        names.into_iter().map(|(comm, needs_wire)| Candidate { comm, needs_wire }).collect()
     }
-    if rules.agent.iter().any(super::Rule::is_about_place) {
-        // A service manager that starts later, such as a user's, has units too.
-        add("systemd", false);
-    }
-    names.into_iter().map(|(comm, needs_wire)| Candidate { comm, needs_wire }).collect()
 }
 
 /// The first 15 bytes. If the kernel would cut a multi-byte character, that character is left out, and such a

@@ -13,7 +13,7 @@ use super::{
     program::{Carrier, command_name, words},
     text::{base, without_deleted},
 };
-use crate::model::Image;
+use crate::model::{Image, redact};
 
 pub fn is_browser(name: &str) -> bool {
     contains(BROWSERS, name)
@@ -109,9 +109,8 @@ fn names_service(word: &str) -> bool {
 
 /// The descriptor of the listener of a fork server; `None` if this program is none.
 pub fn fork_server_listener(image: &Image) -> Option<u32> {
-    const PROGRAM: &str = "from multiprocessing.forkserver import main; main(";
     let at = image.argv.iter().position(|argument| argument == "-c")?;
-    let mut numbers = image.argv.get(at + 1)?.strip_prefix(PROGRAM)?.split(", ").map(str::parse);
+    let mut numbers = image.argv.get(at + 1)?.strip_prefix(redact::FORK_SERVER)?.split(", ").map(str::parse);
     // The second one is that of the pipe.
     let (listener, pipe) = (numbers.next()?.ok()?, numbers.next()?);
     pipe.ok().map(|_| listener).filter(|pipe: &u32| *pipe > 2)

@@ -71,7 +71,6 @@ pub enum Role {
     Server {
         /// The name that is shown for it: package, module or program without path and version.
         name: String,
-        /// The rule's name.
         rule: String,
     },
     /// A program that starts another one on its own standard streams: `npm exec`, `uv run`, `timeout`.
@@ -81,10 +80,7 @@ pub enum Role {
     /// tmux, screen, zellij and others. What runs in a multiplexer belongs to no server.
     Multiplexer,
     /// Never ended, and neither is anything below it: conmon, and what the configuration exempts.
-    Exempt {
-        /// The rule's name.
-        rule: String,
-    },
+    Exempt { rule: String },
     /// A program that hosts or adopts others (init, systemd, the listening sshd, containerd-shim). It is
     /// never an implied agent. The configuration calls it a supervisor.
     ServiceManager,
@@ -100,9 +96,7 @@ impl Role {
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Agent { name, .. } | Self::Server { name, .. } | Self::Other { name } => Some(name),
-            Self::Launcher | Self::Shell | Self::Multiplexer | Self::Exempt { .. } | Self::ServiceManager => {
-                None
-            }
+            _ => None,
         }
     }
 }
@@ -251,12 +245,6 @@ impl Rules {
     /// How long servers may outlive an agent of this name, if a rule of this name says so.
     pub fn grace_of(&self, name: &str) -> Option<std::time::Duration> {
         self.agent.iter().filter(|rule| rule.name() == name).find_map(Rule::grace)
-    }
-
-    /// The process names whose exec the kernel side must report, sorted. Names that contain `mcp` are always
-    /// reported.
-    pub fn candidates(&self) -> Vec<Candidate> {
-        candidates::of(self)
     }
 
     fn configured(&self, program: &Program<'_>, image: &Image, exempt: &[Rule]) -> Option<Role> {

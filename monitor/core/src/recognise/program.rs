@@ -14,7 +14,6 @@ use crate::model::Image;
 /// How deeply runners may be nested (`corepack pnpm dlx`, `uv run npx`). Real commands need fewer levels.
 const DEPTH: u8 = 5;
 
-/// How the process runs the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {
     /// The process executes the program's own file.

@@ -161,7 +161,6 @@ const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 #[serde(transparent)]
 pub(super) struct Time(#[serde(with = "duration")] Duration);
 
-/// Why a rule is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct RuleError(String);
@@ -296,7 +295,6 @@ impl Rule {
     }
 }
 
-/// Deserializes rules of what is exempt.
 pub fn exemptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {
     of_table(from, Table::Exempt)
 }

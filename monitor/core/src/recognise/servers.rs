@@ -24,7 +24,6 @@ const GENERIC: &[&str] = &[
     "mod", "run", "server", "start", "start-server", "stdio",
 ];
 
-/// Whether the name of a script is generic.
 pub(super) fn is_generic(stem: &str) -> bool {
     contains(GENERIC, stem)
 }
@@ -91,12 +90,9 @@ pub(super) fn is_certain(program: &Program<'_>) -> bool {
     }
     // npm's link to a command of a package
     let command = program.path.contains("/node_modules/.bin/").then_some(name);
+    let last = program.package.or(command).and_then(|installed| tokens(installed).last());
     program.package.is_some_and(|package| package.starts_with(SCOPE))
-        || program
-            .package
-            .or(command)
-            .and_then(|installed| tokens(installed).last())
-            .is_some_and(|last| last.eq_ignore_ascii_case("mcp"))
+        || last.is_some_and(|last| last.eq_ignore_ascii_case("mcp"))
 }
 
 /// Whether `mcp` and `server` are neighbours in the name.
@@ -183,7 +179,7 @@ const ANY: &[&[&str]] = &[
 
 /// Leading arguments that make these programs a server.
 #[rustfmt::skip]
-const DOCUMENTED: &[(&str, &[&str])] = &[
+pub(super) const DOCUMENTED: &[(&str, &[&str])] = &[
     ("@angular/cli", &["mcp"]), ("@smithery/cli", &["run"]), ("basic-memory", &["mcp"]), ("bm", &["mcp"]),
     ("browser-use", &["--mcp"]), ("codanna", &["serve"]), ("codegraph", &["mcp"]), ("dab", &["start", "--mcp-stdio"]), ("dagger", &["mcp"]), ("dart", &["mcp-server"]),
     ("docker", &["mcp", "gateway", "run"]), ("fastmcp", &["run"]), ("firebase", &["mcp"]), ("firebase", &["experimental:mcp"]),
@@ -192,11 +188,6 @@ const DOCUMENTED: &[(&str, &[&str])] = &[
     ("shadcn", &["mcp"]), ("smithery", &["run"]), ("toolbox", &["--stdio"]), ("toolbox", &["--prebuilt"]),
     ("vibe-kanban", &["--mcp"]),
 ];
-
-/// Programs in the lists above whose names need not contain `mcp`.
-pub(super) fn documented() -> impl Iterator<Item = &'static str> {
-    DOCUMENTED.iter().map(|(program, _)| *program)
-}
 
 /// Whether the arguments right after the program position are those of a server.
 pub(super) fn by_arguments(program: &Program<'_>) -> bool {

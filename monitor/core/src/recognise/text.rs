@@ -1,11 +1,7 @@
 //! Names extracted from paths, package specifiers and words. String functions without allocation, used only
 //! by [`super`].
 
-/// The last component of a path without trailing slashes; the whole text if there is no slash.
-pub(super) fn base(path: &str) -> &str {
-    let trimmed = path.trim_end_matches('/');
-    trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
-}
+pub(super) use crate::model::text::base;
 
 /// Removes what `/proc/PID/exe` appends if the file was replaced or deleted, `d_path()` in `fs/d_path.c`.
 pub(super) fn without_deleted(exe: &str) -> &str {
@@ -71,7 +67,6 @@ pub(super) fn is_in_bin(path: &str) -> bool {
     matches!(base(folder), "bin" | ".bin")
 }
 
-/// A package without its scope.
 pub(super) fn unscoped(package: &str) -> &str {
     match package.strip_prefix('@').and_then(|p| p.split_once('/')) {
         Some((_, name)) => name,

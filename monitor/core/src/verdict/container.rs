@@ -82,7 +82,9 @@ pub fn doubts(inspection: &Inspection<'_>, members: &Members) -> Vec<Doubt> {
     };
     let relays =
         |process| found.monitor.map_or_else(|| is_engine(process), |monitor: ProcessId| process == monitor);
-    let mut doubts: BTreeSet<Doubt> = uses(found, relays).into_iter().map(of_container).collect();
+    // Who runs a program in a container uses it.
+    let of = |edge: Edge| if edge.way == Way::Depend { Doubt::Clients } else { doubt(edge) };
+    let mut doubts: BTreeSet<Doubt> = uses(found, relays).into_iter().map(of).collect();
     // Somebody is attached to it, or runs a program in it.
     let is_named = |name: String| name == found.name || found.container.id.starts_with(&name);
     let visited = found.others.iter().any(|other| {
@@ -115,14 +117,6 @@ fn uses(found: &ContainerFacts, relays: impl Fn(ProcessId) -> bool) -> Vec<Edge>
         Source::Party(..) | Source::Unreadable => false,
     };
     reach.edges_to(0).filter(|edge| edge.way != Way::Output || !is_relayed(edge)).copied().collect()
-}
-
-/// Who runs a program in a container uses it.
-const fn of_container(edge: Edge) -> Doubt {
-    match edge.way {
-        Way::Depend => Doubt::Clients,
-        _ => doubt(edge),
-    }
 }
 
 /// What has changed from `before` until `now`, if that may mean that somebody uses the container, or that it is another

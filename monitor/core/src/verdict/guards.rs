@@ -3,69 +3,51 @@
 use std::collections::BTreeSet;
 
 use super::{container, inspection::Inspection, membership::Members};
-use crate::{lineage::Node, model::Guard, recognise::Role};
+use crate::{
+    lineage::Node,
+    model::{Guard, scene::ProcessRow},
+    recognise::Role,
+};
 
 /// The guards that forbid ending the server now.
 pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
-    let mut guards = BTreeSet::new();
-    let server = inspection.server;
-    if inspection.observe && !server.phase.asked() {
-        guards.insert(Guard::Observe);
-    }
-    if inspection.found && !server.phase.asked() {
-        guards.insert(Guard::Found);
-    }
-    // The manager started the server itself or adopted it from what runs now. The two cases look the same from
-    // outside.
-    if server.owner().is_none() && inspection.unit().is_some_and(|unit| !unit.left_behind()) {
-        guards.insert(Guard::OwnUnit);
-    }
-    if inspection.rows.opted_out(server) {
-        guards.insert(Guard::OptedOut);
-    }
-    let unit = inspection.unit().map(|unit| &unit.unit);
-    if inspection.processes(members).any(|row| inspection.rules.exempts(unit, &row.slices, row.uid)) {
-        guards.insert(Guard::ExemptRule);
-    }
-    let owner = inspection.owner();
-    if server.disowned || owner.is_some_and(|a| a.exempt) {
-        guards.insert(Guard::ExemptRule);
-    }
+    let (server, rules, owner) = (inspection.server, inspection.rules, inspection.owner());
+    let by_person = server.phase.asked();
+    let unit = inspection.unit();
     let owner_uid = owner.filter(|a| !a.name.is_empty()).map(|a| a.uid);
-    let foreign = |uid: u32| owner_uid.is_some_and(|owner| owner != uid);
-    let mut uids = inspection.processes(members).map(|facts| facts.uid);
-    if !inspection.other_uids && uids.any(foreign) {
-        guards.insert(Guard::OtherUid);
-    }
     let stopped = container::to_stop(inspection, members);
-    match stopped {
-        Some(found) if found.rows().any(|row| row.opted_out) => {
-            guards.insert(Guard::OptedOut);
-        }
-        None if container::has_client(inspection, members) || container::was_found_inside(inspection) => {
-            guards.insert(Guard::Container);
-        }
-        _ => {}
-    }
-    for node in at_and_below(inspection) {
-        if inspection.world.agents().of(node.id).is_some() {
-            guards.insert(Guard::LiveAgentBelow);
-        }
-        let is_stopped = || stopped.is_some_and(|found| container::is_part(found, node.id));
-        match node.role() {
-            Some(Role::Exempt { .. }) if !is_stopped() => {
-                guards.insert(Guard::ExemptRule);
-            }
-            Some(Role::Multiplexer) => {
-                guards.insert(Guard::Multiplexer);
-            }
-            _ if node.protected && !is_stopped() => {
-                guards.insert(Guard::ExemptRule);
-            }
-            _ => {}
-        }
-    }
-    guards.into_iter().collect()
+    let is_contained =
+        || container::has_client(inspection, members) || container::was_found_inside(inspection);
+    let below = at_and_below(inspection);
+    let is_stopped = |node: &Node| stopped.is_some_and(|found| container::is_part(found, node.id));
+    let is_exempt = |node: &&Node| match node.role() {
+        Some(Role::Multiplexer) => false,
+        role => (node.protected || matches!(role, Some(Role::Exempt { .. }))) && !is_stopped(node),
+    };
+    let in_exempt_place = |row: &ProcessRow| rules.exempts(unit.map(|unit| &unit.unit), &row.slices, row.uid);
+    let is_exempted = server.disowned
+        || owner.is_some_and(|a| a.exempt)
+        || inspection.processes(members).any(in_exempt_place)
+        || below.iter().any(is_exempt);
+    let opted_out = inspection.rows.opted_out(server)
+        || stopped.is_some_and(|found| found.rows().any(|row| row.opted_out));
+    let is_foreign = |row: &ProcessRow| owner_uid.is_some_and(|owner| owner != row.uid);
+    let guards = [
+        (inspection.observe && !by_person, Guard::Observe),
+        (inspection.found && !by_person, Guard::Found),
+        // The manager started the server itself or adopted it from what runs now. The two cases look the same from
+        // outside.
+        (server.owner().is_none() && unit.is_some_and(|unit| !unit.left_behind()), Guard::OwnUnit),
+        (opted_out, Guard::OptedOut),
+        (is_exempted, Guard::ExemptRule),
+        (!inspection.other_uids && inspection.processes(members).any(is_foreign), Guard::OtherUid),
+        (stopped.is_none() && is_contained(), Guard::Container),
+        (below.iter().any(|node| inspection.world.agents().of(node.id).is_some()), Guard::LiveAgentBelow),
+        (below.iter().any(|node| matches!(node.role(), Some(Role::Multiplexer))), Guard::Multiplexer),
+    ];
+    let holding: BTreeSet<Guard> =
+        guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect();
+    holding.into_iter().collect()
 }
 
 /// The server's processes, and everything they created that is in the graph.

@@ -38,12 +38,10 @@ impl<'a> Inspection<'a> {
         self.server.owner().and_then(|key| self.world.agent(key))
     }
 
-    /// The owner, if it is known and alive.
     pub fn living_owner(&self) -> Option<&'a Agent> {
         self.owner().filter(|owner| owner.is_alive())
     }
 
-    /// The owner, if it is known and has exited.
     pub fn dead_owner(&self) -> Option<&'a Agent> {
         self.owner().filter(|owner| !owner.is_alive())
     }
@@ -62,7 +60,7 @@ impl<'a> Inspection<'a> {
     /// owner still holds the wires then.
     pub fn thread_has_ended(&self) -> bool {
         let owner = self.living_owner().map(Agent::main);
-        let spawner = self.server.spawner.as_ref().filter(|spawner| spawner.ended().is_some());
+        let spawner = self.server.spawner.as_ref().filter(|spawner| spawner.ended.is_some());
         spawner.is_some_and(|spawner| owner == Some(spawner.process))
     }
 

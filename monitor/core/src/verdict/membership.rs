@@ -165,23 +165,18 @@ impl<'a> Bonds<'a> {
         if self.is_opened(facts) || is_for_others() {
             return false;
         }
+        let wires = [self.inspection.server.stdin, self.inspection.server.stdout];
         if is_a_browser(self.inspection, facts) {
-            let wires = [self.inspection.server.stdin, self.inspection.server.stdout];
             return self.was_tied(facts)
                 || self.inspection.rows.is_driven_by(facts.process, wires, &self.held)
                 || self.was_joined(facts)
                 || self.is_of_a_browser(facts) && self.stays_below(facts);
         }
+        let binding = self.binding(facts);
+        let mut streams = facts.stdio.iter().take(binding).skip(usize::from(self.only_inherits_input(facts)));
         self.stays_below(facts)
-            || self.inspection.rows.is_joined(facts.process, &self.held, self.binding(facts))
-            || facts
-                .stdio
-                .iter()
-                .take(self.binding(facts))
-                .skip(usize::from(self.only_inherits_input(facts)))
-                .any(|s| {
-                    s.is_wire() && [self.inspection.server.stdin, self.inspection.server.stdout].contains(s)
-                })
+            || self.inspection.rows.is_joined(facts.process, &self.held, binding)
+            || streams.any(|stream| stream.is_wire() && wires.contains(stream))
             || self.was_joined(facts)
     }
 
@@ -303,19 +298,15 @@ impl<'a> Bonds<'a> {
     /// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
     /// or the first process of a PID namespace).
     fn is_adopted(&self, facts: &ProcessRow) -> bool {
-        let creator =
-            self.inspection.node(facts.process).filter(|node| node.witnessed).and_then(|node| node.creator);
-        creator
-            .is_some_and(|creator| facts.parent != Some(creator) && self.inspection.node(creator).is_none())
+        let node = self.inspection.node(facts.process).filter(|node| node.witnessed);
+        let creator = node.and_then(|node| node.creator).filter(|creator| facts.parent != Some(*creator));
+        creator.is_some_and(|creator| self.inspection.node(creator).is_none())
     }
 
     /// Whether it was tied when the server began to be ended.
     fn was_tied(&self, facts: &ProcessRow) -> bool {
-        self.inspection
-            .server
-            .phase
-            .orphan()
-            .is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
+        let orphan = self.inspection.server.phase.orphan();
+        orphan.is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
     }
 }
 

@@ -17,10 +17,8 @@ pub(super) fn next(inspection: &Inspection<'_>, talkers: &BTreeSet<ProcessId>) -
     if inspection.released_in_words().is_some() {
         return None;
     }
-    holders(inspection.rows, talkers.iter().copied())
-        .into_iter()
-        .find(|holder| takes_over(inspection, holder))
-        .cloned()
+    let holders = holders(inspection.rows, talkers.iter().copied());
+    holders.into_iter().find(|holder| takes_over(inspection, holder)).cloned()
 }
 
 fn takes_over(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
@@ -101,12 +99,9 @@ fn is_agent(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
 /// Whether this process may own a server: it is none itself (another server may have inherited a descriptor), and no
 /// process of the server started it.
 fn may_own(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
+    let mut above = inspection.world.graph().ancestors(holder.process);
     inspection.node(holder.process).is_none_or(|node| node.server.is_none())
-        && !inspection
-            .world
-            .graph()
-            .ancestors(holder.process)
-            .any(|above| inspection.server.contains(above.id))
+        && above.all(|above| !inspection.server.contains(above.id))
 }
 
 /// Those of these processes that have a row, the oldest first.

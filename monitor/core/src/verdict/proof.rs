@@ -17,10 +17,8 @@ use super::{
 use crate::{
     case::{self, By},
     model::{Doubt, Evidence, ReachedBy, UnitFacts, scene::ProcessRow},
-    world::Agent,
 };
 
-/// The result of an examination.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
     /// What the case continues with, without the memory.
@@ -92,36 +90,20 @@ fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
 }
 
 fn evidence(inspection: &Inspection<'_>, is_hung_up: bool) -> Vec<Evidence> {
-    let mut evidence = Vec::new();
-    match inspection.server.owner().map(|_| inspection.owner()) {
-        Some(owner) if owner.is_some_and(Agent::is_alive) => {
-            // If a person asks to end the server, nothing speaks for an orphan.
-            if inspection.is_abandoned() {
-                evidence.push(Evidence::Abandoned);
-            }
-        }
-        Some(_) => evidence.push(Evidence::OwnerExited),
-        None => evidence.push(Evidence::NoOwner),
-    }
-    match inspection.released_in_words() {
-        Some(By::Session) => evidence.push(Evidence::SessionExpired),
-        Some(By::Manager) => evidence.push(Evidence::Released),
-        Some(By::Idle) => evidence.push(Evidence::IdleDuplicate),
-        _ => {}
-    }
-    if inspection.thread_has_ended() {
-        evidence.push(Evidence::SpawnerThreadExited);
-    }
-    if is_hung_up {
-        evidence.push(Evidence::StdinHangup);
-    }
-    if let Some(unit) = inspection.unit() {
-        if unit.is_stale() {
-            evidence.push(Evidence::StaleInvocation);
-        }
-        if unit.is_stopped() {
-            evidence.push(Evidence::UnitStopped);
-        }
-    }
-    evidence
+    let (has_owner, lives) = (inspection.server.owner().is_some(), inspection.living_owner().is_some());
+    let (by, unit) = (inspection.released_in_words(), inspection.unit());
+    // If a person asks to end a server whose owner lives, nothing speaks for an orphan.
+    let all = [
+        (lives && inspection.is_abandoned(), Evidence::Abandoned),
+        (has_owner && !lives, Evidence::OwnerExited),
+        (!has_owner, Evidence::NoOwner),
+        (by == Some(By::Session), Evidence::SessionExpired),
+        (by == Some(By::Manager), Evidence::Released),
+        (by == Some(By::Idle), Evidence::IdleDuplicate),
+        (inspection.thread_has_ended(), Evidence::SpawnerThreadExited),
+        (is_hung_up, Evidence::StdinHangup),
+        (unit.is_some_and(UnitFacts::is_stale), Evidence::StaleInvocation),
+        (unit.is_some_and(UnitFacts::is_stopped), Evidence::UnitStopped),
+    ];
+    all.into_iter().filter(|(speaks, _)| *speaks).map(|(_, evidence)| evidence).collect()
 }

@@ -7,10 +7,9 @@ use super::{inspection::Inspection, membership::Members};
 use crate::{
     case::By,
     model::{
-        Doubt, Stdio,
+        Doubt,
         scene::{ProcessRow, Wait},
     },
-    world::Counted,
 };
 
 /// Whether nobody has used the server since it was released by this one, and it did nothing at all for the grace. A server that
@@ -52,13 +51,14 @@ pub fn must_rest(inspection: &Inspection<'_>, members: &Members) -> Option<Durat
 /// For how long all processes of the server have done nothing; `None` if the server was used since it was released by this one, or
 /// may have been.
 fn rested(inspection: &Inspection<'_>, members: &Members, by: By) -> Option<Duration> {
-    let is_pipe = |wire: Stdio| matches!(wire, Stdio::Pipe(_));
-    let counted =
-        Counted { requests: is_pipe(inspection.server.stdin), answers: is_pipe(inspection.server.stdout) };
-    let watch = inspection.server.watches.get(&by).filter(|_| !members.core.is_empty())?;
+    let server = inspection.server;
+    let watch = server.watches.get(&by).filter(|_| !members.core.is_empty())?;
     // A client does nothing while its container works.
     let inside = inspection.facts.container.iter().flat_map(|container| container.rows());
-    watch.unused(inspection.rows_of_server().chain(inside).map(|row| row.process), counted)
+    watch.unused(
+        inspection.rows_of_server().chain(inside).map(|row| row.process),
+        [server.stdin, server.stdout],
+    )
 }
 
 fn is_being_ended(inspection: &Inspection<'_>) -> bool {

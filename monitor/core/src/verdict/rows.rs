@@ -153,16 +153,9 @@ impl<'a> Rows<'a> {
 
     /// These processes, and those below them that no record has told of yet.
     pub fn with_new_children(&self, mut members: BTreeSet<ProcessId>, graph: &Graph) -> BTreeSet<ProcessId> {
-        let is_new = |row: &&ProcessRow| graph.get(row.process).is_none();
-        let below = |row: &ProcessRow| self.parents(row).any(|parent| members.contains(&parent));
-        let new: Vec<ProcessId> = self
-            .scene
-            .processes
-            .iter()
-            .filter(is_new)
-            .filter(|row| below(row))
-            .map(|row| row.process)
-            .collect();
+        let is_below = |row: &ProcessRow| self.parents(row).any(|parent| members.contains(&parent));
+        let new = self.scene.processes.iter().filter(|row| graph.get(row.process).is_none() && is_below(row));
+        let new: Vec<ProcessId> = new.map(|row| row.process).collect();
         members.extend(new);
         members
     }

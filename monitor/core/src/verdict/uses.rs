@@ -46,11 +46,8 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
     let own = parties.first().map(|party| &party.members).cloned().unwrap_or_default();
     let [talkers, readers] =
         [(server.stdin, true), (server.stdout, false)].map(|(wire, reads)| rows.others_at(wire, reads, &own));
-    let reaching: BTreeSet<ProcessId> = reach
-        .edges_to(0)
-        .filter(|edge| edge.way == Way::Input)
-        .filter_map(|edge| edge.from.process())
-        .collect();
+    let inputs = reach.edges_to(0).filter(|edge| edge.way == Way::Input);
+    let reaching: BTreeSet<ProcessId> = inputs.filter_map(|edge| edge.from.process()).collect();
     let dead = inspection.dead_owner().map(Agent::main);
     Uses {
         host: owner::next(inspection, &reaching),

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::{
     case::Phase,
     lineage::{AgentKey, Origin, ServerKey},
-    model::{AgentHints, BootTime, CopyFacts, Killer, ProcessId, RunKey, RunView, UnitFacts},
+    model::{AgentHints, BootTime, CopyFacts, ProcessId, RunKey, RunView, UnitFacts},
 };
 
 /// Dead agents are forgotten only if there are more of them than this.
@@ -60,8 +60,6 @@ pub struct Agent {
     exited: Option<BootTime>,
     /// Whether a signal ended it. In that case its remaining copies are workers, not successors.
     pub killed: bool,
-    /// Who sent that signal, if that is known.
-    pub killed_by: Option<Killer>,
     /// Its forked copies at the time it exited, and what each had done until then.
     pub copies: Vec<CopyFacts>,
     /// Processes of its orphans that orphand has ended, the first 256: what they called, nobody calls on their behalf any

@@ -166,13 +166,8 @@ impl World {
     /// Makes a process that a rule recognises, and what it created, a part of the server. A process that had only
     /// launched the server is a part of it from now on.
     pub fn join(&mut self, key: ServerKey, id: ProcessId) {
-        let launched = |node: &Node| node.wraps == Some(key);
-        if self.graph.get(id).is_some_and(launched) {
-            self.change(id, |node| node.wraps = None);
-            if let Some(server) = self.servers.get_mut(&key) {
-                server.wrappers.retain(|wrapper| *wrapper != id);
-            }
-        }
+        self.change(id, |node| node.wraps = node.wraps.filter(|launched| *launched != key));
+        self.change_server(key, |server| server.wrappers.retain(|wrapper| *wrapper != id));
         self.claim(key, id);
         self.recognise(key, id);
     }

@@ -115,13 +115,12 @@ impl Search<'_> {
         }
         match maker.program.role {
             Role::ServiceManager => Claim::Adopted,
-            Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => Claim::Nobody,
-            Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } if self.server.protected => {
-                Claim::Nobody
+            Role::Agent { .. } | Role::Server { .. } | Role::Other { .. }
+                if self.server.stdout().is_wire() && !self.server.protected =>
+            {
+                Claim::Gone(Arc::clone(maker))
             }
-            Role::Agent { .. } | Role::Server { .. } | Role::Other { .. } => {
-                if self.server.stdout().is_wire() { Claim::Gone(Arc::clone(maker)) } else { Claim::Nobody }
-            }
+            _ => Claim::Nobody,
         }
     }
 
@@ -154,15 +153,12 @@ impl Search<'_> {
         if let Some(agent) = runs_agent(node, self.agents) {
             return Claim::Agent(agent);
         }
-        match program.role {
-            Role::ServiceManager => return self.fed_by(node).unwrap_or(Claim::Adopted),
-            Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
-            Role::Server { .. } | Role::Agent { .. } | Role::Other { .. } => {}
-        }
-        match node.server {
-            Some(server) => Claim::Inside(server, node.id),
-            None if self.server.stdout().is_wire() => Claim::Implied(node.id),
-            None => Claim::Nobody,
+        match (&program.role, node.server) {
+            (Role::ServiceManager, _) => self.fed_by(node).unwrap_or(Claim::Adopted),
+            (Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. }, _) => Claim::Nobody,
+            (_, Some(server)) => Claim::Inside(server, node.id),
+            (_, None) if self.server.stdout().is_wire() => Claim::Implied(node.id),
+            (_, None) => Claim::Nobody,
         }
     }
 

@@ -18,7 +18,6 @@ use crate::{
     },
 };
 
-/// How many names of a server are kept.
 const NAMES: usize = 8;
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
@@ -70,7 +69,6 @@ pub struct Server {
     pub cpu_ms: Option<u64>,
     /// The last view of the server with all its processes. The end of the server is reported with it.
     pub last_view: Option<ServerView>,
-    /// How its start is known.
     pub provenance: Provenance,
     /// Whether its owner is still sought; the wire may show it. If the start was witnessed and the wire does not
     /// show the owner, the server has none.
@@ -208,7 +206,6 @@ impl Server {
         Share::of(self.user)
     }
 
-    /// Whether the process is one of the server's processes or wrappers.
     pub fn contains(&self, process: ProcessId) -> bool {
         self.processes.contains(&process) || self.wrappers.contains(&process)
     }
@@ -223,18 +220,13 @@ pub struct Spawner {
     /// When the head of the launch chain began, in clock ticks since boot: the thread began no later.
     pub until: u64,
     /// When the thread ended. Absent while it lives.
-    ended: Option<BootTime>,
+    pub ended: Option<BootTime>,
 }
 
 impl Spawner {
     /// The thread that created this process, if that was witnessed.
     pub(super) fn of(node: &Node) -> Option<Self> {
         Some(Self { process: node.creator?, thread: node.thread?, until: node.id.start, ended: None })
-    }
-
-    /// When the thread ended. `None` while it lives.
-    pub const fn ended(&self) -> Option<BootTime> {
-        self.ended
     }
 
     /// Records that this thread has ended, if it has: whatever had its number until `at` has ended. Returns whether
@@ -274,9 +266,9 @@ mod tests {
         assert!(!spawner.end(process, NonZeroU32::new(22).unwrap(), at(1)), "another thread");
         let before = BootTime::of_ticks(6);
         assert!(!spawner.end(process, thread, before), "an earlier thread with that number");
-        assert_eq!(spawner.ended(), None);
+        assert_eq!(spawner.ended, None);
         assert!(spawner.end(process, thread, at(1)));
         assert!(!spawner.end(process, thread, at(2)), "it ends once");
-        assert_eq!(spawner.ended(), Some(at(1)));
+        assert_eq!(spawner.ended, Some(at(1)));
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     case::By,
-    model::{BootTime, ProcessId, Work},
+    model::{BootTime, ProcessId, Stdio, Work},
 };
 
 /// The size of what an event counter (eventfd(2)) hands over. A program that wakes its own threads writes nothing but
@@ -42,15 +42,6 @@ pub enum Look {
     Later,
 }
 
-/// Which uses of a server are in the accounts of its processes. What is sent and received through a socket may not be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// Requests, because they come through a pipe.
-    pub requests: bool,
-    /// Answers, because they go into a pipe.
-    pub answers: bool,
-}
-
 impl Watch {
     pub fn begin(now: BootTime, work: &[Work]) -> Self {
         let begun = accounts(work);
@@ -80,14 +71,18 @@ impl Watch {
     /// After an answer a process may be busy for a moment, and write a log line; but it reads no further request. Some
     /// runtimes tidy up a while after the last request: they use the CPU and wake their own threads. A process that
     /// began later, or could not be read at each of the looks that matter, may have been used.
+    ///
+    /// Requests and answers are in the accounts if they come through a pipe. What is sent and received through a socket
+    /// may not be.
     pub fn unused(
         &self,
         mut processes: impl Iterator<Item = ProcessId>,
-        counted: Counted,
+        wires: [Stdio; 2],
     ) -> Option<Duration> {
         let settled = self.settled.as_ref()?;
+        let [counts_requests, counts_answers] = wires.map(|wire| matches!(wire, Stdio::Pipe(_)));
         let idle = |before: &Work, after: &Work| {
-            before == after || (counted.answers && woke_itself_only(before, after))
+            before == after || (counts_answers && woke_itself_only(before, after))
         };
         let is_unused = |process: ProcessId| {
             let of = |accounts: &Accounts| accounts.get(&process).copied();
@@ -95,7 +90,7 @@ impl Watch {
             else {
                 return false;
             };
-            let requested = !counted.requests || begun.read_bytes != settled.read_bytes;
+            let requested = !counts_requests || begun.read_bytes != settled.read_bytes;
             idle(&settled, &last) && (idle(&begun, &settled) || !requested)
         };
         processes.all(is_unused).then(|| self.looked.since(self.changed))
@@ -146,8 +141,8 @@ mod tests {
 
     const SERVER: ProcessId = ProcessId::new(30, 7);
     const REST: Duration = Duration::from_secs(10);
-    const PIPES: Counted = Counted { requests: true, answers: true };
-    const SOCKETS: Counted = Counted { requests: false, answers: false };
+    const PIPES: [Stdio; 2] = [Stdio::Pipe(1), Stdio::Pipe(2)];
+    const SOCKETS: [Stdio; 2] = [Stdio::Socket(1), Stdio::Socket(2)];
 
     fn at(seconds: u64) -> BootTime {
         BootTime(seconds * 1_000_000_000)
@@ -158,8 +153,8 @@ mod tests {
     }
 
     /// Whether it was not used, and has rested.
-    fn rests(watch: &Watch, process: ProcessId, counted: Counted) -> bool {
-        watch.unused([process].into_iter(), counted).is_some_and(|rested| rested >= REST)
+    fn rests(watch: &Watch, process: ProcessId, wires: [Stdio; 2]) -> bool {
+        watch.unused([process].into_iter(), wires).is_some_and(|rested| rested >= REST)
     }
 
     /// The first is what it had done when the watch began and a moment later.

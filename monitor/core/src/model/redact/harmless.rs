@@ -75,7 +75,7 @@ fn path(text: &str) -> Option<String> {
 }
 
 /// A path without the parts that no person has named.
-pub(super) fn components(text: &str) -> String {
+pub fn components(text: &str) -> String {
     let shown = |part| if is_name(part) || str::is_empty(part) { part } else { MASK };
     text.split('/').map(shown).collect::<Vec<_>>().join("/")
 }

@@ -16,6 +16,8 @@
 mod harmless;
 mod words;
 
+pub use self::harmless::components as path;
+
 use std::mem;
 
 use serde::{Serializer, ser::SerializeSeq as _};
@@ -24,7 +26,7 @@ use serde::{Serializer, ser::SerializeSeq as _};
 const MASK: &str = "***";
 
 /// How Python starts a fork server: its descriptors follow, by which a replay knows it.
-const FORK_SERVER: &str = "from multiprocessing.forkserver import main; main(";
+pub const FORK_SERVER: &str = "from multiprocessing.forkserver import main; main(";
 
 /// Whether a value of this argument may have been masked.
 pub fn is_masked(argument: &str) -> bool {
@@ -36,11 +38,6 @@ pub fn argv(arguments: &[String]) -> Vec<String> {
     let mut line = Line::default();
     let shown = |(at, argument): (usize, &String)| line.argument(at == 0, argument);
     arguments.iter().enumerate().map(shown).collect()
-}
-
-/// A path as it may be shown.
-pub fn path(path: &str) -> String {
-    harmless::components(path)
 }
 
 /// Writes arguments as they may be shown.

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{
+use crate::model::scene::{End, Endpoint, Holder, Scene, Side};
+use crate::reach::{
     edges::{Pair, are_opposite},
     exceptions,
     party::{Kind, Party},
 };
-use crate::model::scene::{End, Endpoint, Holder, Scene, Side};
 
 /// The candidates that something reaches which acts by itself.
 pub fn reached(scene: &Scene, parties: &[Party]) -> BTreeSet<usize> {
