@@ -49,17 +49,19 @@ impl World {
 
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
+        let leaves = self.graph.children(id).next().is_some();
         let node = self.graph.remove(id)?;
         if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(&key)) {
             server.wrappers.retain(|wrapper| *wrapper != id);
         }
-        let server = node.server.map(|key| (key, self.process_lost(key, &node)));
+        let server = node.server.map(|key| (key, self.process_lost(key, &node, leaves)));
         Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
     }
 
     /// The server has lost a process: finds out which process is its main process now. If orphand ended it, the dead owner
-    /// remembers that. Returns whether only processes remain that the server started.
-    fn process_lost(&mut self, key: ServerKey, lost: &Node) -> bool {
+    /// remembers that. `leaves`: a process lives that it created; none else can have a stream that it made. Returns whether only
+    /// processes remain that the server started.
+    fn process_lost(&mut self, key: ServerKey, lost: &Node, leaves: bool) -> bool {
         let Self { graph, servers, agents, .. } = self;
         let Some(server) = servers.get_mut(&key) else { return false };
         server.processes.remove(&lost.id);
@@ -71,7 +73,7 @@ impl World {
         let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin();
         let was_core = server.recognised.remove(&lost.id) || has_wire;
         server.forget_name_by(lost.id);
-        if was_core {
+        if was_core && leaves && server.ended.len() < ENDED {
             server.ended.insert(lost.id);
         }
         // A rule may have recognised a wrapper only. A process that has the wire may still be the main process of

@@ -58,8 +58,8 @@ pub struct Server {
     pub(super) recognised: BTreeSet<ProcessId>,
     /// Shells and launchers around it, nearest first.
     pub(super) wrappers: Vec<ProcessId>,
-    /// Processes that were its main process or part of its launch chain and have exited. What they made is still
-    /// tied to the server.
+    /// Processes that were its main process or part of its launch chain, and have exited while what they had created lived on.
+    /// What they made is still tied to the server. Bounded in number.
     pub(super) ended: BTreeSet<ProcessId>,
     /// Processes that it started and let go, bounded in number. They are reported when the server has ended.
     pub(super) let_go: Vec<ProcessView>,

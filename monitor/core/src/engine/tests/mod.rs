@@ -17,6 +17,7 @@ mod duplicates;
 mod endings;
 mod first_messages;
 mod found;
+mod growth;
 mod hints;
 mod idle;
 mod late;
