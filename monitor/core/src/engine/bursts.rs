@@ -9,6 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     time::Duration,
 };
 
@@ -101,12 +102,9 @@ impl Engine {
 
     /// The withheld agents among this agent and its ancestor agents, the top-most first.
     pub(super) fn withheld_from(&self, key: AgentKey) -> Vec<AgentKey> {
-        let mut chain = Vec::new();
-        let mut at = Some(key);
-        while let Some(agent) = at.and_then(|key| self.world.agent(key).filter(|a| a.withheld.is_some())) {
-            chain.extend(at);
-            at = agent.above;
-        }
+        let withheld = |key: AgentKey| self.world.agent(key)?.withheld.map(|_| key);
+        let above = |key: &AgentKey| withheld(self.world.agent(*key)?.above?);
+        let mut chain: Vec<AgentKey> = iter::successors(withheld(key), above).collect();
         chain.reverse();
         chain
     }

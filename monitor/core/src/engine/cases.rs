@@ -120,11 +120,7 @@ impl Engine {
             (Action::Remember, CaseOf::Server(key)) => self.remember_server(now, key),
             (Action::Remember, CaseOf::Agent(key)) => self.remember_agent(now, key),
             (Action::RememberReaping, _) => {
-                let server = match of {
-                    CaseOf::Server(key) => self.world.server(key).map(|server| server.id),
-                    CaseOf::Agent(key) => self.world.agent(key).map(Agent::main),
-                };
-                if let Some(server) = server {
+                if let Some(Reported { id: server, .. }) = self.reported(of) {
                     self.persist(now, Fact::Reaping { server });
                 }
             }

@@ -212,9 +212,8 @@ impl Engine {
             Answer::Stopped { error, changed } => (error, changed),
             _ => (Some("the container engine did not answer".to_owned()), false),
         };
-        if let Some(error) = error {
+        if let Some(message) = error {
             // Somebody may use it now: the next inspection finds out.
-            let message = error;
             let error = if changed {
                 SignalError::Unsure { message }
             } else {

@@ -139,9 +139,9 @@ impl Engine {
     pub(super) fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
         let all = server.processes().iter().chain(server.wrappers());
         let nodes = all.filter_map(|id| self.world.node(*id));
-        let mut clients = nodes.filter_map(|node| Some((node.id, node.image()?)));
         let is_attached = |image| container_client(image).is_some() && !works_through_client(image);
-        let mut clients = clients.by_ref().filter(|(_, image)| is_attached(image));
+        let clients = nodes.filter_map(|node| Some((node.id, node.image()?)));
+        let mut clients = clients.filter(|(_, image)| is_attached(image));
         let (client, image) = clients.next()?;
         let started = started_container(image)?;
         clients.next().is_none().then_some(ContainerQuery { client, started })

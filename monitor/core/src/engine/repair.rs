@@ -214,10 +214,8 @@ impl Engine {
         }
         self.make_room(now, seen.id);
         let inherited = up.and_then(|u| self.world.node(u)).filter(|u| !u.protected);
-        let mut node = match inherited {
-            Some(up) => up.fork(seen.id, seen.uid, seen.sid),
-            None => Node::bare(seen.id),
-        };
+        let forked = inherited.map(|up| up.fork(seen.id, seen.uid, seen.sid));
+        let mut node = forked.unwrap_or_else(|| Node::bare(seen.id));
         // If an earlier daemon followed the process, that daemon witnessed its creation.
         node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;

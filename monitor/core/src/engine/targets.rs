@@ -1,5 +1,7 @@
 //! Which processes may be signalled, in which order, and what came of it. Every signal to a server goes through these checks.
 
+use std::iter;
+
 use rustc_hash::FxHashSet;
 
 use super::Engine;
@@ -47,17 +49,14 @@ impl Engine {
     /// The main process: follows the launch chain down from the process that was recognised last.
     pub(super) fn main_process(&self, key: ServerKey) -> Option<ProcessId> {
         let server = self.world.server(key)?;
-        let mut at = self.world.node(server.main_process()).filter(|n| n.server == Some(key))?;
-        loop {
-            let mut next =
-                self.world.graph().children(at.id).filter(|n| {
-                    n.server == Some(key) && n.stdin() == server.stdin && n.origin().process == n.id
-                });
-            match (next.next(), next.next()) {
-                (Some(only), None) => at = only,
-                _ => return Some(at.id),
-            }
-        }
+        let first = self.world.node(server.main_process()).filter(|n| n.server == Some(key));
+        let is_link =
+            |n: &&Node| n.server == Some(key) && n.stdin() == server.stdin && n.origin().process == n.id;
+        let next = |at: &&Node| {
+            let mut links = self.world.graph().children(at.id).filter(is_link);
+            links.next().filter(|_| links.next().is_none())
+        };
+        iter::successors(first, next).last().map(|node| node.id)
     }
 
     /// The agents among these processes and their descendants, and all ancestors of those agents.
