@@ -151,18 +151,12 @@ fn past(places: &Places, state_dir: &Path, client: &Client, all: &mut Explanatio
 
 /// What ended or was judged and matches, in the order of the verdicts and ends.
 fn ended(asked: &Asked, history: History) -> Vec<PastOrphan> {
-    let id = |one: &PastOrphan| {
-        let (pid, start) = one.id.split_once('@')?;
-        Some(ProcessId::new(pid.parse().ok()?, start.parse().ok()?))
+    let is_meant = |one: &PastOrphan| {
+        asked.names(&one.name) || matches!(one.id.parse(), Ok(Asked::Id(id)) if asked.is(id))
     };
-    let is_meant = |one: &PastOrphan| asked.names(&one.name) || id(one).is_some_and(|id| asked.is(id));
-    let mut all: Vec<PastOrphan> = history
-        .orphans
-        .into_iter()
-        .chain(history.unproven)
-        .chain(history.never_judged)
-        .filter(is_meant)
-        .collect();
+    let History { orphans, unproven, never_judged, .. } = history;
+    let mut all: Vec<PastOrphan> =
+        orphans.into_iter().chain(unproven).chain(never_judged).filter(is_meant).collect();
     all.sort_by_key(|one| one.judged);
     all.split_off(all.len().saturating_sub(ENDED))
 }

@@ -91,7 +91,9 @@ fn of_programs(
     let mut programs: Vec<(Image, String)> =
         found.iter().filter_map(|one| program(&proc, &known, one)).collect();
     if programs.is_empty() {
-        programs.extend(untold(&proc, &known, &asked));
+        // A living process that is not followed.
+        let image = super::living_process(&proc, &asked).map(|dir| dir.image());
+        programs.extend(image.map(|image| (image.clone(), known.title(&image))));
     }
     let mut rules: Vec<Rule> = Vec::new();
     for (image, name) in &programs {
@@ -124,13 +126,6 @@ fn program(proc: &Proc, rules: &Rules, one: &Explained) -> Option<(Image, String
     let mut images =
         report.server.ids().into_iter().filter_map(image).filter(|image| !rules.only_launches(image));
     Some((images.next()?, report.server.name.clone()))
-}
-
-/// A living process that is not followed.
-fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<(Image, String)> {
-    let image = super::living_process(proc, asked)?.image();
-    let name = rules.title(&image);
-    Some((image, name))
 }
 
 /// Writes the file, and has the daemon read it.

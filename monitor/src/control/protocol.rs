@@ -134,17 +134,12 @@ struct Version {
     version: u32,
 }
 
-/// A request or an answer as a line.
+/// A request or an answer as a line. It is safe for a terminal, because the client may be `socat`.
 pub fn write(content: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-    Ok(line(&serde_json::to_string(&Line { version: VERSION, content })?))
-}
-
-/// One line with a line feed. It is safe for a terminal, because the client may be `socat`.
-fn line(json: &str) -> Vec<u8> {
+    let json = serde_json::to_string(&Line { version: VERSION, content })?;
     let mut line = String::with_capacity(json.len() + 1);
-    text::push_json(json, &mut line);
-    line.push('\n');
-    line.into_bytes()
+    text::push_json(&json, &mut line);
+    Ok((line + "\n").into_bytes())
 }
 
 /// Decodes a line. The error is one line for the other side.

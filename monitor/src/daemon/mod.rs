@@ -41,8 +41,9 @@ use crate::{
         readable,
         systemd_notify::Notify,
     },
+    sink::human::counts,
 };
-use orphand_core::model::{Answer, BootTime, Input, Knowledge, Mode, ProcessEvent, text};
+use orphand_core::model::{Answer, BootTime, Input, Knowledge, Mode, ProcessEvent};
 
 /// Between two drains while records flow. A record that matters at once wakes the daemon at once.
 const DRAIN: Duration = Duration::from_millis(20);
@@ -252,13 +253,7 @@ impl Daemon {
             Mode::Reap => "watching",
             Mode::Observe => "observing",
         };
-        let [agents, servers, orphans] = self.driver.engine().counts();
-        let (agents, servers, orphans) = (
-            text::count(agents, "agent", "agents"),
-            text::count(servers, "server", "servers"),
-            text::count(orphans, "orphan", "orphans"),
-        );
-        format!("{doing}: {agents}, {servers}, {orphans}")
+        format!("{doing}: {}", counts(self.driver.engine().counts()))
     }
 }
 

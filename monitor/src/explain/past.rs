@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Moment, Page};
-use orphand_core::model::{Ending, Outcome, PastOrphan, text};
+use orphand_core::model::{Outcome, PastOrphan, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
     let evidence = one.evidence.iter().map(|one| one.reason().says.to_owned()).collect();
@@ -62,13 +62,6 @@ fn what(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     all
 }
 
-fn exited(ending: &Ending, at: &str) -> String {
-    match ending.signal {
-        Some(_) => format!("It {},{at}.", ending.told()),
-        None => format!("It {}{at}. orphand did not end it.", ending.words()),
-    }
-}
-
 fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     let at = one.ended.map(|at| format!(" {}", moment.time(at))).unwrap_or_default();
     let mut all = vec![match one.outcome {
@@ -77,7 +70,8 @@ fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
             let took = took_ms.map(|ms| format!(", {ms} ms after the first signal")).unwrap_or_default();
             format!("orphand ended it{signal}{at}{took}.")
         }
-        Outcome::Exited { ref ending } => exited(ending, &at),
+        Outcome::Exited { ref ending } if ending.signal.is_some() => format!("It {},{at}.", ending.told()),
+        Outcome::Exited { ref ending } => format!("It {}{at}. orphand did not end it.", ending.words()),
         Outcome::Unseen => format!("It exited{at} while no daemon saw it."),
         Outcome::Ending => "orphand sent it a signal, and did not see its end.".to_owned(),
         Outcome::Stays => "It is not there, and no daemon saw its end.".to_owned(),

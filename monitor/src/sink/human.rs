@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use jiff::{civil::Date, tz::TimeZone};
 
 pub(super) use phrases::pid_of;
-pub(crate) use phrases::{agent_name, guards_of, list_doubts};
+pub(crate) use phrases::{agent_name, counts, guards_of, list_doubts};
 
 use super::{
     Format,
@@ -186,12 +186,9 @@ impl Text {
                 let added = text::count(*added, "process", "processes");
                 format!("process graph repaired from /proc: {added} found, {removed} gone")
             }
-            Notice::Stopping { agents, servers, orphans } => format!(
-                "{}, {}, {} stay",
-                text::count(*agents, "agent", "agents"),
-                text::count(*servers, "server", "servers"),
-                text::count(*orphans, "orphan", "orphans"),
-            ),
+            Notice::Stopping { agents, servers, orphans } => {
+                format!("{} stay", counts([*agents, *servers, *orphans]))
+            }
             Notice::Alert { rule, on, agent, value, limit } => {
                 phrases::threshold(rule, *on, agent.as_deref(), *value, *limit)
             }

@@ -157,9 +157,15 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let procfs = Proc::system()?;
     let decisions = Decisions::new(standing::read(&config.state_dir), flags.observe);
     let policy = decisions.policy(config);
-    let mut status = status_at_start(config);
-    (status.mode, status.standing) = (policy.mode, decisions.standing.clone());
-    status.config = std::path::absolute(flags.places.config.as_deref().unwrap_or(DEFAULT_PATH.as_ref())).ok();
+    let status = Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
+        mode: policy.mode,
+        standing: decisions.standing.clone(),
+        config: std::path::absolute(flags.places.config.as_deref().unwrap_or(DEFAULT_PATH.as_ref())).ok(),
+        ..Status::default()
+    };
     let ourselves = procfs.ourselves()?;
     let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
     let options = KernelOptions {
@@ -235,16 +241,6 @@ fn give_up(kernel: &mut KernelSource, config: &Config, hooks: &[hook::Settings])
     let kept = capabilities::drop_to(besides, || kernel.works())?;
     tracing::info!("capabilities that stay: {}", kept.in_words());
     Ok(())
-}
-
-/// What `status` says of the daemon from the start on.
-fn status_at_start(config: &Config) -> Status {
-    Status {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        pid: std::process::id(),
-        term_timeout_ms: u64::try_from(config.term_timeout.as_millis()).unwrap_or(u64::MAX),
-        ..Status::default()
-    }
 }
 
 /// The line that a hook reads of an event: that of the stream.

@@ -12,6 +12,13 @@ pub(crate) fn agent_name(agent: &AgentView) -> String {
     text::numbered(&agent.name, agent.generation)
 }
 
+/// `1 agent, 3 servers, no orphans`.
+pub(crate) fn counts([agents, servers, orphans]: [u64; 3]) -> String {
+    let servers = text::count(servers, "server", "servers");
+    let agents = text::count(agents, "agent", "agents");
+    format!("{agents}, {servers}, {}", text::count(orphans, "orphan", "orphans"))
+}
+
 /// `; 3 servers left, 591 MB`, or nothing.
 pub(super) fn left(servers: u64, bytes: u64) -> String {
     let left = text::count(servers, "server", "servers");

@@ -86,7 +86,10 @@ pub fn from_before(report: &Report) -> Option<String> {
 /// Why it is judged so, and why it stays: `owner exited; stays: another process holds its stdin`.
 pub fn why(report: &ServerReport) -> String {
     let evidence = report.evidence.iter().map(|one| one.reason().short.to_owned());
-    let why: Vec<String> = evidence.chain(remarks(report)).collect();
+    let newest = report.duplicate_of.as_ref();
+    let duplicate = newest.map(|newest| format!("duplicate of {}", human::pid_of(newest)));
+    let stale = report.has_stale_binary().then(|| "stale binary".to_owned());
+    let why: Vec<String> = evidence.chain(duplicate).chain(stale).collect();
     let stays = reasons_to_stay(report).map(|why| format!("stays: {why}"));
     let why = (!why.is_empty()).then(|| why.join(", "));
     why.into_iter().chain(stays).collect::<Vec<_>>().join("; ")
@@ -98,15 +101,6 @@ pub fn reasons_to_stay(report: &ServerReport) -> Option<String> {
     let guards = (!report.guards.is_empty()).then(|| human::guards_of(&report.server, &report.guards));
     let why: Vec<String> = doubts.into_iter().chain(guards).collect();
     (!why.is_empty()).then(|| why.join(", "))
-}
-
-/// `duplicate of pid 1234`: its living owner has a newer server with the same identity. `stale binary`: its
-/// executable was replaced or deleted on disk.
-fn remarks(report: &ServerReport) -> impl Iterator<Item = String> {
-    let duplicate =
-        report.duplicate_of.as_ref().map(|newest| format!("duplicate of {}", human::pid_of(newest)));
-    let stale = report.has_stale_binary().then(|| "stale binary".to_owned());
-    duplicate.into_iter().chain(stale)
 }
 
 /// The arguments roughly as one would type them; without arguments, the executable.

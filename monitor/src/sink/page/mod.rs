@@ -30,12 +30,17 @@ const SCRIPT: &str = include_str!("page.js");
 #[derive(Debug)]
 pub struct Page {
     wall: WallClock,
-    keys: Keys,
+    /// What keys are made with. They differ from daemon to daemon, so that nobody can find out what they were made of.
+    keys: RandomState,
 }
 
 impl Page {
     pub fn new(wall: WallClock) -> Self {
-        Self { wall, keys: Keys::default() }
+        Self { wall, keys: RandomState::new() }
+    }
+
+    fn key(&self, thing: impl Hash) -> String {
+        format!("{:016x}", self.keys.hash_one(thing))
     }
 }
 
@@ -56,16 +61,6 @@ pub fn document(nonce: [u8; 16]) -> (String, String) {
 }
 
 const SHOWN: usize = 64;
-
-/// Makes keys. They differ from daemon to daemon, so that nobody can find out what they were made of.
-#[derive(Debug, Default)]
-struct Keys(RandomState);
-
-impl Keys {
-    fn of(&self, thing: impl Hash) -> String {
-        format!("{:016x}", self.0.hash_one(thing))
-    }
-}
 
 fn shown_owner(labels: &Labels) -> (String, Option<String>) {
     let label = |name: &str| labels.iter().find(|(label, _)| *label == name).map(|(_, value)| cut(value));

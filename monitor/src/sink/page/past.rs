@@ -62,7 +62,7 @@ impl Page {
         let labels = owner_labels(series.run.as_ref(), series.owner.as_deref());
         let (name, unit) = if other { ("other".to_owned(), None) } else { shown_owner(&labels) };
         let own = [
-            ("key", self.keys.of(&labels).into()),
+            ("key", self.key(&labels).into()),
             ("name", name.into()),
             ("unit", unit.into()),
             ("generation", series.run.and_then(|run| run.generation).into()),

@@ -113,7 +113,7 @@ impl Page {
         }
         generations.extend((older.sums != Sums::default()).then_some(older));
         let (name, unit) = shown_owner(labels);
-        let key = self.keys.of(labels);
+        let key = self.key(labels);
         (sums, json!({ "key": key, "name": name, "unit": unit, "sums": sums, "generations": generations }))
     }
 
@@ -124,7 +124,7 @@ impl Page {
         let evidence: Vec<_> =
             report.evidence.iter().filter(|_| is_left).map(|one| one.reason().short).collect();
         json!({
-            "key": self.keys.of(&report.server.id),
+            "key": self.key(&report.server.id),
             "name": shown_server(&report.server),
             "state": report.state,
             "bytes": report.rss_bytes(),
