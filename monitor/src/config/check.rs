@@ -140,8 +140,13 @@ impl<'t> File<'t> {
             Kind::Top => String::new(),
             _ => format!(" in {}", within.header()),
         };
-        let (near, advice) = advice(key.get_ref(), within);
-        let message = format!("unknown key \"{name}\"{place}: {advice}");
+        let (near, message) = match options::gone(within, key.get_ref()) {
+            Some(now) => (None, format!("the key \"{name}\"{place} is gone: {now}")),
+            None => {
+                let (near, advice) = advice(key.get_ref(), within);
+                (near, format!("unknown key \"{name}\"{place}: {advice}"))
+            }
+        };
         let example = near.and_then(|near| within.key(near)).map(options::Key::example);
         let mistake = Mistake::new(self.location(key.span().start), None, message);
         Box::new(Mistake { near, example, ..*mistake })

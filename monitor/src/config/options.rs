@@ -144,6 +144,38 @@ pub fn names() -> Vec<&'static str> {
     keys.chain(tables().iter().map(|section| section.name.as_str())).collect()
 }
 
+/// Keys that were there once: the table, the key, and what does the same now.
+const GONE: &[(&str, &str, &str)] = &[
+    ("", "launcher", "write [[program]] with kind = \"launcher\""),
+    ("", "log", "the variable ORPHAND_LOG sets what is logged"),
+    ("", "members", "orphand run --members N does the same"),
+    ("", "multiplexer", "write [[program]] with kind = \"multiplexer\""),
+    ("", "other_uids", "orphand run --other-uids does the same"),
+    ("", "ring_size", "orphand run --ring-size BYTES does the same"),
+    ("", "server", "write [[program]] with kind = \"server\""),
+    ("", "setsid", "orphand run --setsid HOOK does the same"),
+    ("", "socket", "--socket PATH does the same"),
+    ("", "socket_group", "orphand run --socket-group GROUP does the same"),
+    ("", "state_dir", "--state-dir DIR does the same"),
+    ("", "steward", "write [[program]] with kind = \"supervisor\""),
+    ("", "term_timeout", "orphand run --term-timeout DUR does the same"),
+    ("hook", "timeout", "it is 10s"),
+    ("sessions", "uid", "orphand run --registry-user UID does the same"),
+    ("sessions", "interval", "it follows from idle"),
+    // In every table of rules.
+    ("rule", "args", "write them after the program: program = \"mybot run\""),
+    ("rule", "exe", "program takes a path, too"),
+    ("rule", "module", "program takes the name of a module, too"),
+    ("rule", "package", "program takes the name of a package, too"),
+    ("rule", "script", "program takes a path, too"),
+];
+
+/// What does now what a key of this table did once.
+pub fn gone(table: &Section, key: &str) -> Option<&'static str> {
+    let name = if table.is_rules { "rule" } else { &table.name };
+    GONE.iter().find(|gone| (gone.0, gone.1) == (name, key)).map(|gone| gone.2)
+}
+
 /// The effective configuration as TOML; a comment after each value, and each table of a list, says where it comes from.
 pub fn with_origins(config: &Config, origins: &Origins) -> String {
     let (mut table, mut lists) = (None, BTreeMap::<String, usize>::new());

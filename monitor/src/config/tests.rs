@@ -186,3 +186,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_key_that_is_gone_is_named_with_what_does_the_same() {
+    for (text, line) in [
+        (
+            "ring_size = 5000",
+            "1:1: the key \"ring_size\" is gone: orphand run --ring-size BYTES does the same",
+        ),
+        (
+            "[[server]]\nname = \"x\"",
+            "1:3: the key \"server\" is gone: write [[program]] with kind = \"server\"",
+        ),
+        (
+            "[[agent]]\nname = \"x\"\nscript = \"/x\"",
+            "3:1: the key \"script\" in [[agent]] is gone: program takes a path, too",
+        ),
+        (
+            "[sessions]\ninterval = \"15s\"",
+            "2:1: the key \"interval\" in [sessions] is gone: it follows from idle",
+        ),
+        ("[[hook]]\ntimeout = \"2h\"", "2:1: the key \"timeout\" in [[hook]] is gone: it is 10s"),
+    ] {
+        assert_eq!(told(text), line, "{text}");
+    }
+}
