@@ -46,6 +46,20 @@ def clean_exit(stage):
     server = stage.who("mcp-server-fake")
     return stage.ended(agent, orphans=[server])
 
+@scene("orphan", twin="stdout/reader_waits")
+def connection_lost(stage):
+    """Somebody runs a server on this host over ssh; the connection is lost, and the process of his log-in ends."""
+    login = stage.run(stage.part("sshd-session", """
+        session("mcp-server-fake")
+        here()
+        wait_for("lost")
+        os._exit(255)
+    """))
+    server = stage.who("mcp-server-fake")
+    stage.who("sshd-session")
+    stage.go("lost")
+    return stage.ended(login, orphans=[server])
+
 @scene("orphan")
 def dies_slowly(stage):
     """An agent with much memory is killed, and holds its files while it dies."""

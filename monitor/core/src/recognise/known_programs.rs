@@ -38,22 +38,22 @@ pub(super) const MULTIPLEXERS: &[&str] = &[
 /// dies with it.
 pub(super) const EXEMPT: &[&str] = &["conmon", "conmonrs"];
 
-/// Programs that host or adopt others: init systems, container runtimes and their init stubs, remote login,
-/// schedulers, process supervisors, and runners that restart a developer's program.
+/// Programs that host or adopt others: init systems, container runtimes and their init stubs, schedulers, process
+/// supervisors, and runners that restart a developer's program.
 ///
-/// Each of these starts programs on pipes or sockets of its own: supervisors read logs, inetd and sshd serve
-/// connections, a container's shim relays streams. So having created the wire of a server does not make such
-/// a program its agent.
+/// Each of these starts programs on pipes or sockets of its own: supervisors read logs, inetd serves connections, a
+/// container's shim relays streams. So having created the wire of a server does not make such a program its agent. The
+/// process of a remote login (sshd) stands for the client at the other host, and ends with the connection.
 #[rustfmt::skip]
 pub(super) const STEWARDS: &[&str] = &[
     "(sd-pam)", "agetty", "anacron", "atd", "buildkitd", "catatonit", "circusd", "concurrently", "containerd", "crio",
-    "cron", "crond", "crun", "dbus-broker", "dbus-broker-launch", "dbus-daemon", "dinit", "docker-init", "docker-proxy",
-    "dockerd", "dropbear", "dumb-init", "fcron", "finit", "foreman", "forever", "getty", "god", "hivemind", "honcho",
-    "inetd", "init", "kubelet", "lightdm", "linuxrc", "login", "monit", "my_init", "nodemon", "openrc", "openrc-init",
-    "openrc-run", "overmind", "pm2", "pm2-runtime", "process-compose", "rootlesskit", "runc", "runit", "runit-init",
-    "runsv", "runsvdir", "s6-linux-init", "s6-supervise", "s6-svscan", "sddm", "sshd", "sshd-auth", "sshd-session",
-    "start-stop-daemon", "supervise", "supervise-daemon", "supervisord", "svscan", "systemd", "tcpserver", "tini",
-    "tini-static", "upstart", "watchexec", "xinetd", "youki",
+    "cron", "crond", "crun", "dbus-broker", "dbus-broker-launch", "dbus-daemon", "dinit", "docker-init",
+    "docker-proxy", "dockerd", "dumb-init", "fcron", "finit", "foreman", "forever", "getty", "god", "hivemind",
+    "honcho", "inetd", "init", "kubelet", "lightdm", "linuxrc", "login", "monit", "my_init", "nodemon", "openrc",
+    "openrc-init", "openrc-run", "overmind", "pm2", "pm2-runtime", "process-compose", "rootlesskit", "runc", "runit",
+    "runit-init", "runsv", "runsvdir", "s6-linux-init", "s6-supervise", "s6-svscan", "sddm", "start-stop-daemon",
+    "supervise", "supervise-daemon", "supervisord", "svscan", "systemd", "tcpserver", "tini", "tini-static",
+    "upstart", "watchexec", "xinetd", "youki",
 ];
 
 /// Tools that take names as arguments, also those of servers: for searching, showing, editing, building,

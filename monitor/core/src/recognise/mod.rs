@@ -81,8 +81,8 @@ pub enum Role {
     Multiplexer,
     /// Never ended, and neither is anything below it: conmon, and what the configuration exempts.
     Exempt { rule: String },
-    /// A program that hosts or adopts others (init, systemd, the listening sshd, containerd-shim). It is
-    /// never an implied agent. The configuration calls it a supervisor.
+    /// A program that hosts or adopts others (init, systemd, containerd-shim). It is never an implied agent. The
+    /// configuration calls it a supervisor.
     ServiceManager,
     /// Any other program. It becomes an implied agent if it starts an MCP server on pipes that it made.
     Other {

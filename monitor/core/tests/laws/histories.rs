@@ -155,7 +155,7 @@ impl Act {
             }
             Self::RemoteServer(recipe) => {
                 let launch = Launch { recipe, socket: true, ..Launch::default() };
-                world.unowned_server(world.sshd, None, launch).map(drop)
+                world.unowned_server(world.inetd, None, launch).map(drop)
             }
             Self::Wireless(terminal) => {
                 let server = world.fork(world.shell)?;

@@ -27,7 +27,7 @@ const fn program(comm: &'static str, exe: &'static str, argv: &'static [&'static
 }
 
 pub const INIT: Program = program("systemd", "/usr/lib/systemd/systemd", &["/sbin/init"]);
-pub const SSHD: Program = program("sshd", "/usr/sbin/sshd", &["sshd: u@pts/0"]);
+pub const INETD: Program = program("xinetd", "/usr/sbin/xinetd", &["xinetd"]);
 pub const BASH: Program = program("bash", "/usr/bin/bash", &["-bash"]);
 pub const ORPHAND: Program = program("orphand", "/usr/bin/orphand", &["orphand", "run"]);
 pub const TOOL: Program = program("bash", "/usr/bin/bash", &["/bin/bash", "-c", "make -j8 && ./run"]);

@@ -167,12 +167,12 @@ fn what_no_agent_started_is_nobodys() {
     let mut world = World::running();
     let prompt = world.unowned_server(world.shell, None, npx()).expect("one at the prompt");
     let remote =
-        world.unowned_server(world.sshd, None, Launch { socket: true, ..npx() }).expect("a remote one");
+        world.unowned_server(world.inetd, None, Launch { socket: true, ..npx() }).expect("a remote one");
     let socket =
         world.unowned_server(INIT, None, Launch { socket: true, ..npx() }).expect("an activated one");
     world.elapse(1);
     world.kill(world.shell);
-    world.kill(world.sshd);
+    world.kill(world.inetd);
     world.host.settle();
     lawful(&world);
     for place in [prompt, remote, socket] {

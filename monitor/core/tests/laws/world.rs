@@ -84,7 +84,7 @@ pub struct World {
     pub host: Host,
     /// A login shell on a terminal.
     pub shell: ProcessId,
-    pub sshd: ProcessId,
+    pub inetd: ProcessId,
     /// Everybody who hosts servers, the dead included.
     pub hosts: Vec<ProcessId>,
     /// The launchers of agents that are two processes.
@@ -96,7 +96,7 @@ pub struct World {
 }
 
 impl World {
-    /// A host with a login shell, sshd and the daemon (not yet started).
+    /// A host with a login shell, inetd and the daemon (not yet started).
     pub fn new(settings: Settings, manners: Manners, space: u32) -> Self {
         let mut kernel = Kernel::new(space, Records::new(candidates(&settings.rules)));
         let mut begin = |parent, program, uid, files: Files| {
@@ -109,15 +109,15 @@ impl World {
             id
         };
         let daemon = begin(INIT, &programs::ORPHAND, 0, Files::on_null());
-        let sshd = begin(INIT, &programs::SSHD, 0, Files::on_null());
-        let shell = begin(sshd, &programs::BASH, 1000, Files::on_terminal());
+        let inetd = begin(INIT, &programs::INETD, 0, Files::on_null());
+        let shell = begin(inetd, &programs::BASH, 1000, Files::on_terminal());
         let truth =
             Truth { ourselves: vec![daemon, INIT], other_uids: settings.other_uids, ..Truth::default() };
         let settings = Settings { ourselves: truth.ourselves.clone(), ..settings };
         Self {
             host: Host::new(kernel, truth, settings, manners),
             shell,
-            sshd,
+            inetd,
             hosts: Vec::new(),
             launchers: Vec::new(),
             workers: Vec::new(),

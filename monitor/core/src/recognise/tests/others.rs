@@ -236,10 +236,6 @@ fn multiplexers_stewards_and_exempt() {
         /lib/systemd/systemd --user => steward
         exe: /usr/lib/systemd/systemd (sd-pam) => steward
         /usr/lib/systemd/systemd-executor --deserialize 40 => steward
-        sshd => steward
-        exe: /usr/sbin/sshd 'sshd: /usr/sbin/sshd -D [listener] 0 of 10-100 startups' => steward
-        exe: /usr/sbin/sshd 'sshd: root@pts/0' => steward
-        exe: /usr/lib/openssh/sshd-session 'sshd-session: root@notty' => steward
         /usr/bin/containerd-shim-runc-v2 -namespace moby => steward
         /usr/bin/dockerd -H fd:// => steward
         runc --root /x => steward

@@ -51,7 +51,7 @@ proptest! {
     fn arguments_do_not_change_what_a_program_is(
         line in select(&[
             "/usr/bin/vim", "grep", "tail -f", "git", "sleep", "/usr/bin/env", "timeout", "sudo", "make", "tmux", "SCREEN",
-            "/usr/bin/conmon", "/sbin/init", "sshd", "containerd-shim-runc-v2", "supervisord", "bash -c x", "sh -lc 'npx foo-mcp'",
+            "/usr/bin/conmon", "/sbin/init", "crond", "containerd-shim-runc-v2", "supervisord", "bash -c x", "sh -lc 'npx foo-mcp'",
             "bash x.sh", "node vitest", "node -e 1", "python3 -c 1", "python3 -m pytest", "npm install", "npm run",
             "pnpm add", "uv pip", "yarn add", "cargo", "mcp-server-git", "node /x/.bin/foo-mcp", "npx -y foo-mcp",
             "uvx mcp-server-git", "python3 -m mcp_server_git", "docker run -i mcp/fetch", "docker run -d x", "docker build",
