@@ -125,6 +125,19 @@ def told_to_serve_by_its_environment(stage):
     return stage.killed(agent, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
+def handed_a_listener(stage):
+    """A host hands its server a listener (LISTEN_FDS); another host calls now and then, which leaves no trace here; the first is killed."""
+    stage.part("mcp-server-web", """
+        in_background(answer_calls, socket.socket(fileno=3))
+        serve()
+    """)
+    host = stage.rests("start_server.py", """
+        os.dup2(socket.create_server(("127.0.0.1", 0)).detach(), 3)
+        start("mcp-server-web", pass_fds=[3], env={**os.environ, "LISTEN_FDS": "1"})
+    """)
+    return stage.killed(host, in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
 def told_its_port_by_its_environment(stage):
     """A server listens at the port that its environment names (`MCP_PORT`); another host calls now and then, which leaves no trace here; the agent is killed."""
     stage.part("mcp-server-web", """

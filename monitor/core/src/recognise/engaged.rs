@@ -78,12 +78,13 @@ pub fn is_told_to_serve(image: &Image) -> bool {
     image.argv_truncated || arguments.iter().any(|word| names_service(word)) || short()
 }
 
-/// Whether an entry of an environment names such a transport: `MCP_TRANSPORT=streamable-http`, `MCP_MODE=http`.
+/// Whether an entry of an environment names such a transport (`MCP_TRANSPORT=streamable-http`, `MCP_MODE=http`), or listeners that
+/// somebody else made and handed on (`LISTEN_FDS`).
 pub fn entry_names_service(entry: &[u8]) -> bool {
     let entry = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('='));
     entry.is_some_and(|(name, value)| {
         let name = name.to_ascii_uppercase();
-        (name.contains("TRANSPORT") || name.contains("MODE")) && is_transport(value)
+        name == "LISTEN_FDS" || ((name.contains("TRANSPORT") || name.contains("MODE")) && is_transport(value))
     })
 }
 
@@ -187,6 +188,8 @@ mod service_tests {
             ("FASTMCP_TRANSPORT_TYPE=http", true),
             ("MCP_MODE=http", true),
             ("MCP_SERVER_MODE=sse", true),
+            ("LISTEN_FDS=1", true),
+            ("LISTEN_FDNAMES=web", false),
             ("MCP_TRANSPORT=stdio", false),
             ("NODE_MODE=production", false),
             ("TRANSPORT=", false),
