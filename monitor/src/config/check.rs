@@ -140,12 +140,11 @@ impl<'t> File<'t> {
             Kind::Top => String::new(),
             _ => format!(" in {}", within.header()),
         };
-        let (near, message) = match options::gone(within, key.get_ref()) {
-            Some(now) => (None, format!("the key \"{name}\"{place} is gone: {now}")),
-            None => {
-                let (near, advice) = advice(key.get_ref(), within);
-                (near, format!("unknown key \"{name}\"{place}: {advice}"))
-            }
+        let (near, message) = if let Some(now) = options::gone(within, key.get_ref()) {
+            (None, format!("the key \"{name}\"{place} is gone: {now}"))
+        } else {
+            let (near, advice) = advice(key.get_ref(), within);
+            (near, format!("unknown key \"{name}\"{place}: {advice}"))
         };
         let example = near.and_then(|near| within.key(near)).map(options::Key::example);
         let mistake = Mistake::new(self.location(key.span().start), None, message);
