@@ -1,10 +1,19 @@
 //! The handle of the daemon's loop: sends it queries, and does what would be too slow in the loop.
 
-use std::{collections::HashMap, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    io,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     sync::{
-        Mutex, Semaphore,
+        Semaphore,
         mpsc::{self, error::TrySendError},
         oneshot,
     },
@@ -17,7 +26,7 @@ use super::{
 };
 use crate::{
     host::{Proc, with_deadline},
-    os::{self, users},
+    os::{self, lock, users},
     probe::holdings,
     store::{StoreError, history, standing},
 };
@@ -47,8 +56,8 @@ pub(super) struct LoopHandle {
     proc: Arc<Proc>,
     state_dir: Arc<Path>,
     history_reads: Arc<Semaphore>,
-    /// Held while a decision is written.
-    deciding: Arc<Mutex<()>>,
+    /// How many decisions were made; that of the last one that was written.
+    decisions: Arc<(AtomicU64, Mutex<u64>)>,
 }
 
 impl LoopHandle {
@@ -59,7 +68,7 @@ impl LoopHandle {
             proc: Arc::new(proc),
             state_dir: state_dir.into(),
             history_reads,
-            deciding: Arc::default(),
+            decisions: Arc::default(),
         }
     }
 
@@ -126,18 +135,19 @@ impl LoopHandle {
     }
 
     async fn remembered(&self, mut decided: Decided) -> Decided {
-        // Answers come in the order of the decisions, and so does the lock.
-        let turn = Arc::clone(&self.deciding).lock_owned();
-        let (dir, standing) = (Arc::clone(&self.state_dir), decided.standing.clone());
-        let write = async {
-            let turn = turn.await;
-            beside(move || {
-                let written = standing::write(&dir, &standing);
-                drop(turn);
-                written
-            })
-            .await
-        };
+        // Answers come in the order of the decisions.
+        let number = self.decisions.0.fetch_add(1, Ordering::Relaxed) + 1;
+        let (decisions, dir, standing) =
+            (Arc::clone(&self.decisions), Arc::clone(&self.state_dir), decided.standing.clone());
+        let write = beside(move || {
+            let mut last = lock(&decisions.1);
+            if *last < number {
+                standing::write(&dir, &standing)?;
+                *last = number;
+            }
+            drop(last);
+            Ok::<(), io::Error>(())
+        });
         decided.not_remembered = match timeout(TIMEOUT, write).await {
             Ok(Ok(Ok(()))) => None,
             Ok(Ok(Err(error))) => Some(format!("cannot write into {}: {error}", self.state_dir.display())),
