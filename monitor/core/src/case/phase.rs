@@ -21,10 +21,9 @@ pub enum Phase {
 }
 
 /// What is being done about a server or an agent that was judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// It is not proven that nobody can use it. Nothing is done to it.
-    #[default]
     Unproven,
     /// It is an orphan and is not being ended: a guard forbids it, or the first step is about to begin.
     Spared,
@@ -39,7 +38,7 @@ pub enum Stage {
 }
 
 /// Why there is a case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub reason: Reason,
     pub since: BootTime,
@@ -47,10 +46,9 @@ pub struct Cause {
     pub asked: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// Its owner, the agent that started it, exited.
-    #[default]
     OwnerExited,
     /// It was found without an owner.
     NoOwner,
@@ -102,7 +100,7 @@ impl Reason {
 }
 
 /// The findings of a case, and what was done to end it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     pub stage: Stage,
     /// How many inspections in a row found nothing new.
@@ -150,6 +148,24 @@ pub struct Failure {
     pub error: String,
     /// The errno(3) value, if a system call failed.
     pub errno: Option<i32>,
+}
+
+impl Verdict {
+    /// Without any findings. There is none without a cause: no default says that an owner exited.
+    pub fn new(cause: Cause) -> Self {
+        Self {
+            stage: Stage::Unproven,
+            inspections: 0,
+            cause,
+            evidence: Vec::new(),
+            doubts: Vec::new(),
+            guards: Vec::new(),
+            rss_bytes: 0,
+            pss_bytes: None,
+            announced: false,
+            attempt: Attempt::default(),
+        }
+    }
 }
 
 impl Stage {

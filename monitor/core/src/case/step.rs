@@ -141,7 +141,7 @@ fn inspected(phase: &mut Phase, finding: Finding, facts: &Facts<'_>) -> Vec<Acti
     let update = phase.verdict().map(|_| Action::UpdateMemory);
     let due = phase.grace().unwrap_or(now);
     if phase.verdict().is_none() {
-        *phase = Phase::Judged(Box::new(Verdict { cause, ..Verdict::default() }));
+        *phase = Phase::Judged(Box::new(Verdict::new(cause)));
     }
     let Phase::Judged(verdict) = phase else { return Vec::new() };
     let actions = if !finding.doubts.is_empty() && !asked {

@@ -58,6 +58,7 @@ impl Engine {
 
     /// Asks which servers have a hung-up standard input.
     pub(super) fn watch_wires(&mut self, now: BootTime) {
+        self.begin_wire_watch(now);
         self.ask_containers(now);
         if let Some((token, since)) = self.wire_watch.open {
             if now.since(since) < LOST {

@@ -166,7 +166,7 @@ impl Engine {
                 Task::Reinspect => self.other_ended(now),
                 Task::Containers => self.look_into_containers(now),
                 Task::Wires => self.watch_wires(now),
-                Task::Idle => self.look_at_duplicates(),
+                Task::Idle => self.look_at_duplicates(now),
                 Task::Tools(key) => self.look(key, Look::Later),
                 Task::Look(key, look) => self.look(key, look),
                 Task::FirstMessage(id) => self.look_for_first_message(now, id),

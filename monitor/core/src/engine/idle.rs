@@ -98,7 +98,8 @@ impl Engine {
         self.agenda.keep(Task::Idle, every.map(|every| now + every));
     }
 
-    pub(super) fn look_at_duplicates(&mut self) {
+    pub(super) fn look_at_duplicates(&mut self, now: BootTime) {
+        self.begin_idle_watch(now);
         for key in self.next_duplicates() {
             let Some(user) = self.user_of(key) else { continue };
             let mut processes = self.all_processes(key);

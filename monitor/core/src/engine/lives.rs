@@ -100,10 +100,10 @@ impl Engine {
             && (before.exe == image.exe || before.argv.first() == image.argv.first());
         let goes_on = match rules.role_but_for_exemption(image) {
             Role::Server { .. } => true,
+            Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::ServiceManager => false,
             Role::Launcher | Role::Shell | Role::Other { .. } => {
                 same_wires && (anew || rules.only_launches(before))
             }
-            _ => false,
         };
         if goes_on {
             self.compare(at, key);

@@ -86,6 +86,8 @@ pub struct Engine {
     unseen: BTreeSet<ProcessId>,
     /// How many configurations have been in effect so far.
     policies: u64,
+    /// Whether there were no servers, and which configuration was in effect, when the watches were last begun or ended.
+    watched: Option<(bool, u64)>,
     last_repair: Option<BootTime>,
     /// Until then no server is inspected again because another process has ended.
     reinspected_until: BootTime,
@@ -108,8 +110,12 @@ impl Engine {
     /// Handles one event. `now` is the time at which the shell passes it in.
     pub fn handle(&mut self, now: BootTime, input: Input) {
         self.dispatch(now, input);
-        self.begin_wire_watch(now);
-        self.begin_idle_watch(now);
+        let watched = Some((self.world.servers().is_empty(), self.policies));
+        if self.watched != watched {
+            self.watched = watched;
+            self.begin_wire_watch(now);
+            self.begin_idle_watch(now);
+        }
         self.begin_processor_watch(now);
         self.evaluate_alerts(now);
     }

@@ -282,7 +282,11 @@ impl Engine {
                 Role::Agent { name } => (name, false),
                 Role::Server { name, .. } | Role::Other { name } => (name, true),
                 // A program that launches or adopts others is no agent, so the server stays without an owner.
-                _ => return None,
+                Role::Shell
+                | Role::Launcher
+                | Role::ServiceManager
+                | Role::Multiplexer
+                | Role::Exempt { .. } => return None,
             };
             self.agent_recognised(now, id, name, implied);
             self.world.agent_of(id)

@@ -32,7 +32,11 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
         let ended = unit(inspection.server).map(start);
         server.owner().is_none() && ended.is_some() && ended == unit(server).map(start)
     };
-    let is_candidate = |server: &&&Server| inspection.owner().is_some() || same_past(server);
+    // What a living owner has is in use, whoever lists it.
+    let is_candidate = |server: &&&Server| match inspection.owner() {
+        Some(owner) => !owner.is_alive() && server.owner() == inspection.server.owner(),
+        None => same_past(server),
+    };
     // Who has no row is joined with nobody here.
     let is_joined = |server: &&&Server| {
         server.processes().iter().chain(server.wrappers()).any(|one| rows.row(*one).is_some())

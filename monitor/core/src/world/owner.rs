@@ -120,7 +120,13 @@ impl Search<'_> {
             {
                 Claim::Gone(Arc::clone(maker))
             }
-            _ => Claim::Nobody,
+            Role::Agent { .. }
+            | Role::Server { .. }
+            | Role::Other { .. }
+            | Role::Launcher
+            | Role::Shell
+            | Role::Multiplexer
+            | Role::Exempt { .. } => Claim::Nobody,
         }
     }
 
@@ -153,12 +159,15 @@ impl Search<'_> {
         if let Some(agent) = runs_agent(node, self.agents) {
             return Claim::Agent(agent);
         }
-        match (&program.role, node.server) {
-            (Role::ServiceManager, _) => self.fed_by(node).unwrap_or(Claim::Adopted),
-            (Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. }, _) => Claim::Nobody,
-            (_, Some(server)) => Claim::Inside(server, node.id),
-            (_, None) if self.server.stdout().is_wire() => Claim::Implied(node.id),
-            (_, None) => Claim::Nobody,
+        match program.role {
+            Role::ServiceManager => return self.fed_by(node).unwrap_or(Claim::Adopted),
+            Role::Launcher | Role::Shell | Role::Multiplexer | Role::Exempt { .. } => return Claim::Nobody,
+            Role::Server { .. } | Role::Agent { .. } | Role::Other { .. } => {}
+        }
+        match node.server {
+            Some(server) => Claim::Inside(server, node.id),
+            None if self.server.stdout().is_wire() => Claim::Implied(node.id),
+            None => Claim::Nobody,
         }
     }
 

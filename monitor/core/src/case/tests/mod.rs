@@ -47,12 +47,7 @@ fn cause() -> Cause {
 }
 
 fn verdict() -> Box<Verdict> {
-    Box::new(Verdict {
-        evidence: vec![Evidence::OwnerExited],
-        rss_bytes: 7,
-        cause: cause(),
-        ..Verdict::default()
-    })
+    Box::new(Verdict { evidence: vec![Evidence::OwnerExited], rss_bytes: 7, ..Verdict::new(cause()) })
 }
 
 /// A verdict with a signal to the main process.
