@@ -10,7 +10,7 @@
 //! The code never uses `kill(pid)`, a process group or a name. For the daemon's shell, which carries out what
 //! a verdict asks for, and for `reap`.
 
-use std::{collections::BTreeMap, os::fd::OwnedFd, sync::Arc};
+use std::{os::fd::OwnedFd, sync::Arc};
 
 use anyhow::Result;
 use rustix::{
@@ -18,58 +18,28 @@ use rustix::{
     io::Errno,
     process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal},
 };
-use tokio::{io::unix::AsyncFd, task::JoinSet};
 
-use crate::{
-    host::{Place, Proc, Scope, UNANSWERED, hastily},
-    os::{descriptors, readable},
-};
+use crate::host::{Place, Proc, Scope, UNANSWERED, hastily};
 use orphand_core::model::{ProcessId, Signal, SignalError};
-
-/// The most processes that are watched at a time, each by a descriptor. The limit is never more than a
-/// quarter of the descriptors. A process without a place is signalled all the same: see [`Reaper`].
-pub const ROOM: usize = 512;
 
 /// A process that may be signalled, held by a pidfd. The number cannot pass to another process unnoticed any
 /// more.
 #[derive(Debug)]
 pub struct Aim {
     process: ProcessId,
-    /// `None` if the reaper holds a pidfd since an earlier signal.
-    pidfd: Option<OwnedFd>,
+    pidfd: OwnedFd,
 }
 
-impl Aim {
-    /// Whether the process was signalled before and is held since then. Its identity cannot be mistaken.
-    pub fn is_held(&self) -> bool {
-        self.pidfd.is_none()
-    }
-}
-
-/// Signals processes, and tells when the signalled processes have ended.
-///
-/// A pidfd that is held from one signal to the next saves the next comparison, and tells of an end that no
-/// record tells. Correctness does not depend on it. For a process without a place, each signal is aimed and
-/// compared like the first, and its end is told by the kernel's record. So a user that fills all places cannot
-/// prevent the end of any other process.
+/// Signals processes. It keeps nothing from one signal to the next.
 #[derive(Debug)]
 pub struct Reaper {
     proc: Arc<Proc>,
-    watched: BTreeMap<ProcessId, Arc<AsyncFd<OwnedFd>>>,
-    /// A task for each of them, which is over when the process is.
-    ends: JoinSet<ProcessId>,
-    room: usize,
     scope: Option<Scope>,
 }
 
 impl Reaper {
     pub fn new() -> Result<Self> {
-        Self::with_room(descriptors::quarter().min(ROOM))
-    }
-
-    pub fn with_room(room: usize) -> Result<Self> {
-        let (watched, ends) = (BTreeMap::new(), JoinSet::new());
-        Ok(Self { proc: Arc::new(Proc::system()?), watched, ends, room, scope: None })
+        Ok(Self { proc: Arc::new(Proc::system()?), scope: None })
     }
 
     /// With a scope: nothing is signalled that is not seen to be in it.
@@ -80,17 +50,11 @@ impl Reaper {
     /// Opens a pidfd of the process that has this number now, if orphand may ever signal it. [`Reaper::fire`]
     /// finds out whether it is the intended process.
     pub fn aim(&self, process: ProcessId) -> Result<Aim, SignalError> {
-        if self.watched.contains_key(&process) {
-            return Ok(Aim { process, pidfd: None });
-        }
-        let pidfd = Some(self.open(process)?);
-        Ok(Aim { process, pidfd })
+        Ok(Aim { process, pidfd: self.open(process)? })
     }
 
-    /// Signals the aimed process, if it is the intended one and has this real user. If there is a place, the
-    /// process is then watched until it has ended ([`Reaper::wait_any`]). A process that cannot be signalled is not
-    /// watched. The caller must be inside a tokio runtime.
-    pub fn fire(&mut self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
+    /// Signals the aimed process, if it is the intended one and has this real user.
+    pub fn fire(&self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         let Aim { process, pidfd } = aim;
         // The pidfd is open, and the signal fails if it is dead by then: what is read here is about this process.
         match self.scope.as_ref().map_or(Place::Inside, |scope| scope.place(process.pid)) {
@@ -98,58 +62,16 @@ impl Reaper {
             Place::Outside => return Err(never(process, "outside of the scope of this daemon")),
             Place::Unseen => return Err(unsure(process, "its control groups cannot be read", Errno::NOENT)),
         }
-        let Some(pidfd) = pidfd else {
-            // It is the same process as long as the descriptor is open. The next `wait_any` tells of its end.
-            let held = self.watched.get(&process);
-            return held.map_or(Err(SignalError::Gone), |held| send(held.get_ref(), signal));
-        };
         let proc = Arc::clone(&self.proc);
         hastily(move || compare(&proc, process, uid))?;
         // The signal fails unless the pidfd is still alive. Then the number belonged to this process all the
         // time.
-        send(&pidfd, signal)?;
-        // The kernel has a limit of its own for the number of watched descriptors.
-        if self.watched.len() < self.room
-            && let Ok(held) = readable(pidfd).map(Arc::new)
-        {
-            self.watched.insert(process, Arc::clone(&held));
-            self.ends.spawn(async move {
-                loop {
-                    match held.readable().await {
-                        Ok(_) if has_ended(held.get_ref()) => return process,
-                        Ok(mut early) => early.clear_ready(),
-                        // The kernel's record tells of its end.
-                        Err(_) => std::future::pending().await,
-                    }
-                }
-            });
-        }
-        Ok(())
+        send(&pidfd, signal)
     }
 
     /// Aims and fires at once, for a caller that has no records of the kernel.
-    pub fn signal(
-        &mut self,
-        process: ProcessId,
-        uid: Option<u32>,
-        signal: Signal,
-    ) -> Result<(), SignalError> {
-        let aim = self.aim(process)?;
-        self.fire(aim, uid, signal)
-    }
-
-    /// Waits until a watched process has ended. Never returns while no process is watched. Cancel-safe.
-    pub async fn wait_any(&mut self) -> ProcessId {
-        loop {
-            match self.ends.join_next().await {
-                Some(Ok(process)) => {
-                    self.watched.remove(&process);
-                    return process;
-                }
-                Some(Err(_)) => {}
-                None => std::future::pending().await,
-            }
-        }
+    pub fn signal(&self, process: ProcessId, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
+        self.fire(self.aim(process)?, uid, signal)
     }
 
     fn open(&self, process: ProcessId) -> Result<OwnedFd, SignalError> {

@@ -19,8 +19,8 @@ use crate::{
 use orphand_core::{
     engine::{Engine, Settings},
     model::{
-        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, ProcessId, ReapRequest,
-        Report, ServerReport, SignalError, text,
+        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, ReapRequest, Report,
+        ServerReport, SignalError, text,
     },
     recognise::Rules,
 };
@@ -150,19 +150,11 @@ impl Offline {
         Ok(())
     }
 
-    /// Waits for one of the processes that were signalled to end. Never returns where none was.
-    pub(super) async fn ended(&mut self) -> ProcessId {
-        match &mut self.host.reaper {
-            Some(reaper) => reaper.wait_any().await,
-            None => std::future::pending().await,
-        }
-    }
-
     pub(super) fn handle(&mut self, input: Input) -> anyhow::Result<()> {
         self.driver.handle(&mut self.host, input)
     }
 
-    /// Reads /proc again: what was forked meanwhile, and who ended without having been signalled.
+    /// Reads /proc again: what was forked meanwhile, and who has ended.
     pub(super) fn read_again(&mut self) -> anyhow::Result<()> {
         let snapshot = read_proc(&self.host.procfs, &self.host.probe, &self.host.rules, BTreeMap::new())?;
         self.handle(Input::Snapshot { snapshot })
@@ -191,7 +183,7 @@ impl EffectHandler for Host {
                 driver.feed(Input::Answered { token, answer });
             }
             Effect::Signal { process, signal, uid } => {
-                let Some(reaper) = &mut self.reaper else { return Ok(()) };
+                let Some(reaper) = &self.reaper else { return Ok(()) };
                 let error = reaper.signal(process, uid, signal).err();
                 let gone = error == Some(SignalError::Gone);
                 driver.feed(Input::Signalled { process, signal, error });

@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     control::client::{Client, ClientError},
     host::Scope,
-    os::clock::{self, Timer},
+    os::clock,
     sink::{
         list,
         plan::{self, PlanItem},
@@ -210,7 +210,7 @@ fn is_over(report: &Report, request: &ReapRequest) -> bool {
     servers.all(|server| !matches!(server.state, State::Suspect | State::Ending))
 }
 
-/// Between two readings of /proc, which find who ended without having been signalled.
+/// Between two readings of /proc, which find who has ended.
 const READ_AGAIN: Duration = Duration::from_millis(200);
 
 struct Alone {
@@ -224,10 +224,9 @@ impl Alone {
         Ok(Self { offline: Offline::inspect(config, scope)?, term_timeout: config.term_timeout })
     }
 
-    async fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
+    fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
         let offline = &mut self.offline;
         offline.arm()?;
-        let timer = Timer::new()?;
         let patience = clock::now() + self.term_timeout + MARGIN;
         offline.handle(Input::Reap { request: request.clone() })?;
         loop {
@@ -237,14 +236,8 @@ impl Alone {
             if is_over(&report, request) || now >= patience {
                 return Ok(report);
             }
-            timer.set([Some(now + READ_AGAIN), offline.due()].into_iter().flatten().min())?;
-            let ended = tokio::select! {
-                process = offline.ended() => Some(process),
-                expired = timer.expired() => expired.map(|()| None)?,
-            };
-            if let Some(process) = ended {
-                offline.handle(Input::Gone { process })?;
-            }
+            let next = offline.due().map_or(READ_AGAIN, |due| due.since(now).min(READ_AGAIN));
+            thread::sleep(next);
             // The engine inspects only some servers at a time.
             while clock::now() < patience && offline.pass_time(clock::now())? {}
         }
@@ -257,8 +250,7 @@ impl Backend for Alone {
     }
 
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.context("cannot start the event loop")?.block_on(self.end(request))
+        self.end(request)
     }
 }
 

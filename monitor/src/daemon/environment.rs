@@ -132,7 +132,7 @@ impl Environment {
     fn signal(&mut self, driver: &mut Driver, request: SignalRequest) -> anyhow::Result<()> {
         self.store.commit();
         let SignalRequest { process, signal, .. } = request;
-        let (kernel, reaper) = (&mut self.kernel, &mut self.reaper);
+        let (kernel, reaper) = (&mut self.kernel, &self.reaper);
         let doubtful = self.doubtful || request.uid.is_some_and(|uid| self.shares.is_short(uid));
         let error = self.pending.signal(kernel, reaper, doubtful, request)?.err();
         match &error {

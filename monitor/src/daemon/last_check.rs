@@ -53,7 +53,7 @@ impl PendingRecords {
     pub fn signal(
         &mut self,
         kernel: &mut KernelSource,
-        reaper: &mut Reaper,
+        reaper: &Reaper,
         doubtful: bool,
         request: SignalRequest,
     ) -> Result<Result<(), SignalError>, KernelError> {
@@ -62,18 +62,16 @@ impl PendingRecords {
             Ok(aim) => aim,
             Err(error) => return Ok(Err(error)),
         };
-        if !aim.is_held() {
-            let complete = kernel.catch_up(uid, |event| self.0.push_back(event))?;
-            if self.has_exit(process) {
-                return Ok(Err(SignalError::Gone));
-            }
-            let unsure = |why: &str| Ok(Err(SignalError::Unsure { message: format!("{process}: {why}") }));
-            if doubtful || !complete {
-                return unsure("its end may be among records of the kernel that are lost");
-            }
-            if self.has_news(process, signal) {
-                return unsure("it runs another program or is in another session since it was judged");
-            }
+        let complete = kernel.catch_up(uid, |event| self.0.push_back(event))?;
+        if self.has_exit(process) {
+            return Ok(Err(SignalError::Gone));
+        }
+        let unsure = |why: &str| Ok(Err(SignalError::Unsure { message: format!("{process}: {why}") }));
+        if doubtful || !complete {
+            return unsure("its end may be among records of the kernel that are lost");
+        }
+        if self.has_news(process, signal) {
+            return unsure("it runs another program or is in another session since it was judged");
         }
         Ok(reaper.fire(aim, uid, signal))
     }

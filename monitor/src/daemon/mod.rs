@@ -1,4 +1,4 @@
-//! The daemon: a loop that waits for the ring, the timer, signals and pidfds, tells the engine what happened, and has its
+//! The daemon: a loop that waits for the ring, the timer and signals, tells the engine what happened, and has its
 //! effects carried out.
 //!
 //! What feeds the loop: `records` (the ring and /proc), [`inspections`] (answers found beside it), `queries` (the control
@@ -93,7 +93,6 @@ impl Daemon {
                 () = received(&mut interrupt) => break,
                 () = received(&mut hangup) => self.reload(None),
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
-                process = self.outside.reaper.wait_any() => self.outside.gone.push(process),
                 expired = timer.expired() => expired?,
                 Some(answered) = self.outside.inspections.answers.recv() => late.push(answered),
                 Some(seen) = self.outside.registry.news.recv() => self.outside.registry.pending.push(seen),

@@ -47,12 +47,6 @@ pub fn for_others() -> Option<u64> {
     STARTED_WITH.get().copied().flatten()
 }
 
-/// A quarter of the descriptors that this process may open now.
-pub fn quarter() -> usize {
-    let may = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(may / 4).unwrap_or(usize::MAX)
-}
-
 /// Undoes [`raise`], in a process that becomes another program.
 pub fn lower_to(soft: u64) -> io::Result<()> {
     let limit = getrlimit(Resource::Nofile);

@@ -159,8 +159,7 @@ impl Trial {
         assert!(kernel.members.track(followed, Tracking::Member).unwrap().is_followed());
         Self {
             kernel,
-            // Each signal is aimed anew.
-            reaper: Reaper::with_room(0).unwrap(),
+            reaper: Reaper::new().unwrap(),
             pending: PendingRecords::default(),
             first,
             second,
@@ -197,7 +196,7 @@ impl Trial {
         match way {
             Way::Drained => {
                 let request = SignalRequest { process, uid, signal };
-                self.pending.signal(&mut self.kernel, &mut self.reaper, false, request).unwrap()
+                self.pending.signal(&mut self.kernel, &self.reaper, false, request).unwrap()
             }
             Way::Undrained => self.reaper.signal(process, uid, signal),
         }
@@ -307,7 +306,7 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     let own = rustix::process::getuid().as_raw();
     let request = SignalRequest { process, uid: Some(own + 1), signal: Signal::Term };
     let mut signal = |doubtful, request| {
-        trial.pending.signal(&mut trial.kernel, &mut trial.reaper, doubtful, request).unwrap()
+        trial.pending.signal(&mut trial.kernel, &trial.reaper, doubtful, request).unwrap()
     };
     // Another user's, then records lost: both times it is left alone.
     assert!(matches!(signal(false, request), Err(SignalError::Unsure { .. })));

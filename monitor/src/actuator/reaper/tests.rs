@@ -2,7 +2,6 @@ use std::{
     io::{BufRead, BufReader},
     os::unix::process::ExitStatusExt,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use super::*;
@@ -30,10 +29,6 @@ impl Drop for Started {
     }
 }
 
-async fn soon<T>(wait: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap()
-}
-
 fn message(result: Result<(), SignalError>) -> (i32, String) {
     match result.unwrap_err() {
         SignalError::System { errno, message } => (errno, message),
@@ -41,19 +36,17 @@ fn message(result: Result<(), SignalError>) -> (i32, String) {
     }
 }
 
-#[tokio::test]
-async fn a_child_is_ended_and_told_of_once() {
+#[test]
+fn a_child_is_ended() {
     let mut child = Started::sleeper();
     let id = child.id();
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     reaper.signal(id, None, Signal::Term).unwrap();
-    assert_eq!(soon(reaper.wait_any()).await, id);
-    assert_eq!(reaper.watched.len(), 0);
     assert_eq!(child.signal_that_ended_it(), Some(15));
 }
 
-#[tokio::test]
-async fn a_child_that_ignores_the_first_signal_gets_the_second() {
+#[test]
+fn a_child_that_ignores_the_first_signal_gets_the_second() {
     let mut child = Started(
         Command::new("sh")
             .args(["-c", "trap '' TERM; echo; while :; do read line || exec sleep 600; done"])
@@ -64,77 +57,50 @@ async fn a_child_that_ignores_the_first_signal_gets_the_second() {
     );
     BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     let id = child.id();
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     reaper.signal(id, None, Signal::Term).unwrap();
-    assert!(tokio::time::timeout(Duration::from_millis(20), reaper.wait_any()).await.is_err());
-    assert_eq!(reaper.watched.len(), 1);
     reaper.signal(id, None, Signal::Kill).unwrap();
-    assert_eq!(soon(reaper.wait_any()).await, id);
     assert_eq!(child.signal_that_ended_it(), Some(9));
 }
 
-#[tokio::test]
-async fn many_ends_are_all_told_whoever_asks() {
-    let children: Vec<_> = (0..20).map(|_| Started::sleeper()).collect();
-    let mut reaper = Reaper::new().unwrap();
-    for child in &children {
-        reaper.signal(child.id(), None, Signal::Kill).unwrap();
-    }
-    let mut told = Vec::new();
-    while told.len() < 20 {
-        // A cancelled wait loses no process.
-        told.extend(tokio::time::timeout(Duration::ZERO, reaper.wait_any()).await);
-        tokio::task::yield_now().await;
-    }
-    told.sort_unstable();
-    let mut all: Vec<_> = children.iter().map(Started::id).collect();
-    all.sort_unstable();
-    assert_eq!(told, all);
-}
-
-#[tokio::test]
-async fn another_birth_is_another_process() {
+#[test]
+fn another_birth_is_another_process() {
     let mut child = Started::sleeper();
     let ProcessId { pid, start } = child.id();
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     for other in [start - 1, start + 1, 0] {
         assert_eq!(reaper.signal(ProcessId::new(pid, other), None, Signal::Kill), Err(SignalError::Gone));
     }
     assert!(child.0.try_wait().unwrap().is_none());
-    assert_eq!(reaper.watched.len(), 0);
 }
 
-#[tokio::test]
-async fn a_process_of_another_user_is_not_the_one_that_was_judged() {
+#[test]
+fn a_process_of_another_user_is_not_the_one_that_was_judged() {
     let mut child = Started::sleeper();
     let id = child.id();
     let ours = rustix::process::getuid().as_raw();
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     let error = reaper.signal(id, Some(ours + 1), Signal::Kill).unwrap_err();
     let message = format!("{id} is user {ours}'s and was user {}'s", ours + 1);
-    assert_eq!((error, reaper.watched.len()), (SignalError::Unsure { message }, 0));
+    assert_eq!(error, SignalError::Unsure { message });
     assert!(child.0.try_wait().unwrap().is_none());
     reaper.signal(id, Some(ours), Signal::Term).unwrap();
-    // It is held since then, so it is the same process, whatever its user.
-    reaper.signal(id, Some(ours + 1), Signal::Kill).ok();
     assert!(child.signal_that_ended_it().is_some());
 }
 
-#[tokio::test]
-async fn who_ends_between_aim_and_signal_is_gone() {
+#[test]
+fn who_ends_between_aim_and_signal_is_gone() {
     let mut child = Started::sleeper();
     let id = child.id();
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     let aim = reaper.aim(id).unwrap();
-    assert!(!aim.is_held());
     child.0.kill().unwrap();
     child.0.wait().unwrap();
     assert_eq!(reaper.fire(aim, None, Signal::Kill), Err(SignalError::Gone));
-    assert_eq!(reaper.watched.len(), 0);
 }
 
-#[tokio::test]
-async fn the_dead_are_gone_before_and_after_the_wait() {
+#[test]
+fn the_dead_are_gone_before_and_after_the_wait() {
     let mut child = Started::sleeper();
     let id = child.id();
     child.0.kill().unwrap();
@@ -142,22 +108,10 @@ async fn the_dead_are_gone_before_and_after_the_wait() {
     while !zombie() {
         std::thread::yield_now();
     }
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     assert_eq!(reaper.signal(id, None, Signal::Term), Err(SignalError::Gone));
     child.0.wait().unwrap();
     assert_eq!(reaper.signal(id, None, Signal::Term), Err(SignalError::Gone));
-}
-
-#[tokio::test]
-async fn a_watched_one_that_died_is_gone_and_still_told_of() {
-    let mut child =
-        Started(Command::new("sh").args(["-c", "trap '' TERM; cat"]).stdin(Stdio::piped()).spawn().unwrap());
-    let id = child.id();
-    let mut reaper = Reaper::new().unwrap();
-    reaper.signal(id, None, Signal::Kill).unwrap();
-    child.0.wait().unwrap();
-    assert_eq!(reaper.signal(id, None, Signal::Kill), Err(SignalError::Gone));
-    assert_eq!(soon(reaper.wait_any()).await, id);
 }
 
 const INSIDE: &str = "ORPHAND_TEST_INSIDE_PID_NAMESPACE";
@@ -179,16 +133,16 @@ fn a_number_given_out_again_is_safe() {
     assert!(run.status.success() && output.contains("reused 3 times"), "{output}{:?}", run.stderr);
 }
 
-#[tokio::test]
-async fn a_pending_kill_does_not_reach_who_got_the_number() {
+#[test]
+fn a_pending_kill_does_not_reach_who_got_the_number() {
     if std::env::var_os(INSIDE).is_none() {
         return;
     }
-    for watched in [true, false, true] {
-        let mut reaper = Reaper::new().unwrap();
+    for is_signalled in [true, false, true] {
+        let reaper = Reaper::new().unwrap();
         let mut first = Started::sleeper();
         let id = first.id();
-        if watched {
+        if is_signalled {
             reaper.signal(id, None, Signal::Term).unwrap();
         }
         first.0.kill().unwrap();
@@ -202,9 +156,6 @@ async fn a_pending_kill_does_not_reach_who_got_the_number() {
         let mut second = Started::sleeper();
         assert_eq!(second.id().pid, id.pid);
         assert_eq!(reaper.signal(id, None, Signal::Kill), Err(SignalError::Gone));
-        if watched {
-            assert_eq!(soon(reaper.wait_any()).await, id);
-        }
         assert_eq!(reaper.signal(id, None, Signal::Kill), Err(SignalError::Gone));
         assert!(second.0.try_wait().unwrap().is_none());
         reaper.signal(second.id(), None, Signal::Kill).unwrap();
@@ -212,9 +163,9 @@ async fn a_pending_kill_does_not_reach_who_got_the_number() {
     println!("reused 3 times");
 }
 
-#[tokio::test]
-async fn who_is_never_signalled() {
-    let mut reaper = Reaper::new().unwrap();
+#[test]
+fn who_is_never_signalled() {
+    let reaper = Reaper::new().unwrap();
     let proc = Proc::system().unwrap();
     let of = |pid| proc.process(pid).unwrap().id();
     let ours = of(std::process::id());
@@ -229,22 +180,21 @@ async fn who_is_never_signalled() {
         let (errno, message) = message(reaper.signal(id, None, Signal::Term));
         assert_eq!((errno, message), (Errno::PERM.raw_os_error(), format!("refused: {id} is {why}")));
     }
-    assert_eq!(reaper.watched.len(), 0);
 }
 
-#[tokio::test]
-async fn a_kernel_thread_is_never_signalled() {
+#[test]
+fn a_kernel_thread_is_never_signalled() {
     let proc = Proc::system().unwrap();
     let kernel = proc.pids().unwrap().into_iter().filter_map(|pid| proc.process(pid).ok());
     // The youngest: the oldest, kthreadd, may be an ancestor of ours if the kernel itself started us.
     let kernel = kernel.filter(|dir| dir.stat().is_kernel_thread()).max_by_key(|dir| dir.id().pid);
     let kernel = kernel.expect("the initial PID namespace, which has kernel threads");
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     assert!(message(reaper.signal(kernel.id(), None, Signal::Term)).1.ends_with("is a kernel thread"));
 }
 
-#[tokio::test]
-async fn a_thread_is_no_process() {
+#[test]
+fn a_thread_is_no_process() {
     let mut child = Started(
         Command::new("python3")
             .args(["-c", "import threading, sys\nt = threading.Thread(target=sys.stdin.read); t.start()\nprint(t.native_id, flush=True)"])
@@ -256,36 +206,9 @@ async fn a_thread_is_no_process() {
     let mut line = String::new();
     BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let thread = Proc::system().unwrap().process(line.trim().parse().unwrap()).unwrap().id();
-    let mut reaper = Reaper::new().unwrap();
+    let reaper = Reaper::new().unwrap();
     assert!(message(reaper.signal(thread, None, Signal::Kill)).1.ends_with("is a thread, not a process"));
     assert!(child.0.try_wait().unwrap().is_none());
-}
-
-#[tokio::test]
-async fn who_finds_no_place_is_ended_all_the_same() {
-    let deaf = || {
-        let script = ["-c", "trap '' TERM; echo; cat"];
-        let mut command = Command::new("sh");
-        let mut child =
-            Started(command.args(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
-        BufReader::new(child.0.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-        child
-    };
-    let mut children: Vec<Started> = (0..3).map(|_| deaf()).collect();
-    let ids: Vec<ProcessId> = children.iter().map(Started::id).collect();
-    let mut reaper = Reaper::with_room(1).unwrap();
-    for signal in [Signal::Term, Signal::Kill] {
-        for id in &ids {
-            assert_eq!(reaper.signal(*id, None, signal), Ok(()));
-            assert_eq!(reaper.watched.len(), 1);
-        }
-    }
-    // Only the held process is reported here. The kernel's records report the ends of the others.
-    assert_eq!(soon(reaper.wait_any()).await, ids[0]);
-    for child in &mut children {
-        assert!(!child.0.wait().unwrap().success());
-    }
-    assert_eq!(reaper.watched.len(), 0);
 }
 
 #[test]
@@ -299,16 +222,16 @@ fn what_the_system_refuses_is_told() {
     assert_eq!(message, "pidfd_send_signal: Operation not permitted (os error 1)");
 }
 
-#[tokio::test]
-async fn nothing_is_signalled_that_is_not_seen_in_the_scope() {
+#[test]
+fn nothing_is_signalled_that_is_not_seen_in_the_scope() {
     let mut child = Started::sleeper();
     let id = child.id();
     let scope = "no-control-group-is-called-so".parse().unwrap();
-    let mut reaper = Reaper::new().unwrap();
-    reaper.signal(id, None, Signal::Term).unwrap();
+    let reaper = Reaper::new().unwrap();
+    let aim = reaper.aim(id).unwrap();
+    child.0.kill().unwrap();
     child.0.wait().unwrap();
-    let aim = Aim { process: id, pidfd: None };
-    let mut reaper = reaper.within(Some(scope));
+    let reaper = reaper.within(Some(scope));
     assert!(
         matches!(reaper.fire(aim, None, Signal::Kill), Err(SignalError::Unsure { .. })),
         "it cannot be read"
