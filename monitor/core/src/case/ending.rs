@@ -6,7 +6,10 @@
 
 use std::time::Duration;
 
-use super::{Action, Announcement, Facts, Failure, INSPECT_AGAIN, Stage, Verdict};
+use super::{
+    Action, Announcement, Facts, Failure, INSPECT_AGAIN, Stage, Verdict,
+    phase::{KILL_EVERY, KILL_ROUNDS},
+};
 use crate::model::{ContainerId, ProcessId, Signal};
 
 /// The time that a container has to end beyond the time that its engine gives it.
@@ -22,10 +25,8 @@ pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
             fail(verdict, facts, error)
         }
         Stage::Spared if verdict.guards.is_empty() => begin(verdict, facts),
-        Stage::MainProcess if facts.pace.rest.is_some() => terminate_rest(verdict, facts),
-        // The signal to the main process was not sent.
-        Stage::MainProcess if verdict.attempt.signalled.is_empty() => begin(verdict, facts),
-        Stage::MainProcess | Stage::Rest => {
+        Stage::MainProcess => terminate_rest(verdict, facts),
+        Stage::Rest => {
             verdict.attempt.rounds = 0;
             kill(verdict, facts)
         }
@@ -49,7 +50,7 @@ fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
         return actions;
     };
     verdict.stage = Stage::MainProcess;
-    actions.push(Action::SetDeadline(Some(facts.now + facts.pace.main_process)));
+    actions.push(Action::SetDeadline(Some(facts.now + facts.pace.main_process())));
     if facts.targets.contains(&main) && !verdict.attempt.refused.contains(&main) {
         actions.extend(send(verdict, main, Signal::Term, facts));
     }
@@ -62,7 +63,7 @@ fn stop_container(verdict: &mut Verdict, container: ContainerId, facts: &Facts<'
     // The engine sends it.
     verdict.attempt.signalled.insert(facts.known_by, Signal::Term);
     verdict.stage = Stage::MainProcess;
-    let patience = facts.pace.main_process + facts.pace.rest.unwrap_or_default() + FOR_THE_ENGINE;
+    let patience = facts.pace.term_timeout + FOR_THE_ENGINE;
     vec![
         Action::RememberReaping,
         Action::SetDeadline(Some(facts.now + patience)),
@@ -73,7 +74,7 @@ fn stop_container(verdict: &mut Verdict, container: ContainerId, facts: &Facts<'
 fn terminate_rest(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     let mut actions = send_to_all(verdict, Signal::Term, facts);
     verdict.stage = Stage::Rest;
-    actions.push(Action::SetDeadline(Some(facts.now + facts.pace.rest.unwrap_or_default())));
+    actions.push(Action::SetDeadline(Some(facts.now + facts.pace.rest())));
     actions
 }
 
@@ -83,14 +84,13 @@ fn kill(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     attempt.rounds = attempt.rounds.saturating_add(1);
     let left = &facts.targets;
     let hopeless = !left.is_empty() && left.iter().all(|process| attempt.refused.contains(process));
-    let patient = facts.pace.kill_rounds.is_none_or(|most| attempt.rounds < most);
-    if patient && !hopeless {
+    if attempt.rounds < KILL_ROUNDS && !hopeless {
         verdict.stage = Stage::Kill;
-        actions.push(Action::SetDeadline(Some(facts.now + facts.pace.kill_every)));
+        actions.push(Action::SetDeadline(Some(facts.now + KILL_EVERY)));
     } else if left.is_empty() {
         actions.extend(untouchable(verdict, facts));
     } else {
-        let after = facts.pace.kill_every * facts.pace.kill_rounds.unwrap_or_default();
+        let after = KILL_EVERY * KILL_ROUNDS;
         let error = format!("still there {} s after SIGKILL (blocked in the kernel?)", after.as_secs());
         let first = left.iter().find(|process| !attempt.refused.contains(process)).copied();
         attempt.refused.extend(left);

@@ -249,63 +249,40 @@ pub(super) const CLOSING: Duration = Duration::from_millis(100);
 /// The delay after a deadline that came while the lineage was being repaired.
 pub(super) const WHILE_REPAIRED: Duration = Duration::from_millis(50);
 
-/// The delays of the case of a server or an agent.
+/// Between inspections of an orphan that is spared, the first time: see [`Pace::after`].
+pub(super) const SPARED: Duration = Duration::from_secs(30);
+/// Between inspections while it is unproven, the first time: a doubt may disappear at any moment.
+pub(super) const UNPROVEN: Duration = Duration::from_secs(5);
+/// Between two rounds of SIGKILL. What was forked meanwhile is killed in the next round.
+pub(super) const KILL_EVERY: Duration = Duration::from_millis(50);
+/// After this number of rounds, what is left counts as impossible to kill.
+pub(super) const KILL_ROUNDS: u32 = 100;
+
+/// The delays that are set for a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// From the owner's exit to the first inspection.
     pub grace: Duration,
-    /// Between inspections of an orphan that is spared, the first time: see [`Pace::after`].
-    pub spared: Duration,
-    /// Between inspections while it is unproven: a doubt may disappear at any moment.
-    pub unproven: Duration,
+    /// Between two inspections, at most.
     pub longest: Duration,
-    /// From SIGTERM to the main process to the next step. In this time it closes its browser and unlinks its pid
-    /// file.
-    pub main_process: Duration,
-    /// From SIGTERM to the rest to SIGKILL. Absent if there is only one process.
-    pub rest: Option<Duration>,
-    /// Between two rounds of SIGKILL. What was forked meanwhile is killed in the next round.
-    pub kill_every: Duration,
-    /// After this number of rounds, what is left counts as impossible to kill. Absent: there is no limit.
-    pub kill_rounds: Option<u32>,
+    /// From SIGTERM to SIGKILL.
+    pub term_timeout: Duration,
 }
 
 impl Pace {
     /// A delay doubles with each inspection in a row that finds nothing new.
-    pub fn after(&self, first: Duration, inspections: u32) -> Duration {
+    pub(super) fn after(&self, first: Duration, inspections: u32) -> Duration {
         first.saturating_mul(1 << inspections.min(10)).min(self.longest)
     }
 
-    /// The delays of the case of a server.
-    pub fn server(grace: Duration, term_timeout: Duration) -> Self {
-        let main_process = Duration::from_secs(1).min(term_timeout / 5);
-        Self {
-            grace,
-            spared: Duration::from_secs(30),
-            unproven: Duration::from_secs(5),
-            longest: Duration::from_secs(600),
-            main_process,
-            // The time is not counted from the very first signal: a guard may have stopped an earlier attempt long
-            // ago.
-            rest: Some(term_timeout.saturating_sub(main_process)),
-            kill_every: Duration::from_millis(50),
-            kill_rounds: Some(100),
-        }
+    /// From SIGTERM to the main process to the next step. In this time it closes its browser and unlinks its pid file.
+    pub(super) fn main_process(&self) -> Duration {
+        Duration::from_secs(1).min(self.term_timeout / 5)
     }
 
-    /// The delays of the case of an agent. An agent is one process; its unit may be stopped later, and a guard may
-    /// disappear later.
-    pub fn agent(grace: Duration, term_timeout: Duration) -> Self {
-        let minute = Duration::from_secs(60);
-        Self {
-            grace,
-            spared: minute,
-            unproven: minute,
-            longest: minute,
-            main_process: term_timeout,
-            rest: None,
-            kill_every: minute,
-            kill_rounds: None,
-        }
+    /// From SIGTERM to the rest to SIGKILL. It is not counted from the very first signal: a guard may have stopped an
+    /// earlier attempt long ago.
+    pub(super) fn rest(&self) -> Duration {
+        self.term_timeout.saturating_sub(self.main_process())
     }
 }

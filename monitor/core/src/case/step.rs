@@ -5,7 +5,7 @@ use std::mem;
 use super::{
     Action, Announcement, By, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason,
     Stage, Verdict, ending,
-    phase::{CLOSING, WHILE_REPAIRED},
+    phase::{CLOSING, SPARED, UNPROVEN, WHILE_REPAIRED},
 };
 use crate::model::{BootTime, Guard, SignalError};
 
@@ -195,7 +195,7 @@ fn unproven(verdict: &mut Verdict, finding: Finding, facts: &Facts<'_>) -> Vec<A
     // The guards are reported to a person who asks what may be ended.
     (verdict.evidence, verdict.doubts, verdict.guards) = (finding.evidence, finding.doubts, finding.guards);
     verdict.rss_bytes = finding.rss_bytes;
-    let deadline = facts.now + facts.pace.after(facts.pace.unproven, verdict.inspections);
+    let deadline = facts.now + facts.pace.after(UNPROVEN, verdict.inspections);
     let mut actions = vec![Action::KeepView, Action::SetDeadline(Some(deadline))];
     if is_news {
         actions.extend([Action::Remember, Action::Announce(Announcement::Unproven)]);
@@ -256,7 +256,7 @@ fn spare(verdict: &mut Verdict, guards: Vec<Guard>, is_news: bool, facts: &Facts
     verdict.stage = Stage::Spared;
     verdict.inspections = if is_news { 0 } else { verdict.inspections.saturating_add(1) };
     verdict.guards.clone_from(&guards);
-    let deadline = facts.now + facts.pace.after(facts.pace.spared, verdict.inspections);
+    let deadline = facts.now + facts.pace.after(SPARED, verdict.inspections);
     let told = is_news.then_some(Action::Announce(Announcement::Spared { guards }));
     [Action::SetDeadline(Some(deadline))].into_iter().chain(told).collect()
 }

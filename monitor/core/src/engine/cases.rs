@@ -1,7 +1,7 @@
 //! Cases of servers and agents: passes what happens to [`crate::case`], carries out the actions that follow, stores and reports
 //! what is announced. This is the only place that signals a server or an agent.
 
-use std::mem;
+use std::{mem, time::Duration};
 
 use super::{Engine, agenda::Task, findings::may_have_tools, lives::millis};
 use crate::{
@@ -14,6 +14,11 @@ use crate::{
     verdict::Finding,
     world::{Agent, agent_as_server, agent_view},
 };
+
+/// Between two inspections of a server that stays, at most.
+const LONGEST: Duration = Duration::from_secs(600);
+/// The same of an agent: its unit may be stopped, and what forbids its end may go.
+const OF_AGENT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CaseOf {
@@ -71,12 +76,13 @@ impl Engine {
 
     fn facts(&self, now: BootTime, of: CaseOf, event: &Event) -> Option<Facts<'_>> {
         let proceeds = matches!(event, Event::Proceed);
+        let (grace, term_timeout) = (self.settings.grace, self.settings.term_timeout);
         Some(match of {
             CaseOf::Server(key) => {
                 let server = self.world.server(key)?;
                 Facts {
                     now,
-                    pace: Pace::server(self.settings.grace, self.settings.term_timeout),
+                    pace: Pace { grace, longest: LONGEST, term_timeout },
                     owner: self.world.owner(key).map_or(Owner::Unknown, owner_of),
                     owner_wanted: server.seeks_owner,
                     doubtful: self.doubtful,
@@ -96,7 +102,7 @@ impl Engine {
                 let may_end = proceeds && self.may_end(key);
                 Facts {
                     now,
-                    pace: Pace::agent(self.settings.grace, self.settings.term_timeout),
+                    pace: Pace { grace, longest: OF_AGENT, term_timeout },
                     owner: Owner::Unknown,
                     owner_wanted: false,
                     doubtful: false,

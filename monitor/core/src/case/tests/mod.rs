@@ -30,7 +30,7 @@ const NOW: u64 = 1000;
 fn facts() -> Facts<'static> {
     Facts {
         now: at(NOW),
-        pace: Pace::server(secs(10), secs(5)),
+        pace: Pace { grace: secs(10), longest: secs(600), term_timeout: secs(5) },
         owner: Owner::Exited(at(SINCE)),
         owner_wanted: false,
         doubtful: false,

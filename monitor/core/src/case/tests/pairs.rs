@@ -232,24 +232,6 @@ fn what_was_allowed_is_done() {
 }
 
 #[test]
-fn an_agent_is_one_process() {
-    let agent = Facts { pace: Pace::agent(secs(10), secs(5)), targets: vec![id(30)], ..facts() };
-    let after = table(&Event::Proceed, &agent);
-    assert_eq!(first(&agent), "MainProcess terminating +5000ms Term:30");
-    assert_eq!(after[4], "Kill Kill:30 +60000ms");
-    // Its SIGTERM was not sent, so that comes first.
-    let (phase, _) = step(terminating(Stage::MainProcess), retryable(Signal::Term), &agent);
-    let (phase, actions) = step(phase, Event::Proceed, &agent);
-    assert_eq!(phase.stage(), Some(Stage::MainProcess));
-    assert!(actions.contains(&Action::Signal { process: id(30), signal: Signal::Term }));
-    // There is no limit of rounds for an agent.
-    let mut long = Verdict { stage: Stage::Kill, ..*begun() };
-    long.attempt.rounds = 5000;
-    let (phase, actions) = step(Phase::Judged(Box::new(long)), Event::Proceed, &agent);
-    assert_eq!((phase.stage(), actions.len()), (Some(Stage::Kill), 2));
-}
-
-#[test]
 fn a_signal_is_refused() {
     let last = table(&refused(Signal::Term, true), &facts());
     let failed = "Failed never !failed:1";

@@ -72,17 +72,15 @@ proptest! {
     /// for which the system refused it for good. No deadline is in the past.
     #[test]
     fn no_step_goes_too_far(
-        agent in prop::bool::weighted(0.2),
         steps in prop::collection::vec((event(), around()), 1..60),
     ) {
         let mut phase = Phase::Clear;
         let mut refused = BTreeSet::new();
         for (number, (event, (who, targets, unseen, doubtful))) in steps.into_iter().enumerate() {
-            let pace = if agent { Pace::agent(secs(10), secs(5)) } else { Pace::server(secs(10), secs(5)) };
             let main_process = targets.last().copied();
             let now = at(number as u64);
             let facts =
-                Facts { now, pace, owner: owner(who), doubtful, targets, unseen: &unseen, main_process, ..facts() };
+                Facts { now, owner: owner(who), doubtful, targets, unseen: &unseen, main_process, ..facts() };
             match &event {
                 Event::SignalRefused { process, error: SignalError::System { .. }, .. }
                     if phase.orphan().is_some() =>

@@ -294,7 +294,7 @@ fn an_agent_left_behind_by_its_unit_is_ended_if_its_rule_says_so() {
     let mut story = gateway_with_claude(reap);
     story.facts.unit = Some(facts("a", "b"));
     story.end(20);
-    story.pass_secs(20);
+    story.pass_secs(18);
     assert_eq!(story.told(), ["agent_exited", "orphan_detected"]);
     assert_eq!(story.sent(), [(21, Signal::Term), (21, Signal::Kill)]);
     story.end(21);
