@@ -113,6 +113,7 @@ fn a_chosen_mode_beats_the_file() -> Result<()> {
         fs::write(s.folder().join("daemon0/state/decisions.json"), "{")?;
         let unsure = successor(s, Vec::new())?;
         says(&unsure, &["mode"], "decisions.json cannot be read")?;
+        ensure!(unsure.log().contains("WARN paused by orphand, because "), "{}", unsure.log());
         ensure!(unsure.ask(&["mode"])?["mode"] == "observe", "it ends what it may not");
         says(&unsure, &["resume"], "orphand ends orphans.")
     })

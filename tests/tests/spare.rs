@@ -35,8 +35,7 @@ fn a_program_is_spared_until_that_is_taken_back() -> Result<()> {
         }
         let (code, refused) = daemon.says(&["spare", "1"])?;
         ensure!(code == 1 && refused.contains("starts everything"), "{refused}");
-        let name =
-            said.split("--remove '").nth(1).and_then(|rest| rest.split('\'').next()).unwrap_or_default();
+        let name = said.split("--remove=").nth(1).and_then(|rest| rest.lines().next()).unwrap_or_default();
         let (_, listed) = daemon.says(&["spare", "--list"])?;
         ensure!(listed.starts_with(&format!("{name}: ")) && listed.lines().count() == 1, "{name}: {listed}");
         let (code, said) = daemon.says(&["spare", "--remove", name])?;

@@ -13,7 +13,10 @@ use crate::{
     host::Proc,
 };
 use orphand_core::{
-    model::{Asked, Explained, Image, ProcessId, text::sanitise},
+    model::{
+        Asked, Explained, Image, ProcessId,
+        text::{quoted, sanitise},
+    },
     recognise::{Rule, Rules},
 };
 
@@ -149,10 +152,10 @@ fn apply(
 
 fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
     let line = |rule: &Rule| {
-        let (name, patterns) = (rule.name(), rule.patterns());
-        let (name, patterns) = (sanitise(name), sanitise(&patterns));
+        let (name, patterns) = (quoted(rule.name()), rule.patterns());
+        let patterns = sanitise(&patterns);
         if added {
-            let back = format!("To take it back: sudo orphand spare --remove '{name}'");
+            let back = format!("To take it back: sudo orphand spare --remove={name}");
             format!("Spared from now on: {patterns}, with all that it starts.\n{back}\n")
         } else {
             format!("Not spared any more: {patterns}.\n")

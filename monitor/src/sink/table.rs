@@ -1,8 +1,14 @@
 //! Text tables with a heading.
 
 use anstyle::Style;
+use ratatui::text::Span;
 
 use super::paint::{self, Paint};
+
+/// The columns of names, which other people's programs have. A longer one does not make its column wider, so it disturbs no
+/// other row.
+const NAMES: [&str; 4] = ["SERVER", "AGENT", "RUN", "ORPHAN"];
+const WIDEST: usize = 64;
 
 /// The style of the first cell, and the cells, which must already be sanitised. A row of one cell is a line of its own.
 pub(super) type Row = (Style, Vec<String>);
@@ -14,12 +20,13 @@ pub(super) type Fit<'a> = (usize, &'a [(usize, usize)]);
 /// column contains numbers, which are right-aligned.
 pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<'_>>) -> String {
     let columns: Vec<&str> = columns.split('|').collect();
-    let width = |at: usize, heading: &str| {
+    let width_of = |at: usize, heading: &str| {
+        let widest = if fit.is_none() && NAMES.contains(&heading) { WIDEST } else { usize::MAX };
         let cells = rows.iter().filter(|(_, row)| row.len() > 1).filter_map(|(_, row)| row.get(at));
-        cells.map(|cell| cell.chars().count()).fold(heading.chars().count(), usize::max)
+        cells.map(|cell| width(cell).min(widest)).fold(heading.len(), usize::max)
     };
     let mut widths: Vec<usize> =
-        columns.iter().enumerate().map(|(at, column)| width(at, heading(column))).collect();
+        columns.iter().enumerate().map(|(at, column)| width_of(at, heading(column))).collect();
     for (at, least) in fit.iter().flat_map(|(_, narrower)| *narrower) {
         let excess =
             (widths.iter().sum::<usize>() + widths.len() - 1).saturating_sub(fit.map_or(0, |fit| fit.0));
@@ -29,9 +36,10 @@ pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<
     }
     let headings: Vec<String> = columns.iter().map(|column| heading(column).to_owned()).collect();
     let line = |style: Style, row: &[String]| {
-        let mut cells = row.iter().zip(&columns).zip(&widths).map(|((cell, column), &width)| {
-            let cell = if fit.is_some() && row.len() > 1 { cut(cell, width) } else { cell.clone() };
-            if column.starts_with('>') { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        let mut cells = row.iter().zip(&columns).zip(&widths).map(|((cell, column), room)| {
+            let cell = if fit.is_some() && row.len() > 1 { cut(cell, *room) } else { cell.clone() };
+            let space = " ".repeat(room.saturating_sub(width(&cell)));
+            if column.starts_with('>') { space + &cell } else { cell + &space }
         });
         let first = cells.next().unwrap_or_default();
         let between = if fit.is_some() { " " } else { "  " };
@@ -40,7 +48,7 @@ pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<
         // The first cell is never cut where others follow.
         let (first, rest) = match fit {
             Some((room, _)) if row.len() > 1 => {
-                (first.clone(), cut(rest, room.saturating_sub(first.chars().count())))
+                (first.clone(), cut(rest, room.saturating_sub(width(&first))))
             }
             Some((room, _)) => (cut(&first, room), String::new()),
             None => (first, rest.to_owned()),
@@ -56,10 +64,36 @@ fn heading(column: &str) -> &str {
     column.trim_start_matches('>')
 }
 
+/// How many cells of a terminal it takes.
+fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
 fn cut(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
+    if width(text) <= room {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+    let mut kept: String = text.chars().take(room).collect();
+    while width(&kept) >= room && kept.pop().is_some() {}
     kept + if room > 0 { "…" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_or_a_wide_name_disturbs_no_other_row() {
+        let row = |name: &str| (paint::PLAIN, vec![name.to_owned(), "7".to_owned(), "x".to_owned()]);
+        let rows = [row("日本"), row("time"), row(&"a".repeat(200))];
+        let table = render(Paint::new(false), "RUN|>N|", &rows, None);
+        let ends: Vec<usize> = table.lines().map(width).collect();
+        assert_eq!(ends, [WIDEST + 3, WIDEST + 6, WIDEST + 6, 206]);
+        let table = render(Paint::new(false), "RUN|>N|", &rows, Some((12, &[(0, 3)])));
+        assert!(table.lines().all(|line| width(line) <= 12), "{table}");
+        assert_eq!(
+            (cut("日本", 4), cut("日本", 3), cut("日本", 2), cut("日本", 0)),
+            ("日本".into(), "日…".into(), "…".into(), String::new())
+        );
+    }
 }

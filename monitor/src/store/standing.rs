@@ -18,6 +18,7 @@ pub fn read(dir: &Path) -> Standing {
     let path = dir.join(FILE);
     let unread = |why: &dyn std::fmt::Display| {
         let by = format!("orphand, because {} cannot be read: {why}", path.display());
+        tracing::warn!("paused by {by}; `orphand resume` makes a new one");
         Standing { pause: Some(Pause { by: sanitise(&by).into_owned(), until: None }), chosen: None }
     };
     match fs::read(&path) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Unit;
+use super::{Unit, text::quoted};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkup {
@@ -134,7 +134,7 @@ impl UnitProperties {
         }
         Some(Advice {
             why,
-            command: format!("systemctl {user}edit {}", unit.name),
+            command: format!("systemctl {user}edit {}", quoted(&unit.name)),
             place: place.told(),
             drop_in,
         })

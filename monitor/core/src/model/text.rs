@@ -45,6 +45,17 @@ pub fn clean(name: &str) -> String {
     sanitise(name).into_owned()
 }
 
+/// A name as one word of a shell's command, whoever has chosen it.
+pub fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:@/+,".contains(c);
+    let name = sanitise(name);
+    if !name.is_empty() && name.chars().all(is_plain) {
+        name.into_owned()
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    }
+}
+
 /// A name and the number of a run: `claude #3`.
 pub fn numbered(name: &str, generation: Option<u64>) -> String {
     let number = generation.map(|number| format!(" #{number}")).unwrap_or_default();
@@ -228,6 +239,14 @@ mod tests {
         assert_eq!(sanitise("\u{9b}31m\u{7f}"), r"\u{9b}31m\x7f");
         assert_eq!(sanitise("a\u{200b}b\u{feff}c\u{e0041}"), r"a\u{200b}b\u{feff}c\u{e0041}");
         assert_eq!(sanitise("größe 日本 🦀 \u{fffd} C:\\x"), "größe 日本 🦀 \u{fffd} C:\\x");
+    }
+
+    #[test]
+    fn a_name_is_one_word_of_a_command() {
+        assert_eq!(quoted("gateway@1.service"), "gateway@1.service");
+        assert_eq!(quoted(r"app-a\x2db.service"), r"'app-a\x2db.service'");
+        assert_eq!(quoted("x'; reboot #\n"), r"'x'\''; reboot #\n'");
+        assert_eq!(quoted(""), "''");
     }
 
     #[test]

@@ -15,7 +15,8 @@ impl Rules {
         let words = program::words(image);
         let (first, second) = Program::find(&words, image);
         let program = second.unwrap_or(first);
-        let owned = |text: &str| text.to_owned();
+        // What a program is called is no pattern.
+        let owned = |text: &str| text.replace('*', "?");
         let own = (program.carrier == Carrier::Itself).then_some(program.name);
         let ways = [
             program.package.map(owned),
@@ -105,6 +106,7 @@ mod tests {
             (&["node", "build/index.js"], r#"program = "build/index.js""#),
             (&["/usr/local/bin/mcp-grafana", "-t", "stdio"], r#"program = "mcp-grafana""#),
             (&["npx", "-y", "@playwright/mcp@latest"], r#"program = "@playwright/mcp""#),
+            (&["/home/eve/mcp-*"], r#"program = "mcp-?""#),
         ] {
             assert_eq!(exemption(argv).as_deref(), Some(patterns), "{argv:?}");
         }

@@ -149,6 +149,11 @@ impl Line {
         if word.starts_with('-') {
             return self.option(word);
         }
+        // As programs of Windows take it: `/key:VALUE`.
+        let switch = word.strip_prefix('/').and_then(|word| word.split_once(':'));
+        if let Some((name, _)) = switch.filter(|(name, _)| is_variable(name) && words::announces(name)) {
+            return format!("/{name}:{MASK}");
+        }
         let assignment =
             word.split_once('=').filter(|(name, value)| is_variable(name) && !value.starts_with('='));
         if let Some((name, value)) = assignment {

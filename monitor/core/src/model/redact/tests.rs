@@ -214,6 +214,7 @@ const ANNOUNCED: &[&[&str]] = &[
     &["x", "--token", "§"],
     &["npx", "-y", "x", "--api-key", "§"],
     &["x", "--password=§"],
+    &["x", "/password:§"],
     &["env", "DB_PASSWORD=§", "node", "s.js"],
     &["docker", "run", "-e", "NOTION_TOKEN=§", "img"],
     &["x", "-H", "§"],
