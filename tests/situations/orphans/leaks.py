@@ -128,7 +128,13 @@ def socket_pair(stage):
 
 @scene("orphan", twin="stdout/reader_waits")
 def stderr_is_read(stage):
-    """The agent is killed; a log collector that lives reads the server's standard error, which is no wire."""
+    """The agent is killed; a log collector that lives reads the server's standard error, which is no wire. The server has
+    a duplicate of it, and hands it to a helper as output."""
+    stage.part("mcp-server-fake", """
+        os.dup(2)
+        subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=sys.stderr)
+        serve()
+    """)
     stage.part("claude", """
         start("mcp-server-fake")
         here()
