@@ -244,7 +244,7 @@ impl Engine {
         if let Some(host) = owner {
             self.adopt_host(now, key, &host);
             self.set_deadline(CaseOf::Server(key), None);
-        } else if sought {
+        } else if sought && !proven {
             // It has no owner, like a server that was started on a terminal.
             self.world.change_server(key, |server| server.seeks_owner = false);
             self.set_deadline(CaseOf::Server(key), None);

@@ -86,7 +86,7 @@ pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> Sought {
     let is_wire = server.stdin.is_wire();
     Sought {
         owner: holders(rows, talkers()).into_iter().find(may_be).cloned(),
-        proven: left_behind || (is_wire && (others.is_empty() || talkers().next().is_some())),
+        proven: left_behind || (is_wire && (others.is_empty() || (!is_new && talkers().next().is_some()))),
     }
 }
 

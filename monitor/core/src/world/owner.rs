@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::Agents;
+use super::{Agent, Agents};
 use crate::{
     lineage::{AgentKey, Graph, Maker, Node, Program, ServerKey},
     model::ProcessId,
@@ -208,13 +208,14 @@ impl Search<'_> {
         }
         // The remaining creators are dead or not tracked. An agent that was killed while this process was on its way
         // to its exec is still the owner.
-        let made = |key: &AgentKey| {
-            let top = wrappers.last().and_then(|top| self.graph.get(*top)).unwrap_or(self.server);
-            self.agents
-                .get(*key)
-                .is_some_and(|a| a.is_alive() || (top.witnessed && top.creator == Some(a.main())))
-        };
-        self.server.agent.filter(made).map_or(Claim::Nobody, Claim::Agent)
+        let top = wrappers.last().and_then(|top| self.graph.get(*top)).unwrap_or(self.server);
+        let made = |agent: &Agent| agent.is_alive() || (top.witnessed && top.creator == Some(agent.main()));
+        match (self.server.agent, top.creator) {
+            (Some(key), _) if self.agents.get(key).is_some_and(made) => Claim::Agent(key),
+            // It exited before anybody could ask what it was.
+            (None, Some(creator)) => Claim::Implied(creator),
+            _ => Claim::Nobody,
+        }
     }
 }
 

@@ -98,3 +98,13 @@ fn whatever_is_broken_is_found() {
         assert_ne!(of_world(&world, &[], |_| false), Vec::<String>::new(), "break {number}");
     }
 }
+
+/// Below no agent, a creator that exited before anybody could ask what it was may have made the wire.
+#[test]
+fn a_creator_that_nobody_could_ask_may_have_made_the_wire() {
+    let mut node = Node::bare(id(31));
+    let claim = |node: &Node| trace(&Graph::default(), &Agents::default(), node).0;
+    assert_eq!(claim(&node), Claim::Nobody);
+    node.creator = Some(id(30));
+    assert_eq!(claim(&node), Claim::Implied(id(30)));
+}

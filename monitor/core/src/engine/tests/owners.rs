@@ -136,10 +136,10 @@ fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
 }
 
 /// A supervisor started the server and was killed while the engine was late: that it could not be asked any more proves
-/// nothing. On time it is a helper that exited at once.
+/// nothing, and is reported. On time it is a helper that exited at once.
 #[test]
 fn a_maker_that_was_asked_late_is_no_helper() {
-    for late in [false, true] {
+    for (late, verdict) in [(false, "orphan_detected"), (true, "orphan_unproven owner_unknown")] {
         let mut story = Story::new(Settings::default());
         story.gone.insert(20);
         let at = story.now;
@@ -149,6 +149,8 @@ fn a_maker_that_was_asked_late_is_no_helper() {
         story.exec_at(at, 0, 30, 20, SERVER, WIRE);
         story.pass_secs(15);
         assert_eq!(story.sent().is_empty(), late, "late: {late}");
+        let told = story.told();
+        assert!(told.iter().any(|line| line == verdict), "late: {late}: {told:?}");
     }
 }
 
