@@ -51,12 +51,13 @@ const GROUPS: [Group; 6] = [
         programs: &[],
         inputs: "Cargo.toml Cargo.lock monitor/Cargo.toml monitor/build.rs",
     },
-    // Published software below the published SDKs.
+    // Published software below the published SDKs, and a hundred jobs that these cancel.
     Group {
         name: "published software",
-        programs: &["published"],
-        inputs: "tests/fixtures/ tests/tests/published.rs tests/src/client.rs monitor/core/src/recognise/ \
-                 monitor/core/src/verdict/ examples/leak/",
+        programs: &["published", "cancelled_jobs"],
+        inputs: "tests/fixtures/ tests/tests/published.rs tests/tests/cancelled_jobs.rs tests/src/client.rs \
+                 tests/src/jobs.rs monitor/core/src/engine/ monitor/core/src/reach/ monitor/core/src/recognise/ \
+                 monitor/core/src/verdict/ monitor/src/read/ examples/leak/",
     },
     // A podman without root.
     Group {

@@ -106,7 +106,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let runs = |group: &str| filter.is_none() && runs(group);
     let beside = Beside::start(rest(args.check, runs(groups::FUZZ)))?;
     // Most of them mostly wait.
-    let at_a_time = 2 * thread::available_parallelism().map_or(2, usize::from);
+    let at_a_time = 3 * thread::available_parallelism().map_or(2, usize::from);
     let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
     let crowds = pool::run("crowds", Vec::new(), crowds, 2)?;
     let one_by_one = pool::run("one by one", Vec::new(), alone, 1)?.count();
