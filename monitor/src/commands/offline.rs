@@ -178,7 +178,7 @@ impl EffectHandler for Host {
 
     fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         match effect {
-            Effect::Ask { token, about } => {
+            Effect::Ask { token, about, .. } => {
                 let answer = self.answer(&about);
                 driver.feed(Input::Answered { token, answer });
             }

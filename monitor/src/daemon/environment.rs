@@ -3,7 +3,7 @@
 use super::{
     command_lines::Completer,
     descriptor_shortage::DescriptorShortage,
-    inspections::{Haste, Inspections, NO_USER, Request},
+    inspections::{Inspections, Request},
     last_check::PendingRecords,
     member_shares::MemberShares,
     stuck_reads::StuckReads,
@@ -19,7 +19,10 @@ use crate::{
 };
 use orphand_core::{
     engine::Engine,
-    model::{About, Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, SignalError, Status},
+    model::{
+        About, Answer, BootTime, Effect, Haste, Input, Notice, ProcessEvent, ProcessId, Share, SignalError,
+        Status,
+    },
     recognise::Rules,
 };
 
@@ -64,7 +67,7 @@ impl EffectHandler for Environment {
         match effect {
             Effect::Emit { at, notice } => self.emit(driver.engine(), at, notice),
             Effect::Persist { at, fact } => self.store.remember(at, &fact),
-            Effect::Ask { token, about } => self.ask(driver, token, about),
+            Effect::Ask { token, about, turn } => self.ask(driver, token, about, turn),
             Effect::Signal { process, signal, uid } => {
                 self.signal(driver, SignalRequest { process, uid, signal })?;
             }
@@ -103,21 +106,10 @@ impl Environment {
 
     /// At once, but for what a user can delay, such as inspections of servers, which may take seconds: that is answered
     /// beside the loop.
-    fn ask(&mut self, driver: &mut Driver, token: u64, about: About) {
-        let (user, haste) = match &about {
-            About::FirstMessage { turn, .. } => (Some(*turn), Haste::AtOnce),
-            About::Declared { turn, .. } => (Some(*turn), Haste::AtLeisure),
-            About::Hints { turn, .. } => (Some(*turn), Haste::Never),
-            About::Stop { turn, .. } | About::Container { turn, .. } | About::Leftovers { turn, .. } => {
-                (Some(*turn), Haste::InTurn)
-            }
-            About::Server(subject) => (Some(subject.turn), Haste::InTurn),
-            About::HungUp(_) => (Some(NO_USER), Haste::InTurn),
-            _ => (None, Haste::InTurn),
-        };
-        let answer = match user {
+    fn ask(&mut self, driver: &mut Driver, token: u64, about: About, turn: Option<(Share, Haste)>) {
+        let answer = match turn {
             None => self.probe.answer_hastily(&about),
-            Some(user) => {
+            Some((user, haste)) => {
                 let request = Request { token, about: Box::new(about) };
                 match self.inspections.ask(&self.probe, haste, user, request) {
                     Ok(()) => return,

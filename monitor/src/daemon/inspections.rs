@@ -23,7 +23,7 @@ use crate::{
     },
     probe::{Candidate, Probe},
 };
-use orphand_core::model::{About, Answer, FirstMessage, Share};
+use orphand_core::model::{About, Answer, FirstMessage, Haste, Share};
 
 /// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
@@ -38,9 +38,6 @@ const SETTINGS_TOGETHER: usize = 32;
 /// How many servers of one user are inspected together: they need one pass over all descriptors of the host, which takes
 /// tens of milliseconds where there are hundreds of thousands.
 const SERVERS_TOGETHER: usize = 128;
-/// The turn of what is looked at for all users: -1, which is no user.
-pub(super) const NO_USER: Share = Share::of(u32::MAX);
-
 const fn seconds(allowance: u64, part: u32) -> Budget {
     Budget { allowance: Duration::from_secs(allowance), part }
 }
@@ -63,19 +60,6 @@ pub struct Request {
     /// Its number, which the answer repeats.
     pub token: u64,
     pub about: Box<About>,
-}
-
-/// Whether a question may wait for inspections of the same user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Haste {
-    /// It waits for its turn among them.
-    InTurn,
-    /// What it is about is gone in milliseconds.
-    AtOnce,
-    /// There may be many of them, which read files, and nothing else waits for them.
-    AtLeisure,
-    /// Nothing depends on the answer.
-    Never,
 }
 
 /// The questions that wait, the threads that answer them, and the answers.
@@ -180,7 +164,7 @@ fn answers(probe: &Probe, requests: &[Request]) -> Vec<Answer> {
     match all().next() {
         Some(About::Declared { .. }) => {
             let declared = |about: &About| match about {
-                About::Declared { process, lines, .. } => {
+                About::Declared { process, lines } => {
                     Some(Candidate { process: *process, earlier: lines.clone() })
                 }
                 _ => None,
@@ -255,7 +239,7 @@ impl Shared {
     fn done(&self, user: Share, cost: Duration) {
         let mut queue = self.queue();
         queue.busy.remove(&user);
-        if user != NO_USER {
+        if user != Share::NO_USER {
             queue.budgets.charge(user, Instant::now(), cost);
         }
         drop(queue);
@@ -266,7 +250,7 @@ impl Shared {
 impl Queue {
     fn new(budgets: Budgets) -> Self {
         let (by_user, busy) = (BTreeMap::new(), BTreeSet::new());
-        Self { by_user, waiting: 0, busy, served: NO_USER, budgets, over: false }
+        Self { by_user, waiting: 0, busy, served: Share::NO_USER, budgets, over: false }
     }
 
     fn is_full_for(&self, user: Share) -> bool {

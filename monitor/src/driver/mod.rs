@@ -116,7 +116,7 @@ impl Driver {
     pub fn perform<H: EffectHandler>(&mut self, handler: &mut H) -> Result<(), H::Error> {
         while let Some(effect) = self.engine.poll_effect() {
             let outside = match &effect {
-                Effect::Ask { token, about } => self.answer_outside(about).map(|answer| (*token, answer)),
+                Effect::Ask { token, about, .. } => self.answer_outside(about).map(|answer| (*token, answer)),
                 _ => None,
             };
             match outside {

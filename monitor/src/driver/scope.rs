@@ -39,7 +39,7 @@ impl Driver {
     pub(super) fn answer_outside(&self, about: &About) -> Option<Answer> {
         let scope = self.scope.as_ref()?;
         match about {
-            About::FirstMessage { end, .. } => is_outside(scope, end.process, None)
+            About::FirstMessage(end) => is_outside(scope, end.process, None)
                 .then_some(Answer::FirstMessage { message: FirstMessage::Nothing }),
             About::Declared { process, .. } => is_outside(scope, *process, None)
                 .then_some(Answer::FirstMessage { message: FirstMessage::Nothing }),
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use orphand_core::{
         engine::{Engine, Settings},
-        model::{BootTime, OwnEnd, Share, Stdio},
+        model::{BootTime, OwnEnd, Stdio},
     };
 
     /// Nobody has this number.
@@ -131,21 +131,11 @@ mod tests {
 
     #[test]
     fn what_is_said_to_a_program_outside_is_not_asked() {
-        let about = |process| About::FirstMessage {
-            end: OwnEnd { process, stdin: Stdio::Pipe(1) },
-            turn: Share::of(0),
-        };
+        let about = |process| About::FirstMessage(OwnEnd { process, stdin: Stdio::Pipe(1) });
         assert!(driver().answer_outside(&about(ourselves())).is_some());
         assert!(driver().answer_outside(&about(NOBODY)).is_none());
-        assert!(
-            driver()
-                .answer_outside(&About::Declared {
-                    process: ourselves(),
-                    lines: Vec::new(),
-                    turn: Share::of(0)
-                })
-                .is_some()
-        );
+        let declared = About::Declared { process: ourselves(), lines: Vec::new() };
+        assert!(driver().answer_outside(&declared).is_some());
         assert!(driver().within(None).answer_outside(&about(ourselves())).is_none());
     }
 }

@@ -61,7 +61,7 @@ impl EffectHandler for Host {
                 let json = serde_json::to_value(&*notice).unwrap();
                 self.call(json["event"].as_str().unwrap())
             }
-            Effect::Ask { token, about } => {
+            Effect::Ask { token, about, .. } => {
                 driver.feed(Input::Answered { token, answer: nothing(&about) });
                 self.call("ask")
             }
@@ -78,16 +78,16 @@ impl EffectHandler for Host {
 fn nothing(about: &About) -> Answer {
     match about {
         About::Memory(_) => Answer::Memory { processes: Vec::new() },
-        About::Leftovers { .. } => Answer::Leftovers { branches: Vec::new() },
+        About::Leftovers(_) => Answer::Leftovers { branches: Vec::new() },
         About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
-        About::FirstMessage { .. } | About::Declared { .. } => {
+        About::FirstMessage(_) | About::Declared { .. } => {
             Answer::FirstMessage { message: FirstMessage::Nothing }
         }
         About::Work(_) => Answer::Work { processes: Vec::new() },
         About::Copies { .. } => Answer::Copies { copies: Vec::new() },
         About::Process(_) | About::Server(_) | About::Session(_) => Answer::Process { process: None },
         About::Whereabouts(_) => Answer::Whereabouts { place: None },
-        About::Container { .. } => Answer::Container { found: None },
+        About::Container(_) => Answer::Container { found: None },
         About::Hints { .. } => Answer::Hints { found: None },
         About::Stop { .. } => Answer::Stopped { error: None, changed: false },
     }

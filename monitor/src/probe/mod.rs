@@ -99,7 +99,7 @@ impl Probe {
     fn answer_now(&self, about: &About) -> Answer {
         match about {
             About::Memory(processes) => Answer::Memory { processes: self.proc.used(processes) },
-            About::Leftovers { branches, .. } => Answer::Leftovers { branches: self.leftovers(branches) },
+            About::Leftovers(branches) => Answer::Leftovers { branches: self.leftovers(branches) },
             About::Process(process) => Answer::Process { process: self.process(*process) },
             About::Server(subject) => {
                 Answer::Server { facts: self.facts(&[subject]).pop().unwrap_or_default() }
@@ -107,18 +107,16 @@ impl Probe {
             About::Session(subject) => Answer::Session { id: self.session(subject) },
             About::Whereabouts(process) => Answer::Whereabouts { place: self.whereabouts(*process) },
             About::Work(processes) => Answer::Work { processes: activity::of_all(&self.proc, processes) },
-            About::Stop { seen, seconds, .. } => self.stop(seen, *seconds),
-            About::Container { query, .. } => {
-                Answer::Container { found: self.known_container(query).map(Box::new) }
-            }
+            About::Stop { seen, seconds } => self.stop(seen, *seconds),
+            About::Container(query) => Answer::Container { found: self.known_container(query).map(Box::new) },
             About::Copies(copies) => Answer::Copies { copies: self.copies(copies) },
-            About::FirstMessage { end, .. } => Answer::FirstMessage { message: self.first_message(*end) },
-            About::Declared { process, lines, .. } => {
+            About::FirstMessage(end) => Answer::FirstMessage { message: self.first_message(*end) },
+            About::Declared { process, lines } => {
                 let candidate = Candidate { process: *process, earlier: lines.clone() };
                 let message = self.declared(&[candidate]).pop().unwrap_or(FirstMessage::Nothing);
                 Answer::FirstMessage { message }
             }
-            About::Hints { server, owner, lines, .. } => {
+            About::Hints { server, owner, lines } => {
                 Answer::Hints { found: self.server_hints(*server, *owner, lines).map(Box::new) }
             }
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(servers) },

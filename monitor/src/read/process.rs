@@ -143,7 +143,7 @@ fn read(
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
         reads,
-        work: activity::work(dir).ok(),
+        work: is_copy.then(|| activity::work(dir).ok()).flatten(),
         opted_out,
         told_to_serve,
         ignores_hangup,

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     case::By,
     lineage::ServerKey,
-    model::{About, Answer, BootTime, ExitStatus, OwnEnd, ProcessId, Share},
+    model::{About, Answer, BootTime, ExitStatus, Haste, OwnEnd, ProcessId, Share},
     world::{Agent, Server},
 };
 
@@ -100,7 +100,8 @@ impl Engine {
                 }
             }
         };
-        (!ends.is_empty()).then(|| self.ask(About::HungUp(ends), then))
+        let turn = Some((Share::NO_USER, Haste::InTurn));
+        (!ends.is_empty()).then(|| self.ask(turn, About::HungUp(ends), then))
     }
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the

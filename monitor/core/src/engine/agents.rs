@@ -173,7 +173,7 @@ impl Engine {
             return;
         }
         // Records what the copies have done so far. A copy that does more from now on continues the agent's work.
-        self.ask_about_exit(Some(exit.agent), About::Copies(copies), move |engine, now, answer| {
+        self.ask_about_exit(exit.agent, About::Copies(copies), move |engine, now, answer| {
             let copies = if let Answer::Copies { copies } = answer { copies } else { Vec::new() };
             engine.copies_answered(now, exit, copies);
         });
@@ -225,7 +225,7 @@ impl Engine {
         } else if servers.is_empty() {
             self.report_agent_exit(&exit, &servers);
         } else {
-            self.ask_about_exit(Some(key), About::Memory(processes), move |engine, _, answer| {
+            self.ask_about_exit(key, About::Memory(processes), move |engine, _, answer| {
                 engine.remember_memory(&servers, answer);
                 engine.report_agent_exit(&exit, &servers);
             });

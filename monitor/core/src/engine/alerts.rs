@@ -211,7 +211,7 @@ impl Engine {
         if wanted {
             let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
             let processes: Vec<ProcessId> = of_all.copied().collect();
-            self.ask(About::Memory(processes), move |engine, now, answer| {
+            self.ask(None, About::Memory(processes), move |engine, now, answer| {
                 engine.measured(now, &servers, answer);
             });
         }

@@ -12,7 +12,7 @@ use crate::{
     case::Event,
     lineage::{Node, Provenance, ServerKey},
     model::{
-        About, Answer, BootTime, Container, ContainerFacts, ContainerId, ContainerQuery, ProcessId,
+        About, Answer, BootTime, Container, ContainerFacts, ContainerId, ContainerQuery, Haste, ProcessId,
         ServerFacts, ServerReport, Share, Signal, SignalError,
     },
     recognise::{container_client, keeps_container, started_container},
@@ -170,8 +170,8 @@ impl Engine {
             {
                 self.containers.entry(key).or_default().asked += 1;
                 *number += 1;
-                let about = About::Container { query: Box::new(query), turn };
-                self.ask(about, move |engine, _, answer| {
+                let about = About::Container(Box::new(query));
+                self.ask(Some((turn, Haste::InTurn)), about, move |engine, _, answer| {
                     if let Answer::Container { found: Some(found) } = answer
                         && engine.is_certain(&found)
                         && let Some(server) = engine.world.server_mut(key).filter(|one| one.phase.is_clear())
@@ -196,9 +196,9 @@ impl Engine {
         let may = server.phase.orphan().is_some_and(|verdict| verdict.guards.is_empty());
         let Some(seen) = seen.filter(|_| may && !inside.stopping) else { return };
         inside.stopping = true;
-        let about =
-            About::Stop { seen: Box::new(seen), seconds: term_timeout.as_secs(), turn: server.share() };
-        self.ask(about, move |engine, now, answer| engine.container_stopped(now, key, answer));
+        let turn = Some((server.share(), Haste::InTurn));
+        let about = About::Stop { seen: Box::new(seen), seconds: term_timeout.as_secs() };
+        self.ask(turn, about, move |engine, now, answer| engine.container_stopped(now, key, answer));
     }
 
     /// The engine has answered. Only now the server may be over: its client may have ended before.

@@ -115,7 +115,7 @@ impl Engine {
             room -= 1;
             entry.asked = true;
             let Some((process, _)) = entry.of else { continue };
-            self.ask(About::Whereabouts(process), move |engine, now, answer| {
+            self.ask(None, About::Whereabouts(process), move |engine, now, answer| {
                 if let Answer::Whereabouts { place: Some(place) } = answer {
                     engine.place_answered(now, key, process, place);
                 }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     lineage::{Node, Origin, ServerKey},
-    model::{About, Answer, BootTime, FirstMessage, OwnEnd, ProcessId, Share, Stdio},
+    model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share, Stdio},
     recognise::{Role, container_client},
     world::Server,
 };
@@ -219,8 +219,9 @@ impl Engine {
     fn ask_first_message(&mut self, process: ProcessId) {
         let Some(node) = self.world.node(process) else { return };
         let (stdin, origin, turn) = (node.stdin(), node.origin(), Share::of(node.uid));
-        let about = About::FirstMessage { end: OwnEnd { process, stdin }, turn };
-        self.ask(about, move |engine, now, answer| {
+        let about = About::FirstMessage(OwnEnd { process, stdin });
+        // The process is about to read it.
+        self.ask(Some((turn, Haste::AtOnce)), about, move |engine, now, answer| {
             if let Answer::FirstMessage { message } = answer {
                 engine.first_message_answered(now, process, origin, message);
             }
@@ -230,7 +231,8 @@ impl Engine {
     fn ask_settings(&mut self, process: ProcessId) {
         let Some(awaited) = self.first_messages.get(&process) else { return };
         let (origin, turn, lines) = (awaited.origin, Share::of(awaited.uid), awaited.lines.clone());
-        self.ask(About::Declared { process, turn, lines }, move |engine, now, answer| match answer {
+        let about = About::Declared { process, lines };
+        self.ask(Some((turn, Haste::AtLeisure)), about, move |engine, now, answer| match answer {
             Answer::FirstMessage { message: FirstMessage::Nothing } => {
                 let awaited = engine.first_messages.get(&process);
                 if awaited.is_some_and(|awaited| awaited.origin == origin && awaited.looks >= LOOKS) {

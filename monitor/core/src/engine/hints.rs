@@ -6,7 +6,7 @@
 use super::Engine;
 use crate::{
     lineage::{AgentKey, ServerKey},
-    model::{About, AgentHints, Answer, BootTime, Fact, FoundHints, ServerHints},
+    model::{About, AgentHints, Answer, BootTime, Fact, FoundHints, Haste, ServerHints},
     world::Agent,
 };
 
@@ -18,8 +18,8 @@ impl Engine {
         let images = chain.filter_map(|process| self.world.node(*process)?.image());
         let lines = images.filter(|image| !image.argv_truncated).map(|image| image.argv.clone()).collect();
         let owner = self.world.owner(key).map(Agent::main);
-        let about = About::Hints { server: server.id, owner, lines, turn: server.share() };
-        self.ask(about, move |engine, now, answer| {
+        let turn = Some((server.share(), Haste::Never));
+        self.ask(turn, About::Hints { server: server.id, owner, lines }, move |engine, now, answer| {
             let Answer::Hints { found: Some(found) } = answer else { return };
             let FoundHints { server: hints, session } = *found;
             let Some(server) = engine.world.server_mut(key) else { return };

@@ -104,7 +104,7 @@ impl Engine {
             let Some(user) = self.user_of(key) else { continue };
             let mut processes = self.all_processes(key);
             processes.push(user);
-            self.ask(About::Work(processes), move |engine, now, answer| {
+            self.ask(None, About::Work(processes), move |engine, now, answer| {
                 if let Answer::Work { processes } = answer {
                     engine.duplicate_answered(now, key, user, &processes);
                 }

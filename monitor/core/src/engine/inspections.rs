@@ -24,7 +24,7 @@ use crate::{
     case::{By, Event, INSPECT_AGAIN, Stage},
     lineage::{AgentKey, Origin, ServerKey},
     model::{
-        About, Answer, BootTime, ContainerQuery, ProcessId, ServerFacts, Stdio, Subject,
+        About, Answer, BootTime, ContainerQuery, Haste, ProcessId, ServerFacts, Stdio, Subject,
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{container_client, started_container, works_through_client},
@@ -84,13 +84,13 @@ impl Engine {
             processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
-            turn: server.share(),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
         };
         let Some(observed) = self.observe(key) else { return };
         let user = server.share();
         self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
-        let token = self.ask(About::Server(subject), move |engine, now, answer| {
+        let turn = Some((user, Haste::InTurn));
+        let token = self.ask(turn, About::Server(subject), move |engine, now, answer| {
             engine.agenda.under_way.remove(&key);
             if let Answer::Server { facts } = answer {
                 engine.inspection_answered(now, key, &observed, &facts);

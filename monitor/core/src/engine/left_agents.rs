@@ -13,8 +13,8 @@ use crate::{
     case::{Event, Finding, INSPECT_AGAIN, Outcome, Reason},
     lineage::AgentKey,
     model::{
-        About, Answer, BootTime, Ending, Evidence, Fact, Guard, Mode, ProcessId, ServerFacts, Share, Subject,
-        Tracked,
+        About, Answer, BootTime, Ending, Evidence, Fact, Guard, Haste, Mode, ProcessId, ServerFacts, Share,
+        Subject, Tracked,
         scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
     verdict::is_used,
@@ -70,12 +70,12 @@ impl Engine {
 
     pub(super) fn inspect_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
-        let (processes, turn) = (vec![agent.main()], Share::of(agent.uid));
+        let (processes, turn) = (vec![agent.main()], (Share::of(agent.uid), Haste::InTurn));
         let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
         let question = SceneQuestion { servers, ..SceneQuestion::default() };
-        let about = About::Server(Subject { processes, question, turn, ..Subject::default() });
+        let about = About::Server(Subject { processes, question, ..Subject::default() });
         let observed = self.observe_agent(key);
-        self.ask(about, move |engine, now, answer| {
+        self.ask(Some(turn), about, move |engine, now, answer| {
             if let Answer::Server { facts } = answer {
                 engine.agent_inspected(now, key, observed.as_ref(), &facts);
             }

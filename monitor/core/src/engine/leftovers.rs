@@ -19,8 +19,8 @@ use super::{Engine, agenda::Task, left_ending::Ending, lives::millis};
 use crate::{
     lineage::{AgentKey, Node, in_order},
     model::{
-        About, Answer, BootTime, Branch, Fact, Leftover, LeftoverClass, LeftoverReport, Notice, ProcessId,
-        SHOWN, ServerReport, ServerView, Share, State, text,
+        About, Answer, BootTime, Branch, Fact, Haste, Leftover, LeftoverClass, LeftoverReport, Notice,
+        ProcessId, SHOWN, ServerReport, ServerView, Share, State, text,
     },
     recognise::{Role, is_browser},
     world::{Agent, agent_view, process_view},
@@ -129,7 +129,7 @@ impl Engine {
         if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
             left.asked += 1;
         }
-        self.ask(About::Leftovers { branches, turn }, move |engine, now, answer| {
+        self.ask(Some((turn, Haste::InTurn)), About::Leftovers(branches), move |engine, now, answer| {
             if let Some(left) = engine.leftovers.of_agent.get_mut(&key) {
                 left.asked = left.asked.saturating_sub(1);
             }

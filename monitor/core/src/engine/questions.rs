@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 use super::Engine;
 use crate::{
     lineage::AgentKey,
-    model::{About, Answer, BootTime, Effect},
+    model::{About, Answer, BootTime, Effect, Haste, Share},
 };
 
 type Then = Box<dyn FnOnce(&mut Engine, BootTime, Answer) + Send>;
@@ -40,24 +40,28 @@ impl Engine {
 
     pub(super) fn ask(
         &mut self,
-        about: About,
-        then: impl FnOnce(&mut Self, BootTime, Answer) + Send + 'static,
-    ) -> u64 {
-        self.ask_about_exit(None, about, then)
-    }
-
-    /// Asks something that has to be known when the exit of this agent is reported, if it can be.
-    pub(super) fn ask_about_exit(
-        &mut self,
-        exit_of: Option<AgentKey>,
+        turn: Option<(Share, Haste)>,
         about: About,
         then: impl FnOnce(&mut Self, BootTime, Answer) + Send + 'static,
     ) -> u64 {
         self.questions.last += 1;
         let token = self.questions.last;
-        self.questions.open.insert(token, Question { then: Box::new(then), exit_of });
-        self.effects.push_back(Effect::Ask { token, about });
+        self.questions.open.insert(token, Question { then: Box::new(then), exit_of: None });
+        self.effects.push_back(Effect::Ask { token, about, turn });
         token
+    }
+
+    /// Asks something that has to be known when the exit of this agent is reported, if it can be.
+    pub(super) fn ask_about_exit(
+        &mut self,
+        agent: AgentKey,
+        about: About,
+        then: impl FnOnce(&mut Self, BootTime, Answer) + Send + 'static,
+    ) {
+        let token = self.ask(None, about, then);
+        if let Some(question) = self.questions.open.get_mut(&token) {
+            question.exit_of = Some(agent);
+        }
     }
 
     pub(super) fn answered(&mut self, now: BootTime, token: u64, answer: Answer) {

@@ -75,7 +75,7 @@ impl Engine {
     pub(super) fn look(&mut self, key: ServerKey, look: Look) {
         let processes = self.all_processes(key);
         if (1..=PROCESSES).contains(&processes.len()) {
-            self.ask(About::Work(processes), move |engine, now, answer| {
+            self.ask(None, About::Work(processes), move |engine, now, answer| {
                 if let Answer::Work { processes } = answer {
                     engine.work_answered(now, key, look, &processes);
                 }

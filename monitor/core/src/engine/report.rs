@@ -27,7 +27,7 @@ impl Engine {
         let servers = self.world.server_keys();
         let members = self.world.servers().values().flat_map(Server::processes);
         let about = About::Memory(members.copied().collect());
-        self.ask(about, move |engine, now, answer| engine.measured(now, &servers, answer));
+        self.ask(None, about, move |engine, now, answer| engine.measured(now, &servers, answer));
     }
 
     /// Keeps resident memory and CPU time of these servers, as measured.

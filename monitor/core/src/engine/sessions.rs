@@ -181,7 +181,7 @@ impl Engine {
             owner,
             mark: policy.mark.clone(),
         };
-        self.ask(About::Session(Box::new(subject)), move |engine, _, answer| {
+        self.ask(None, About::Session(Box::new(subject)), move |engine, _, answer| {
             if let Answer::Session { id } = answer {
                 engine.session_answered(key, id, owner.is_none());
             }

@@ -21,7 +21,7 @@ impl Engine {
         id: ProcessId,
         then: impl FnOnce(&mut Self, BootTime) + Send + 'static,
     ) {
-        self.ask(About::Process(id), move |engine, now, answer| {
+        self.ask(None, About::Process(id), move |engine, now, answer| {
             let seen = if let Answer::Process { process } = answer { process } else { None };
             let seen = seen.filter(|seen| seen.id == id);
             let gone = seen.is_none();

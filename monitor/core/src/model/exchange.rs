@@ -91,6 +91,8 @@ pub enum Effect {
     Ask {
         token: u64,
         about: About,
+        /// Whose turn it uses. Without one it is answered at once, and everybody waits for that.
+        turn: Option<(Share, Haste)>,
     },
     /// Send a signal: open a pidfd, hand in what the kernel side has reported, compare identity and user, send unless
     /// something speaks against it. Answered by [`Input::Signalled`], and [`Input::Gone`] when the process has exited.
@@ -130,17 +132,26 @@ pub enum Tracking {
     Manager,
 }
 
+/// Whether a question may wait for inspections of the same user. The answers of all of these may come later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Haste {
+    /// It waits for its turn among them.
+    InTurn,
+    /// What it is about is gone in milliseconds.
+    AtOnce,
+    /// There may be many of them, which read files, and nothing else waits for them.
+    AtLeisure,
+    /// Nothing depends on the answer.
+    Never,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// The resident memory of these processes: [`Answer::Memory`].
     Memory(Vec<ProcessId>),
-    /// Memory, place and ports of the branches that an ended agent left: [`Answer::Leftovers`]. The answer may come
-    /// later.
-    Leftovers {
-        /// Each branch, its head first.
-        branches: Vec<Vec<ProcessId>>,
-        turn: Share,
-    },
+    /// Memory, place and ports of the branches that an ended agent left, each with its head first:
+    /// [`Answer::Leftovers`].
+    Leftovers(Vec<Vec<ProcessId>>),
     Process(ProcessId),
     Server(Subject),
     /// What these forked copies of an agent have done: [`Answer::Copies`].
@@ -152,39 +163,28 @@ pub enum About {
         seen: Box<ContainerFacts>,
         /// The time from SIGTERM to SIGKILL, in seconds.
         seconds: u64,
-        turn: Share,
     },
     /// Which container a client works for: [`Answer::Container`]. Needed for reports only.
-    Container {
-        query: Box<ContainerQuery>,
-        turn: Share,
-    },
-    /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`]. The answer may come
-    /// later.
+    Container(Box<ContainerQuery>),
+    /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`].
     HungUp(Vec<OwnEnd>),
-    /// What the first message on the standard input of a process says: [`Answer::FirstMessage`]. The process is about
-    /// to read it, so it does not wait for inspections. The answer may come later.
-    FirstMessage {
-        end: OwnEnd,
-        turn: Share,
-    },
+    /// What the first message on the standard input of a process says: [`Answer::FirstMessage`].
+    FirstMessage(OwnEnd),
     /// Whether the settings of an agent declare a process as an MCP server: [`Answer::FirstMessage`], with
-    /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`]. The answer may come later.
+    /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`].
     Declared {
         process: ProcessId,
         /// The command lines that it had on its wires, this one included: a shell that a file declares may run another
         /// program in place.
         lines: Vec<Vec<String>>,
-        turn: Share,
     },
-    /// By what a person recognises a server: [`Answer::Hints`]. Nothing waits for the answer, which may come later.
+    /// By what a person recognises a server: [`Answer::Hints`].
     Hints {
         /// The head of its launch chain.
         server: ProcessId,
         owner: Option<ProcessId>,
         /// The command lines of its launch chain as they were started: its settings name one of them.
         lines: Vec<Vec<String>>,
-        turn: Share,
     },
     /// Where this process works and how it was started: [`Answer::Whereabouts`].
     Whereabouts(ProcessId),
@@ -198,8 +198,6 @@ pub struct Subject {
     /// Who is judged with it: the question that [`ServerFacts::scene`] answers.
     pub question: SceneQuestion,
     pub container: Option<Box<ContainerQuery>>,
-    /// The user whose turn this inspection uses.
-    pub turn: Share,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
 }

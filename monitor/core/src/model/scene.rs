@@ -66,7 +66,7 @@ pub struct ProcessRow {
     /// The pipes and sockets that its threads read at this moment, and wait for what comes. Only for copies.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reads: Vec<Stdio>,
-    /// What it has done so far; absent if it could not be read, or is stopped and goes on some day.
+    /// What it has done so far; absent if it could not be read, or is stopped and goes on some day. Only for copies.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub work: Option<Work>,
     /// Whether its environment opts out (`ORPHAND_OPT_OUT=1`), or could not be read to its end.

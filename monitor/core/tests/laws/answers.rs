@@ -19,7 +19,7 @@ impl Host {
                     .map(|process| Memory { process, rss_bytes: rss(process), cpu_ms: 0 })
                     .collect(),
             },
-            About::Leftovers { branches, .. } => {
+            About::Leftovers(branches) => {
                 let one = |branch: &Vec<ProcessId>| {
                     let head = self.kernel.get(*branch.first()?)?;
                     let (head, parent) = (head.id, Some(head.parent));
@@ -30,14 +30,14 @@ impl Host {
             About::Process(process) => Answer::Process { process: self.kernel.get(process).map(describe) },
             About::Copies(copies) => Answer::Copies { copies: self.copies(&copies) },
             About::Session(_) => Answer::Session { id: None },
-            About::Container { .. } => Answer::Container { found: None },
+            About::Container(_) => Answer::Container { found: None },
             About::Hints { .. } => Answer::Hints { found: None },
             About::Stop { .. } => {
                 Answer::Stopped { error: Some("there is no engine".to_owned()), changed: false }
             }
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
             // No server of this world speaks to one that no rule knows.
-            About::FirstMessage { .. } | About::Declared { .. } => {
+            About::FirstMessage(_) | About::Declared { .. } => {
                 Answer::FirstMessage { message: FirstMessage::Nothing }
             }
             About::Whereabouts(process) => {

@@ -259,7 +259,7 @@ pub fn abuse(core: &mut dyn Core, inputs: &[(u32, Input)], answers: &[Answer]) -
                     Effect::Signal { process, .. } if process.pid <= 1 || !known.contains(&process) => {
                         return Err(format!("a signal to {process}"));
                     }
-                    Effect::Ask { token, about } => {
+                    Effect::Ask { token, about, .. } => {
                         let answer = match (about, answers.next()) {
                             (_, Some(answer)) => answer.clone(),
                             (About::Memory(_), None) => Answer::Memory { processes: Vec::new() },

@@ -323,7 +323,7 @@ impl Host {
             let now = self.kernel.now();
             self.log.effects.push((now, effect.clone()));
             match effect {
-                Effect::Ask { token, about } => {
+                Effect::Ask { token, about, .. } => {
                     if let Some(delay) = self.delay(token, &about) {
                         self.waiting.push((now + delay, token, about));
                         continue;

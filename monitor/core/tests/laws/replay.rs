@@ -28,7 +28,7 @@ pub fn feed(core: &mut dyn Core, log: &Log, times: usize) -> Vec<Effect> {
         for _ in 0..times {
             core.handle(*now, given.clone());
             while let Some(effect) = core.poll_effect() {
-                if let Effect::Ask { token, about } = &effect {
+                if let Effect::Ask { token, about, .. } = &effect {
                     let known = answers.iter().find(|(at, asked, _)| at == now && asked == about);
                     if let Some((_, _, answer)) = known {
                         core.handle(*now, Input::Answered { token: *token, answer: answer.clone() });
@@ -47,7 +47,7 @@ fn answers(log: &Log) -> Vec<(BootTime, About, Answer)> {
         .effects
         .iter()
         .filter_map(|(_, e)| match e {
-            Effect::Ask { token, about } => Some((*token, about)),
+            Effect::Ask { token, about, .. } => Some((*token, about)),
             _ => None,
         })
         .collect();

@@ -76,10 +76,10 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::Memory(processes), .. } => {
             format!("<- ask memory {:?}", pids(processes.iter().copied()))
         }
-        Effect::Ask { about: About::Leftovers { branches, .. }, .. } => {
+        Effect::Ask { about: About::Leftovers(branches), .. } => {
             format!("<- ask about what was left: {:?}", pids(branches.iter().flatten().copied()))
         }
-        Effect::Ask { about: About::Container { query, .. }, .. } => {
+        Effect::Ask { about: About::Container(query), .. } => {
             format!("<- ask which container {} works for", query.client)
         }
         Effect::Ask { about: About::Hints { server, .. }, .. } => {
@@ -93,7 +93,7 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::HungUp(servers), .. } => {
             format!("<- ask which are hung up: {:?}", pids(servers.iter().map(|end| end.process)))
         }
-        Effect::Ask { about: About::FirstMessage { end, .. }, .. } => {
+        Effect::Ask { about: About::FirstMessage(end), .. } => {
             format!("<- ask what is said to {}", end.process)
         }
         Effect::Ask { about: About::Declared { process, .. }, .. } => {

@@ -104,7 +104,7 @@ fn questions_about_settings_are_taken_together() {
     let mut queue = queue(&[(7, 1)]);
     for token in 2..40 {
         let process = ProcessId { pid: 1, start: token };
-        let about = Box::new(About::Declared { process, lines: Vec::new(), turn: Share::of(7) });
+        let about = Box::new(About::Declared { process, lines: Vec::new() });
         queue.by_user.entry(Share::of(7)).or_default().push_back(Request { token, about });
         queue.waiting += 1;
     }

@@ -25,7 +25,7 @@ use crate::probe::{
     pipe::{self, Said},
     tests::Started,
 };
-use orphand_core::model::{ProcessId, Share, scene::Side};
+use orphand_core::model::{ProcessId, scene::Side};
 
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -279,10 +279,8 @@ fn a_reader_that_keeps_the_lock_costs_one_bounded_look() {
         while fs::read(&place).unwrap() != b"handle_userfault" {
             std::thread::yield_now();
         }
-        let about = orphand_core::model::About::FirstMessage {
-            end: OwnEnd { process: reader.id(), stdin: wire },
-            turn: Share::of(0),
-        };
+        let end = OwnEnd { process: reader.id(), stdin: wire };
+        let about = orphand_core::model::About::FirstMessage(end);
         let pid = reader.id().pid;
         let is_stuck = || crate::host::stuck().iter().any(|one| one.pid == pid);
         let probe = Probe::new().unwrap();

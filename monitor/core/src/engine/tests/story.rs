@@ -173,13 +173,13 @@ impl Story {
             match effect {
                 Effect::Persist { fact, .. } => self.facts_persisted.push(*fact),
                 Effect::Emit { notice, .. } => self.notices.push(*notice),
-                Effect::Ask { token, about } => {
+                Effect::Ask { token, about, .. } => {
                     let may_wait = matches!(
                         &about,
                         About::Server(_)
                             | About::Stop { .. }
-                            | About::Container { .. }
-                            | About::FirstMessage { .. }
+                            | About::Container(_)
+                            | About::FirstMessage(_)
                             | About::Declared { .. }
                     );
                     let answer = self.answer(about);

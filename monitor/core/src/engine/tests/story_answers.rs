@@ -16,7 +16,7 @@ impl Story {
                 let one = |process| Memory { process, rss_bytes: self.rss_bytes, cpu_ms: self.cpu_ms };
                 Answer::Memory { processes: processes.into_iter().map(one).collect() }
             }
-            About::Leftovers { branches, .. } => {
+            About::Leftovers(branches) => {
                 let plain = || Branch { place: self.place.clone(), ..Branch::default() };
                 let one = |head: ProcessId| Branch {
                     head,
@@ -42,7 +42,7 @@ impl Story {
                 self.lines_asked.extend(self.hints.contains_key(&server.pid).then_some(lines));
                 Answer::Hints { found: self.hints.get(&server.pid).cloned().map(Box::new) }
             }
-            About::Container { query, .. } => {
+            About::Container(query) => {
                 self.containers_asked.push((self.now, query.client.pid));
                 Answer::Container { found: self.facts.container.clone() }
             }
@@ -66,7 +66,7 @@ impl Story {
                 let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
                 Answer::FirstMessage { message }
             }
-            About::FirstMessage { end, .. } => {
+            About::FirstMessage(end) => {
                 self.message_looks.push((self.now, end.process.pid));
                 let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
                 Answer::FirstMessage { message }
