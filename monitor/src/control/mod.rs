@@ -17,14 +17,19 @@ pub mod protocol;
 mod socket;
 
 use std::{
+    io,
     net::{SocketAddr, TcpListener},
     path::Path,
     sync::Arc,
     thread,
+    time::Duration,
 };
 
-use anyhow::{Context as _, Result, anyhow};
-use tokio::sync::{mpsc, oneshot};
+use anyhow::{Context as _, Result, bail};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::sleep,
+};
 
 use self::{loop_handle::LoopHandle, socket::ControlSocket, socket::Peers};
 pub use self::{
@@ -39,6 +44,9 @@ const QUEUE: usize = 64;
 /// How many connections may wait to be accepted: the kernel's own limit (`somaxconn`) is the same or less. A client whose
 /// connection finds no room tries again after a second.
 const BACKLOG: i32 = 4096;
+
+/// The pause between two attempts to take an address that another program has.
+const TAKEN: Duration = Duration::from_secs(1);
 
 /// A query to the daemon's loop: what this user asks for. The error is one line, and then nothing was done.
 #[derive(Debug)]
@@ -57,6 +65,8 @@ const NO_THREAD: &str = "cannot start the thread that serves metrics and the con
 #[derive(Debug)]
 pub struct ControlServer {
     http: Option<TcpListener>,
+    /// The address, if another program has it.
+    taken: Option<SocketAddr>,
     control: ControlSocket,
     peers: Peers,
 }
@@ -74,21 +84,22 @@ impl ControlServer {
     pub fn bind(listen: Option<SocketAddr>, socket: &Path, group: Option<&str>) -> Result<Self> {
         let peers = Peers::new(group)?;
         let control = ControlSocket::bind(socket)?;
-        let http = listen.map(|address| {
-            let bound = TcpListener::bind(address);
-            bound
-                .and_then(|listener| {
-                    listener.set_nonblocking(true)?;
-                    // The standard library asks for 128.
-                    rustix::net::listen(&listener, BACKLOG)?;
-                    Ok(listener)
-                })
-                .map_err(|error| {
-                    let advice = "free the port, or give another one with --listen ADDR, or none";
-                    anyhow!("cannot serve metrics on {address}: {error}; {advice}")
-                })
-        });
-        Ok(Self { http: http.transpose()?, control, peers })
+        let (mut http, mut taken) = (None, None);
+        match listen.map(|address| (address, listener_at(address))) {
+            Some((address, Err(error))) => {
+                let advice = "free the port, or give another one with --listen ADDR, or none";
+                let why = format!("cannot serve metrics on {address}: {error}; {advice}");
+                // Any user may have it, and keeps nobody from watching.
+                if error.kind() != io::ErrorKind::AddrInUse {
+                    bail!(why);
+                }
+                tracing::warn!("{why}; going on without: it is tried again each second");
+                taken = Some(address);
+            }
+            Some((_, Ok(listener))) => http = Some(listener),
+            None => {}
+        }
+        Ok(Self { http, taken, control, peers })
     }
 
     /// Serves from a thread of its own. The history is read from the store in `state_dir`; queries come from
@@ -99,7 +110,7 @@ impl ControlServer {
         events: Latest,
         state_dir: &Path,
     ) -> Result<(RunningServer, mpsc::Receiver<Query>)> {
-        let Self { http, control, peers } = self;
+        let Self { http, taken, control, peers } = self;
         let (queries, asked) = mpsc::channel(QUEUE);
         let daemon_loop = LoopHandle::new(queries, Proc::system()?, state_dir);
         let (stop, stopped) = oneshot::channel();
@@ -111,19 +122,17 @@ impl ControlServer {
         let ControlSocket { listener, file } = control;
         let listener = tokio::net::UnixListener::from_std(listener).context(NO_THREAD)?;
         drop(guard);
-        if let Some(address) = http.as_ref().and_then(|http| http.local_addr().ok()) {
-            tracing::info!("metrics are served on http://{address}/metrics, the page on http://{address}/");
-        }
+        http.iter().for_each(announce);
         let news = events.news();
         let site = Arc::new(page::Site::new(daemon_loop.clone(), metrics, events.clone()));
         let serve = async move {
             let http = async {
-                match http {
-                    Some(listener) => {
-                        tokio::join!(http::serve(listener, Arc::clone(&site)), site.update(news));
-                    }
-                    None => std::future::pending().await,
-                }
+                let listener = match (http, taken) {
+                    (Some(listener), _) => listener,
+                    (None, Some(address)) => until_free(address).await,
+                    (None, None) => std::future::pending().await,
+                };
+                tokio::join!(http::serve(listener, Arc::clone(&site)), site.update(news));
             };
             tokio::select! {
                 () = http => {}
@@ -140,6 +149,31 @@ impl ControlServer {
             })
             .context(NO_THREAD)?;
         Ok((RunningServer { _socket: file, _stop: stop }, asked))
+    }
+}
+
+fn listener_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    // The standard library asks for 128.
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+async fn until_free(address: SocketAddr) -> tokio::net::TcpListener {
+    loop {
+        sleep(TAKEN).await;
+        let listener = listener_at(address).and_then(tokio::net::TcpListener::from_std);
+        if let Ok(listener) = listener {
+            announce(&listener);
+            return listener;
+        }
+    }
+}
+
+fn announce(listener: &tokio::net::TcpListener) {
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!("metrics are served on http://{address}/metrics, the page on http://{address}/");
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    tests::{server, status},
+    tests::{serve, server, status},
     *,
 };
 use orphand_core::model::Status;
@@ -140,4 +140,22 @@ fn a_hundred_pages_are_one_question() {
     assert!(asked >= 1 && asked <= most, "{asked} questions, at most {most} expected");
     // Scrapes have room beside them.
     assert!(get(server.address, "/healthz", "").starts_with("HTTP/1.1 200"));
+}
+
+/// Any user may have it: the daemon starts, and takes it when it is free.
+#[test]
+fn a_port_that_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let control = ControlServer::bind(Some(address), &dir.path().join("control.sock"), None).unwrap();
+    assert!(control.http.is_none());
+    let mut server = serve(dir, control);
+    server.answer(&[]);
+    drop(taken);
+    let until = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(address).is_err() && Instant::now() < until {
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(get(address, "/metrics", "").contains("\norphand_watching 1"));
 }
