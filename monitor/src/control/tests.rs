@@ -364,7 +364,7 @@ fn the_close_of_what_others_send_along_is_not_waited_for() {
         readers.push(silent.accept().unwrap().0);
         slow.set_nonblocking(true).unwrap();
         while io::Write::write(&mut slow, &[0; 4096]).is_ok() {}
-        sockopt::set_socket_linger(&slow, Some(std::time::Duration::from_secs(60))).unwrap();
+        sockopt::set_socket_linger(&slow, Some(std::time::Duration::from_secs(600))).unwrap();
         let path = path.clone();
         let tell = tell.clone();
         senders.push(thread::spawn(move || {
@@ -380,7 +380,7 @@ fn the_close_of_what_others_send_along_is_not_waited_for() {
     }
     assert_eq!(sent.iter().take(8).count(), 8);
     let mut asked = UnixStream::connect(&path).unwrap();
-    asked.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    asked.set_read_timeout(Some(std::time::Duration::from_secs(120))).unwrap();
     asked.write_all(b"{\"version\":1,\"ask\":\"status\"}\n").unwrap();
     let mut answer = String::new();
     let read = BufReader::new(asked).read_line(&mut answer);
