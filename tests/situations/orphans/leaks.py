@@ -127,12 +127,16 @@ def socket_pair(stage):
     return stage.killed(stage.rests("claude", 'start("mcp-server-fake", wire="socket")'), orphans=["mcp-server-fake"])
 
 @scene("orphan", twin="stdout/reader_waits")
-def stderr_is_read(stage):
-    """The agent is killed; a log collector that lives reads the server's standard error, which is no wire. The server has
-    a duplicate of it, and hands it to a helper as output."""
-    stage.part("mcp-server-fake", """
-        os.dup(2)
-        subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=sys.stderr)
+@scene(
+    "orphan", name="stderr_is_read_over_sockets", twin="stdout/reader_waits", kind="socket",
+    about="The same over a pair of sockets, as below a program on node. The server has a duplicate of it, and hands it to a helper.",
+)
+def stderr_is_read(stage, kind="pipe"):
+    """The agent is killed; a log collector that lives reads the server's standard error, which is no wire."""
+    stage.part("mcp-server-fake", f"""
+        if {kind == "socket"}:
+            os.dup(2)
+            subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=sys.stderr)
         serve()
     """)
     stage.part("claude", """
@@ -140,11 +144,11 @@ def stderr_is_read(stage):
         here()
         rest()
     """)
-    stage.run(stage.part("log-collector", """
-        r, w = os.pipe()
-        start("claude", wire=None, stderr=w)
-        os.close(w)
-        while os.read(r, 100):
+    stage.run(stage.part("log-collector", f"""
+        _, near, _, far = wires("{kind}")
+        start("claude", wire=None, stderr=far)
+        os.close(far)
+        while os.read(near, 100):
             pass
     """))
     agent = stage.who("claude")

@@ -26,11 +26,8 @@ const TABLE: [Exception; 8] = [
     },
     Exception {
         reason: "nobody waits for what is written to standard error",
-        applies: |pair| {
-            // Of a pipe, its duplicates and the output of a helper that goes there are the same.
-            let is_written = pair.own.side == Side::Writes && pair.own.numbers.contains(&2);
-            is_server(pair) && !pair.is_wire() && (is_written || pair.own.numbers == [2])
-        },
+        // A duplicate of it, or the output of a helper that goes there, is the same.
+        applies: |pair| is_server(pair) && !pair.is_wire() && pair.own.numbers.contains(&2),
     },
     Exception {
         reason: "nobody ever called this listener, or used this FIFO, and it was not told to serve",
