@@ -107,7 +107,7 @@ impl<'a> Rows<'a> {
         let is_wire =
             |near: u64, far: u64| [near, far].iter().any(|one| wires.contains(&Stdio::Socket(*one)));
         self.of(process).any(|(endpoint, end)| match endpoint {
-            Endpoint::Connection { near, far, .. } if !is_wire(*near, *far) && end.numbers != [2] => {
+            Endpoint::Connection { near, far, .. } if !is_wire(*near, *far) && !end.numbers.contains(&2) => {
                 self.opposite(end).any(|other| !is_held_by(other, members))
             }
             _ => false,
