@@ -25,7 +25,7 @@ use super::{
 use crate::{fixtures::Fixtures, host::Identity, scene::Scene};
 
 /// How many are built at the same time.
-const AT_A_TIME: usize = 10;
+const AT_A_TIME: usize = 6;
 
 /// How long processes in use must be left running after they were built: servers whose owner is not known are judged half a
 /// minute after others, engines of containers are asked, and then come the grace period and the term timeout.
