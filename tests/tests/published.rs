@@ -8,8 +8,8 @@ use tests::{
     orphand, scene,
 };
 
-/// More than any idle server needs to end by itself, on a machine that is very busy, too. Nothing waits until it is over.
-const PATIENT: &str = "30s";
+/// More than any idle server needs to end by itself, on a machine that is very busy, too. A barrier waits until it is over.
+const PATIENT: &str = "15s";
 
 fn none() -> Value {
     json!({})
