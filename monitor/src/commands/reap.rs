@@ -223,8 +223,14 @@ impl Alone {
     fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
         Ok(Self { offline: Offline::inspect(config, scope)?, term_timeout: config.term_timeout })
     }
+}
 
-    fn end(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
+impl Backend for Alone {
+    fn report(&mut self) -> anyhow::Result<Report> {
+        Ok(self.offline.report())
+    }
+
+    fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
         let offline = &mut self.offline;
         offline.arm()?;
         let patience = clock::now() + self.term_timeout + MARGIN;
@@ -241,16 +247,6 @@ impl Alone {
             // The engine inspects only some servers at a time.
             while clock::now() < patience && offline.pass_time(clock::now())? {}
         }
-    }
-}
-
-impl Backend for Alone {
-    fn report(&mut self) -> anyhow::Result<Report> {
-        Ok(self.offline.report())
-    }
-
-    fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
-        self.end(request)
     }
 }
 

@@ -49,11 +49,12 @@ pub fn clean(name: &str) -> String {
 pub fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:@/+,".contains(c);
     let name = sanitise(name);
-    if !name.is_empty() && name.chars().all(is_plain) {
-        name.into_owned()
-    } else {
-        format!("'{}'", name.replace('\'', "'\\''"))
-    }
+    if !name.is_empty() && name.chars().all(is_plain) { name.into_owned() } else { in_quotes(&name) }
+}
+
+/// A text in quotes that nothing in it can end.
+pub fn in_quotes(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// A name and the number of a run: `claude #3`.

@@ -112,7 +112,7 @@ pub fn command_line(process: &ProcessView) -> String {
         let argument = text::sanitise(argument);
         // A title of many words in argv[0] is not a name with blanks and gets no quotes.
         let plain = n == 0 || !(argument.is_empty() || argument.contains([' ', '"', '\'']));
-        if plain { argument.into_owned() } else { format!("'{}'", argument.replace('\'', r"'\''")) }
+        if plain { argument.into_owned() } else { text::in_quotes(&argument) }
     });
     let mut line = quoted.collect::<Vec<_>>().join(" ");
     if process.argv_truncated {
