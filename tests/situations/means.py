@@ -5,12 +5,10 @@ import fcntl
 import mmap
 import os
 import select
-import socket
 import struct
-import threading
 import time
 
-from part import ALIAS, DIR, TIMEOUT, tell
+from part import ALIAS, DIR, TIMEOUT, socket, tell, threading
 
 libc = ctypes.CDLL(None, use_errno=True)
 

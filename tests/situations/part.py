@@ -4,15 +4,26 @@ Nobody here has a line to the situation's script: a socket or pipe to it would b
 tell by files in the situation's folder (`here`, `use`), are told by files (`wait_for`) or by being killed, and otherwise rest in
 the kernel: a process that shall be idle takes no CPU time.
 """
-import json
 import os
 import select
 import signal
-import socket
-import subprocess
 import sys
-import threading
 import time
+from _thread import get_ident
+
+
+class Later:
+    """A module that is imported when it is used: most processes need none of these, and to import all takes twice as long as the
+    rest of their start."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def __getattr__(self, name):
+        return getattr(__import__(self.module), name)
+
+
+json, socket, subprocess, threading = map(Later, ("json", "socket", "subprocess", "threading"))
 
 DIR = os.environ["ORPHAND_SITUATION_DIR"]
 BIN = f"{DIR}/bin"
@@ -31,7 +42,7 @@ ALIAS = argument("--as", ME)
 
 def tell(path, text):
     """A file in the situation's folder, whole at once; two threads may tell the same."""
-    new = f"{DIR}/{path}.{os.getpid()}.{threading.get_ident()}"
+    new = f"{DIR}/{path}.{os.getpid()}.{get_ident()}"
     with open(new, "w") as f:
         f.write(text)
     os.replace(new, f"{DIR}/{path}")

@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import py_compile
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = "/usr/bin/python3"
 VARIABLE = "ORPHAND_SITUATION_DIR"
 GROUP = "ORPHAND_SITUATION_PROCS"  # the file with the processes of its control group, where it has one of its own
+
+
+def names(module):
+    """What a module beside this one has by name, and imports whole."""
+    with open(f"{HERE}/{module}") as f:
+        found = re.findall(r"^(?:def|class|import) (\w+)|^(\w[\w, ]*) = ", f.read(), re.MULTILINE)
+    return {name for pair in found for text in pair for name in re.findall(r"\w+", text)}
+
+
+MEANS = names("means.py") - names("part.py")  # whoever speaks of one of these needs all of that module
 
 
 class Stage:
@@ -70,7 +81,8 @@ class Stage:
 
     def part(self, program, body):
         """A Python program of this name (its name makes it an agent, a server or a bystander) that knows all of `part.py`."""
-        head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {self.library!r})\nfrom part import *\nfrom means import *\n"
+        means = "from means import *\n" if MEANS.intersection(re.findall(r"\w+", body)) else ""
+        head = f"#!{PYTHON} -ISB\nimport sys\nsys.path.insert(0, {self.library!r})\nfrom part import *\n{means}"
         return self.put(program, head + textwrap.dedent(body))
 
     def server(self, program="mcp-server-fake", leak="timer", starts=0.0):
