@@ -25,6 +25,9 @@ pub const CROWDS: [&str; 2] = ["judgement every_situation_is_judged_right", "unt
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
 
+/// The program that only computes, for minutes: it runs in the time that all others leave.
+pub const COMPUTES: &str = "laws";
+
 /// Programs of whose tests one runs at a time, in this order, beside all other tests, and why. Those of another reason are
 /// other tests.
 pub const IN_TURN: [(&str, &str); 10] = [
@@ -48,7 +51,7 @@ const ENGINES: &str = "orphand stops no container while a client of an engine st
 
 /// Programs that begin first in their round, because they take the longest.
 pub const FIRST: [&str; 6] =
-    ["hunt", "laws", "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
+    ["hunt", COMPUTES, "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
 
 /// Whether the test of this name has the host for itself.
 pub fn is_alone(name: &str) -> bool {

@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
+use super::pool::Count;
 use crate::{command, files, workspace};
 
 /// What makes a command such a one.
@@ -39,16 +40,18 @@ impl Beside {
         commands.into_iter().map(start).collect::<Result<_>>().map(Self)
     }
 
-    /// Waits for all of them and shows what they printed. An error names those that failed.
-    pub fn finish(self) -> Result<()> {
-        let mut failed = Vec::new();
+    /// Waits for all of them, shows what they printed, and counts the tests among them. An error names those that failed.
+    pub fn finish(self) -> Result<Count> {
+        let (mut failed, mut count) = (Vec::new(), Count::default());
         for (name, mut child, printed) in self.0 {
-            let status = child.wait()?;
-            eprint!("{}", files::read(&printed)?);
-            failed.extend((!status.success()).then_some(name));
+            let well = child.wait()?.success();
+            let printed = files::read(&printed)?;
+            eprint!("{printed}");
+            failed.extend((!well).then_some(name));
+            count = count + Count::of(&printed, well);
         }
         ensure!(failed.is_empty(), "beside the tests failed (above): {}", failed.join(", "));
-        Ok(())
+        Ok(count)
     }
 }
 

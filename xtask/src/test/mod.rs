@@ -5,8 +5,8 @@
 //! in a process of its own, then those that bring crowds, then those that have the host for themselves ([`alone`]). No
 //! test is skipped silently: a test that cannot run is a failure, and what is left out because nothing of it changed is
 //! named ([`groups`]).
-//! What the second round needs is installed while the first round runs. What no test needs is built during the second
-//! round, which mostly waits ([`beside`]).
+//! What the second round needs is installed while the first round runs. What no test needs is built, and what only
+//! computes is run, while the others wait ([`beside`]).
 //!
 //! Some tests are separate: [`vm`], `package` ([`dist::test`]), [`fresh`] and [`judgement`].
 
@@ -36,7 +36,7 @@ pub struct Args {
     /// Only the others: those that need root and the real kernel.
     #[arg(long, conflicts_with = "unprivileged")]
     privileged: bool,
-    /// Also the steps of `cargo xtask check` that compile, while tests wait: what CI does.
+    /// Also the steps of `cargo xtask check` that compile, but clippy, while tests wait: what CI does.
     #[arg(long, conflicts_with_all = ["filter", "unprivileged"])]
     check: bool,
 }
@@ -83,13 +83,13 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     // Before the first round, which calls some of them. A user who may not install them sees which are missing.
     if args.unprivileged { setup::found() } else { setup::tests() }?;
     command::say("test", "building");
-    let built = workspace::build()?;
     let programs = Program::all()?;
+    let built = workspace::target_dir()?.join("debug");
     let runs = |group: &str| !left_out.iter().any(|left| left.name == group);
     let plain = if args.privileged { Vec::new() } else { plain(&programs, filter, runs(groups::LAWS)) };
-    let for_any_user = || pool::run("for any user", Vec::new(), plain, 2);
+    let for_any_user = |jobs| pool::run("for any user", Vec::new(), jobs, 2);
     if args.unprivileged {
-        return for_any_user()?.count().judge(filter);
+        return for_any_user(plain)?.count().judge(filter);
     }
     let Privileged { in_turn, shared, crowds, alone } = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
@@ -97,14 +97,16 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let fixtures = || Command::new(built.join("fixtures"));
     let packer = dist::building().filter(|_| packages);
     let prepared = Beside::start([("fixtures", fixtures())].into_iter().chain(packer).collect())?;
-    let first = for_any_user()?;
+    let (computing, plain): (Vec<_>, Vec<_>) = plain.into_iter().partition(|job| job.name == alone::COMPUTES);
+    let computing = computing.into_iter().map(|job| (alone::COMPUTES, job.command));
+    let fuzz = filter.is_none() && runs(groups::FUZZ);
+    let beside = Beside::start(rest(args.check, fuzz).chain(computing).collect())?;
+    let first = for_any_user(plain)?;
     prepared.finish()?;
     if packages {
         dist::make(true)?;
     }
     setup::fixtures(&mut fixtures())?;
-    let runs = |group: &str| filter.is_none() && runs(group);
-    let beside = Beside::start(rest(args.check, runs(groups::FUZZ)))?;
     // Most of them mostly wait.
     let at_a_time = 3 * thread::available_parallelism().map_or(2, usize::from);
     let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
@@ -112,15 +114,16 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let one_by_one = pool::run("one by one", Vec::new(), alone, 1)?.count();
     let beside = beside.finish();
     // Nothing is compiled beside them now, either.
-    let count = first.again_alone()? + one_by_one + beside_others.again_alone()? + crowds.again_alone()?;
-    if runs(groups::FUZZ) {
+    let again = first.again_alone()? + beside_others.again_alone()? + crowds.again_alone()?;
+    let count = one_by_one + again + beside.as_ref().copied().unwrap_or_default();
+    if fuzz {
         fuzz::briefly()?;
     }
-    if runs(groups::INSTALL) {
+    if filter.is_none() && runs(groups::INSTALL) {
         // Last, because it puts the binary anew that tests run.
         installs()?;
     }
-    count.judge(filter).and(beside)
+    count.judge(filter).and(beside.map(drop))
 }
 
 /// The first round: a job for each program.
@@ -180,12 +183,12 @@ fn privileged(
     Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, crowds, alone })
 }
 
-/// What is compiled beside the second round: nothing of it touches what these tests run.
-fn rest(check: bool, fuzz: bool) -> Vec<(&'static str, Command)> {
+/// What is compiled beside the tests: nothing of it touches what these run.
+fn rest(check: bool, fuzz: bool) -> impl Iterator<Item = (&'static str, Command)> {
     let mut lints = workspace::cargo();
-    lints.args(["xtask", "check", "clippy", "clippy-bpf", "reference", "docs"]);
+    lints.args(["xtask", "check", "clippy-bpf", "reference", "docs"]);
     let all = [(check, "check", lints), (fuzz, "fuzz", fuzz::building())];
-    all.into_iter().filter_map(|(wanted, name, command)| wanted.then_some((name, command))).collect()
+    all.into_iter().filter_map(|(wanted, name, command)| wanted.then_some((name, command)))
 }
 
 /// Tries what the README says: `cargo install --path monitor` gives `orphand`, and nothing else.

@@ -26,10 +26,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Builds and names all of them.
+    /// Builds them, what they run, and all else that is built: in one go, so that nothing waits for the end of another. Names them.
     pub fn all() -> Result<Vec<Self>> {
         let mut cargo = workspace::cargo();
-        cargo.arg("test").args(workspace::WHAT).args(["--no-run", "--tests"]);
+        cargo.arg("test").args(workspace::WHAT).args(["--no-run", "--all-targets"]);
         cargo.args(["--message-format", "json-render-diagnostics"]).stderr(Stdio::inherit());
         let built = cargo.output().context("cannot start cargo test")?;
         ensure!(built.status.success(), "the tests cannot be built: {}", built.status);
