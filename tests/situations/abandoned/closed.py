@@ -24,6 +24,22 @@ def answers_are_read(stage):
     """)
     return stage.truth(in_use=[agent, "mcp-server-batch"])
 
+@scene("mixed", twin="others/wrapper_killed")
+def bridge_crashed(stage):
+    """One of two bridges to a server was killed; the agent lives and uses the other one."""
+    stage.server("mcp-server-inner", "timer")
+    stage.part("mcp-proxy", """
+        inner = start("mcp-server-inner", "--as", f"behind_{ALIAS}")
+        serve()
+    """)
+    agent = stage.uses("claude", """
+        proxies = [start("mcp-proxy", "--as", alias) for alias in ("first", "second")]
+        here()
+        use("claude", proxies[1].ask)
+    """)
+    stage.who("first").kill()
+    return stage.truth(orphans=["behind_first"], in_use=[agent, "second", "behind_second"])
+
 @scene("mixed", twin="others/parallel_jobs")
 def cancelled_job(stage):
     """One of a gateway's parallel jobs was cancelled and its server let go of; the servers of the others are in use."""

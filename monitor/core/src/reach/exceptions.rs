@@ -6,7 +6,7 @@
 use super::{edges::Pair, party::Kind};
 use crate::{
     model::{
-        Image,
+        Image, Stdio,
         scene::{Address, Began, Called, Endpoint, Holder, ProcessRow, Side},
     },
     recognise::{container_client, fork_server_listener, is_shell_of_a_person},
@@ -33,6 +33,8 @@ const TABLE: [Exception; 8] = [
         reason: "nobody ever called this listener, or used this FIFO, and it was not told to serve",
         applies: |pair| {
             let is_silent = match pair.endpoint {
+                // Who was handed a listener as its standard input shall serve there.
+                Endpoint::Open { inode, .. } if pair.party.wires.contains(&Stdio::Socket(*inode)) => false,
                 Endpoint::Open { by: Address::Tcp | Address::Unix | Address::File, called, .. } => {
                     *called == Called::No
                 }

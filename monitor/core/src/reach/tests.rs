@@ -298,10 +298,8 @@ fn wires_are_told_from_other_pipes_and_standard_error_from_both() {
     small.join(pipe(14), &[(1, Side::Reads, 7), (9, Side::Writes, 8)]);
     assert_eq!(small.ways(0), [Way::Input, Way::Output, Way::Use]);
     // One socket is both wires.
-    small.join(
-        Endpoint::Connection { near: 21, far: 22, began: Began::Pair },
-        &[(2, Side::Near, 0), (9, Side::Far, 4)],
-    );
+    let pair = Endpoint::Connection { near: 21, far: 22, began: Began::Pair };
+    small.join(pair, &[(2, Side::Near, 0), (9, Side::Far, 4)]);
     assert_eq!(small.ways(1), [Way::Input, Way::Output]);
 }
 
@@ -347,10 +345,12 @@ fn a_listener_counts_if_somebody_called_or_was_to_call() {
         let mut small = Small::new();
         small.join(Endpoint::Open { inode: 41, by, called }, &[(1, Side::Listens, 5)]);
         assert_eq!(!small.ways(0).is_empty(), counts, "{by:?} {called:?}");
-        small.parties[0].told_to_serve = true;
-        assert_eq!(small.ways(0), [Way::Use]);
-        small.parties[0] = Party { told_to_serve: false, owner: Some(id(9)), ..small.parties[0].clone() };
-        assert_eq!(small.ways(0), [Way::Use], "its living owner knows the address");
+        // It was told to, its living owner knows the address, or it was handed the listener.
+        for (told_to_serve, owner, wire) in [(true, None, 0), (false, Some(id(9)), 0), (false, None, 41)] {
+            let was = small.parties[0].clone();
+            small.parties[0] = Party { told_to_serve, owner, wires: [Stdio::Socket(wire); 2], ..was };
+            assert_eq!(small.ways(0), [Way::Use]);
+        }
     }
 }
 

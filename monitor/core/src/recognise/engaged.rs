@@ -79,12 +79,13 @@ pub fn is_told_to_serve(image: &Image) -> bool {
 }
 
 /// Whether an entry of an environment names such a transport (`MCP_TRANSPORT=streamable-http`, `MCP_MODE=http`), or listeners that
-/// somebody else made and handed on (`LISTEN_FDS`).
+/// somebody else made and handed on (`LISTEN_FDS` of systemd, and those of Server::Starter and Einhorn).
 pub fn entry_names_service(entry: &[u8]) -> bool {
     let entry = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('='));
     entry.is_some_and(|(name, value)| {
         let name = name.to_ascii_uppercase();
-        name == "LISTEN_FDS" || ((name.contains("TRANSPORT") || name.contains("MODE")) && is_transport(value))
+        let is_handed = ["LISTEN_FDS", "SERVER_STARTER_PORT", "EINHORN_FD_COUNT"].contains(&name.as_str());
+        is_handed || ((name.contains("TRANSPORT") || name.contains("MODE")) && is_transport(value))
     })
 }
 
@@ -103,7 +104,7 @@ fn names_service(word: &str) -> bool {
     let Some(option) = word.strip_prefix('-') else { return is_transport(word) };
     let (name, value) = option.trim_start_matches('-').split_once('=').unwrap_or((option, ""));
     let name = name.trim_start_matches('-');
-    let is_place = ["addr", "address", "bind", "listen", "port", "PORT"].contains(&name)
+    let is_place = ["addr", "address", "bind", "fd", "listen", "port", "PORT", "uds"].contains(&name)
         || ["-addr", "-address", "-port", "_port", "Port", "_PORT"].iter().any(|end| name.ends_with(end));
     is_place || is_transport(name) || is_transport(value)
 }
@@ -190,6 +191,8 @@ mod service_tests {
             ("MCP_SERVER_MODE=sse", true),
             ("LISTEN_FDS=1", true),
             ("LISTEN_FDNAMES=web", false),
+            ("SERVER_STARTER_PORT=127.0.0.1:80=3", true),
+            ("EINHORN_FD_COUNT=1", true),
             ("MCP_TRANSPORT=stdio", false),
             ("NODE_MODE=production", false),
             ("TRANSPORT=", false),
@@ -218,6 +221,8 @@ mod service_tests {
             "docker mcp gateway run --transport streaming",
             "server --httpPort 3000",
             "server --listen 127.0.0.1:3000",
+            "uvicorn my_mcp:app --fd 3",
+            "uvicorn my_mcp:app --uds /run/my-mcp.sock",
             "mcp-x -sse-address :3000",
             "server -p 3000",
         ] {

@@ -99,7 +99,10 @@ impl World {
         let next = next.or_else(|| server.recognised.iter().max_by_key(order).copied());
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
         match next {
-            Some(next) if was_main => server.main_process = next,
+            Some(next) if was_main => {
+                server.main_process = next;
+                server.take_wires_of(next, graph);
+            }
             Some(_) => {}
             None => server.main_ended |= server.phase.strongest_signal().is_none(),
         }

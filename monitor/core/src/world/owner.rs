@@ -52,9 +52,9 @@ pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> (Claim, Vec<Proc
     let (wrappers, joined) = search.chain();
     let claim = match (joined, &process.exec.makers[0]) {
         (Some(key), _) => Claim::Joins(key),
-        (None, Some(maker)) if maker.process == process.id => search.made_by_itself(maker, &wrappers),
+        (None, Some(maker)) if maker.process == process.id => search.made_by_itself(maker),
         (None, Some(maker)) => search.made_by(maker),
-        (None, None) => search.climb(&wrappers),
+        (None, None) => search.climb(),
     };
     // What answers into a file is no server, whatever passes its answers on.
     let answers_elsewhere = || search.passes_on_elsewhere(&wrappers);
@@ -133,10 +133,10 @@ impl Search<'_> {
     /// The owner, where the process seems to have made its own wire. A process found in /proc between its fork and
     /// its exec only looks so: it ran the program of its creator. Any other process has no owner, because no process
     /// can be its own owner.
-    fn made_by_itself(&self, maker: &Maker, wrappers: &[ProcessId]) -> Claim {
+    fn made_by_itself(&self, maker: &Maker) -> Claim {
         let creator = self.server.creator.and_then(|creator| self.graph.get(creator));
         match creator.and_then(Node::image) {
-            Some(image) if *image == maker.program.image => self.climb(wrappers),
+            Some(image) if *image == maker.program.image => self.climb(),
             _ => Claim::Nobody,
         }
     }
@@ -183,7 +183,7 @@ impl Search<'_> {
     }
 
     /// The owner, where no record names the maker: the nearest creator with another standard input made the wire.
-    fn climb(&self, wrappers: &[ProcessId]) -> Claim {
+    fn climb(&self) -> Claim {
         for node in self.graph.ancestors(self.server.id) {
             if node.protected {
                 return Claim::Nobody;
@@ -206,9 +206,9 @@ impl Search<'_> {
             }
             return self.belongs_to(node, program);
         }
-        // The remaining creators are dead or not tracked. An agent that was killed while this process was on its way
-        // to its exec is still the owner.
-        let top = wrappers.last().and_then(|top| self.graph.get(*top)).unwrap_or(self.server);
+        // The remaining creators are dead or not tracked: all that was met, supervisors too, only hands the wire on. An
+        // agent that was killed while this process was on its way to its exec is still the owner.
+        let top = self.graph.ancestors(self.server.id).last().unwrap_or(self.server);
         let made = |agent: &Agent| agent.is_alive() || (top.witnessed && top.creator == Some(agent.main()));
         match (self.server.agent, top.creator) {
             (Some(key), _) if self.agents.get(key).is_some_and(made) => Claim::Agent(key),

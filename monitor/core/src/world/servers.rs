@@ -11,7 +11,7 @@ use std::{
 use super::Watch;
 use crate::{
     case::{By, Phase},
-    lineage::{AgentKey, Node, Provenance},
+    lineage::{AgentKey, Graph, Node, Provenance},
     model::{
         BootTime, Container, Ending, ProcessId, ProcessView, ReachedBy, RunView, ServerHints, ServerView,
         Share, Stdio,
@@ -37,7 +37,7 @@ pub struct Server {
     names: Vec<(ProcessId, String, String)>,
     /// The name of the client that talks to it, as the first message said it.
     pub client: Option<String>,
-    /// Its standard input at birth: the wire that carries requests to it.
+    /// Its standard input at birth: the wire that carries requests to it. What a bridge leaves has that of its own main process.
     pub stdin: Stdio,
     /// Its standard output at birth: the wire that carries its answers.
     pub stdout: Stdio,
@@ -166,6 +166,15 @@ impl Server {
     fn take_last_name(&mut self) {
         if let Some((_, name, rule)) = self.names.last() {
             (self.name, self.rule) = (name.clone(), rule.clone());
+        }
+    }
+
+    /// A bridge has ended, and this server that it talked to is left: what counts are the wires between the two, if no other
+    /// process has those of the bridge.
+    pub(super) fn take_wires_of(&mut self, main: ProcessId, graph: &Graph) {
+        let mut chain = self.wrappers.iter().chain(&self.processes).filter_map(|process| graph.get(*process));
+        if let Some(node) = graph.get(main).filter(|_| chain.all(|node| node.stdin() != self.stdin)) {
+            (self.stdin, self.stdout) = (node.stdin(), node.stdout());
         }
     }
 

@@ -1,10 +1,13 @@
 //! Tests of membership, and that whatever is broken in a world is found.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::{
     invariants::of_world,
-    lineage::{Origin, Provenance},
-    model::{BootTime, RunView, Stdio},
+    lineage::{Origin, Program, Provenance},
+    model::{BootTime, Image, RunView, Stdio},
+    recognise::Role,
 };
 
 fn id(pid: u32) -> ProcessId {
@@ -107,4 +110,23 @@ fn a_creator_that_nobody_could_ask_may_have_made_the_wire() {
     assert_eq!(claim(&node), Claim::Nobody);
     node.creator = Some(id(30));
     assert_eq!(claim(&node), Claim::Implied(id(30)));
+}
+
+/// `producer | tini server | consumer`: the shell is not followed, and tini only hands on what that made.
+#[test]
+fn a_supervisor_that_hands_both_wires_on_has_made_none() {
+    let mut graph = Graph::default();
+    let node = |pid, up, role| {
+        let mut node = Node::bare(id(pid));
+        node.creator = Some(id(up));
+        node.correct(|exec| {
+            exec.streams = [Stdio::Pipe(1), Stdio::Pipe(2), Stdio::Other];
+            exec.program = Some(Arc::new(Program { image: Image::default(), role }));
+        });
+        node
+    };
+    graph.insert(node(30, 20, Role::ServiceManager), None);
+    let server = node(31, 30, Role::Launcher);
+    graph.insert(server.clone(), Some(id(30)));
+    assert_eq!(trace(&graph, &Agents::default(), &server), (Claim::Implied(id(20)), Vec::new()));
 }
