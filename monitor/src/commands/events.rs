@@ -2,7 +2,7 @@
 //!
 //! The daemon is asked first, because a user who may ask it need not have access to its files.
 
-use std::{io, path::Path, thread, time::Duration};
+use std::{path::Path, thread, time::Duration};
 
 use anyhow::Context as _;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
@@ -36,7 +36,7 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
     let query = EventQuery { since, follow: flags.follow, after: None };
     match super::asked(client.events(query))? {
         Ok(lines) if flags.follow => written(follow(&client, lines, &mut printer)),
-        Ok(mut lines) => written(lines.try_for_each(|line| printer.print(&line)).map_err(Into::into)),
+        Ok(mut lines) => written(lines.try_for_each(|line| printer.print(&line))),
         Err(error @ ClientError::NoDaemon { .. }) if flags.follow => {
             // Nobody tells what happens now. What was told is worth showing all the same.
             if since.is_some() {
@@ -63,7 +63,7 @@ fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::
         result.is_ok()
     });
     read.with_context(|| format!("cannot read events in {}", dir.display()))?;
-    Ok(result?)
+    result
 }
 
 /// Prints what comes. If the daemon goes, it is waited for, and what was told meanwhile is not missed.
@@ -104,7 +104,7 @@ impl Printer {
         Self { text: is_text.then(text) }
     }
 
-    fn print(&mut self, line: &str) -> io::Result<()> {
+    fn print(&mut self, line: &str) -> anyhow::Result<()> {
         let mut out = String::new();
         if let (Some(text), Some(event)) = (&mut self.text, EventLine::read(line)) {
             text.wall = event.wall;
