@@ -85,7 +85,11 @@ fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyh
             let query = EventQuery { since: None, follow: true, after: Some(seen.clone()) };
             match client.events(query) {
                 Ok(lines) => break lines,
-                Err(ClientError::Response { what, .. }) if !what.contains("busy") => anyhow::bail!(what),
+                Err(ClientError::Response { what, .. } | ClientError::Forbidden { what, .. })
+                    if !what.contains("busy") =>
+                {
+                    anyhow::bail!(what)
+                }
                 Err(_) => {}
             }
         };
