@@ -14,6 +14,7 @@ use crate::{
     events::{Cursor, EventLine, EventQuery, seq, stored},
     sink::{Format as _, human::Text, wall_clock::WallClock},
 };
+use orphand_core::model::text;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -62,7 +63,11 @@ fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::
         result = printer.print(line);
         result.is_ok()
     });
-    read.with_context(|| format!("cannot read events in {}", dir.display()))?;
+    let damaged = read.with_context(|| format!("cannot read events in {}", dir.display()))?;
+    if damaged > 0 {
+        let lines = text::count(damaged as u64, "line is", "lines are");
+        eprintln!("orphand: {lines} damaged in the events in {}, and left out", dir.display());
+    }
     result
 }
 
