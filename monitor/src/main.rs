@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         return if runner::main() { ExitCode::Done } else { ExitCode::Failed };
     }
     complete::answer();
-    match commands::execute(Cli::parse()) {
+    match Cli::try_parse().map_or_else(|asked| commands::help(&asked), commands::execute) {
         Ok(code) => code,
         Err(error) => {
             // In the journal the beginning of a line gives its priority, sd-daemon(3).

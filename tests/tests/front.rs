@@ -208,6 +208,13 @@ fn strangers_are_refused() -> Result<()> {
             code == 0 && text.contains("refused: user 65534 may not use this socket"),
             "ended with {code}: {text}"
         );
+        // He sees what /proc shows, and why no more.
+        let mut verb = Command::new("/usr/bin/setpriv");
+        verb.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(orphand()?);
+        let (code, text, error) =
+            told(verb.args(["ps", "--below", s.below(), "--socket"]).arg(daemon.socket()))?;
+        let says = text.contains("One look through /proc") && text.contains("refused: user 65534");
+        ensure!(code == 0 && says, "ended with {code}: {text}{error}");
         // Nor one of whom no file tells, for whom other sources of users are asked.
         let (code, text, error) = ask(&["--reuid=4000000", "--regid=4000000", "--clear-groups"])?;
         let refused = text.contains("refused: user 4000000 may not use this socket");

@@ -280,6 +280,28 @@ fn a_reader_that_has_seen_enough() -> Result<()> {
     })
 }
 
+/// What could not be written is said, whatever was asked for.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_full_disk_behind_standard_output() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon()?;
+        s.mark(&daemon)?;
+        for words in [&["--help"][..], &["--version"], &["man"], &["events", "--state-dir", "daemon0/state"]]
+        {
+            let full = fs::File::options().write(true).open("/dev/full")?;
+            let mut command = Command::new(orphand()?);
+            command.args(words).current_dir(s.folder()).stdout(full).stderr(Stdio::piped());
+            refused(
+                &command.spawn()?.wait_with_output()?,
+                1,
+                &["cannot write to standard output", "No space"],
+            )?;
+        }
+        Ok(())
+    })
+}
+
 /// Whoever puts a link there would choose what root overwrites.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]

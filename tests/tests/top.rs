@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use anyhow::{Context, Result, ensure};
-use tests::{Daemon, Launch, Part, Terminal, orphand, scene};
+use tests::{Daemon, Launch, Part, Terminal, orphand, scene, within};
 
 fn start(terminal: &Terminal, daemon: &Daemon, binary: &str, more: &str) -> Result<()> {
     let socket = daemon.socket();
@@ -82,12 +82,17 @@ fn a_person_finds_an_orphan_and_ends_it() -> Result<()> {
         ensure!(terminal.settings("killed")? == before, "a signal left the terminal changed");
 
         // The terminal goes, and nobody sends a signal: a session of its own gets no SIGHUP.
-        start(&terminal, &daemon, &format!("setsid {binary}"), &format!("--below {}", s.below()))?;
+        let ended = s.folder().join("ended");
+        let wrapper = format!("setsid sh -c '{binary} \"$@\"; echo $? > {}' sh", ended.display());
+        start(&terminal, &daemon, &wrapper, &format!("--below {}", s.below()))?;
         terminal.wait("the view", |text| row(text, &["no daemon answers"]))?;
         let view = s.members().into_iter().find(|one| one.argv().get(1).is_some_and(|verb| verb == "top"));
         let view = view.context("no view")?;
         terminal.hang_up()?;
         view.wait_gone()?;
+        let code =
+            within("its exit code", || std::fs::read_to_string(&ended).ok().filter(|code| !code.is_empty()))?;
+        ensure!(code.trim() == "0", "ended with {code}");
         Ok(())
     })
 }

@@ -92,10 +92,10 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     let replayed = replay::replay(trace, Engine::new(settings), |at, notice| {
         line.clear();
         format.write(at, &notice, &mut line);
-        out.write_all(line.as_bytes()).context("cannot write to standard output")
+        out.write_all(line.as_bytes()).context(super::UNWRITTEN)
     });
     // What a broken trace told until then is told, too.
-    let flushed = out.flush().context("cannot write to standard output");
+    let flushed = out.flush().context(super::UNWRITTEN);
     super::written(replayed.and(flushed))
 }
 

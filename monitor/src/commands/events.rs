@@ -2,7 +2,7 @@
 //!
 //! The daemon is asked first, because a user who may ask it need not have access to its files.
 
-use std::{io, path::Path, thread, time::Duration};
+use std::{path::Path, thread, time::Duration};
 
 use anyhow::Context as _;
 use jiff::{Timestamp, Zoned, tz::TimeZone};
@@ -14,6 +14,7 @@ use crate::{
     events::{Cursor, EventLine, EventQuery, seq, stored},
     sink::{Format as _, human::Text, wall_clock::WallClock},
 };
+use orphand_core::model::text;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -36,7 +37,7 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
     let query = EventQuery { since, follow: flags.follow, after: None };
     match super::asked(client.events(query))? {
         Ok(lines) if flags.follow => written(follow(&client, lines, &mut printer)),
-        Ok(mut lines) => written(lines.try_for_each(|line| printer.print(&line)).map_err(Into::into)),
+        Ok(mut lines) => written(lines.try_for_each(|line| printer.print(&line))),
         Err(error @ ClientError::NoDaemon { .. }) if flags.follow => {
             // Nobody tells what happens now. What was told is worth showing all the same.
             if since.is_some() {
@@ -62,8 +63,12 @@ fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::
         result = printer.print(line);
         result.is_ok()
     });
-    read.with_context(|| format!("cannot read events in {}", dir.display()))?;
-    Ok(result?)
+    let damaged = read.with_context(|| format!("cannot read events in {}", dir.display()))?;
+    if damaged > 0 {
+        let lines = text::count(damaged as u64, "line is", "lines are");
+        eprintln!("orphand: {lines} damaged in the events in {}, and left out", dir.display());
+    }
+    result
 }
 
 /// Prints what comes. If the daemon goes, it is waited for, and what was told meanwhile is not missed.
@@ -85,7 +90,11 @@ fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyh
             let query = EventQuery { since: None, follow: true, after: Some(seen.clone()) };
             match client.events(query) {
                 Ok(lines) => break lines,
-                Err(ClientError::Response { what, .. }) if !what.contains("busy") => anyhow::bail!(what),
+                Err(ClientError::Response { what, .. } | ClientError::Forbidden { what, .. })
+                    if !what.contains("busy") =>
+                {
+                    anyhow::bail!(what)
+                }
                 Err(_) => {}
             }
         };
@@ -104,7 +113,7 @@ impl Printer {
         Self { text: is_text.then(text) }
     }
 
-    fn print(&mut self, line: &str) -> io::Result<()> {
+    fn print(&mut self, line: &str) -> anyhow::Result<()> {
         let mut out = String::new();
         if let (Some(text), Some(event)) = (&mut self.text, EventLine::read(line)) {
             text.wall = event.wall;

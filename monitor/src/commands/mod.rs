@@ -60,6 +60,16 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
+const UNWRITTEN: &str = "cannot write to standard output";
+
+/// Where the arguments name no verb: the help or the version that was asked for. What is wrong with them ends the program.
+pub fn help(asked: &clap::Error) -> anyhow::Result<ExitCode> {
+    if asked.use_stderr() {
+        asked.exit();
+    }
+    written(asked.print().and_then(|()| io::stdout().flush()).context(UNWRITTEN))
+}
+
 /// The configuration with the flags of a command that logs to standard error, and its daemon.
 fn configured(places: &Places) -> anyhow::Result<(Config, Client)> {
     let config = places.load()?;
@@ -105,11 +115,12 @@ fn unmatched(what: &str) -> ExitCode {
 
 /// Writes a result to standard output.
 fn print(text: &str) -> anyhow::Result<ExitCode> {
-    written(write(text).context("cannot write to standard output"))
+    written(write(text))
 }
 
-fn write(text: &str) -> io::Result<()> {
-    io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush())
+fn write(text: &str) -> anyhow::Result<()> {
+    let wrote = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    wrote.context(UNWRITTEN)
 }
 
 /// A reader that stops reading (`| head`) is no failure.

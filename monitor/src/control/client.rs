@@ -9,7 +9,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::protocol::{self, Request};
+use super::protocol::{self, REFUSED_USER, Request};
 use crate::events::{EventQuery, Position};
 use orphand_core::model::{
     Asked, Decided, Decision, Explained, History, HistoryQuery, ReapRequest, ReleaseRequest, Released,
@@ -23,8 +23,8 @@ pub enum ClientError {
     #[error("no orphand answers at {}: {source}; start it with `orphand run`, or give its socket with --socket", path.display())]
     NoDaemon { path: PathBuf, source: io::Error },
     /// The socket may not be used by this user.
-    #[error("cannot connect to orphand at {}: {source}; run this as root, or as a member of the group of its --socket-group", path.display())]
-    Forbidden { path: PathBuf, source: io::Error },
+    #[error("orphand at {}: {what}", path.display())]
+    Forbidden { path: PathBuf, what: String },
     #[error("cannot {operation} orphand at {}: {source}; see the log of the daemon", path.display())]
     Broken { operation: &'static str, path: PathBuf, source: io::Error },
     /// The daemon refused the request, or the answer cannot be read.
@@ -115,7 +115,10 @@ impl Client {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 ClientError::NoDaemon { path: self.path.clone(), source }
             }
-            io::ErrorKind::PermissionDenied => ClientError::Forbidden { path: self.path.clone(), source },
+            io::ErrorKind::PermissionDenied => {
+                let what = format!("{source}; use root, or a member of the group of --socket-group");
+                ClientError::Forbidden { path: self.path.clone(), what }
+            }
             _ => broken("reach")(source),
         })?;
         stream.set_read_timeout(Some(self.timeout)).map_err(broken("send a request to"))?;
@@ -131,7 +134,10 @@ impl Client {
         }
         read.map_err(broken("read the answer of"))?;
         let answer = protocol::read_answer(&answer);
-        let answer = answer.map_err(|what| ClientError::Response { path: self.path.clone(), what })?;
+        let answer = answer.map_err(|what| match self.path.clone() {
+            path if what.starts_with(REFUSED_USER) => ClientError::Forbidden { path, what },
+            path => ClientError::Response { path, what },
+        })?;
         Ok((answer, reader))
     }
 }

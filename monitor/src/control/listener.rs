@@ -18,7 +18,7 @@ use super::{
     connections::{Connections, Pace, RequestRead},
     event_feed::Feed,
     loop_handle::{BUSY, LATE, LoopHandle},
-    protocol::{self, Answer, RELEASE_MAX, REQUEST_MAX, Request},
+    protocol::{self, Answer, REFUSED_USER, RELEASE_MAX, REQUEST_MAX, Request},
     socket::Peers,
 };
 use crate::{
@@ -135,7 +135,7 @@ async fn read_request(caller: &Caller, peers: &Peers) -> Result<(Request, u32), 
         _ if peers.allows(uid, gid).await => {}
         _ => {
             return Err(format!(
-                "refused: user {uid} may not use this socket but to release servers of its own; use root, or a member \
+                "{REFUSED_USER} {uid} may not use this socket but to release servers of its own; use root, or a member \
                  of the group of --socket-group"
             ));
         }

@@ -108,6 +108,9 @@ pub enum Answer {
     },
 }
 
+/// How the answer begins to a user who may not ask: who is not told looks for himself.
+pub const REFUSED_USER: &str = "refused: user";
+
 /// Reads what was asked for. The error is that of the other side, or says that this is no answer to the question.
 pub fn read_answer<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     let mut all: serde_json::Map<String, Value> = read(line)?;

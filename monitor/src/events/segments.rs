@@ -144,22 +144,24 @@ pub(super) fn read(dir: &Path, at: Position, limit: Position) -> io::Result<(Vec
     Ok((lines, at))
 }
 
-/// Hands each line that the files have since then to `take`, until that says no. For where no daemon runs.
-pub fn stored(dir: &Path, since: Option<Timestamp>, mut take: impl FnMut(&str) -> bool) -> io::Result<()> {
-    let since = since.map(time_text);
+/// Hands each line that the files have since then to `take`, until that says no. For where no daemon runs. Returns how many lines
+/// are damaged.
+pub fn stored(dir: &Path, since: Option<Timestamp>, mut take: impl FnMut(&str) -> bool) -> io::Result<usize> {
+    let (since, mut damaged) = (since.map(time_text), 0);
     let limit = Position { file: u64::MAX, offset: u64::MAX };
     let mut at = Position::default();
     // A directory without files of events has none; one that is not there is an error.
     loop {
         let (lines, next) = read(dir, at, limit)?;
         if lines.is_empty() {
-            return Ok(());
+            return Ok(damaged);
         }
         at = next;
         for line in lines {
-            let wanted = seq(&line).is_some() && since.as_deref().is_none_or(|since| is_since(&line, since));
-            if wanted && !take(&line) {
-                return Ok(());
+            if seq(&line).is_none() {
+                damaged += 1;
+            } else if since.as_deref().is_none_or(|since| is_since(&line, since)) && !take(&line) {
+                return Ok(damaged);
             }
         }
     }

@@ -53,14 +53,16 @@ fn sum(planned: &[PlanItem]) -> String {
         1 => ", 1 stays".to_owned(),
         more => format!(", {more} stay"),
     };
-    format!("{} to end ({}){unproven}{stays}.", things(&to_end), text::size(bytes(&to_end)))
+    let memory = bytes(&to_end).map(|bytes| format!(" ({})", text::size(bytes))).unwrap_or_default();
+    format!("{} to end{memory}{unproven}{stays}.", things(&to_end))
 }
 
 /// The result: `2 servers ended, at most 197 MB freed.`, and one line for each server that stays.
 pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> String {
+    let freed = bytes(ended).map(|bytes| format!(", {}", text::freed(bytes, None))).unwrap_or_default();
     let text = match ended.len() {
         0 => "Nothing was ended.".to_owned(),
-        _ => format!("{} ended, {}.", things(ended), text::freed(bytes(ended), None)),
+        _ => format!("{} ended{freed}.", things(ended)),
     };
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
@@ -140,8 +142,9 @@ pub fn things(items: &[&PlanItem]) -> String {
     text::count(u64::try_from(items.len()).unwrap_or(u64::MAX), one, many)
 }
 
-fn bytes(planned: &[&PlanItem]) -> u64 {
-    planned.iter().map(|one| one.planned.rss_bytes()).fold(0, u64::saturating_add)
+/// The memory of these, if that of each is known.
+fn bytes(planned: &[&PlanItem]) -> Option<u64> {
+    planned.iter().try_fold(0_u64, |sum, one| Some(sum.saturating_add(one.planned.server.rss_bytes?)))
 }
 
 /// A line for each target that selects nothing; without targets, one for the whole request.

@@ -4,6 +4,7 @@
 use std::{
     future::poll_fn,
     io::{self, IsTerminal as _},
+    mem::ManuallyDrop,
     panic,
     sync::mpsc::Sender,
     task::{self, Poll},
@@ -31,8 +32,8 @@ use super::News;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The terminal in raw mode, on its second screen.
-pub(super) struct Screen(DefaultTerminal);
+/// The terminal in raw mode, on its second screen. At its own drop it would write to standard error if it is gone, and panic.
+pub(super) struct Screen(ManuallyDrop<DefaultTerminal>);
 
 impl Screen {
     pub(super) fn take() -> anyhow::Result<Self> {
@@ -45,12 +46,13 @@ impl Screen {
             release_mouse();
             before(info);
         }));
-        let screen = ratatui::try_init().map(Self).context("cannot use the terminal")?;
+        let screen =
+            ratatui::try_init().map(|it| Self(ManuallyDrop::new(it))).context("cannot use the terminal")?;
         execute!(io::stdout(), EnableMouseCapture).context("cannot use the mouse")?;
         Ok(screen)
     }
 
-    pub(super) const fn terminal(&mut self) -> &mut DefaultTerminal {
+    pub(super) fn terminal(&mut self) -> &mut DefaultTerminal {
         &mut self.0
     }
 }

@@ -18,12 +18,12 @@ use orphand_core::model::Report;
 pub struct Layout {
     pub paint: Paint,
     pub width: Option<usize>,
-    /// Nothing is cut, and two columns more say why and by which command.
+    /// Nothing is cut, and the further columns are there.
     pub wide: bool,
 }
 
 /// The further columns of the wide list: by what a person recognises the server, and its agent, come first.
-const WIDE: &str = "CONFIGURED AS|FOLDER|TERMINAL|SESSION|WHY|COMMAND";
+const WIDE: &str = "UID|CONFIGURED AS|FOLDER|TERMINAL|SESSION|WHY|COMMAND";
 
 /// What a look through /proc cannot know.
 const PROC_ALONE: &str = "One look through /proc: who owned what before and what comes next is not known.";
@@ -108,14 +108,16 @@ fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
     (entry.map_or(paint::PLAIN, |entry| style(entry.report.state)), cells.collect())
 }
 
-fn further(entry: &Entry) -> [String; 6] {
+fn further(entry: &Entry) -> [String; 7] {
     let known = |hint: &Option<String>| {
         hint.as_ref().map_or_else(|| "-".to_owned(), |text| sanitise(text).into_owned())
     };
     let (agent, server) = (&entry.hints, &entry.report.server.hints);
     let hints = [&server.configured_name, entry.folder(), &agent.terminal, &agent.session].map(known);
     let [name, folder, terminal, session] = hints;
-    [name, folder, terminal, session, words::why(&entry.report), entry.command()]
+    let first = entry.report.server.processes.first();
+    let uid = first.map_or_else(|| "-".to_owned(), |process| process.uid.to_string());
+    [uid, name, folder, terminal, session, words::why(&entry.report), entry.command()]
 }
 
 #[cfg(test)]

@@ -48,6 +48,16 @@ fn what_is_meant_and_what_became_of_it() {
     insta::assert_snapshot!(shown.join("----\n"));
 }
 
+#[test]
+fn memory_that_is_not_known_is_not_told_as_none() {
+    let (paint, known) = (Paint::default(), planned("known", State::Live, Some(3), &[]));
+    let mut unknown = known.clone();
+    unknown.planned.server.rss_bytes = None;
+    assert_eq!(outcome(&[&known, &unknown], &[], paint), "2 servers ended.\n");
+    assert!(render(&[unknown], paint).ends_with("\n1 server to end.\n"));
+    assert!(outcome(&[&known], &[], paint).contains(", at most "));
+}
+
 /// The doubts are in the same object as the server.
 #[test]
 fn as_json_it_is_one_object() {
