@@ -138,6 +138,25 @@ def handed_a_listener(stage):
     return stage.killed(host, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
+def handed_a_listener_without_a_word(stage):
+    """A manager keeps a listener, which its host hands on to a server; another host calls now and then, which leaves no trace here; the
+    first is killed."""
+    stage.part("mcp-server-web", """
+        in_background(answer_calls, socket.socket(fileno=3))
+        serve()
+    """)
+    stage.part("claude", """
+        start("mcp-server-web", pass_fds=[3])
+        here()
+        rest()
+    """)
+    stage.rests("manager", """
+        os.dup2(socket.create_server(("127.0.0.1", 0)).detach(), 3)
+        start("claude", wire=None, pass_fds=[3])
+    """)
+    return stage.killed(stage.who("claude"), in_use=["mcp-server-web"])
+
+@scene("in use", twin="orphans/silent_listener")
 def told_its_port_by_its_environment(stage):
     """A server listens at the port that its environment names (`MCP_PORT`); another host calls now and then, which leaves no trace here; the agent is killed."""
     stage.part("mcp-server-web", """

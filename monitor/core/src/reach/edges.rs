@@ -193,6 +193,8 @@ pub(super) const fn are_opposite(endpoint: &Endpoint, own: Side, other: Side) ->
             | (Side::Near, Side::Far)
             | (Side::Far, Side::Near)
             | (Side::Serves, Side::Depends)
+            // Who has the same listener handed it on, or was handed it, for those who call there.
+            | (Side::Listens, Side::Listens)
     ) && !matches!((endpoint, own), (Endpoint::Memory { .. }, Side::Writes) | (Endpoint::Call, Side::Far))
         // A debugger can make the program act that it debugs.
         || matches!((endpoint, own, other), (Endpoint::Trace, Side::Depends, Side::Serves))

@@ -32,6 +32,7 @@ const TABLE: [Exception; 8] = [
     Exception {
         reason: "nobody ever called this listener, or used this FIFO, and it was not told to serve",
         applies: |pair| {
+            let is_nobody = pair.from == Holder::Anybody;
             let is_silent = match pair.endpoint {
                 // Who was handed a listener as its standard input shall serve there.
                 Endpoint::Open { inode, .. } if pair.party.wires.contains(&Stdio::Socket(*inode)) => false,
@@ -42,7 +43,11 @@ const TABLE: [Exception; 8] = [
                 Endpoint::Open { by: Address::MulticastDns, .. } => true,
                 _ => false,
             };
-            is_server(pair) && is_silent && !pair.party.told_to_serve && pair.party.owner.is_none()
+            is_server(pair)
+                && is_nobody
+                && is_silent
+                && !pair.party.told_to_serve
+                && pair.party.owner.is_none()
         },
     },
     Exception {

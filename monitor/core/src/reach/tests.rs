@@ -21,21 +21,16 @@ fn id(pid: u32) -> ProcessId {
 
 fn endpoint() -> impl Strategy<Value = Endpoint> {
     use Address::{File, MulticastDns, Other, Tcp, Udp, Unix};
+    use Endpoint::{Call, Device, Memory, ParentDeath, PidNamespace, Shared, Terminal, Trace};
     let began = prop_oneof![Just(Began::Near), Just(Began::Far), Just(Began::Pair), Just(Began::Unknown)];
     let by = prop::sample::select(vec![Tcp, Unix, Udp, MulticastDns, File, Other]);
     let called = prop_oneof![Just(Called::Yes), Just(Called::No), Just(Called::Unknown)];
+    let simple = vec![Memory { inode: 9 }, Shared, Call, Terminal, PidNamespace, ParentDeath, Trace, Device];
     prop_oneof![
         4 => (1..4_u64, any::<bool>()).prop_map(|(inode, named)| Endpoint::Pipe { inode, named: named && inode == 3 }),
         4 => (1..6_u64, began).prop_map(|(near, began)| Endpoint::Connection { near, far: near + 1, began }),
         2 => (by, called).prop_map(|(by, called)| Endpoint::Open { inode: 7, by, called }),
-        1 => Just(Endpoint::Memory { inode: 9 }),
-        1 => Just(Endpoint::Shared),
-        1 => Just(Endpoint::Call),
-        1 => Just(Endpoint::Terminal),
-        1 => Just(Endpoint::PidNamespace),
-        1 => Just(Endpoint::ParentDeath),
-        1 => Just(Endpoint::Trace),
-        1 => Just(Endpoint::Device),
+        8 => prop::sample::select(simple),
     ]
 }
 
@@ -343,12 +338,16 @@ fn a_listener_counts_if_somebody_called_or_was_to_call() {
         (Address::Other, Called::No, true),
     ] {
         let mut small = Small::new();
-        small.join(Endpoint::Open { inode: 41, by, called }, &[(1, Side::Listens, 5)]);
+        let open = Endpoint::Open { inode: 41, by, called };
+        small.join(open.clone(), &[(1, Side::Listens, 5)]);
         assert_eq!(!small.ways(0).is_empty(), counts, "{by:?} {called:?}");
+        let mut shared = Small::new();
+        shared.join(open, &[(1, Side::Listens, 5), (9, Side::Listens, 5)]);
+        assert_eq!(shared.ways(0), [Way::Use], "somebody outside has it, too");
         // It was told to, its living owner knows the address, or it was handed the listener.
         for (told_to_serve, owner, wire) in [(true, None, 0), (false, Some(id(9)), 0), (false, None, 41)] {
-            let was = small.parties[0].clone();
-            small.parties[0] = Party { told_to_serve, owner, wires: [Stdio::Socket(wire); 2], ..was };
+            let (wires, was) = ([Stdio::Socket(wire); 2], small.parties[0].clone());
+            small.parties[0] = Party { told_to_serve, owner, wires, ..was };
             assert_eq!(small.ways(0), [Way::Use]);
         }
     }
