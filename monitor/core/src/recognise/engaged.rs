@@ -79,7 +79,7 @@ pub fn is_told_to_serve(image: &Image) -> bool {
 }
 
 /// Whether an entry of an environment names such a transport (`MCP_TRANSPORT=streamable-http`, `MCP_MODE=http`), or listeners that
-/// somebody else made and handed on (`LISTEN_FDS` of systemd, and those of Server::Starter and Einhorn).
+/// somebody else made and handed on (`LISTEN_FDS` of systemd, and those of `Server::Starter` and Einhorn).
 pub fn entry_names_service(entry: &[u8]) -> bool {
     let entry = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('='));
     entry.is_some_and(|(name, value)| {
