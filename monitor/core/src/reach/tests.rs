@@ -347,7 +347,7 @@ fn a_listener_counts_if_somebody_called_or_was_to_call() {
         // It was told to, its living owner knows the address, or it was handed the listener.
         for (told_to_serve, owner, wire) in [(true, None, 0), (false, Some(id(9)), 0), (false, None, 41)] {
             let (wires, was) = ([Stdio::Socket(wire); 2], small.parties[0].clone());
-            small.parties[0] = Party { told_to_serve, owner, wires, ..was };
+            small.parties[0] = Party { wires, owner, told_to_serve, ..was };
             assert_eq!(small.ways(0), [Way::Use]);
         }
     }
