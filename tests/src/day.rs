@@ -97,15 +97,13 @@ impl<'s> Day<'s> {
     }
 }
 
-/// The servers for which the daemons reported `kind`. It is an error if one occurs twice, but from a daemon that recovered it:
-/// the store may have been too slow for what a killed one told.
+/// The servers for which the daemons reported `kind`. It is an error if one occurs twice.
 pub fn told(daemons: &[&Daemon], kind: &str) -> Result<ByRun> {
     let mut found = ByRun::new();
     let mut seen = BTreeSet::new();
     for event in daemons.iter().flat_map(|d| d.events()).filter(|e| e.kind() == kind) {
         let id = identity(event.server()).with_context(|| event.line.clone())?;
-        let recovered = event.get("recovered") == Some(&Value::Bool(true));
-        ensure!(seen.insert(id) || recovered, "{kind} twice: {}", event.line);
+        ensure!(seen.insert(id), "{kind} twice: {}", event.line);
         found.entry(event.generation()).or_default().insert(id);
     }
     Ok(found)

@@ -46,6 +46,8 @@ impl Program {
         // Whether it is what the name says, and not the program itself, which tests may call.
         artifact.pointer("/profile/test")?.as_bool().filter(|is_test| *is_test)?;
         let (name, kind) = (text("/target/name")?, text("/target/kind/0")?);
+        // It measures, and tests nothing.
+        (kind != "bench").then_some(())?;
         let name = if kind == "test" { name.to_owned() } else { format!("{name} ({kind})") };
         let folder = Path::new(text("/manifest_path")?).parent()?.to_owned();
         Some(Self { name, path: text("/executable")?.into(), folder })
@@ -103,6 +105,7 @@ mod tests {
         assert_eq!(library.name, "top (lib)");
         assert!(Program::of_line(&line.replace("\"/o/target/top-1\"", "null")).is_none());
         assert!(Program::of_line(&line.replace("true", "false")).is_none());
+        assert!(Program::of_line(&line.replace("[\"test\"]", "[\"bench\"]")).is_none());
         assert!(Program::of_line(r#"{"reason":"build-finished","success":true}"#).is_none());
         assert_eq!(top.name_of("a::b"), "top a::b");
         assert_eq!(Program { name: TOPICS.into(), ..top }.name_of("a::b::c"), "a b::c");
