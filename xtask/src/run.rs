@@ -1,6 +1,6 @@
 //! `cargo xtask run`: builds the daemon and executes it in place of this process.
 
-use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf, process::Command};
+use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 
@@ -18,7 +18,7 @@ pub struct Args {
 
 /// The priority of the packaged unit (`Nice=`, `CPUSchedulingResetOnFork=`), for the daemon's loop alone: it runs before what it
 /// watches.
-const FIRST: [&str; 7] = ["chrt", "--reset-on-fork", "--other", "0", "nice", "-n", "-10"];
+const FIRST: [&str; 6] = ["--reset-on-fork", "--other", "0", "nice", "-n", "-10"];
 
 /// What it needs root for.
 const WHY: &str = "watching every process of the host";
@@ -26,9 +26,8 @@ const WHY: &str = "watching every process of the host";
 /// The verb. Does not come back: the daemon takes our place, so that signals and its exit code are its own.
 pub fn main(args: &Args) -> Result<()> {
     let orphand = build(if args.debug { "dev" } else { "quick" })?;
-    let daemon = command::behind(&FIRST, &Command::new(&orphand));
-    let mut daemon = command::behind(&privilege::prefix(WHY)?, &daemon);
-    daemon.arg("run").args(&args.args);
+    let mut daemon = privilege::command("chrt", WHY)?;
+    daemon.args(FIRST).arg(&orphand).arg("run").args(&args.args);
     Err(daemon.exec()).with_context(|| format!("cannot start {}", orphand.display()))
 }
 

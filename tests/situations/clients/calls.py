@@ -139,8 +139,7 @@ def handed_a_listener(stage):
 
 @scene("in use", twin="orphans/silent_listener")
 def handed_a_listener_without_a_word(stage):
-    """A manager keeps a listener, which its host hands on to a server; another host calls now and then, which leaves no trace here; the
-    first is killed."""
+    """A manager keeps a listener, which its host hands on to a server; another host calls now and then, which leaves no trace here; the first is killed."""
     stage.part("mcp-server-web", """
         in_background(answer_calls, socket.socket(fileno=3))
         serve()

@@ -99,8 +99,8 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let prepared = Beside::start([("fixtures", fixtures())].into_iter().chain(packer).collect())?;
     let (computing, plain): (Vec<_>, Vec<_>) = plain.into_iter().partition(|job| job.name == alone::COMPUTES);
     let computing = computing.into_iter().map(|job| (alone::COMPUTES, job.command));
-    let fuzz = filter.is_none() && runs(groups::FUZZ);
-    let beside = Beside::start(rest(args.check, fuzz).chain(computing).collect())?;
+    let runs = |group: &str| filter.is_none() && runs(group);
+    let beside = Beside::start(rest(args.check, runs(groups::FUZZ)).chain(computing).collect())?;
     let first = for_any_user(plain)?;
     prepared.finish()?;
     if packages {
@@ -116,10 +116,10 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     // Nothing is compiled beside them now, either.
     let again = first.again_alone()? + beside_others.again_alone()? + crowds.again_alone()?;
     let count = one_by_one + again + beside.as_ref().copied().unwrap_or_default();
-    if fuzz {
+    if runs(groups::FUZZ) {
         fuzz::briefly()?;
     }
-    if filter.is_none() && runs(groups::INSTALL) {
+    if runs(groups::INSTALL) {
         // Last, because it puts the binary anew that tests run.
         installs()?;
     }
