@@ -28,7 +28,7 @@ fn build() -> Result<()> {
         println!("cargo:rerun-if-changed={}", root.join(source).display());
     }
 
-    let way = Way::read(&root.join(".toolchain/bpf.toml"))?;
+    let way = Way::read(&root.join(".toolchain"))?;
     // One for all profiles and sets of features: most of the time goes into what the programs are built with.
     let target_dir =
         out.ancestors().nth(4).context("OUT_DIR is not below a target directory")?.join("for-bpf");
@@ -50,24 +50,27 @@ fn build() -> Result<()> {
 /// The way to build for BPF on this machine.
 struct Way {
     rustc: Option<String>,
-    linker_dir: Option<String>,
+    llc: String,
     build_std: bool,
     bootstrap: bool,
     toolchain: Option<String>,
 }
 
 impl Way {
-    fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|why| {
-            let advice = "run `cargo xtask setup` once, in the folder of the repository";
-            anyhow!("cannot read {} ({why}): {advice}", path.display())
-        })?;
+    fn read(home: &Path) -> Result<Self> {
+        // Setup may be at work beside us, and has the lock as long.
+        let lock = std::fs::File::open(home.join("lock"));
+        let _lock = lock.and_then(|lock| lock.lock_shared().map(|()| lock));
+        let path = home.join("bpf.toml");
+        let advice = "run `cargo xtask setup` once, in the folder of the repository";
+        let text = std::fs::read_to_string(&path)
+            .map_err(|why| anyhow!("cannot read {} ({why}): {advice}", path.display()))?;
         let table: toml::Table = text.parse().with_context(|| format!("cannot read {}", path.display()))?;
         let string = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
         let flag = |key: &str| table.get(key).and_then(toml::Value::as_bool).unwrap_or(false);
         Ok(Self {
             rustc: string("rustc"),
-            linker_dir: string("linker_dir"),
+            llc: string("llc").with_context(|| format!("{} names no llc: {advice}", path.display()))?,
             build_std: flag("build_std"),
             bootstrap: flag("bootstrap"),
             toolchain: string("toolchain"),
@@ -99,14 +102,12 @@ impl Way {
                 cargo.env_remove(name);
             }
         }
-        // The object goes into what is handed out with its debug information: no folder of this machine in it.
-        let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-        let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
-        let mut flags = vec!["-Cdebuginfo=2".to_owned(), "-Clink-arg=--btf".to_owned()];
-        for (folder, name) in [(home.as_deref(), "/cargo"), (Some(root), "/orphand")] {
-            flags.extend(folder.map(|folder| format!("--remap-path-prefix={}={name}", folder.display())));
-        }
-        cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+        // llc knows no memcpy() of a length that the compiler does not know. Those of the log are of known lengths, but only
+        // where it is inlined.
+        let inline = "-Cllvm-args=-inline-cold-callsite-threshold=5000 -inline-threshold=3000";
+        let linker = format!("-Clinker={}", root.join("monitor-ebpf/link").display());
+        cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", [inline, &linker].join("\u{1f}"));
+        cargo.env("LLC", &self.llc);
         if let Some(rustc) = &self.rustc {
             cargo.env("RUSTC", rustc);
         }
@@ -115,11 +116,6 @@ impl Way {
         }
         if self.build_std {
             cargo.arg("-Zbuild-std=core");
-        }
-        if let Some(dir) = &self.linker_dir {
-            let path = env::var_os("PATH").unwrap_or_default();
-            let dirs = std::iter::once(PathBuf::from(dir)).chain(env::split_paths(&path));
-            cargo.env("PATH", env::join_paths(dirs)?);
         }
         Ok(cargo)
     }

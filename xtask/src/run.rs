@@ -1,8 +1,8 @@
 //! `cargo xtask run`: builds the daemon and executes it in place of this process.
 
-use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf};
+use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf, thread};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use crate::{command, privilege, setup, workspace};
 
@@ -31,11 +31,16 @@ pub fn main(args: &Args) -> Result<()> {
     Err(daemon.exec()).with_context(|| format!("cannot start {}", orphand.display()))
 }
 
-/// Builds the binary in this profile of Cargo.toml, and what that needs. Gives its path.
+/// Builds the binary in this profile of Cargo.toml, and what that needs meanwhile. Gives its path.
 pub fn build(profile: &str) -> Result<PathBuf> {
-    setup::bpf()?;
+    let setup = setup::begin()?;
     let what = ["build", "-p", "orphand", "--bin", "orphand", "--profile", profile];
-    command::run(workspace::cargo().args(what))?;
+    thread::scope(|scope| {
+        let setup = scope.spawn(|| setup.finish());
+        let built = command::run(workspace::cargo().args(what));
+        // Without it nothing can be built, so its error is the one to tell.
+        setup.join().map_err(|_| anyhow!("the setup panicked"))?.and(built)
+    })?;
     let folder = if profile == "dev" { "debug" } else { profile };
     Ok(workspace::target_dir()?.join(folder).join("orphand"))
 }

@@ -24,8 +24,8 @@ const HEADER: &str =
 pub struct Bpf {
     /// The compiler.
     pub rustc: PathBuf,
-    /// The folder of `bpf-linker`.
-    pub linker_dir: PathBuf,
+    /// LLVM's compiler of bitcode: of the compiler's LLVM, or of a newer one, as it reads what the compiler wrote.
+    pub llc: PathBuf,
     /// Whether there is no compiled `core`: `-Z build-std=core`.
     pub build_std: bool,
     /// Whether the compiler takes unstable features only with `RUSTC_BOOTSTRAP=1`: aya-ebpf needs
@@ -34,19 +34,16 @@ pub struct Bpf {
     /// The name by which rustup knows the compiler.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub toolchain: Option<String>,
-    /// The major version of the compiler's LLVM; the linker was chosen by it.
-    pub llvm: u32,
 }
 
 impl Bpf {
-    /// All compilers there are, the best first: made for this (nightly), then ready to use, then the rest. They have no
-    /// linker yet.
-    pub fn compilers() -> Vec<Self> {
-        let mut all: Vec<_> =
-            rustup_toolchains().iter().filter_map(|(name, rustc)| Self::judge(rustc, Some(name))).collect();
-        all.extend(Self::judge(Path::new("/usr/bin/rustc"), None));
-        all.sort_by_key(|compiler| (compiler.bootstrap, compiler.build_std));
-        all
+    /// The best of what is there: made for this (nightly), then ready to use, then the rest.
+    pub fn find() -> Option<Self> {
+        let toolchains = rustup_toolchains();
+        let theirs = toolchains.iter().filter_map(|(name, rustc)| Self::judge(rustc, Some(name)));
+        theirs
+            .chain(Self::judge(Path::new("/usr/bin/rustc"), None))
+            .min_by_key(|way| (way.bootstrap, way.build_std))
     }
 
     /// What this compiler can do; nothing if it is not there or cannot build for BPF.
@@ -58,20 +55,24 @@ impl Bpf {
         if !prebuilt && !rustlib.join("src/rust/library/core/src/lib.rs").is_file() {
             return None;
         }
-        let (nightly, llvm) = about(&version)?;
+        let about = About::read(&version)?;
+        // rustup's component `llvm-tools`, a package of Debian, or whatever is there.
+        let places = [
+            Some(rustlib.join(about.host).join("bin/llc")),
+            Some(format!("/usr/lib/llvm-{}/bin/llc", about.llvm).into()),
+            command::find("llc"),
+        ];
+        let fits = |llc: &PathBuf| {
+            let said = command::output(Command::new(llc).arg("--version")).ok();
+            said.and_then(|said| llvm_of(&said)).is_some_and(|its| its >= about.llvm)
+        };
         Some(Self {
             rustc: rustc.to_path_buf(),
-            linker_dir: PathBuf::new(),
+            llc: places.into_iter().flatten().find(fits)?,
             build_std: !prebuilt,
-            bootstrap: !nightly,
+            bootstrap: !about.nightly,
             toolchain: toolchain.map(str::to_owned),
-            llvm,
         })
-    }
-
-    /// With the linker in this folder.
-    pub fn with(&self, linker_dir: PathBuf) -> Self {
-        Self { linker_dir, ..self.clone() }
     }
 
     /// What was found before; nothing if there is no file, or one that an older setup wrote.
@@ -88,17 +89,14 @@ impl Bpf {
 
     /// Whether it is still there: an upgrade of the distribution may have taken the compiler or changed its LLVM.
     pub fn stands(&self) -> bool {
-        command::is_executable(&self.linker_dir.join("bpf-linker"))
-            && Self::judge(&self.rustc, self.toolchain.as_deref())
-                .is_some_and(|now| now.with(self.linker_dir.clone()) == *self)
+        Self::judge(&self.rustc, self.toolchain.as_deref()).is_some_and(|now| now == *self)
     }
 }
 
 impl fmt::Display for Bpf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let core = if self.build_std { "core from source" } else { "prebuilt core" };
-        let linker = self.linker_dir.join("bpf-linker");
-        write!(f, "{} (LLVM {}, {core}) and {}", self.rustc.display(), self.llvm, linker.display())
+        write!(f, "{} ({core}) and {}", self.rustc.display(), self.llc.display())
     }
 }
 
@@ -108,12 +106,31 @@ fn has_core(lib: &Path) -> bool {
         .is_ok_and(|all| all.iter().any(|file| files::name(file).starts_with("libcore-")))
 }
 
-/// What `rustc -vV` says, as far as we care: whether it is a nightly, and the major version of its LLVM.
-fn about(text: &str) -> Option<(bool, u32)> {
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-    let release = field("release")?;
-    let llvm = field("LLVM version")?.split('.').next()?.parse().ok()?;
-    Some((release.contains("-nightly") || release.contains("-dev"), llvm))
+/// What `rustc -vV` says, as far as we care.
+#[derive(Debug, PartialEq, Eq)]
+struct About<'a> {
+    nightly: bool,
+    /// The major version of its LLVM.
+    llvm: u32,
+    host: &'a str,
+}
+
+impl<'a> About<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        let release = field("release")?;
+        let nightly = release.contains("-nightly") || release.contains("-dev");
+        Some(Self { nightly, llvm: major(field("LLVM version")?)?, host: field("host")? })
+    }
+}
+
+/// The major version in what a program of LLVM says of itself: `LLVM version 22.1.8`.
+fn llvm_of(said: &str) -> Option<u32> {
+    major(said.split_once("LLVM version ")?.1)
+}
+
+fn major(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
 }
 
 /// The toolchains that rustup has installed: their names and compilers.
@@ -129,15 +146,21 @@ fn rustup_toolchains() -> Vec<(String, PathBuf)> {
         .collect()
 }
 
-/// Has rustup install the source of `core` for a nightly compiler.
+/// Has rustup install the source of `core` and the tools of LLVM for a nightly compiler.
 pub fn install_by_rustup() -> Result<()> {
     ensure!(command::find("rustup").is_some(), "there is no rustup");
-    command::say("setup", "asking rustup for a nightly compiler with the source of core");
+    command::say(
+        "setup",
+        "asking rustup for a nightly compiler with the source of core and the tools of LLVM",
+    );
     let nightly = rustup_toolchains().into_iter().find(|(name, _)| name.starts_with("nightly"));
     let mut rustup = Command::new("rustup");
     match nightly {
-        Some((name, _)) => rustup.args(["component", "add", "rust-src", "--toolchain", &name]),
-        None => rustup.args("toolchain install nightly --component rust-src --profile minimal".split(' ')),
+        Some((name, _)) => rustup.args(["component", "add", "rust-src", "llvm-tools", "--toolchain", &name]),
+        None => rustup.args(
+            "toolchain install nightly --profile minimal --component rust-src --component llvm-tools"
+                .split(' '),
+        ),
     };
     command::output(&mut rustup).map(drop).context("rustup cannot install it")
 }
@@ -149,11 +172,10 @@ mod tests {
     fn sample() -> Bpf {
         Bpf {
             rustc: "/usr/bin/rustc".into(),
-            linker_dir: "/nowhere/bin".into(),
+            llc: "/nowhere/llc".into(),
             build_std: false,
             bootstrap: true,
             toolchain: None,
-            llvm: 22,
         }
     }
 
@@ -174,11 +196,22 @@ mod tests {
 
     #[test]
     fn reads_what_a_compiler_says_of_itself() {
-        let stable = "rustc 1.96.0 (ac68faa20 2026-05-25)\nrelease: 1.96.0\nLLVM version: 22.1.8\n";
-        assert_eq!(about(stable), Some((false, 22)));
-        let nightly = "rustc 1.99.0-nightly\nrelease: 1.99.0-nightly\nLLVM version: 23.0\n";
-        assert_eq!(about(nightly), Some((true, 23)));
-        assert_eq!(about("release: 1.96.0\n"), None);
+        let stable =
+            "rustc 1.96.0 (ac68faa20 2026-05-25)\nhost: a-b\nrelease: 1.96.0\nLLVM version: 22.1.8\n";
+        assert_eq!(About::read(stable), Some(About { nightly: false, llvm: 22, host: "a-b" }));
+        let nightly = "rustc 1.99.0-nightly\nhost: c\nrelease: 1.99.0-nightly\nLLVM version: 23.0\n";
+        assert_eq!(About::read(nightly), Some(About { nightly: true, llvm: 23, host: "c" }));
+        assert_eq!(About::read("release: 1.96.0\n"), None);
+    }
+
+    #[test]
+    fn reads_what_a_tool_of_llvm_says_of_itself() {
+        assert_eq!(llvm_of("Debian LLVM version 22.1.8\n  Optimized build.\n"), Some(22));
+        assert_eq!(
+            llvm_of("LLVM (http://llvm.org/):\n  LLVM version 23.1.0-rust-1.99.0-nightly\n"),
+            Some(23)
+        );
+        assert_eq!(llvm_of("llc 1.0"), None);
     }
 
     #[test]

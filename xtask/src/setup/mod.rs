@@ -5,11 +5,10 @@
 //! replaces what is installed. What it cannot install is named in one line.
 
 mod bpf;
-mod linker;
 mod packages;
 mod programs;
 
-use std::process::Command;
+use std::{fs::File, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -39,20 +38,41 @@ pub fn main(args: &Args) -> Result<()> {
 
 /// Makes sure that eBPF can be built, and that the kernel's file systems that eBPF uses are mounted.
 pub fn bpf() -> Result<Bpf> {
+    begin()?.finish()
+}
+
+/// The same, to go on beside a build of the product: its build script waits for the lock, which is taken here.
+pub fn begin() -> Result<Setup> {
     mount_missing();
-    let home = workspace::root().join(".toolchain");
-    let there = || Bpf::read(&home).filter(Bpf::stands);
+    let there = || Bpf::read(&home()).filter(Bpf::stands);
     if let Some(bpf) = there() {
-        return Ok(bpf);
+        return Ok(Setup::Done(bpf));
     }
-    let _lock = files::lock(&home)?;
+    let lock = files::lock(&home())?;
     // Another setup may have done it while we waited.
-    if let Some(bpf) = there() {
-        return Ok(bpf);
+    Ok(there().map_or(Setup::Begun(lock), Setup::Done))
+}
+
+/// A way to build eBPF, or the lock of whoever has to find one.
+pub enum Setup {
+    Done(Bpf),
+    Begun(File),
+}
+
+impl Setup {
+    pub fn finish(self) -> Result<Bpf> {
+        let _lock = match self {
+            Self::Done(bpf) => return Ok(bpf),
+            Self::Begun(lock) => lock,
+        };
+        let bpf = find_or_install()?;
+        bpf.write(&home())?;
+        Ok(bpf)
     }
-    let bpf = find_or_install()?;
-    bpf.write(&home)?;
-    Ok(bpf)
+}
+
+fn home() -> PathBuf {
+    workspace::root().join(".toolchain")
 }
 
 /// Makes sure that the programs the tests call are there, those of both rounds.
@@ -78,29 +98,20 @@ pub fn clippy() -> Result<()> {
     packages::install("the clippy of the compiler for BPF", CLIPPY)
 }
 
-/// A compiler with a prebuilt `core` for BPF, and its clippy for `cargo xtask check`.
-const COMPILER: &str = "rustc-web libstd-rust-web-dev-bpf";
+/// A compiler with a prebuilt `core` for BPF and the tools of its LLVM, and its clippy for `cargo xtask check`.
+const COMPILER: &str = "rustc-web libstd-rust-web-dev-bpf rust-web-llvm";
 const CLIPPY: &str = "rust-web-clippy";
 
-/// What is there is preferred to what would have to be built, and that to what would have to be installed.
+/// What is there is preferred to what would have to be installed.
 fn find_or_install() -> Result<Bpf> {
     let mut failures = Vec::new();
     let nothing: fn() -> Result<()> = || Ok(());
-    let compiler = || packages::install("a compiler with a core for BPF", &format!("{COMPILER} {CLIPPY}"));
+    let compiler = || packages::install("a compiler with a core for BPF", COMPILER);
     for install in [nothing, compiler, bpf::install_by_rustup] {
         if let Err(error) = install() {
             failures.push(format!("{error:#}"));
-            continue;
-        }
-        let compilers = Bpf::compilers();
-        if let Some(ready) = compilers.iter().find_map(|one| Some(one.with(linker::find(one.llvm)?))) {
-            return Ok(ready);
-        }
-        for compiler in compilers {
-            match linker::install(compiler.llvm) {
-                Ok(folder) => return Ok(compiler.with(folder)),
-                Err(error) => failures.push(format!("{}: {error:#}", compiler.rustc.display())),
-            }
+        } else if let Some(bpf) = Bpf::find() {
+            return Ok(bpf);
         }
     }
     bail!("eBPF cannot be built here ({}). {}", failures.join("; "), packages::ADVICE);

@@ -24,9 +24,8 @@ pub fn install_programs(programs: &[Program]) -> Result<()> {
 }
 
 /// What to do where we could not install it.
-pub const ADVICE: &str = "On Debian, as root: apt-get install rustc-web libstd-rust-web-dev-bpf, and the llvm-NN-dev of its LLVM \
-    (rustc -vV tells NN). Elsewhere: rustup toolchain install nightly --component rust-src, and bpf-linker \
-    (cargo binstall bpf-linker, or the distribution's LLVM with its headers); then call this again";
+pub const ADVICE: &str = "On Debian, as root: apt-get install rustc-web libstd-rust-web-dev-bpf rust-web-llvm. Elsewhere: \
+    rustup toolchain install nightly --component rust-src --component llvm-tools; then call this again";
 
 /// Installs packages; a failure is tried once more with fresh lists.
 pub fn install(what: &str, packages: &str) -> Result<()> {
