@@ -34,6 +34,9 @@ const MAPPED: u32 = 0xffff_u32.to_be();
 
 type Address = [u32; 4];
 
+/// No followed process: the kernel's own tasks have the number 0.
+const ANYBODY: Caller = Caller { start: 0, tgid: 0, port: 0 };
+
 /// A connection changes its state. Only where it begins or is closed is the current process the one that does it.
 #[inline(always)]
 pub fn changes(sk: u64, old: i32, new: i32) -> Result<(), Counter> {
@@ -101,25 +104,25 @@ fn is_over(sk: u64) -> Result<(), Counter> {
         return Ok(());
     }
     let Some((own, other)) = addresses(sk)? else { return Ok(()) };
-    let mut caller = None;
-    if own == other {
+    // No `Option`: before Linux 5.12 the verifier lets nobody copy what is not written, and of `None` the caller is not.
+    let mut caller = ANYBODY;
+    if own == other
         // SAFETY: the value is copied; its writer was done before this connection was there.
-        caller = unsafe { OUTGOING.get(CallKey { address: own, near: far, far: near }) }.copied();
+        && let Some(known) = unsafe { OUTGOING.get(CallKey { address: own, near: far, far: near }) }
+    {
+        caller = *known;
     }
     write_down(u32::from(near), caller)
 }
 
 #[inline(always)]
-fn write_down(port: u32, caller: Option<Caller>) -> Result<(), Counter> {
+fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
+    let by_anybody = caller.tgid == ANYBODY.tgid;
     // SAFETY: no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
     let Some(at) = CALLED.get_ptr_mut(port) else {
-        let first = match caller {
-            Some(caller) => CallRecord { by_anybody: 0, by_caller: now, caller },
-            None => {
-                CallRecord { by_anybody: now, by_caller: 0, caller: Caller { start: 0, tgid: 0, port: 0 } }
-            }
-        };
+        let (anybody, known) = if by_anybody { (now, 0) } else { (0, now) };
+        let first = CallRecord { by_anybody: anybody, by_caller: known, caller };
         return match CALLED.insert(port, first, u64::from(BPF_NOEXIST)) {
             // Where another CPU was quicker, that call counts.
             Err(error) if error != -EEXIST => Err(Counter::CallDropped),
@@ -128,12 +131,11 @@ fn write_down(port: u32, caller: Option<Caller>) -> Result<(), Counter> {
     };
     // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
     let record = unsafe { &mut *at };
-    match caller {
-        Some(caller) if is_for(record, caller, now) => {
-            record.caller = caller;
-            record.by_caller = now;
-        }
-        _ => record.by_anybody = now,
+    if !by_anybody && is_for(record, caller, now) {
+        record.caller = caller;
+        record.by_caller = now;
+    } else {
+        record.by_anybody = now;
     }
     Ok(())
 }
