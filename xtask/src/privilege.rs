@@ -29,6 +29,13 @@ pub fn prefix(why: &str) -> Result<Vec<OsString>> {
     Ok(vec!["sudo".into(), "-E".into(), "env".into(), path])
 }
 
+/// Has sudo ask for the password now, and not amid what is printed later. Whether it can is told where it is needed.
+pub fn ask(why: &str) {
+    if let Ok([sudo, ..]) = prefix(why).as_deref() {
+        let _ = Command::new(sudo).arg("-v").status();
+    }
+}
+
 /// A command for `program` that runs as root.
 pub fn command(program: impl AsRef<OsStr>, why: &str) -> Result<Command> {
     Ok(command::behind(&prefix(why)?, &Command::new(program)))

@@ -1,8 +1,8 @@
 //! `cargo xtask run`: builds the daemon and executes it in place of this process.
 
-use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf, thread};
+use std::{ffi::OsString, os::unix::process::CommandExt as _, path::PathBuf};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 
 use crate::{command, privilege, setup, workspace};
 
@@ -35,12 +35,7 @@ pub fn main(args: &Args) -> Result<()> {
 pub fn build(profile: &str) -> Result<PathBuf> {
     let setup = setup::begin()?;
     let what = ["build", "-p", "orphand", "--bin", "orphand", "--profile", profile];
-    thread::scope(|scope| {
-        let setup = scope.spawn(|| setup.finish());
-        let built = command::run(workspace::cargo().args(what));
-        // Without it nothing can be built, so its error is the one to tell.
-        setup.join().map_err(|_| anyhow!("the setup panicked"))?.and(built)
-    })?;
+    setup.beside(|| Ok(()), || command::run(workspace::cargo().args(what)))?;
     let folder = if profile == "dev" { "debug" } else { profile };
     Ok(workspace::target_dir()?.join(folder).join("orphand"))
 }

@@ -8,9 +8,9 @@ mod bpf;
 mod packages;
 mod programs;
 
-use std::{fs::File, path::PathBuf, process::Command};
+use std::{fs::File, path::PathBuf, process::Command, thread};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 pub use self::{
     bpf::{Bpf, TARGET},
@@ -41,7 +41,7 @@ pub fn bpf() -> Result<Bpf> {
     begin()?.finish()
 }
 
-/// The same, to go on beside a build of the product: its build script waits for the lock, which is taken here.
+/// The same, as far as nothing has to be installed for it.
 pub fn begin() -> Result<Setup> {
     mount_missing();
     let there = || Bpf::read(&home()).filter(Bpf::stands);
@@ -50,24 +50,43 @@ pub fn begin() -> Result<Setup> {
     }
     let lock = files::lock(&home())?;
     // Another setup may have done it while we waited.
-    Ok(there().map_or(Setup::Begun(lock), Setup::Done))
+    if let Some(bpf) = there() {
+        return Ok(Setup::Done(bpf));
+    }
+    if let Some(bpf) = Bpf::find() {
+        bpf.write(&home())?;
+        return Ok(Setup::Done(bpf));
+    }
+    privilege::ask("installing packages");
+    Ok(Setup::Begun(lock))
 }
 
-/// A way to build eBPF, or the lock of whoever has to find one.
+/// A way to build eBPF, or the lock of whoever has to install one: the build script of the product waits for it.
 pub enum Setup {
     Done(Bpf),
     Begun(File),
 }
 
 impl Setup {
-    pub fn finish(self) -> Result<Bpf> {
-        let _lock = match self {
-            Self::Done(bpf) => return Ok(bpf),
-            Self::Begun(lock) => lock,
-        };
-        let bpf = find_or_install()?;
-        bpf.write(&home())?;
-        Ok(bpf)
+    fn finish(self) -> Result<Bpf> {
+        match self {
+            Self::Done(bpf) => Ok(bpf),
+            Self::Begun(_lock) => {
+                let bpf = install_compiler()?;
+                bpf.write(&home())?;
+                Ok(bpf)
+            }
+        }
+    }
+
+    /// Installs what is missing, and this besides, while something builds.
+    pub fn beside<T>(self, besides: fn() -> Result<()>, build: impl FnOnce() -> Result<T>) -> Result<T> {
+        thread::scope(|scope| {
+            let setup = scope.spawn(|| self.finish().and_then(|_| besides()));
+            let outcome = build();
+            // Without the setup nothing can be built, so its error is the one to tell.
+            setup.join().map_err(|_| anyhow!("the setup panicked"))?.and(outcome)
+        })
     }
 }
 
@@ -102,12 +121,10 @@ pub fn clippy() -> Result<()> {
 const COMPILER: &str = "rustc-web libstd-rust-web-dev-bpf rust-web-llvm";
 const CLIPPY: &str = "rust-web-clippy";
 
-/// What is there is preferred to what would have to be installed.
-fn find_or_install() -> Result<Bpf> {
+fn install_compiler() -> Result<Bpf> {
     let mut failures = Vec::new();
-    let nothing: fn() -> Result<()> = || Ok(());
-    let compiler = || packages::install("a compiler with a core for BPF", COMPILER);
-    for install in [nothing, compiler, bpf::install_by_rustup] {
+    let package: fn() -> Result<()> = || packages::install("a compiler with a core for BPF", COMPILER);
+    for install in [package, bpf::install_by_rustup] {
         if let Err(error) = install() {
             failures.push(format!("{error:#}"));
         } else if let Some(bpf) = Bpf::find() {

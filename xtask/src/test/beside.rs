@@ -1,7 +1,7 @@
 //! Runs commands during tests that leave the processors idle, because they mostly wait for time to pass.
 //!
 //! Such a command gets only processor time that no other process wants (`SCHED_IDLE`, sched(7)), so it does not slow
-//! the tests. Its output is shown when it has exited. It ends if we do.
+//! the tests, unless they will wait for it. Its output is shown when it has exited. It ends if we do.
 
 use std::{
     fs::File,
@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result, ensure};
 use super::pool::Count;
 use crate::{command, files, workspace};
 
-/// What makes a command such a one.
-const IDLE: [&str; 6] = ["chrt", "--idle", "0", "setpriv", "--pdeathsig", "TERM"];
+/// What makes a command such a one: how it is scheduled, and that it ends.
+const WORDS: [&str; 6] = ["chrt", "--idle", "0", "setpriv", "--pdeathsig", "TERM"];
 
 /// Commands that run, each with a name, for people, and the file that it prints to.
 #[derive(Debug)]
@@ -24,16 +24,21 @@ pub struct Beside(Vec<(&'static str, Child, PathBuf)>);
 impl Beside {
     /// Starts the commands.
     pub fn start(commands: Vec<(&'static str, Command)>) -> Result<Self> {
-        Self::printing_to(&workspace::target_dir()?.join("beside"), commands)
+        Self::printing_to(&workspace::target_dir()?.join("beside"), &WORDS, commands)
     }
 
-    fn printing_to(folder: &Path, commands: Vec<(&'static str, Command)>) -> Result<Self> {
+    /// Starts commands that tests will wait for: they get as much processor time as others.
+    pub fn start_wanted(commands: Vec<(&'static str, Command)>) -> Result<Self> {
+        Self::printing_to(&workspace::target_dir()?.join("beside"), &WORDS[3..], commands)
+    }
+
+    fn printing_to(folder: &Path, words: &[&str], commands: Vec<(&'static str, Command)>) -> Result<Self> {
         files::folder(folder)?;
         let start = |(name, command): (&'static str, Command)| {
             let printed = folder.join(name);
             let out =
                 File::create(&printed).with_context(|| format!("cannot create {}", printed.display()))?;
-            let mut command = command::behind(&IDLE, &command);
+            let mut command = command::behind(words, &command);
             command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
             Ok((name, command.spawn().with_context(|| format!("cannot start {name}"))?, printed))
         };
@@ -70,7 +75,7 @@ mod tests {
         let policy = "read -r line < /proc/$$/stat; set -- ${line##*) }; echo ${39}; echo err >&2";
         let dir = tempfile::tempdir().unwrap();
         let commands = vec![("idle", shell(policy)), ("bad", shell("echo because; exit 3"))];
-        let ended = Beside::printing_to(dir.path(), commands).unwrap().finish().unwrap_err();
+        let ended = Beside::printing_to(dir.path(), &WORDS, commands).unwrap().finish().unwrap_err();
         assert_eq!(ended.to_string(), "beside the tests failed (above): bad");
         let printed = ["idle", "bad"].map(|name| files::read(&dir.path().join(name)).unwrap());
         assert_eq!(printed, ["5\nerr\n", "because\n"]);

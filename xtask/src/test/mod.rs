@@ -5,8 +5,8 @@
 //! in a process of its own, then those that bring crowds, then those that have the host for themselves ([`alone`]). No
 //! test is skipped silently: a test that cannot run is a failure, and what is left out because nothing of it changed is
 //! named ([`groups`]).
-//! What the second round needs is installed while the first round runs. What no test needs is built, and what only
-//! computes is run, while the others wait ([`beside`]).
+//! What they call is installed while they are built, and what only the second round needs while the first one runs. What
+//! no test needs is built, and what only computes is run, while the others wait ([`beside`]).
 //!
 //! Some tests are separate: [`vm`], `package` ([`dist::test`]), [`fresh`] and [`judgement`].
 
@@ -76,14 +76,14 @@ pub fn main(args: &Args) -> Result<()> {
 /// Both rounds, without these groups.
 fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let filter = args.filter.as_deref();
-    setup::bpf()?;
+    let setup = setup::begin()?;
     // Asked for first: nobody should wait for a build to learn that a password is needed.
     let root =
         if args.unprivileged { Vec::new() } else { privilege::prefix("the tests on the real kernel")? };
-    // Before the first round, which calls some of them. A user who may not install them sees which are missing.
-    if args.unprivileged { setup::found() } else { setup::tests() }?;
     command::say("test", "building");
-    let programs = Program::all()?;
+    // The first round calls some of what is installed. A user who may not install it sees what is missing.
+    let besides = if args.unprivileged { setup::found } else { setup::tests };
+    let programs = setup.beside(besides, Program::all)?;
     let built = workspace::target_dir()?.join("debug");
     let runs = |group: &str| !left_out.iter().any(|left| left.name == group);
     let plain = if args.privileged { Vec::new() } else { plain(&programs, filter, runs(groups::LAWS)) };
@@ -96,7 +96,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     setup::install(setup::DIST)?;
     let fixtures = || Command::new(built.join("fixtures"));
     let packer = dist::building().filter(|_| packages);
-    let prepared = Beside::start([("fixtures", fixtures())].into_iter().chain(packer).collect())?;
+    let prepared = Beside::start_wanted([("fixtures", fixtures())].into_iter().chain(packer).collect())?;
     let (computing, plain): (Vec<_>, Vec<_>) = plain.into_iter().partition(|job| job.name == alone::COMPUTES);
     let computing = computing.into_iter().map(|job| (alone::COMPUTES, job.command));
     let runs = |group: &str| filter.is_none() && runs(group);
