@@ -98,6 +98,22 @@ def short_calls_closed_by_the_server(stage):
     stage.uses("person", "use('person', lambda: call('tcp', 'mcp-server-web', 'server'))\n")
     return stage.ended(agent, in_use=["mcp-server-web"])
 
+@scene("in use", twin="orphans/silent_listener_of_an_unknown_host")
+@scene(
+    "in use", name="hub_at_its_usual_port", twin="orphans/silent_listener", agent="opencode", server="mcp-hub",
+    about="An agent starts a hub with node's pipes and says nothing to it; a person calls its usual port later; the agent is killed.",
+)
+def service_of_a_manager(stage, agent="manager.js", server="acme-mcp-server"):
+    """A manager that no rule knows starts a service with node's pipes; a person calls its usual port later; the manager is killed."""
+    stage.part(server, """
+        listener = listen("tcp")
+        here()
+        answer_calls(listener)
+    """)
+    agent = stage.rests(agent, f'start("{server}", asked=False, wire="socket")\npresent("{server}")')
+    stage.when_over("person", f"on_call('person', lambda: call('tcp', '{server}'))\n")
+    return stage.killed(agent, in_use=[server])
+
 @scene("in use", twin="orphans/silent_listener")
 def told_to_serve(stage):
     """A server was told to serve HTTP at a port; another host calls now and then, which leaves no trace here; the agent is killed."""
