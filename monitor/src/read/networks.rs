@@ -13,7 +13,6 @@ use crate::{
     host::{Proc, ProcessDir, UnixSockets},
     source::kernel_side::KernelSide,
 };
-use orphand_core::model::scene::{Address, Called};
 
 pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints, kernel: &KernelSide) {
     let sockets = joints.sockets();
@@ -60,17 +59,6 @@ pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints,
         }
     }
     unlisted::enter(rows, members, joints, &listed);
-    enter_rest_of_copies(rows, members, joints);
-}
-
-/// Enters what other sockets a copy has: whatever comes through one may wake it, even if nobody can serve others through
-/// such a socket.
-fn enter_rest_of_copies(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints) {
-    for inode in members.iter().filter(|member| member.rests).flat_map(Member::sockets) {
-        if joints.ends(inode).is_empty() {
-            joints.open(rows, inode, Address::Other, Called::Unknown);
-        }
-    }
 }
 
 /// The network namespaces of the processes that have sockets: one process in each, and whether the namespace is our

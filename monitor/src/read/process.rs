@@ -35,8 +35,6 @@ pub(super) struct Member {
     pub ports: BTreeSet<u16>,
     /// What it waits at that has no descriptor.
     pub places: Places,
-    /// Whether it is a copy that waits for others only.
-    pub rests: bool,
 }
 
 impl Member {
@@ -167,7 +165,6 @@ fn read(
         image,
         ports,
         places,
-        rests: rests && is_copy,
     };
     Ok(Some((row, member)))
 }

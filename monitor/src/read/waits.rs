@@ -1,20 +1,24 @@
 //! What the threads of a process wait for: of a server, what others may wake it at; of a forked copy, all. Only what is known to bring nothing by itself is accepted; everything
 //! else may make the copy go on.
 //!
-//! A thread waits for a pipe, a socket, another thread or a signal, without a time limit: only another process can wake
-//! it, and who could is asked elsewhere. A thread that sleeps for a time, waits for a lock of a file, in open(2), at a
+//! A thread waits for a pipe, a connection, another thread or a signal, without a time limit: only another process can wake
+//! it, and who could is asked elsewhere. What comes through any other socket (an answer over UDP, a message of the kernel)
+//! comes by itself. A thread that sleeps for a time, waits for a lock of a file, in open(2), at a
 //! terminal or a queue, that runs, or that is stopped (by SIGSTOP or a debugger), may go on at any time.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, os::fd::OwnedFd};
 
 use nix::libc;
 use rustix::{
     io::Errno,
-    net::sockopt::{Timeout, socket_timeout},
+    net::{
+        AddressFamily, SocketType, getpeername,
+        sockopt::{Timeout, socket_acceptconn, socket_domain, socket_timeout, socket_type},
+    },
 };
 
 use super::{descriptors::device, pipe::duplicate_any};
-use crate::host::{FdTable, ProcessDir, SharedMemory, SystemCall, Target};
+use crate::host::{Fd, FdTable, ProcessDir, SharedMemory, SystemCall, Target};
 use orphand_core::model::{BootTime, Stdio, scene::Called};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +135,9 @@ fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
             let Ok(number) = u32::try_from(number) else { return false };
             match table.target(number) {
                 Some(Target::Pipe(_)) => true,
-                Some(Target::Socket(_)) => waits_without_limit(dir, number) == Ok(true),
+                Some(Target::Socket(_)) => asked(dir, number, |socket| {
+                    is_joined(socket) && socket_timeout(socket, Timeout::Recv) == Ok(None)
+                }),
                 // A FIFO with a name.
                 Some(Target::Path(path)) if path.starts_with(b"/") => {
                     dir.fd_dir().is_ok_and(|fds| matches!(fds.stdio(number), Stdio::Pipe(_)))
@@ -139,28 +145,36 @@ fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
                 _ => false,
             }
         }
-        Wait::Several | Wait::Watched(_) => !table.fds.iter().any(|fd| brings_something(&fd.target)),
+        Wait::Several | Wait::Watched(_) => !table.fds.iter().any(|fd| brings_something(dir, fd)),
         Wait::Other => false,
     }
 }
 
-/// Whether who waits for this socket does so without a time limit (`SO_RCVTIMEO`).
-fn waits_without_limit(dir: &ProcessDir, number: u32) -> Result<bool, Errno> {
-    let copy = duplicate_any(dir, number)?.ok_or(Errno::SRCH)?;
-    Ok(socket_timeout(&copy.file, Timeout::Recv)?.is_none())
+/// Whether this holds of a socket, as far as that can be asked.
+fn asked(dir: &ProcessDir, number: u32, holds: impl FnOnce(&OwnedFd) -> bool) -> bool {
+    matches!(duplicate_any(dir, number), Ok(Some(copy)) if holds(&copy.file))
+}
+
+/// Whether it is seen who may send to this socket: it is connected, or a listener.
+fn is_joined(socket: &OwnedFd) -> bool {
+    const FAMILIES: [AddressFamily; 3] = [AddressFamily::UNIX, AddressFamily::INET, AddressFamily::INET6];
+    socket_domain(socket).is_ok_and(|family| FAMILIES.contains(&family))
+        && socket_type(socket) != Ok(SocketType::RAW)
+        && (getpeername(socket).is_ok() || socket_acceptconn(socket) == Ok(true))
 }
 
 /// Whether a wait at this file may end by itself, or by what others do: a timer, watched files, a process whose end is
 /// waited for, a device, a file of the kernel (the list of mounts, the pressure of memory). Regular files are always ready.
-fn brings_something(target: &Target) -> bool {
+fn brings_something(dir: &ProcessDir, fd: &Fd) -> bool {
     const NEVER: [&[u8]; 3] = [b"anon_inode:[eventpoll]", b"anon_inode:[eventfd]", b"anon_inode:[signalfd]"];
     const DEVICES: [&[u8]; 5] = [b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom"];
-    match target {
-        Target::Pipe(_) | Target::Socket(_) => false,
+    match &fd.target {
+        Target::Pipe(_) => false,
+        Target::Socket(_) => !asked(dir, fd.number, is_joined),
         Target::Path(path) if device(path).starts_with(b"/dev/") => {
             !DEVICES.contains(&device(path)) && !device(path).starts_with(b"/dev/shm/")
         }
-        Target::Path(path) if path.starts_with(b"/") => target.is_of_the_kernel(),
+        Target::Path(path) if path.starts_with(b"/") => fd.target.is_of_the_kernel(),
         Target::Path(path) => !NEVER.contains(&&**path),
     }
 }

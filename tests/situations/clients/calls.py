@@ -98,6 +98,22 @@ def short_calls_closed_by_the_server(stage):
     stage.uses("person", "use('person', lambda: call('tcp', 'mcp-server-web', 'server'))\n")
     return stage.ended(agent, in_use=["mcp-server-web"])
 
+@scene("in use", twin="orphans/silent_listener_of_an_unknown_host")
+@scene(
+    "in use", name="hub_at_its_usual_port", twin="orphans/silent_listener", agent="opencode", server="mcp-hub",
+    about="An agent starts a hub with node's pipes and says nothing to it; a person calls its usual port later; the agent is killed.",
+)
+def service_of_a_manager(stage, agent="manager.js", server="acme-mcp-server"):
+    """A manager that no rule knows starts a service with node's pipes; a person calls its usual port later; the manager is killed."""
+    stage.part(server, """
+        listener = listen("tcp")
+        here()
+        answer_calls(listener)
+    """)
+    agent = stage.rests(agent, f'start("{server}", asked=False, wire="socket")\npresent("{server}")')
+    stage.when_over("person", f"on_call('person', lambda: call('tcp', '{server}'))\n")
+    return stage.killed(agent, in_use=[server])
+
 @scene("in use", twin="orphans/silent_listener")
 def told_to_serve(stage):
     """A server was told to serve HTTP at a port; another host calls now and then, which leaves no trace here; the agent is killed."""
@@ -118,10 +134,14 @@ def told_to_serve(stage):
     return stage.killed(agent, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
-def told_to_serve_by_its_environment(stage):
+@scene(
+    "in use", name="told_to_serve_by_a_switch", twin="orphans/silent_listener", told=["STREAMABLE_HTTP", "true"],
+    about="The same by a variable that turns HTTP on, as published servers have it.",
+)
+def told_to_serve_by_its_environment(stage, told=("MCP_TRANSPORT", "streamable-http")):
     """A server was told by its environment to serve HTTP; another host calls now and then, which leaves no trace here; the agent is killed."""
     stage.listens("mcp-server-web", "tcp")
-    agent = stage.rests("claude", 'start("mcp-server-web", env={**os.environ, "MCP_TRANSPORT": "streamable-http"})')
+    agent = stage.rests("claude", f'start("mcp-server-web", env={{**os.environ, {told[0]!r}: {told[1]!r}}})')
     return stage.killed(agent, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
@@ -157,16 +177,16 @@ def handed_a_listener_without_a_word(stage):
 
 @scene("in use", twin="orphans/silent_listener")
 def told_its_port_by_its_environment(stage):
-    """A server listens at the port that its environment names (`MCP_PORT`); another host calls now and then, which leaves no trace here; the agent is killed."""
+    """A server listens at the address that its environment names (`HTTP_ADDR`); another host calls now and then, which leaves no trace here; the agent is killed."""
     stage.part("mcp-server-web", """
-        listener = socket.create_server(("127.0.0.1", int(os.environ["MCP_PORT"])))
+        listener = socket.create_server(("127.0.0.1", int(os.environ["HTTP_ADDR"][1:])))
         in_background(answer_calls, listener)
         serve()
     """)
     agent = stage.rests("claude", """
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
-        start("mcp-server-web", env={**os.environ, "MCP_PORT": str(port)})
+        start("mcp-server-web", env={**os.environ, "HTTP_ADDR": f":{port}"})
     """)
     return stage.killed(agent, in_use=["mcp-server-web"])
 

@@ -169,6 +169,26 @@ def slow_answer_over_the_network(stage):
     """, "service")
 
 @scene("in use", twin="idle_duplicates/idle")
+def slow_answer_by_datagram(stage):
+    """The older one has been asked something, and waits for the answer of a service over UDP."""
+    stage.run(stage.part("service", """
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        service = listen("udp")
+        here()
+        caller = service.recvfrom(10)[1]
+        signal.sigwait({signal.SIGUSR1})
+        service.sendto(b"1", caller)
+        rest()
+    """))
+    stage.who("service")
+    return slow(stage, """
+        service = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        service.sendto(b"?", ("127.0.0.1", int(open(f"{DIR}/go/service.udp").read())))
+        here("at-work")
+        service.recv(1)
+    """, "service")
+
+@scene("in use", twin="idle_duplicates/idle")
 def slow_call(stage):
     """The older one has been asked something, and sleeps over it: its tool takes longer than idle_duplicates."""
     return slow(stage, """

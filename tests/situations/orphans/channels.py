@@ -195,6 +195,14 @@ def silent_listener(stage):
     stage.listens("mcp-server-fake", "tcp")
     return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
 
+@scene("orphan", twin="clients/service_of_a_manager")
+def silent_listener_of_an_unknown_host(stage):
+    """The same below a home-made host, which spoke the protocol to it; the host is killed."""
+    stage.part("mcp-server-fake", 'time.sleep(0.5)\nin_background(answer_calls, listen("tcp"))\nserve()\n')
+    host = stage.run(stage.part("chat_host.py", "use('host', session('mcp-server-fake').ask)\n"))
+    stage.was_used("host")
+    return stage.killed(host, orphans=["mcp-server-fake"])
+
 @scene("orphan", twin="handed_on/successor")
 def successor_died(stage):
     """The wires were handed to a successor, and then the successor was killed as well."""

@@ -78,9 +78,16 @@ impl Engine {
         rule != PROTOCOL && image.is_some_and(|image| self.settings.rules.is_only_named(image))
     }
 
-    /// A server that only its name shows has begun: asks what is said to it.
+    /// Whether it matters what is said to this server: only its name shows it, or no rule knows who made its wires, and it may
+    /// have been started to serve others elsewhere.
+    pub(super) fn awaits_confirmation(&self, key: ServerKey) -> bool {
+        let is_implied = || self.world.owner(key).is_some_and(|owner| owner.implied);
+        self.world.server(key).is_some_and(|server| server.only_named || !server.spoken && is_implied())
+    }
+
+    /// A server has begun: asks what is said to it, if that matters.
     pub(super) fn seek_confirmation(&mut self, key: ServerKey) {
-        let Some(server) = self.world.server(key).filter(|server| server.only_named) else { return };
+        let Some(server) = self.world.server(key).filter(|_| self.awaits_confirmation(key)) else { return };
         let id = server.main_process();
         let Some(node) = self.world.node(id) else { return };
         if !self.settings.recognise_protocol
@@ -98,8 +105,10 @@ impl Engine {
     pub(super) fn confirmed(&mut self, now: BootTime, key: ServerKey, id: ProcessId, said: Said) {
         self.stop_waiting(id);
         let Some(server) = self.world.server_mut(key) else { return };
-        server.only_named = false;
-        server.name_by(id, server.name.clone(), PROTOCOL.to_owned());
+        server.spoken = true;
+        if std::mem::take(&mut server.only_named) {
+            server.name_by(id, server.name.clone(), PROTOCOL.to_owned());
+        }
         if let Said::Message(client) = said {
             server.client = server.client.take().or(client);
         }

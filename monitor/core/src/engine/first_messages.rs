@@ -168,7 +168,7 @@ impl Engine {
             self.stop_waiting(id);
             return;
         };
-        if let Some(key) = node.server.filter(|key| self.world.server(*key).is_some_and(|s| s.only_named)) {
+        if let Some(key) = node.server.filter(|key| self.awaits_confirmation(*key)) {
             self.confirmed(now, key, id, said);
         } else if let Some(started) = self.started_on_the_same_streams(node) {
             self.hand_on(now, id, said.clone());

@@ -112,6 +112,7 @@ impl Engine {
         // Its first message was seen by the daemon of that time.
         let rule = if rule == PROTOCOL { rule } else { new.rule.clone() };
         let only_named = self.is_only_named(new.main, &rule);
+        let spoken = rule == PROTOCOL || start.is_some_and(|start| start.spoken);
         let living = owner.as_ref().and_then(|owner| self.world.agent_of(owner.main));
         let dead = owner.filter(|owner| living.is_none() && !self.recall.may_live(owner.main));
         // It exited while no daemon was running.
@@ -127,7 +128,7 @@ impl Engine {
         let owner = living.or(dead);
         // Without an owner the chain has no upper end: it would contain a person's own shell.
         let wrappers = if owner.is_some() { new.wrappers.clone() } else { Vec::new() };
-        let new = NewServer { rule, only_named, owner, wrappers, provenance, ..new.clone() };
+        let new = NewServer { rule, only_named, spoken, owner, wrappers, provenance, ..new.clone() };
         let Some(key) = self.world.start_server(new) else { return true };
         self.world
             .change_server(key, |server| server.made_apart |= start.is_none_or(|start| start.made_apart));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Engine;
+use super::{Engine, first_messages::PROTOCOL};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
@@ -23,7 +23,8 @@ pub(super) struct Recognised {
 
 impl Recognised {
     pub(super) fn new(node: &Node, name: String, rule: String, client: Option<String>) -> Self {
-        let new = NewServer { main: node.id, name, rule, client, ..NewServer::default() };
+        let spoken = rule == PROTOCOL;
+        let new = NewServer { main: node.id, name, rule, spoken, client, ..NewServer::default() };
         Self { new, origin: node.origin(), late: false }
     }
 }

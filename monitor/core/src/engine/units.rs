@@ -207,6 +207,7 @@ impl Engine {
                 seeks_owner: server.seeks_owner,
                 adopted: server.provenance.is_adopted(),
                 made_apart: server.made_apart,
+                spoken: server.spoken,
             }),
         };
         self.persist(at, Fact::Server { server: tracked });

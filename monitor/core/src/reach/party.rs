@@ -22,7 +22,7 @@ pub struct Party {
     /// Which ends of the wires do not count where that owner has them: those of standard input, and of output. It has
     /// let go of the server, which did nothing since.
     pub released: [bool; 2],
-    /// Whether its command line or its environment says that it shall serve others.
+    /// Whether its command line or its environment says that it shall serve others, or nothing says that it shall not.
     pub told_to_serve: bool,
     /// Whether it acts by itself nevertheless, because it stays whatever happens (it opted out), or is not known well
     /// enough. Then it is a root.

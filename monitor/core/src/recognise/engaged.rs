@@ -78,22 +78,30 @@ pub fn is_told_to_serve(image: &Image) -> bool {
     image.argv_truncated || arguments.iter().any(|word| names_service(word)) || short()
 }
 
-/// Whether an entry of an environment names such a transport (`MCP_TRANSPORT=streamable-http`, `MCP_MODE=http`), or listeners that
-/// somebody else made and handed on (`LISTEN_FDS` of systemd, and those of `Server::Starter` and Einhorn).
+/// Whether an entry of an environment names such a transport (`MCP_TRANSPORT=streamable-http`, `MCP_MODE=http`) or turns it on
+/// (`SSE=true`, `ENABLE_HTTP=1`), or listeners that somebody else made and handed on (`LISTEN_FDS` of systemd, and those of `Server::Starter` and Einhorn).
 pub fn entry_names_service(entry: &[u8]) -> bool {
     let entry = std::str::from_utf8(entry).ok().and_then(|entry| entry.split_once('='));
     entry.is_some_and(|(name, value)| {
         let name = name.to_ascii_uppercase();
         let is_handed = ["LISTEN_FDS", "SERVER_STARTER_PORT", "EINHORN_FD_COUNT"].contains(&name.as_str());
-        is_handed || ((name.contains("TRANSPORT") || name.contains("MODE")) && is_transport(value))
+        let is_turned_on = || {
+            let is_on = ["1", "on", "true", "yes"].contains(&value.to_ascii_lowercase().as_str());
+            is_on && name.split('_').any(|word| ["HTTP", "SSE", "STREAMABLE", "WEBSOCKET"].contains(&word))
+        };
+        is_handed
+            || ((name.contains("TRANSPORT") || name.contains("MODE")) && is_transport(value))
+            || is_turned_on()
     })
 }
 
-/// The port that an entry of an environment names: `PORT=8931`, `MCP_PORT=8931`. It may be that of another service: it matters
-/// for who listens there.
+/// The port that an entry of an environment names: `PORT=8931`, `MCP_PORT=8931`, `HTTP_ADDR=:8931`. It may be that of another
+/// service: it matters for who listens there.
 pub fn entry_names_port(entry: &[u8]) -> Option<u16> {
     let (name, value) = std::str::from_utf8(entry).ok()?.split_once('=')?;
-    name.to_ascii_uppercase().ends_with("PORT").then(|| value.parse().ok())?
+    let name = name.to_ascii_uppercase();
+    let is_place = ["PORT", "ADDR", "ADDRESS", "BIND", "LISTEN"].iter().any(|end| name.ends_with(end));
+    is_place.then(|| value.rsplit(':').next()?.parse().ok())?
 }
 
 fn is_transport(name: &str) -> bool {
@@ -196,6 +204,12 @@ mod service_tests {
             ("MCP_TRANSPORT=stdio", false),
             ("NODE_MODE=production", false),
             ("TRANSPORT=", false),
+            ("STREAMABLE_HTTP=true", true),
+            ("SSE=1", true),
+            ("ENABLE_UNSAFE_SSE_TRANSPORT=yes", true),
+            ("SSE=false", false),
+            ("HTTP_PROXY=http://proxy:3128", false),
+            ("HTTPS=true", false),
             ("PORT=8000", false),
             ("LANG=http", false),
             ("TRANSPORT", false),
@@ -203,6 +217,16 @@ mod service_tests {
             assert_eq!(entry_names_service(entry.as_bytes()), is_told, "{entry}");
         }
         assert!(!entry_names_service(b"TRANSPORT=\xff"));
+        for (entry, port) in [
+            ("MCP_PORT=8931", Some(8931)),
+            ("HTTP_ADDR=:8931", Some(8931)),
+            ("BIND=[::1]:8931", Some(8931)),
+            ("MCP_LISTEN=0.0.0.0:8931", Some(8931)),
+            ("LISTEN=yes", None),
+            ("URL=http://host:8931", None),
+        ] {
+            assert_eq!(entry_names_port(entry.as_bytes()), port, "{entry}");
+        }
     }
 
     #[test]

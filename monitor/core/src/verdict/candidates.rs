@@ -89,7 +89,9 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
     Party {
         members: inspection.rows.with_new_children(own.all().collect(), inspection.world.graph()),
         wires: [inspection.server.stdin, inspection.server.stdout],
-        told_to_serve: is_gateway(inspection) || told.any(|process| is_told(inspection, *process)),
+        told_to_serve: is_gateway(inspection)
+            || may_serve_instead(inspection)
+            || told.any(|process| is_told(inspection, *process)),
         ..Party::default()
     }
 }
@@ -100,6 +102,13 @@ fn is_gateway(inspection: &Inspection<'_>) -> bool {
     let server = inspection.server;
     let mut inner = server.recognised().iter().filter_map(|process| inspection.node(*process));
     inner.any(|node| node.stdin() != server.stdin)
+}
+
+/// Whether nobody was seen to speak to it over its wires, and its name or its host proves little: programs start their
+/// children on pipes, services too (node's `spawn`), and what serves at its usual port is told nothing.
+fn may_serve_instead(inspection: &Inspection<'_>) -> bool {
+    let (server, is_implied) = (inspection.server, inspection.owner().is_some_and(|owner| owner.implied));
+    !server.spoken && (server.only_named || is_implied)
 }
 
 /// By its command line, as witnessed or as it is now: an exec may have been lost. Or by its environment.

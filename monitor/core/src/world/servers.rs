@@ -33,6 +33,8 @@ pub struct Server {
     pub rule: String,
     /// Whether nothing but its name says that it is a server: no message to it was seen, and it is no known package.
     pub only_named: bool,
+    /// Whether a message of the protocol to it was seen, or settings declare it.
+    pub spoken: bool,
     /// What each process further down the launch chain showed it to be, oldest first. The last one counts.
     names: Vec<(ProcessId, String, String)>,
     /// The name of the client that talks to it, as the first message said it.
@@ -109,6 +111,7 @@ pub struct NewServer {
     pub name: String,
     pub rule: String,
     pub only_named: bool,
+    pub spoken: bool,
     pub client: Option<String>,
     pub owner: Option<AgentKey>,
     pub wrappers: Vec<ProcessId>,
@@ -119,7 +122,7 @@ pub struct NewServer {
 impl Server {
     /// A server with this main process. It has no processes and no owner yet.
     pub(super) fn new(new: NewServer, node: &Node) -> Self {
-        let NewServer { main, name, rule, only_named, client, wrappers, provenance, seeks_owner, .. } = new;
+        let NewServer { main, name, rule, only_named, spoken, client, wrappers, .. } = new;
         let [stdin, stdout, _] = node.streams();
         let [talks, answers, _] = &node.exec.makers;
         let made_apart = talks.as_ref().zip(answers.as_ref()).is_some_and(|(a, b)| a.origin != b.origin);
@@ -130,6 +133,7 @@ impl Server {
             name,
             rule,
             only_named,
+            spoken,
             client,
             stdin,
             stdout,
@@ -139,8 +143,8 @@ impl Server {
             user: node.uid,
             recognised: BTreeSet::from([main]),
             wrappers,
-            provenance,
-            seeks_owner,
+            provenance: new.provenance,
+            seeks_owner: new.seeks_owner,
             ..Self::default()
         }
     }

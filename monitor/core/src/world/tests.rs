@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     invariants::of_world,
-    lineage::{Origin, Program, Provenance},
+    lineage::{Origin, Program},
     model::{BootTime, Image, RunView, Stdio},
     recognise::Role,
 };
@@ -39,15 +39,12 @@ fn world() -> (World, AgentKey, ServerKey) {
     }
     let agent = world.start_agent(agent(20), true);
     let server = world.start_server(NewServer {
-        only_named: false,
         main: id(31),
         name: "files".to_owned(),
         rule: "files".to_owned(),
-        client: None,
         owner: Some(agent),
         wrappers: vec![id(30)],
-        provenance: Provenance::Witnessed,
-        seeks_owner: false,
+        ..NewServer::default()
     });
     let server = server.expect("its main process is there");
     assert_eq!(of_world(&world, &[], |_| false), Vec::<String>::new());

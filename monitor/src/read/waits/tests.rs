@@ -45,6 +45,8 @@ fn who_waits_for_others_without_a_limit_rests() {
         "r, w = os.pipe(); os.read(r, 1)",
         "r, w = os.pipe(); select.select([r], [], [])",
         "a, b = socket.socketpair(); a.recv(1)",
+        "l = socket.create_server(('127.0.0.1', 0)); l.accept()",
+        "a, b = socket.socketpair(); p = select.epoll(); p.register(a, 1); p.poll()",
         "r, w = os.pipe(); p = select.poll(); p.register(r); p.poll()",
         "r, w = os.pipe(); p = select.epoll(); p.register(r); p.poll()",
         "threading.Lock().acquire() and (l := threading.Lock()).acquire() and l.acquire()",
@@ -68,6 +70,13 @@ fn who_goes_on_by_itself_does_not() {
             "a.recv(1)",
         ),
         ("", "os.kill(os.getpid(), signal.SIGSTOP)"),
+        // An answer of nobody knows whom, and a message of the kernel.
+        ("u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('', 0))", "u.recv(1)"),
+        (
+            "u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.bind(('', 0))",
+            "select.select([u], [], [])",
+        ),
+        ("n = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); n.bind((0, 0))", "n.recv(1)"),
         ("", "signal.sigtimedwait({signal.SIGUSR1}, 600)"),
     ] {
         assert!(!rests(before, last), "{last}");

@@ -95,7 +95,7 @@ fn what_is_witnessed_is_ended() {
 
 /// What the next daemon is told of a server that an earlier one followed.
 fn followed(owner: Option<TrackedOwner>) -> Knowledge {
-    let start = Some(TrackedStart { seeks_owner: owner.is_none(), adopted: true, made_apart: false });
+    let start = Some(TrackedStart { seeks_owner: owner.is_none(), adopted: true, ..TrackedStart::default() });
     let server = Tracked { id: id(30), processes: vec![id(30)], owner, start, ..Tracked::default() };
     Knowledge {
         servers: vec![RememberedServer { server, orphan: None }],
