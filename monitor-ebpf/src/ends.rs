@@ -91,13 +91,17 @@ fn fill(
     let mode = mode?;
     let fifo = is_fifo(mode);
     record.ino = inode.number()?;
-    let socket = is_socket(mode);
-    let peer = if socket { file.peer()? } else { None };
-    let mut wanted = !(fifo || socket) || is_wanted(record.ino);
-    if let Some(peer) = peer {
-        record.peer = peer;
-        record.flags = end_flags::PEER;
-        wanted |= is_wanted(peer);
+    let mut wanted = !(fifo || is_socket(mode)) || is_wanted(record.ino);
+    if is_socket(mode) {
+        let Some(socket) = file.socket()? else { return Ok(false) };
+        if let Some(peer) = socket.peer()? {
+            record.peer = peer;
+            record.flags = end_flags::PEER;
+            wanted |= is_wanted(peer);
+        }
+        if wanted && socket.has_chosen_port()? {
+            record.flags |= end_flags::CHOSEN_PORT;
+        }
     }
     if !wanted {
         return Ok(false);
@@ -110,9 +114,6 @@ fn fill(
     record.access = file.access()?;
     record.mode = mode;
     record.device = inode.device()?;
-    if socket && file.has_chosen_port()? {
-        record.flags |= end_flags::CHOSEN_PORT;
-    }
     if fifo {
         (record.readers, record.writers) = inode.pipe()?;
     }

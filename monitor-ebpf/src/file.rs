@@ -28,6 +28,10 @@ const SOCK_BINDPORT_LOCK: u8 = 8;
 #[derive(Clone, Copy)]
 pub struct File(*const u8);
 
+/// A `struct sock`.
+#[derive(Clone, Copy)]
+pub struct Socket(*const u8);
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Inode(*const u8);
 
@@ -55,15 +59,28 @@ impl File {
         Ok(count.wrapping_sub(u64::from(global!(TUNING.file_count_of_one))))
     }
 
-    /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
-    /// None: another kind of socket, one without a peer, or a file that only names a socket (`O_PATH`).
+    /// The socket of a file with the mode of one. None: the file only names a socket (`O_PATH`), and is an end of nothing. Its
+    /// inode number is that of a file system which any user may have made, and may be that of somebody else's socket.
     #[inline(always)]
-    pub fn peer(self) -> Result<Option<u64>, Counter> {
-        let sock = self.sock()?;
-        if sock.is_null() || family(sock)? != AF_UNIX {
+    pub fn socket(self) -> Result<Option<Socket>, Counter> {
+        let socket = pointer(self.0, global!(END_OFFSETS.file_private))?;
+        if socket.is_null() {
             return Ok(None);
         }
-        let peer = pointer(sock, global!(END_OFFSETS.unix_peer))?;
+        let sock = pointer(socket, global!(END_OFFSETS.socket_sk))?;
+        Ok(if sock.is_null() { None } else { Some(Socket(sock)) })
+    }
+}
+
+impl Socket {
+    /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
+    /// None: another kind of socket, or one without a peer.
+    #[inline(always)]
+    pub fn peer(self) -> Result<Option<u64>, Counter> {
+        if self.family()? != AF_UNIX {
+            return Ok(None);
+        }
+        let peer = pointer(self.0, global!(END_OFFSETS.unix_peer))?;
         if peer.is_null() {
             return Ok(None);
         }
@@ -78,29 +95,21 @@ impl File {
     /// Whether it is an internet socket with a port that its program may have chosen, and not the system.
     #[inline(always)]
     pub fn has_chosen_port(self) -> Result<bool, Counter> {
-        let sock = self.sock()?;
-        if sock.is_null() || !matches!(family(sock)?, AF_INET | AF_INET6) {
+        if !matches!(self.family()?, AF_INET | AF_INET6) {
             return Ok(false);
         }
         let place = global!(TUNING.sock_userlocks);
         if place == 0 {
             return Ok(true);
         }
-        let locks = read::<u8>(sock, place / 8)? >> (place % 8);
+        let locks = read::<u8>(self.0, place / 8)? >> (place % 8);
         Ok(locks & SOCK_BINDPORT_LOCK != 0)
     }
 
-    /// `struct sock` of a socket; null for a file that only names one (`O_PATH`).
     #[inline(always)]
-    fn sock(self) -> Result<*const u8, Counter> {
-        let socket = pointer(self.0, global!(END_OFFSETS.file_private))?;
-        if socket.is_null() { Ok(socket) } else { pointer(socket, global!(END_OFFSETS.socket_sk)) }
+    fn family(self) -> Result<u16, Counter> {
+        read(self.0, global!(END_OFFSETS.sock_family))
     }
-}
-
-#[inline(always)]
-fn family(sock: *const u8) -> Result<u16, Counter> {
-    read(sock, global!(END_OFFSETS.sock_family))
 }
 
 impl Inode {
