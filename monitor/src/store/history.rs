@@ -32,6 +32,9 @@ pub(super) fn read_only<T>(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(StoreError::Absent(file));
         }
+        Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => {
+            return Err(StoreError::file("read", &file, &error));
+        }
         Err(error) => {
             let advice = "use root, or ask the daemon as a member of the group of --socket-group";
             return Err(StoreError::Other(format!("cannot read {}: {error}; {advice}", file.display())));
