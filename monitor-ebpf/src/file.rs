@@ -1,4 +1,4 @@
-//! The reader of `struct file` and of what it points to: inode, pipe, socket. Every offset comes from the running kernel's
+//! The reader of `struct file` and of what it points to: inode, pipe, socket, terminal. Every offset comes from the running kernel's
 //! BTF.
 //!
 //! The iterator holds a reference to the file that it shows, so its inode, pipe and socket stay allocated. A connected
@@ -18,6 +18,8 @@ const S_IFSOCK: u32 = 0o140_000;
 const S_IFCHR: u32 = 0o020_000;
 /// include/uapi/linux/major.h.
 const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
+/// The device of ptmx(4).
+const PTMX: u32 = 5 << 20 | 2;
 /// include/linux/socket.h.
 const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
@@ -70,6 +72,43 @@ impl File {
         let sock = pointer(socket, global!(END_OFFSETS.socket_sk))?;
         Ok(if sock.is_null() { None } else { Some(Socket(sock)) })
     }
+
+    /// None: the file is of no terminal of devpts, or only names one (`O_PATH`), as any user may.
+    #[inline(always)]
+    pub fn terminal(self, mode: u32) -> Result<Option<Terminal>, Counter> {
+        if mode & S_IFMT != S_IFCHR {
+            return Ok(None);
+        }
+        let device: u32 = read(self.inode()?.0, global!(OFFSETS.inode_rdev))?;
+        let is_master = device == PTMX;
+        if !is_master && device >> 20 != UNIX98_PTY_SLAVE_MAJOR {
+            return Ok(None);
+        }
+        let private = pointer(self.0, global!(END_OFFSETS.file_private))?;
+        if private.is_null() {
+            return Ok(None);
+        }
+        // The first field of `struct tty_file_private`, drivers/tty/tty.h. Both sides name each other: that proves it.
+        let tty = pointer(private, 0)?;
+        let [link, index] = global!(TUNING.tty);
+        let other = pointer(tty, link).unwrap_or(tty);
+        let is_proven = link != 0 && other != tty && matches!(pointer(other, link), Ok(back) if back == tty);
+        if is_master && !is_proven {
+            return Ok(None);
+        }
+        let number = if is_master { read(tty, index)? } else { device & 0xf_ffff };
+        let line = if is_master { other } else { tty };
+        let line = if is_proven { line as u64 } else { 0 };
+        Ok(Some(Terminal { number, line, is_master }))
+    }
+}
+
+/// A terminal of devpts that a file is a side of.
+pub struct Terminal {
+    pub number: u32,
+    /// The address of its line; 0 if that cannot be read.
+    pub line: u64,
+    pub is_master: bool,
 }
 
 impl Socket {
@@ -121,16 +160,6 @@ impl Inode {
     #[inline(always)]
     pub fn mode(self) -> Result<u32, Counter> {
         Ok(u32::from(read::<u16>(self.0, global!(OFFSETS.inode_mode))?))
-    }
-
-    /// The number of the terminal of devpts of which this is the line.
-    #[inline(always)]
-    pub fn terminal(self, mode: u32) -> Result<Option<u32>, Counter> {
-        if mode & S_IFMT != S_IFCHR {
-            return Ok(None);
-        }
-        let device: u32 = read(self.0, global!(OFFSETS.inode_rdev))?;
-        Ok((device >> 20 == UNIX98_PTY_SLAVE_MAJOR).then_some(device & 0xf_ffff))
     }
 
     #[inline(always)]
