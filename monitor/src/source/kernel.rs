@@ -144,7 +144,7 @@ impl KernelSource {
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
             ring_shares: counts(&mut programs, "RING_SHARES")?,
             members: Members::new(&mut programs, room)?,
-            threads: Threads::new(&mut programs)?,
+            threads: Threads::new(&mut programs, options.threads)?,
             idle: Array::try_from(take(&mut programs, "READER_IDLE")?)?,
             counters: PerCpuArray::try_from(take(&mut programs, "COUNTERS")?)?,
             counted: Counters::default(),
@@ -257,7 +257,12 @@ impl KernelSource {
             self.ring_shares.subtract(usize::from(header.slot), cost);
         }
         match decoded {
-            Ok(event) => f(event),
+            Ok(event) => {
+                if let ProcessEvent::ThreadExit { thread, .. } = event {
+                    self.threads.ended(thread);
+                }
+                f(event);
+            }
             Err(error) => {
                 self.undecodable += 1;
                 tracing::error!(%error, "a record of the kernel side is not understood");
