@@ -7,7 +7,8 @@ pub struct EndRecord {
     /// `group_leader->start_boottime` of its process, in nanoseconds.
     pub start: u64,
     pub ino: u64,
-    /// The inode number of a unix socket's peer, see [`end_flags::PEER`]; 0 where the peer has none.
+    /// The inode number of a unix socket's peer, see [`end_flags::PEER`]; 0 where the peer has none. Of a terminal the address of
+    /// its line, 0 if that cannot be read: each devpts has numbers of its own.
     pub peer: u64,
     /// Address of the open file description.
     pub file: u64,
@@ -34,7 +35,7 @@ pub struct EndRecord {
 pub mod wanted {
     /// With the number of a process: all its descriptors of other files.
     pub const PROCESS: u64 = 1 << 62;
-    /// With the number of a terminal of devpts: all descriptors of its line.
+    /// With the number of a terminal of devpts: all descriptors of its line, and of its other side.
     pub const TERMINAL: u64 = 1 << 61;
 }
 
@@ -48,6 +49,8 @@ pub mod end_flags {
     pub const LINE: u32 = 4;
     /// An internet socket whose port its program chose by bind(2), as far as can be told.
     pub const CHOSEN_PORT: u32 = 8;
+    /// As `LINE`, of the other side of a terminal: of who opened it, ptmx(4).
+    pub const MASTER: u32 = 16;
 }
 
 const _: () = assert!(size_of::<EndRecord>() == 6 * 8 + 8 * 4);

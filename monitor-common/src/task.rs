@@ -6,6 +6,8 @@
 pub struct TaskRecord {
     /// `group_leader->start_boottime`, in nanoseconds.
     pub start: u64,
+    /// The address of its controlling terminal; 0 if it has none.
+    pub line: u64,
     pub tgid: u32,
     pub tid: u32,
     /// Its real user id in the initial user namespace.
@@ -35,4 +37,4 @@ pub mod task_flags {
     pub const UNREADABLE: u32 = 4;
 }
 
-const _: () = assert!(size_of::<TaskRecord>() == 8 + 12 * 4);
+const _: () = assert!(size_of::<TaskRecord>() == 2 * 8 + 12 * 4);

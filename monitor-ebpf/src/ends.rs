@@ -6,7 +6,7 @@ use aya_ebpf::{bindings::seq_file, helpers::generated::bpf_seq_write};
 use monitor_common::{Counter, EndRecord, end_flags, wanted};
 
 use crate::{
-    file::{File, Inode, is_fifo, is_socket},
+    file::{File, Inode, Terminal, is_fifo, is_socket},
     maps::{self, WANTED},
     task::Task,
 };
@@ -43,22 +43,23 @@ pub fn visit(ctx: &TaskFile) {
     }
     // Before the record is cleared: most descriptors of a host are of other files.
     let mode = File::new(file).inode().and_then(Inode::mode);
-    let mut line = None;
+    let mut terminal = None;
     if let Ok(mode) = mode
         && !is_fifo(mode)
         && !is_socket(mode)
     {
-        line = wanted_line(file, mode);
-        if line.is_none() && !is_other_wanted(Task::new(task), file) {
+        terminal = wanted_terminal(file, mode);
+        if terminal.is_none() && !is_other_wanted(Task::new(task), file) {
             return;
         }
     }
     let mut record = EndRecord { number: ctx.fd, ..EndRecord::default() };
     match fill(Task::new(task), file, mode, &mut record) {
         Ok(true) => {
-            if let Some(number) = line {
-                record.device = number;
-                record.flags = end_flags::LINE;
+            if let Some(terminal) = terminal {
+                record.device = terminal.number;
+                record.peer = terminal.line;
+                record.flags = if terminal.is_master { end_flags::MASTER } else { end_flags::LINE };
             }
         }
         Ok(false) => return,
@@ -91,13 +92,17 @@ fn fill(
     let mode = mode?;
     let fifo = is_fifo(mode);
     record.ino = inode.number()?;
-    let socket = is_socket(mode);
-    let peer = if socket { file.peer()? } else { None };
-    let mut wanted = !(fifo || socket) || is_wanted(record.ino);
-    if let Some(peer) = peer {
-        record.peer = peer;
-        record.flags = end_flags::PEER;
-        wanted |= is_wanted(peer);
+    let mut wanted = !(fifo || is_socket(mode)) || is_wanted(record.ino);
+    if is_socket(mode) {
+        let Some(socket) = file.socket()? else { return Ok(false) };
+        if let Some(peer) = socket.peer()? {
+            record.peer = peer;
+            record.flags = end_flags::PEER;
+            wanted |= is_wanted(peer);
+        }
+        if wanted && socket.has_chosen_port()? {
+            record.flags |= end_flags::CHOSEN_PORT;
+        }
     }
     if !wanted {
         return Ok(false);
@@ -110,9 +115,6 @@ fn fill(
     record.access = file.access()?;
     record.mode = mode;
     record.device = inode.device()?;
-    if socket && file.has_chosen_port()? {
-        record.flags |= end_flags::CHOSEN_PORT;
-    }
     if fifo {
         (record.readers, record.writers) = inode.pipe()?;
     }
@@ -128,12 +130,11 @@ fn is_other_wanted(task: Task, address: *const u8) -> bool {
     matches!(task.tgid(), Ok(tgid) if is_wanted(wanted::PROCESS | u64::from(tgid)))
 }
 
-/// The number of the terminal, if this is the line of one that user space asked for.
+/// The terminal of which this is a side, if user space asked for its number.
 #[inline(always)]
-fn wanted_line(address: *const u8, mode: u32) -> Option<u32> {
-    let inode = File::new(address).inode().ok()?;
-    let number = inode.terminal(mode).ok()??;
-    if is_wanted(wanted::TERMINAL | u64::from(number)) { Some(number) } else { None }
+fn wanted_terminal(address: *const u8, mode: u32) -> Option<Terminal> {
+    let terminal = File::new(address).terminal(mode).ok()??;
+    if is_wanted(wanted::TERMINAL | u64::from(terminal.number)) { Some(terminal) } else { None }
 }
 
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! The reader of `struct file` and of what it points to: inode, pipe, socket. Every offset comes from the running kernel's
+//! The reader of `struct file` and of what it points to: inode, pipe, socket, terminal. Every offset comes from the running kernel's
 //! BTF.
 //!
 //! The iterator holds a reference to the file that it shows, so its inode, pipe and socket stay allocated. A connected
@@ -18,6 +18,8 @@ const S_IFSOCK: u32 = 0o140_000;
 const S_IFCHR: u32 = 0o020_000;
 /// include/uapi/linux/major.h.
 const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
+/// The device of ptmx(4).
+const PTMX: u32 = 5 << 20 | 2;
 /// include/linux/socket.h.
 const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
@@ -27,6 +29,10 @@ const SOCK_BINDPORT_LOCK: u8 = 8;
 
 #[derive(Clone, Copy)]
 pub struct File(*const u8);
+
+/// A `struct sock`.
+#[derive(Clone, Copy)]
+pub struct Socket(*const u8);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Inode(*const u8);
@@ -55,15 +61,65 @@ impl File {
         Ok(count.wrapping_sub(u64::from(global!(TUNING.file_count_of_one))))
     }
 
-    /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
-    /// None: another kind of socket, one without a peer, or a file that only names a socket (`O_PATH`).
+    /// The socket of a file with the mode of one. None: the file only names a socket (`O_PATH`), and is an end of nothing. Its
+    /// inode number is that of a file system which any user may have made, and may be that of somebody else's socket.
     #[inline(always)]
-    pub fn peer(self) -> Result<Option<u64>, Counter> {
-        let sock = self.sock()?;
-        if sock.is_null() || family(sock)? != AF_UNIX {
+    pub fn socket(self) -> Result<Option<Socket>, Counter> {
+        let socket = pointer(self.0, global!(END_OFFSETS.file_private))?;
+        if socket.is_null() {
             return Ok(None);
         }
-        let peer = pointer(sock, global!(END_OFFSETS.unix_peer))?;
+        let sock = pointer(socket, global!(END_OFFSETS.socket_sk))?;
+        Ok(if sock.is_null() { None } else { Some(Socket(sock)) })
+    }
+
+    /// None: the file is of no terminal of devpts, or only names one (`O_PATH`), as any user may.
+    #[inline(always)]
+    pub fn terminal(self, mode: u32) -> Result<Option<Terminal>, Counter> {
+        if mode & S_IFMT != S_IFCHR {
+            return Ok(None);
+        }
+        let device: u32 = read(self.inode()?.0, global!(OFFSETS.inode_rdev))?;
+        let is_master = device == PTMX;
+        if !is_master && device >> 20 != UNIX98_PTY_SLAVE_MAJOR {
+            return Ok(None);
+        }
+        let private = pointer(self.0, global!(END_OFFSETS.file_private))?;
+        if private.is_null() {
+            return Ok(None);
+        }
+        // The first field of `struct tty_file_private`, drivers/tty/tty.h. Both sides name each other: that proves it.
+        let tty = pointer(private, 0)?;
+        let [link, index] = global!(TUNING.tty);
+        let other = pointer(tty, link).unwrap_or(tty);
+        let is_proven = link != 0 && other != tty && matches!(pointer(other, link), Ok(back) if back == tty);
+        if is_master && !is_proven {
+            return Ok(None);
+        }
+        let number = if is_master { read(tty, index)? } else { device & 0xf_ffff };
+        let line = if is_master { other } else { tty };
+        let line = if is_proven { line as u64 } else { 0 };
+        Ok(Some(Terminal { number, line, is_master }))
+    }
+}
+
+/// A terminal of devpts that a file is a side of.
+pub struct Terminal {
+    pub number: u32,
+    /// The address of its line; 0 if that cannot be read.
+    pub line: u64,
+    pub is_master: bool,
+}
+
+impl Socket {
+    /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
+    /// None: another kind of socket, or one without a peer.
+    #[inline(always)]
+    pub fn peer(self) -> Result<Option<u64>, Counter> {
+        if self.family()? != AF_UNIX {
+            return Ok(None);
+        }
+        let peer = pointer(self.0, global!(END_OFFSETS.unix_peer))?;
         if peer.is_null() {
             return Ok(None);
         }
@@ -78,29 +134,21 @@ impl File {
     /// Whether it is an internet socket with a port that its program may have chosen, and not the system.
     #[inline(always)]
     pub fn has_chosen_port(self) -> Result<bool, Counter> {
-        let sock = self.sock()?;
-        if sock.is_null() || !matches!(family(sock)?, AF_INET | AF_INET6) {
+        if !matches!(self.family()?, AF_INET | AF_INET6) {
             return Ok(false);
         }
         let place = global!(TUNING.sock_userlocks);
         if place == 0 {
             return Ok(true);
         }
-        let locks = read::<u8>(sock, place / 8)? >> (place % 8);
+        let locks = read::<u8>(self.0, place / 8)? >> (place % 8);
         Ok(locks & SOCK_BINDPORT_LOCK != 0)
     }
 
-    /// `struct sock` of a socket; null for a file that only names one (`O_PATH`).
     #[inline(always)]
-    fn sock(self) -> Result<*const u8, Counter> {
-        let socket = pointer(self.0, global!(END_OFFSETS.file_private))?;
-        if socket.is_null() { Ok(socket) } else { pointer(socket, global!(END_OFFSETS.socket_sk)) }
+    fn family(self) -> Result<u16, Counter> {
+        read(self.0, global!(END_OFFSETS.sock_family))
     }
-}
-
-#[inline(always)]
-fn family(sock: *const u8) -> Result<u16, Counter> {
-    read(sock, global!(END_OFFSETS.sock_family))
 }
 
 impl Inode {
@@ -112,16 +160,6 @@ impl Inode {
     #[inline(always)]
     pub fn mode(self) -> Result<u32, Counter> {
         Ok(u32::from(read::<u16>(self.0, global!(OFFSETS.inode_mode))?))
-    }
-
-    /// The number of the terminal of devpts of which this is the line.
-    #[inline(always)]
-    pub fn terminal(self, mode: u32) -> Result<Option<u32>, Counter> {
-        if mode & S_IFMT != S_IFCHR {
-            return Ok(None);
-        }
-        let device: u32 = read(self.0, global!(OFFSETS.inode_rdev))?;
-        Ok((device >> 20 == UNIX98_PTY_SLAVE_MAJOR).then_some(device & 0xf_ffff))
     }
 
     #[inline(always)]

@@ -74,7 +74,9 @@ fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
     }
     record.start = task.group_birth()?;
     record.uid = task.uid()?;
-    record.terminal = terminal(signal)?;
+    let tty = pointer(signal, global!(TASK_OFFSETS.signal_tty))?;
+    record.line = tty as u64;
+    record.terminal = terminal(tty)?;
     place(number, record)?;
     if task.group_dead()? {
         record.flags |= task_flags::DEAD;
@@ -84,8 +86,7 @@ fn fill(address: *const u8, record: &mut TaskRecord) -> Result<bool, Counter> {
 
 /// `tty_devnum()`, include/linux/tty.h. A terminal that is released meanwhile is no longer that of the process.
 #[inline(always)]
-fn terminal(signal: *const u8) -> Result<u32, Counter> {
-    let tty = pointer(signal, global!(TASK_OFFSETS.signal_tty))?;
+fn terminal(tty: *const u8) -> Result<u32, Counter> {
     if tty.is_null() {
         return Ok(0);
     }

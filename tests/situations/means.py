@@ -15,6 +15,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 CLONE_FILES, CLONE_NEWNS, CLONE_NEWNET = 0x400, 0x20000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+TIOCGPTN, TIOCSPTLCK = 0x80045430, 0x40045431
 PTRACE_SEIZE = 0x4206
 PIDFD_GETFD = 438
 IO_URING_SETUP, IO_URING_ENTER, IO_URING_REGISTER = 425, 426, 427
@@ -211,6 +212,24 @@ def own_mounts():
     """Move to a mount namespace of our own, whose mounts nobody else sees."""
     checked(libc.unshare(CLONE_NEWNS), "unshare")
     checked(libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "private mounts")
+
+
+def terminal_elsewhere(path):
+    """Move to a terminal of the same number in a devpts of our own, as in a container. Returns its other side."""
+    own_mounts()
+    checked(libc.mount(b"devpts", b"/mnt", b"devpts", 0, b"newinstance,ptmxmode=0666"), "a devpts of our own")
+    before = []
+    while True:
+        master = os.open("/mnt/ptmx", os.O_RDWR | os.O_NOCTTY)
+        fcntl.ioctl(master, TIOCSPTLCK, struct.pack("i", 0))
+        number = struct.unpack("i", fcntl.ioctl(master, TIOCGPTN, bytes(4)))[0]
+        if path.endswith(f"/{number}"):
+            break
+        before.append(master)
+    os.setsid()
+    # A leader of a session without a terminal gets this one.
+    os.open(f"/mnt/{number}", os.O_RDWR)
+    return master
 
 
 def own_network():

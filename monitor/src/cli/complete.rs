@@ -8,7 +8,10 @@ use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::Cli;
 use crate::{config::SOCKET, control::client::Client};
-use orphand_core::model::{Report, text::sanitise};
+use orphand_core::model::{
+    Report,
+    text::{quoted, sanitise},
+};
 
 /// The variable in which the script of a shell names the shell.
 const VARIABLE: &str = "ORPHAND_COMPLETE";
@@ -64,9 +67,29 @@ fn offered(what: impl Fn(&Report) -> Vec<(String, String)>) -> Vec<CompletionCan
     let socket = std::env::args_os().skip_while(|word| word != "--socket").nth(1);
     let socket = socket.map_or_else(|| SOCKET.into(), PathBuf::from);
     let Ok(status) = Client::new(&socket).within(PATIENCE).status(false) else { return Vec::new() };
+    candidates(what(&status.report))
+}
+
+/// Bash puts a word into the command line as it is, and any user may call a program `$(reboot)`: only plain words are offered.
+fn candidates(all: Vec<(String, String)>) -> Vec<CompletionCandidate> {
+    let is_plain = |(value, _): &(String, String)| quoted(value) == *value;
     let candidate = |(value, help): (String, String)| {
         let help = (!help.is_empty()).then(|| sanitise(&help).into_owned().into());
-        CompletionCandidate::new(sanitise(&value).into_owned()).help(help)
+        CompletionCandidate::new(value).help(help)
     };
-    what(&status.report).into_iter().map(candidate).collect()
+    all.into_iter().filter(is_plain).map(candidate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_shell_would_carry_out_is_not_offered() {
+        let names =
+            ["claude", "gateway@1.service", "x$(reboot)", "`id`", "a;id", "a b", "\u{1b}[2J", "größe"];
+        let offered = candidates(names.map(|name| (name.to_owned(), String::new())).to_vec());
+        let offered: Vec<_> = offered.iter().map(|one| one.get_value().to_string_lossy()).collect();
+        assert_eq!(offered, ["claude", "gateway@1.service"]);
+    }
 }

@@ -17,7 +17,7 @@ use std::{
 
 use clap::{
     Args, Parser, Subcommand, ValueEnum,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use clap_complete::Shell;
 
@@ -318,6 +318,15 @@ impl Termination for ExitCode {
     }
 }
 
+/// A path that a unix socket can have.
+fn socket(path: PathBuf) -> Result<PathBuf, String> {
+    const LONGEST: usize = 107;
+    match path.as_os_str().len() {
+        ..=LONGEST => Ok(path),
+        bytes => Err(format!("a socket's path has at most {LONGEST} bytes, and this one {bytes}")),
+    }
+}
+
 /// What most verbs share: JSON or text, and whom to ask.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
@@ -334,7 +343,7 @@ pub struct Places {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The daemon's control socket [default: /run/orphand/control.sock]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = PathBufValueParser::new().try_map(socket))]
     pub socket: Option<PathBuf>,
     /// The directory of the daemon's store [default: /var/lib/orphand]
     #[arg(long, value_name = "DIR")]

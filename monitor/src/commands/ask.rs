@@ -2,7 +2,7 @@
 //! remembers: `pause`, `resume`, `mode`.
 
 use anyhow::bail;
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 use serde_json::json;
 
 use crate::{
@@ -41,7 +41,7 @@ pub fn decide(flags: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
 }
 
 fn text(decided: &Decided) -> String {
-    let doing = doing(decided.mode, &decided.standing, Timestamp::now(), &TimeZone::system());
+    let doing = doing(decided.mode, &decided.standing, Timestamp::now(), &clock::zone());
     format!("orphand {doing}.\n")
 }
 
@@ -53,7 +53,7 @@ pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
         all.insert("totals".to_owned(), json!(status.report.totals()));
     }
     super::answer(flags.common.json, &all, |_| {
-        page::render(&status, clock::now(), super::wall_clock(), &TimeZone::system(), super::paint())
+        page::render(&status, clock::now(), super::wall_clock(), &clock::zone(), super::paint())
     })
 }
 

@@ -11,7 +11,10 @@ use crate::{
     cli::{self, ExitCode, Format, logging},
     driver::replay,
     events::{self, Latest},
-    os::journald::{self, Journal},
+    os::{
+        clock,
+        journald::{self, Journal},
+    },
     sink::{
         self,
         event_writer::{self, EventWriter, EventWriters},
@@ -74,7 +77,7 @@ const fn ways(out: bool, error: bool, asked: bool) -> Ways {
 pub(super) fn format_of(format: Option<Format>, wall: WallClock) -> Box<dyn sink::Format> {
     match Format::or_default(format, super::on_terminal()) {
         Format::Json => Box::new(Json::new(wall)),
-        Format::Text => Box::new(Text::new(wall, jiff::tz::TimeZone::system(), Paint::of(&io::stdout()))),
+        Format::Text => Box::new(Text::new(wall, clock::zone(), Paint::of(&io::stdout()))),
     }
 }
 

@@ -5,13 +5,14 @@
 use std::{path::Path, thread, time::Duration};
 
 use anyhow::Context as _;
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::Timestamp;
 
 use super::{is_broken_pipe, written};
 use crate::{
     cli::{self, ExitCode, Format},
     control::client::{Client, ClientError, EventLines},
     events::{Cursor, EventLine, EventQuery, seq, stored},
+    os::clock,
     sink::{Format as _, human::Text, wall_clock::WallClock},
 };
 use orphand_core::model::text;
@@ -22,7 +23,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const AGAIN: Duration = Duration::from_millis(500);
 
 pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
-    let now = Zoned::now();
+    let now = Timestamp::now().to_zoned(clock::zone());
     let since = match flags.since {
         Some(typed) => Some(super::resolve(typed, &now)?),
         None if flags.follow => None,
@@ -108,7 +109,7 @@ struct Printer {
 
 impl Printer {
     fn new(asked: Option<Format>) -> Self {
-        let text = || Text::new(WallClock::default(), TimeZone::system(), super::paint());
+        let text = || Text::new(WallClock::default(), clock::zone(), super::paint());
         let is_text = Format::or_default(asked, super::on_terminal()) == Format::Text;
         Self { text: is_text.then(text) }
     }

@@ -66,12 +66,7 @@ pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow:
 
 /// When and for whom it is told.
 pub(crate) fn moment() -> Moment {
-    Moment {
-        now: clock::now(),
-        wall: super::wall_clock(),
-        zone: jiff::tz::TimeZone::system(),
-        users: local_names(),
-    }
+    Moment { now: clock::now(), wall: super::wall_clock(), zone: clock::zone(), users: local_names() }
 }
 
 /// What the daemon knows; without one, what /proc shows.

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::{Timestamp, Zoned};
 
 use crate::{
     cli::{self, ExitCode, moment::Moment},
     host::boot_id,
+    os::clock,
     sink::history::{self as tables, Watched},
     store,
 };
@@ -18,7 +19,7 @@ const AROUND: Duration = Duration::from_secs(5 * 60);
 const WEEK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
-    let zoned = Zoned::now();
+    let zoned = Timestamp::now().to_zoned(clock::zone());
     let now = zoned.timestamp();
     let (since, until) = window(flags, &zoned)?;
     let query = HistoryQuery {
@@ -31,7 +32,7 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
     };
     let (past, asked_daemon) = past(flags, &query)?;
     let watched = if asked_daemon { Watched::Now(now) } else { Watched::without_daemon(&past) };
-    let (zone, paint) = (TimeZone::system(), super::paint());
+    let (zone, paint) = (clock::zone(), super::paint());
     super::print(&match (flags.leaks, flags.common.json) {
         (true, true) => tables::leaks::json(&past)?,
         (true, false) => tables::leaks::render(&past, &zone, paint),

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::tz::TimeZone;
-
 use crate::{
     actuator::reaper::Reaper,
     config::Config,
@@ -230,7 +228,7 @@ pub(crate) fn look(config: &Config, below: Option<&Scope>, no_daemon: bool) -> a
         return alone("no daemon asked");
     }
     match super::asked(Client::new(&config.socket).status(false))? {
-        Ok(status) => Ok(Sample::of_daemon(status, clock::now(), super::wall_clock(), &TimeZone::system())),
+        Ok(status) => Ok(Sample::of_daemon(status, clock::now(), super::wall_clock(), &clock::zone())),
         Err(error @ ClientError::Forbidden { .. }) => {
             let mut sample = alone("the daemon may not be asked")?;
             sample.report.blind.push(format!("what the daemon knows: {error}"));

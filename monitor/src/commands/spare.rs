@@ -61,6 +61,9 @@ fn main_file(flags: &cli::Spare, client: &Client) -> anyhow::Result<PathBuf> {
 /// The exemption of a unit, of a user, or of one in the other. Empty if there is no such user.
 fn of_place(flags: &cli::Spare) -> anyhow::Result<Vec<Rule>> {
     let user = flags.user.as_deref();
+    if [flags.unit.as_deref(), user].contains(&Some("")) {
+        bail!("nothing has an empty name: name a unit or a user");
+    }
     let is_user =
         |name: &str| name.parse::<u32>().is_ok() || matches!(crate::os::users::user(name), Ok(Some(_)));
     if user.is_some_and(|name| !is_user(name)) {

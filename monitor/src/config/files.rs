@@ -5,21 +5,21 @@
 
 use std::{
     fmt::Display,
-    fs::{self, File, OpenOptions},
-    io::{self, Read as _},
-    os::unix::{ffi::OsStrExt as _, fs::OpenOptionsExt as _},
+    fs, io,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
-use rustix::{fs::OFlags, io::Errno, process::geteuid, thread::capabilities};
+use rustix::{process::geteuid, thread::capabilities};
 
 use super::{
     DEFAULT_PATH,
     error::{Mistake, shown},
 };
-use crate::os::trust::{self, Distrust};
-
-const LIMIT: u64 = 1 << 20;
+use crate::os::{
+    text_file,
+    trust::{self, Distrust},
+};
 
 /// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
@@ -68,7 +68,9 @@ fn input(path: &Path, guard: Option<u32>) -> Result<Input, Box<Mistake>> {
     if path == Path::new("/dev/null") {
         return Ok((path.into(), String::new()));
     }
-    let text = read(path).map_err(|error| unusable("read", path, &error))?;
+    let text = text_file(path).map_err(|error| unusable("read", path, &error))?;
+    // Some editors write a byte order mark. It is skipped, and columns are counted without it.
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     trusted(path, guard, trust::check)?;
     Ok((path.into(), text))
 }
@@ -98,26 +100,4 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     names.sort_unstable_by(|a, b| a.as_bytes().cmp(b.as_bytes()));
     Ok(names.into_iter().map(PathBuf::from).collect())
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    // A pipe without a writer would block.
-    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_dir() {
-        return Err(Errno::ISDIR.into());
-    }
-    if !kind.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    File::take(file, LIMIT + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LIMIT {
-        let why = format!("it is larger than {LIMIT} bytes, more than any configuration needs");
-        return Err(io::Error::other(why));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))?;
-    // Some editors write a byte order mark. It is skipped, and columns are counted without it.
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

@@ -14,6 +14,7 @@ use anyhow::{Result, anyhow, bail};
 use orphand_core::recognise::{Rule, Rules};
 
 use super::{DEFAULT_PATH, Loaded, shown};
+use crate::os::text_file;
 
 const HEAD: &str = "# Written by `orphand spare`, which keeps no comments. To take an exemption back: `orphand spare --remove NAME`,
 # or delete its lines and run `orphand reload`.
@@ -32,7 +33,7 @@ impl Spared {
     /// Reads the file beside this main file of the configuration.
     pub fn read(main: &Path) -> Result<Self> {
         let file = main.parent().unwrap_or(Path::new("")).join("conf.d/spared.toml");
-        let text = match fs::read_to_string(&file) {
+        let text = match text_file(&file) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed("read", &file)(error)),

@@ -9,7 +9,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::protocol::{self, REFUSED_USER, Request};
+use super::protocol::{self, Refusal, Request};
 use crate::events::{EventQuery, Position};
 use orphand_core::model::{
     Asked, Decided, Decision, Explained, History, HistoryQuery, ReapRequest, ReleaseRequest, Released,
@@ -134,8 +134,8 @@ impl Client {
         }
         read.map_err(broken("read the answer of"))?;
         let answer = protocol::read_answer(&answer);
-        let answer = answer.map_err(|what| match self.path.clone() {
-            path if what.starts_with(REFUSED_USER) => ClientError::Forbidden { path, what },
+        let answer = answer.map_err(|Refusal { error: what, forbidden }| match self.path.clone() {
+            path if forbidden => ClientError::Forbidden { path, what },
             path => ClientError::Response { path, what },
         })?;
         Ok((answer, reader))

@@ -18,7 +18,7 @@ use super::{
     connections::{Connections, Pace, RequestRead},
     event_feed::Feed,
     loop_handle::{BUSY, LATE, LoopHandle},
-    protocol::{self, Answer, REFUSED_USER, RELEASE_MAX, REQUEST_MAX, Request},
+    protocol::{self, Answer, RELEASE_MAX, REQUEST_MAX, Refusal, Request},
     socket::Peers,
 };
 use crate::{
@@ -79,9 +79,9 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
     }
 }
 
-fn error(error: impl Into<String>) -> Vec<u8> {
+fn error(error: impl Into<Refusal>) -> Vec<u8> {
     // A text can always be written.
-    protocol::write(&Answer::Error { error: error.into() }).unwrap_or_default()
+    protocol::write(&Answer::Error(error.into())).unwrap_or_default()
 }
 
 /// Serves one request. Errors of the connection are ignored, because only the client is affected.
@@ -120,24 +120,25 @@ async fn serve_connection(
 }
 
 /// Reads a request that this client is allowed to send, and by which user.
-async fn read_request(caller: &Caller, peers: &Peers) -> Result<(Request, u32), String> {
+async fn read_request(caller: &Caller, peers: &Peers) -> Result<(Request, u32), Refusal> {
     let peer = caller.stream.peer_cred();
     let peer = peer.map_err(|error| format!("refused: cannot read your credentials: {error}"))?;
     let (uid, gid) = (peer.uid(), peer.gid());
     let longest = if peers.may_be_allowed(uid) { REQUEST_MAX } else { RELEASE_MAX };
     let line = caller.line(longest).await.map_err(|error| format!("cannot read the request: {error}"))?;
     if line.len() >= longest {
-        return Err(format!("the request is too long: at most {longest} bytes"));
+        return Err(format!("the request is too long: at most {longest} bytes").into());
     }
     let request = protocol::read(&line)?;
     match request {
         Request::Release { .. } => numbers_are_ours(peer.pid())?,
         _ if peers.allows(uid, gid).await => {}
         _ => {
-            return Err(format!(
-                "{REFUSED_USER} {uid} may not use this socket but to release servers of its own; use root, or a member \
+            let error = format!(
+                "refused: user {uid} may not use this socket but to release servers of its own; use root, or a member \
                  of the group of --socket-group"
-            ));
+            );
+            return Err(Refusal { error, forbidden: true });
         }
     }
     Ok((request, uid))

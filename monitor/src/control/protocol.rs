@@ -103,25 +103,35 @@ pub enum Answer {
         life: Position,
     },
     /// The request was not understood, not allowed, or not answered: why, as one line.
-    Error {
-        error: String,
-    },
+    Error(Refusal),
 }
 
-/// How the answer begins to a user who may not ask: who is not told looks for himself.
-pub const REFUSED_USER: &str = "refused: user";
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    pub error: String,
+    /// Whether this user may not ask: who is not told looks for himself.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub forbidden: bool,
+}
+
+impl<T: Into<String>> From<T> for Refusal {
+    fn from(error: T) -> Self {
+        Self { error: error.into(), forbidden: false }
+    }
+}
 
 /// Reads what was asked for. The error is that of the other side, or says that this is no answer to the question.
-pub fn read_answer<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+pub fn read_answer<T: DeserializeOwned>(line: &[u8]) -> Result<T, Refusal> {
     let mut all: serde_json::Map<String, Value> = read(line)?;
-    let is_error = all.remove("answer").is_some_and(|answer| answer == "error");
-    let found = all.into_iter().next().map(|(_, found)| found);
-    if let Some(Value::String(error)) = found.as_ref().filter(|_| is_error) {
-        return Err(error.clone());
-    }
-    found.and_then(|found| serde_json::from_value(found).ok()).ok_or_else(|| {
-        "the answer does not fit the request; use the same version of orphand for daemon and client"
-            .to_owned()
+    let found = if all.remove("answer").is_some_and(|answer| answer == "error") {
+        serde_json::from_value(Value::Object(all)).map(Err).ok()
+    } else {
+        let found = all.into_iter().next().map(|(_, found)| found);
+        found.and_then(|found| serde_json::from_value(found).map(Ok).ok())
+    };
+    found.unwrap_or_else(|| {
+        Err("the answer does not fit the request; use the same version of orphand for daemon and client"
+            .into())
     })
 }
 
@@ -191,7 +201,7 @@ mod tests {
         let told = "{\"version\":1,\"answer\":\"reloaded\",\"reloaded\":{\"later\":[\"grace\"]}}\n";
         assert_eq!(line, told.as_bytes());
         assert_eq!(read_answer::<Reloaded>(&line).unwrap().later, ["grace"]);
-        assert!(read_answer::<u32>(&line).unwrap_err().contains("does not fit"));
+        assert!(read_answer::<u32>(&line).unwrap_err().error.contains("does not fit"));
         assert_eq!(
             read::<Request>(br#"{"version":1,"ask":"status"}"#).unwrap(),
             Request::Status { pss: false }
@@ -201,9 +211,10 @@ mod tests {
     #[test]
     fn a_terminal_obeys_nothing() {
         let error = "a\u{1b}[2J\u{9b}2J\u{7f}\u{202e}\n".to_owned();
-        let line = String::from_utf8(write(&Answer::Error { error: error.clone() }).unwrap()).unwrap();
+        let refusal = Refusal { error, forbidden: true };
+        let line = String::from_utf8(write(&Answer::Error(refusal.clone())).unwrap()).unwrap();
         assert!(!line.trim_end().contains(text::is_hostile), "{line:?}");
-        assert_eq!(read_answer::<u32>(line.as_bytes()), Err(error));
+        assert_eq!(read_answer::<u32>(line.as_bytes()), Err(refusal));
     }
 
     #[test]

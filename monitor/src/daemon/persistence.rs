@@ -27,7 +27,7 @@ pub fn open(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledg
             tracing::warn!("{error}; numbers and history are lost when this daemon ends");
             // Nobody knows whether there was an earlier daemon: what was there before is left to a person.
             let knowledge = Knowledge { first_start: Some(clock::now()), ..Knowledge::default() };
-            Ok((StoreWriter::absent(), knowledge))
+            Ok((StoreWriter::absent(Some(error.to_string())), knowledge))
         }
     }
 }

@@ -58,6 +58,7 @@ impl Daemon {
                 .ready_at
                 .map_or(0, |at| u64::try_from(clock::now().since(at).as_millis()).unwrap_or(u64::MAX)),
             blind,
+            store_error: outside.store.trouble().cloned(),
             stuck: stuck().into_iter().filter(stuck_reads::is_reported).collect(),
             report: engine.report(),
             processes: engine.processes() as u64,

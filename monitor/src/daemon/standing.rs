@@ -3,7 +3,7 @@
 //! Invariant: a change is a change of the configuration to the engine, so everything that is known is inspected again, and
 //! nothing is ended on an older verdict. `--observe` beats all of it.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 
 use super::Daemon;
 use crate::{config::Config, os::clock, sink::status::doing};
@@ -66,7 +66,7 @@ impl Daemon {
         self.decisions.set_due();
         self.change_mode()?;
         let (mode, standing) = (self.outside.status.mode, self.decisions.standing.clone());
-        tracing::info!("orphand {}", doing(mode, &standing, Timestamp::now(), &TimeZone::system()));
+        tracing::info!("orphand {}", doing(mode, &standing, Timestamp::now(), &clock::zone()));
         Ok(Ok(Decided { mode, standing, not_remembered: None }))
     }
 

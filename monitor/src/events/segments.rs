@@ -17,6 +17,9 @@ const FULL: u64 = 4 << 20;
 
 pub(super) const KEPT: usize = 4;
 
+/// The bytes of the longest line that is read: a hundred times what the longest events have.
+const LONGEST: u64 = 1 << 20;
+
 /// About how much is read at a time.
 pub(super) const BATCH: usize = 64 * 1024;
 
@@ -28,9 +31,12 @@ fn path(dir: &Path, number: u64) -> PathBuf {
 fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
-        let name = entry?.file_name();
+        let entry = entry?;
+        let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix("events-")?.strip_suffix(".ndjson"));
-        found.extend(number.and_then(|number| number.parse::<u64>().ok()));
+        // No daemon has come further than this, and what is no file may never answer.
+        let number = number.and_then(|number| number.parse::<u32>().ok());
+        found.extend(number.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_file())).map(u64::from));
     }
     found.sort_unstable();
     Ok(found)
@@ -129,7 +135,8 @@ pub(super) fn read(dir: &Path, at: Position, limit: Position) -> io::Result<(Vec
         let mut bytes = 0;
         while bytes < BATCH {
             let mut line = Vec::new();
-            let read = reader.read_until(b'\n', &mut line)?;
+            // What is longer is no line of ours: the file is damaged from there on.
+            let read = reader.by_ref().take(LONGEST).read_until(b'\n', &mut line)?;
             if line.pop() != Some(b'\n') {
                 break;
             }

@@ -183,3 +183,25 @@ fn a_line_is_read_back() {
         None
     );
 }
+
+#[test]
+fn what_no_daemon_has_written_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(format!("events-{name}.ndjson"));
+    fs::write(path("18446744073709551615"), "").unwrap();
+    fs::create_dir(path("8")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("7"), rustix::fs::Mode::RUSR).unwrap();
+    // Without the end of a line, and more than there is memory for.
+    fs::File::create(path("1")).unwrap().set_len(1 << 40).unwrap();
+    let mut life = Life::begin(dir.path());
+    life.tell(1..4);
+    drop(life);
+    let mut found = Vec::new();
+    stored(dir.path(), None, |line| {
+        found.extend(seq(line));
+        true
+    })
+    .unwrap();
+    assert_eq!(found, [1, 2, 3]);
+    assert!(path("2").is_file());
+}

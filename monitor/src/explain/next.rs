@@ -4,14 +4,14 @@ use super::Moment;
 use orphand_core::model::{Explained, Guard, NextStep, NoServer, ServerReport, State, TakenFor, text};
 
 pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) -> Vec<String> {
-    if one.taken_for == TakenFor::Nothing {
+    if one.taken_for == TakenFor::Nothing && asked_daemon {
         return vec!["Nothing: it is not judged, and orphand sends it no signal.".to_owned()];
     }
     if one.taken_for == TakenFor::Leftover {
         return vec!["Nothing: orphand tells of it, and never ends it unless a person asks.".to_owned()];
     }
     if !asked_daemon {
-        return vec!["Without a daemon nothing happens.".to_owned()];
+        return vec!["No daemon was asked: what happens next only a daemon can tell.".to_owned()];
     }
     let due = one.due.map(|due| format!("{} ({})", moment.until(due), moment.boot_time(due)));
     let due = due.unwrap_or_else(|| "before long".to_owned());

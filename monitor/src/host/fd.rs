@@ -279,7 +279,6 @@ impl FdDir {
         let Ok(file) = self.status(number, StatxFlags::TYPE | StatxFlags::INO) else { return Stdio::Other };
         match (FileType::from_raw_mode(file.stx_mode.into()), file.stx_rdev_major, file.stx_rdev_minor) {
             (FileType::Fifo, ..) => Stdio::Pipe(file.stx_ino),
-            (FileType::Socket, ..) => Stdio::Socket(file.stx_ino),
             (FileType::RegularFile, ..) => Stdio::File,
             (FileType::CharacterDevice, major, minor) => character_device(major, minor),
             _ => Stdio::Other,

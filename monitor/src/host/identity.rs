@@ -74,7 +74,7 @@ pub fn session() -> Option<u32> {
 }
 
 /// The real user id of the process that has this pid now. `status` takes no lock that a process can hold.
-pub(super) fn real_user(pid: u32) -> Option<u32> {
+pub fn real_user(pid: u32) -> Option<u32> {
     fields::number(&status(pid)?, "Uid")
 }
 

@@ -54,9 +54,12 @@ fn shared(line: &[u8]) -> Option<SharedMemory> {
     let (from, to) = fields.next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
     let addresses = number(from)?..number(to)?;
-    let (device, inode) = (fields.nth(2)?.to_owned(), fields.next()?.parse().ok()?);
-    let path = fields.next().filter(|path| !is_made_up(path) && !text.ends_with(" (deleted)"));
-    Some(SharedMemory { addresses, file: (device, inode), is_named: path.is_some() })
+    let (device, inode) = (fields.nth(2)?, fields.next()?.parse().ok()?);
+    let path = fields.next().unwrap_or_default();
+    // Memory of System V has its own number in place of the inode's, on the device of all other memory without a file.
+    let device = if path.starts_with("/SYSV") { format!("{device} SYSV") } else { device.to_owned() };
+    let is_named = !path.is_empty() && !is_made_up(path) && !text.ends_with(" (deleted)");
+    Some(SharedMemory { addresses, file: (device, inode), is_named })
 }
 
 /// Whether Python's `multiprocessing`, or joblib's, made this name up for a semaphore. It tells the name to the workers that
@@ -78,6 +81,8 @@ mod tests {
             (found.addresses, found.file, found.is_named),
             (0x7f10..0x7f20, ("00:01".to_owned(), 2057), false)
         );
+        let line = b"7f10-7f20 rw-s 00000000 00:01 2057                       /SYSV00000000 (deleted)";
+        assert_ne!(shared(line).unwrap().file, ("00:01".to_owned(), 2057));
         let line = b"7f10-7f20 rw-s 00000000 00:1b 7      /dev/shm/sem.with a name";
         assert!(shared(line).unwrap().is_named);
         let line = b"7f10-7f20 rw-s 00000000 00:1b 7      /dev/shm/sem.mp-k3x_9ab1";

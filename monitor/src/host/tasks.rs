@@ -17,6 +17,8 @@ pub struct TaskRow {
     pub session: u32,
     /// Its controlling terminal: major << 20 | minor.
     pub terminal: Option<u32>,
+    /// The address of that, 0 if it is not known: each devpts has numbers of its own.
+    pub line: u64,
     pub namespace: PidNamespace,
     /// The threads that trace one of its threads, ptrace(2).
     pub tracers: Vec<u32>,

@@ -3,9 +3,15 @@
 //! Invariant: every decision uses `CLOCK_BOOTTIME`. The wall clock only names times to users, through an
 //! offset that is read once. For the daemon's shell; the core gets the time as an argument.
 
-use std::{io, os::fd::OwnedFd, time::Duration};
+use std::{
+    ffi::OsStr,
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result};
+use jiff::tz::TimeZone;
 use rustix::time::{
     ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
     timerfd_create, timerfd_settime,
@@ -47,6 +53,18 @@ pub fn realtime_offset() -> i64 {
         )
     });
     best.min_by_key(|(width, _)| *width).map_or(0, |(_, offset)| offset)
+}
+
+/// The time zone of whoever asks. `TZ` may name any file, and all of it would be read: where that is no ordinary file, or a
+/// large one, times are in UTC.
+pub fn zone() -> TimeZone {
+    const LARGEST: u64 = 1 << 20;
+    let named = std::env::var_os("TZ").unwrap_or_default();
+    let path = named.as_bytes().strip_prefix(b":").unwrap_or(named.as_bytes());
+    match std::fs::metadata(OsStr::from_bytes(path)) {
+        Ok(found) if !found.is_file() || found.len() > LARGEST => TimeZone::UTC,
+        _ => TimeZone::system(),
+    }
 }
 
 fn nanos(time: Timespec) -> u64 {

@@ -13,6 +13,7 @@ pub mod journald;
 pub mod own;
 pub mod processor_time;
 pub mod systemd_notify;
+mod text_file;
 pub mod trust;
 pub mod users;
 
@@ -27,6 +28,8 @@ use tokio::{
     io::{Interest, unix::AsyncFd},
     sync::oneshot,
 };
+
+pub use text_file::text_file;
 
 /// Locks. No code of ours panics while it holds a lock; if some did, what it guards would still be whole.
 pub fn lock<T: ?Sized>(what: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::{
     process::Member,
     rows::{Key, Rows},
+    shared::Lines,
 };
 use crate::{host::TaskRow, source::kernel_side::KernelSide};
 use orphand_core::{
@@ -44,7 +45,7 @@ impl Wanted {
 }
 
 /// Enters what these processes offer, and who depends on it.
-pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], kernel: &KernelSide) {
+pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], lines: &Lines, kernel: &KernelSide) {
     let mut wanted = Wanted::default();
     let wires = wires(rows);
     for member in members {
@@ -95,7 +96,7 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], kernel: &KernelSide
         }
         traced(rows, member);
     }
-    ask_tasks(rows, &wanted, kernel);
+    ask_tasks(rows, &wanted, lines, kernel);
     ask_maps(rows, &wanted);
 }
 
@@ -126,7 +127,7 @@ fn traced(rows: &mut Rows<'_>, member: &Member) {
 }
 
 /// Enters who depends on what is wanted, of all tasks of the host.
-fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, kernel: &KernelSide) {
+fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, lines: &Lines, kernel: &KernelSide) {
     let all = wanted.depends();
     if all.is_empty() && wanted.parents.is_empty() {
         return;
@@ -160,7 +161,10 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, kernel: &KernelSide) {
         }
     }
     for (number, (at, opener)) in &wanted.terminals {
-        for row in living().filter(|row| row.process != *opener && row.pty() == Some(*number)) {
+        let works_there = |row: &&TaskRow| {
+            row.process != *opener && row.pty() == Some(*number) && lines.may_have(*number, row.line)
+        };
+        for row in living().filter(works_there) {
             rows.hold(*at, Side::Depends, row.process);
         }
     }

@@ -17,7 +17,7 @@ use super::{
     pipe::{self, Said, has},
     process::Member,
     rows::{Key, Rows},
-    shared,
+    shared::{self, Lines},
 };
 use crate::source::kernel_side::{Beside, KernelSide, OpenEnd};
 use orphand_core::model::{
@@ -29,7 +29,12 @@ use orphand_core::model::{
 /// threads, which is over by then.
 const SECOND_LOOK: Duration = Duration::from_millis(1);
 
-pub(super) fn enter(kernel: &KernelSide, rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints) {
+pub(super) fn enter(
+    kernel: &KernelSide,
+    rows: &mut Rows<'_>,
+    members: &[Member],
+    joints: &mut Joints,
+) -> Lines {
     let pipes: BTreeSet<u64> = members
         .iter()
         .flat_map(|member| member.ends.streams.iter().map(|stream| stream.inode))
@@ -48,7 +53,7 @@ pub(super) fn enter(kernel: &KernelSide, rows: &mut Rows<'_>, members: &[Member]
         tracing::debug!("no pass over the open files: {why}");
         listed(rows, &wanted)
     });
-    shared::enter(rows, members, &ends);
+    let lines = shared::enter(rows, members, &ends);
     let mut by_file: BTreeMap<Stdio, Vec<&OpenEnd>> = BTreeMap::new();
     for end in &ends {
         by_file.entry(end.of).or_default().push(end);
@@ -87,6 +92,7 @@ pub(super) fn enter(kernel: &KernelSide, rows: &mut Rows<'_>, members: &[Member]
         let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
         enter_socket(rows, joints, socket, ends, &beyond, is_complete);
     }
+    lines
 }
 
 /// Enters the sockets whose port may be one that the system gave out to who only sends, and is not: their programs chose

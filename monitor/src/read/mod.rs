@@ -91,8 +91,8 @@ impl Reader<'_> {
         let members = process::all(&mut rows, questions);
         let mut joints = Joints::new(&members, questions, asked);
         networks::read(&mut rows, &members, &mut joints, self.kernel);
-        holders::enter(self.kernel, &mut rows, &members, &mut joints);
-        dependents::enter(&mut rows, &members, self.kernel);
+        let lines = holders::enter(self.kernel, &mut rows, &members, &mut joints);
+        dependents::enter(&mut rows, &members, &lines, self.kernel);
         rows.finish()
     }
 }

@@ -1,6 +1,8 @@
 //! What is no pipe and no socket, and can be used by several processes all the same: open files that are inherited or handed
 //! on (eventfd(2) ..), the lines of terminals, and message queues. Only a pass of the kernel tells who has them.
 
+use std::collections::{HashMap, HashSet};
+
 use super::{
     process::Member,
     rows::{Key, Rows},
@@ -23,7 +25,30 @@ pub(super) fn wanted(members: &[Member]) -> Beside {
     }
 }
 
-pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
+/// The lines of the terminals that the processes which were asked about have opened, by number. Each devpts has numbers of its
+/// own, and every container and every user may have one.
+#[derive(Default)]
+pub(super) struct Lines(HashMap<u32, HashSet<u64>>);
+
+impl Lines {
+    fn of(rows: &Rows<'_>, ends: &[OpenEnd]) -> Self {
+        let mut lines: HashMap<u32, HashSet<u64>> = HashMap::new();
+        for end in ends.iter().filter(|end| end.is_master && rows.is_full(end.process)) {
+            lines.entry(end.device).or_default().insert(end.line);
+        }
+        Self(lines)
+    }
+
+    /// Whether this line with this number may be one of these.
+    pub(super) fn may_have(&self, number: u32, line: u64) -> bool {
+        let has = |lines: &HashSet<u64>| lines.contains(&line) || lines.contains(&0);
+        line == 0 || self.0.get(&number).is_none_or(has)
+    }
+}
+
+/// Enters them. Returns the lines of the terminals.
+pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) -> Lines {
+    let lines = Lines::of(rows, ends);
     let has_another =
         |end: &OpenEnd| ends.iter().any(|one| one.file == end.file && one.process != end.process);
     for end in ends.iter().filter(|end| end.of != Stdio::Other || has_another(end)) {
@@ -34,7 +59,7 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
                 rows.hold_open(at, Side::Near, end, false);
                 rows.hold_open(at, Side::Far, end, false);
             }
-            Stdio::Terminal => {
+            Stdio::Terminal if !end.is_master && lines.may_have(end.device, end.line) => {
                 let at = rows.endpoint(Key::Terminal(end.device), || Endpoint::Terminal);
                 rows.hold_open(at, Side::Depends, end, false);
             }
@@ -53,4 +78,5 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) {
             rows.hold(at, Side::Listens, member.process);
         }
     }
+    lines
 }

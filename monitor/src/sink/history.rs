@@ -18,7 +18,8 @@ use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, PastRun, Pas
 /// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
 
-const RUNS: &str = "RUN|STARTED|>LIVED|>SERVERS|>ORPHANS|>REAPED|>FREED|>LEFT|>UNPROVEN|>LEFTOVERS|WHERE";
+const RUNS: &str =
+    "RUN|?>UID|STARTED|>LIVED|>SERVERS|>ORPHANS|>REAPED|>FREED|>LEFT|>UNPROVEN|?>LEFTOVERS|?WHERE";
 /// Until when somebody watched: what had not ended by then is alive, or nobody saw what became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
@@ -53,22 +54,12 @@ pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -
     if let Some(until) = past.until {
         out.push_str(&signals(past, until, zone, paint));
     }
-    let mut runs: Vec<_> = past.runs.iter().map(|run| row_of_run(run, watched, zone)).collect();
-    let mut columns = RUNS.to_owned();
-    // They are there only where they say something.
-    for (at, column) in [(10, "|WHERE"), (9, "|LEFTOVERS")] {
-        if runs.iter().all(|cells| cells.get(at).is_some_and(|cell| cell == "-")) {
-            columns = columns.replace(column, "");
-            for cells in &mut runs {
-                cells.remove(at);
-            }
-        }
-    }
-    out += &table_of(&columns, runs, paint);
+    let users = Users::of(past);
+    out += &table_of(RUNS, past.runs.iter().map(|run| row_of_run(run, users, watched, zone)), paint);
     let (shown, hidden) = orphans_to_list(past);
     let judged = |what, all: Vec<&PastOrphan>| {
-        let columns = format!("{what}|JUDGED|RUN|>MEMORY|OUTCOME|WHY");
-        table_of(&columns, all.into_iter().map(|one| row_of_orphan(one, watched, zone)), paint)
+        let columns = format!("{what}|JUDGED|RUN|?>UID|>MEMORY|OUTCOME|WHY");
+        table_of(&columns, all.into_iter().map(|one| row_of_orphan(one, users, watched, zone)), paint)
     };
     out += &judged("ORPHAN", shown);
     if hidden > 0 {
@@ -108,7 +99,30 @@ fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
     (shown.collect(), hidden)
 }
 
-fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> {
+/// Whether the runs are of several users: the same name and number may be there twice then.
+#[derive(Clone, Copy, Debug)]
+struct Users {
+    are_several: bool,
+}
+
+impl Users {
+    fn of(past: &History) -> Self {
+        let runs = past.runs.iter().map(|one| one.run.uid);
+        let orphans = past.orphans.iter().chain(&past.unproven).map(|one| one.run.as_ref()?.uid);
+        let signals = past.signals.iter().map(|one| one.run.as_ref()?.uid);
+        let mut users = runs.chain(orphans).chain(signals).flatten();
+        let first = users.next();
+        Self { are_several: users.any(|user| Some(user) != first) }
+    }
+
+    /// Of a run outside of units, which are named for all of the host.
+    fn uid(self, run: Option<&RunView>) -> String {
+        let uid = run.and_then(|run| run.uid).filter(|_| self.are_several);
+        uid.map_or_else(|| "-".to_owned(), |uid| uid.to_string())
+    }
+}
+
+fn row_of_run(past: &PastRun, users: Users, watched: Watched, zone: &TimeZone) -> Vec<String> {
     let account = &past.account;
     let lived = match (past.ended, watched) {
         (Some(ended), _) => between(past.started, ended),
@@ -119,6 +133,7 @@ fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> 
     let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     vec![
         name(&past.run),
+        users.uid(Some(&past.run)),
         when(past.started, zone),
         lived,
         some(account.servers),
@@ -136,7 +151,7 @@ fn row_of_run(past: &PastRun, watched: Watched, zone: &TimeZone) -> Vec<String> 
     ]
 }
 
-fn row_of_orphan(orphan: &PastOrphan, watched: Watched, zone: &TimeZone) -> Vec<String> {
+fn row_of_orphan(orphan: &PastOrphan, users: Users, watched: Watched, zone: &TimeZone) -> Vec<String> {
     // An unproven server has doubts and no guards.
     let stays = match orphan.doubts.as_slice() {
         [] => list(&orphan.guards),
@@ -163,6 +178,7 @@ fn row_of_orphan(orphan: &PastOrphan, watched: Watched, zone: &TimeZone) -> Vec<
         name_of(orphan),
         when(orphan.judged, zone),
         orphan.run.as_ref().map_or(owner, name),
+        users.uid(orphan.run.as_ref()),
         text::size(orphan.rss_bytes),
         outcome,
         why,
@@ -261,11 +277,12 @@ fn between(from: Timestamp, to: Timestamp) -> String {
     text::duration(Duration::try_from(to.duration_since(from)).unwrap_or_default())
 }
 
-const SIGNALS: &str = "TIME|SIGNAL|PROCESS|SERVER|RUN|WHY";
+const SIGNALS: &str = "TIME|SIGNAL|PROCESS|SERVER|RUN|?>UID|WHY";
 
 /// The signals of the asked time. "None" is an answer, too.
 fn signals(past: &History, until: Timestamp, zone: &TimeZone, paint: Paint) -> String {
-    let mut out = table_of(SIGNALS, past.signals.iter().map(|signal| row_of_signal(signal, zone)), paint);
+    let users = Users::of(past);
+    let mut out = table_of(SIGNALS, past.signals.iter().map(|one| row_of_signal(one, users, zone)), paint);
     let since = past.since.unwrap_or(until);
     if past.signals.is_empty() {
         let (since, until) = (when(since, zone), when(until, zone));
@@ -285,7 +302,7 @@ fn signals(past: &History, until: Timestamp, zone: &TimeZone, paint: Paint) -> S
     out
 }
 
-fn row_of_signal(one: &PastSignal, zone: &TimeZone) -> Vec<String> {
+fn row_of_signal(one: &PastSignal, users: Users, zone: &TimeZone) -> Vec<String> {
     let evidence = list(&one.evidence);
     let why = match (one.asked, one.doubts.as_slice()) {
         (true, []) if evidence.is_empty() => "a person asked".to_owned(),
@@ -300,6 +317,7 @@ fn row_of_signal(one: &PastSignal, zone: &TimeZone) -> Vec<String> {
         format!("{} {}", one.pid, clean(&one.program)).trim_end().to_owned(),
         if one.name.is_empty() { one.server.clone() } else { clean(&one.name) },
         one.run.as_ref().map_or_else(|| one.owner.as_deref().map_or_else(|| "-".to_owned(), clean), name),
+        users.uid(one.run.as_ref()),
         why,
     ]
 }

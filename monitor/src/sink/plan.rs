@@ -9,7 +9,7 @@ use super::{
 };
 use orphand_core::model::{AgentView, Asked, ReapRequest, Report, ServerReport, State};
 
-const COLUMNS: &str = "SERVER|STATE|AGENT|>PID|>PROCESSES|>MEMORY|";
+const COLUMNS: &str = "SERVER|STATE|AGENT|?>UID|>PID|>PROCESSES|>MEMORY|";
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlanItem {
@@ -37,7 +37,11 @@ impl PlanItem {
 }
 
 pub fn render(planned: &[PlanItem], paint: Paint) -> String {
-    let rows: Vec<_> = planned.iter().map(row).collect();
+    let uid = |one: &PlanItem| one.planned.server.processes.first().map(|process| process.uid);
+    // One user's runs are told apart by their numbers.
+    let are_several = planned.iter().any(|one| uid(one) != planned.first().and_then(uid));
+    let shown = |one| uid(one).filter(|_| are_several).map_or_else(|| "-".to_owned(), |uid| uid.to_string());
+    let rows: Vec<_> = planned.iter().map(|one| row(one, shown(one))).collect();
     format!("{}\n{}\n", table::render(paint, COLUMNS, &rows, None), sum(planned))
 }
 
@@ -76,7 +80,7 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
     out
 }
 
-fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
+fn row(one: &PlanItem, uid: String) -> (anstyle::Style, Vec<String>) {
     let server = &one.planned.server;
     let run = server.run.as_ref();
     let agent = run.map_or_else(|| "-".to_owned(), |run| text::numbered(&run.agent, run.generation));
@@ -91,6 +95,7 @@ fn row(one: &PlanItem) -> (anstyle::Style, Vec<String>) {
         text::clean(&server.name),
         one.planned.state.to_string(),
         agent,
+        uid,
         pid(one),
         server.count().to_string(),
         server.rss_bytes.map_or_else(|| "-".to_owned(), text::size),

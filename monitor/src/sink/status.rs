@@ -26,7 +26,8 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     let stuck = (!status.stuck.is_empty()).then(|| format!("Not seen: {}", text::unanswered(&status.stuck)));
     let config = status.config_error.as_ref();
     let config = config.map(|why| format!("The configuration was not reloaded: {}", text::sanitise(why)));
-    for line in list::from_before(&status.report).into_iter().chain(config) {
+    let store = status.store_error.as_ref().map(|why| format!("Not kept: {}", text::sanitise(why)));
+    for line in list::from_before(&status.report).into_iter().chain(config).chain(store) {
         out.push_str(&paint.line(paint::WARNING, line));
     }
     for why in &status.blind {
@@ -44,7 +45,7 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     out.push_str(&next(status, now, paint));
     sessions(status, &mut out);
     let (errors, lost) = (errors(status), lost(status));
-    if lost.is_none() && status.is_watching() {
+    if lost.is_none() && status.store_error.is_none() && status.is_watching() {
         out.push_str(&paint.line(paint::GOOD, "Not blind, nothing lost."));
     }
     for line in errors.into_iter().chain(lost) {

@@ -17,16 +17,19 @@ pub(super) type Row = (Style, Vec<String>);
 pub(super) type Fit<'a> = (usize, &'a [(usize, usize)]);
 
 /// The table with a line feed after each row. `columns` are the headings, with `|` between them. One begins with `>` where the
-/// column contains numbers, which are right-aligned.
+/// column contains numbers, which are right-aligned; or, without `fit`, with `?` where it is there only if a cell says more than `-`.
 pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<'_>>) -> String {
-    let columns: Vec<&str> = columns.split('|').collect();
+    let says_more = |at: usize| rows.iter().any(|(_, row)| row.get(at).is_some_and(|cell| cell != "-"));
+    let columns = columns.split('|').enumerate();
+    let (places, columns): (Vec<usize>, Vec<&str>) =
+        columns.filter(|(at, column)| !column.starts_with('?') || says_more(*at)).unzip();
     let width_of = |at: usize, heading: &str| {
         let widest = if fit.is_none() && NAMES.contains(&heading) { WIDEST } else { usize::MAX };
         let cells = rows.iter().filter(|(_, row)| row.len() > 1).filter_map(|(_, row)| row.get(at));
         cells.map(|cell| width(cell).min(widest)).fold(heading.len(), usize::max)
     };
     let mut widths: Vec<usize> =
-        columns.iter().enumerate().map(|(at, column)| width_of(at, heading(column))).collect();
+        places.iter().zip(&columns).map(|(at, column)| width_of(*at, heading(column))).collect();
     for (at, least) in fit.iter().flat_map(|(_, narrower)| *narrower) {
         let excess =
             (widths.iter().sum::<usize>() + widths.len() - 1).saturating_sub(fit.map_or(0, |fit| fit.0));
@@ -35,11 +38,11 @@ pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<
         }
     }
     let headings: Vec<String> = columns.iter().map(|column| heading(column).to_owned()).collect();
-    let line = |style: Style, row: &[String]| {
+    let line = |style: Style, row: &[&String]| {
         let mut cells = row.iter().zip(&columns).zip(&widths).map(|((cell, column), room)| {
-            let cell = if fit.is_some() && row.len() > 1 { cut(cell, *room) } else { cell.clone() };
+            let cell = if fit.is_some() && row.len() > 1 { cut(cell, *room) } else { (*cell).clone() };
             let space = " ".repeat(room.saturating_sub(width(&cell)));
-            if column.starts_with('>') { space + &cell } else { cell + &space }
+            if column.trim_start_matches('?').starts_with('>') { space + &cell } else { cell + &space }
         });
         let first = cells.next().unwrap_or_default();
         let between = if fit.is_some() { " " } else { "  " };
@@ -56,12 +59,17 @@ pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<
         let first = if rest.is_empty() { first.trim_end() } else { &first };
         format!("{}{rest}\n", paint.text(style, first))
     };
-    let rows: String = rows.iter().map(|(style, row)| line(*style, row)).collect();
+    let rows = rows.iter().map(|(style, row)| {
+        let shown: Vec<&String> = places.iter().filter_map(|at| row.get(*at)).collect();
+        line(*style, &shown)
+    });
+    let rows: String = rows.collect();
+    let headings: Vec<&String> = headings.iter().collect();
     paint.text(paint::DIM, line(paint::PLAIN, &headings).trim_end()) + "\n" + &rows
 }
 
 fn heading(column: &str) -> &str {
-    column.trim_start_matches('>')
+    column.trim_start_matches(['>', '?'])
 }
 
 /// How many cells of a terminal it takes.
@@ -81,6 +89,15 @@ fn cut(text: &str, room: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_that_says_nothing_is_not_there() {
+        let row = |user: &str| (paint::PLAIN, vec!["a".to_owned(), user.to_owned(), "b".to_owned()]);
+        let alone = render(Paint::new(false), "RUN|?>UID|WHY", &[row("-"), row("-")], None);
+        assert_eq!(alone, "RUN  WHY\na    b\na    b\n");
+        let both = render(Paint::new(false), "RUN|?>UID|WHY", &[row("-"), row("1000")], None);
+        assert_eq!(both, "RUN   UID  WHY\na       -  b\na    1000  b\n");
+    }
 
     #[test]
     fn a_long_or_a_wide_name_disturbs_no_other_row() {

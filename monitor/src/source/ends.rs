@@ -92,7 +92,7 @@ fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>, shared: &[u64]) -> boo
 
 const fn of(record: &EndRecord) -> Stdio {
     match record.mode & S_IFMT {
-        _ if record.flags & end_flags::LINE != 0 => Stdio::Terminal,
+        _ if record.flags & (end_flags::LINE | end_flags::MASTER) != 0 => Stdio::Terminal,
         S_IFIFO => Stdio::Pipe(record.ino),
         S_IFSOCK => Stdio::Socket(record.ino),
         _ => Stdio::Other,
@@ -128,6 +128,8 @@ fn end(record: &EndRecord, file: &File) -> OpenEnd {
         of: of(record),
         device: record.device,
         peer: peer(record),
+        line: if of(record) == Stdio::Terminal { record.peer } else { 0 },
+        is_master: record.flags & end_flags::MASTER != 0,
         has_chosen_port: record.flags & end_flags::CHOSEN_PORT != 0,
         table: record.table,
         access: Access { read: record.access & READ != 0, write: record.access & WRITE != 0 },

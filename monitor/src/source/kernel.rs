@@ -102,6 +102,7 @@ impl KernelSource {
             exit_has_group_dead: u32::from(layout.exit_has_group_dead),
             file_count_of_one: u32::from(!layout.counts_files_from_zero),
             sock_userlocks: layout.sock_userlocks,
+            tty: layout.tty,
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.
         let log_level: u8 = if options.log { u8::MAX } else { 0 };
@@ -143,7 +144,7 @@ impl KernelSource {
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,
             ring_shares: counts(&mut programs, "RING_SHARES")?,
             members: Members::new(&mut programs, room)?,
-            threads: Threads::new(&mut programs)?,
+            threads: Threads::new(&mut programs, options.threads)?,
             idle: Array::try_from(take(&mut programs, "READER_IDLE")?)?,
             counters: PerCpuArray::try_from(take(&mut programs, "COUNTERS")?)?,
             counted: Counters::default(),
@@ -256,7 +257,12 @@ impl KernelSource {
             self.ring_shares.subtract(usize::from(header.slot), cost);
         }
         match decoded {
-            Ok(event) => f(event),
+            Ok(event) => {
+                if let ProcessEvent::ThreadExit { thread, .. } = event {
+                    self.threads.ended(thread);
+                }
+                f(event);
+            }
             Err(error) => {
                 self.undecodable += 1;
                 tracing::error!(%error, "a record of the kernel side is not understood");

@@ -27,6 +27,9 @@ pub struct OpenEnd {
     pub device: u32,
     /// The peer's inode number, for a unix socket; 0 if the peer was closed or is not accepted yet.
     pub peer: Option<u64>,
+    /// Of a terminal: the address of its line, 0 if that is not known; and whether this is the other side, ptmx(4).
+    pub line: u64,
+    pub is_master: bool,
     /// Whether it is an internet socket whose port its program chose by bind(2), or where that cannot be told.
     pub has_chosen_port: bool,
     /// An identifier of the descriptor table. Threads share one, unless one of them has its own (unshare(2)); 0 if the

@@ -18,6 +18,8 @@ pub struct Layout {
     pub counts_files_from_zero: bool,
     /// Where `sock.sk_userlocks` is, in bits; 0 if there is none.
     pub sock_userlocks: u32,
+    /// Where `tty_struct.link` and `tty_struct.index` are; 0 if one of them is not there.
+    pub tty: [u32; 2],
     /// BTF of the functions that programs are attached to.
     pub functions: Vec<u8>,
     // What a kernel may lack: then what reads it is left out.
@@ -35,12 +37,15 @@ pub fn read(btf: &[u8]) -> Result<Layout, KernelError> {
     kernel.arguments("sched_process_fork", 2)?;
     kernel.arguments("sched_process_exec", 3)?;
     let exit = kernel.arguments("sched_process_exit", 1)?;
+    let (link, index) = (place("tty_struct.link", 8), place("tty_struct.index", 4));
+    let tty = link.and_then(|link| Ok([link, index?]));
     Ok(Layout {
         events: Offsets::read(place)?,
         // `bool group_dead`: one byte. Anything else in its place is not it.
         exit_has_group_dead: exit.get(1).is_some_and(|&ty| kernel.btf.size(ty) == Some(1)),
         counts_files_from_zero: kernel.place("file.f_ref", 8).is_ok(),
         sock_userlocks: kernel.place("sock.sk_userlocks:", 0).unwrap_or(0),
+        tty: tty.unwrap_or_default(),
         functions: kernel.btf.only_functions(&["ksys_setsid", "bpf_iter_task", "bpf_iter_task_file"]),
         signals: kernel.arguments("signal_generate", 5).and_then(|_| SignalOffsets::read(place)),
         calls: kernel.arguments("inet_sock_set_state", 3).and_then(|_| CallOffsets::read(place)),

@@ -69,6 +69,7 @@ fn row(record: &TaskRecord) -> TaskRow {
         process: id(record.tgid, record.start),
         uid: record.uid,
         session: record.sid,
+        line: record.line,
         terminal: Some(record.terminal).filter(|terminal| *terminal != 0),
         // The number of a thread is not that of its process.
         namespace: PidNamespace { inode: namespace, level, number: inner },
@@ -85,6 +86,7 @@ mod tests {
 
     const RECORD: TaskRecord = TaskRecord {
         start: 70_000_000,
+        line: 0,
         tgid: 40,
         tid: 40,
         uid: 1000,

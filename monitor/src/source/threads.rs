@@ -3,7 +3,7 @@
 //! Invariant: a thread that is followed is in the map before it is looked at in /proc, so that its end is either reported
 //! or seen there. The kernel side removes a thread that ends.
 
-use std::num::NonZeroU32;
+use std::{collections::HashMap as Map, num::NonZeroU32};
 
 use aya::{
     Ebpf,
@@ -15,7 +15,7 @@ use super::{
     maps::{absent_is_fine, full_is_fine, hash_map},
 };
 use crate::{host::identity, os::clock};
-use orphand_core::model::{BootTime, ProcessId};
+use orphand_core::model::{BootTime, ProcessId, Share};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
@@ -28,15 +28,41 @@ pub enum Followed {
     No,
 }
 
+/// Between two times at which all that are followed are looked for in /proc: as many times as long as the first one took.
+const REST: u32 = 20;
+
 pub struct Threads {
     entries: HashMap<MapData, u32, u32>,
+    held: Held,
+    /// Until when they are not looked for again.
+    rests_until: BootTime,
     /// How many had no room.
     pub(super) full: u64,
 }
 
+/// The threads in the map, each with its user, and how many there is room for.
+struct Held {
+    of: Map<u32, Share>,
+    room: usize,
+}
+
+impl Held {
+    /// Whether this user has as much as he leaves free: one alone has half of it, three have a quarter each.
+    fn is_full_for(&self, user: Share) -> bool {
+        let own = self.of.values().filter(|one| **one == user).count();
+        own >= self.room.saturating_sub(self.of.len())
+    }
+}
+
 impl Threads {
-    pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
-        Ok(Self { entries: hash_map(programs, "THREADS")?, full: 0 })
+    pub(super) fn new(programs: &mut Ebpf, room: u32) -> Result<Self, KernelError> {
+        let held = Held { of: Map::new(), room: room as usize };
+        Ok(Self { entries: hash_map(programs, "THREADS")?, held, rests_until: BootTime::default(), full: 0 })
+    }
+
+    /// The kernel side has told the end of this thread, and removed it.
+    pub(super) fn ended(&mut self, thread: NonZeroU32) {
+        self.held.of.remove(&thread.get());
     }
 
     /// Has the end of a thread reported: the one that had this number when it started a process that began at `until`, in
@@ -74,25 +100,64 @@ impl Threads {
     }
 
     fn enter(&mut self, thread: u32, pid: u32) -> Result<bool, KernelError> {
-        if full_is_fine(self.entries.insert(thread, pid, 0))? {
-            return Ok(true);
+        let user = Share::of(identity::real_user(pid).unwrap_or_default());
+        let is_new = !self.held.of.contains_key(&thread);
+        if is_new && self.held.is_full_for(user) {
+            self.sweep()?;
+            if self.held.is_full_for(user) {
+                return Ok(false);
+            }
         }
-        self.sweep()?;
-        Ok(full_is_fine(self.entries.insert(thread, pid, 0))?)
+        let entered = full_is_fine(self.entries.insert(thread, pid, 0))?;
+        if entered {
+            self.held.of.insert(thread, user);
+        }
+        Ok(entered)
     }
 
     /// Forgets threads that ended when their process was not followed as an agent any more.
     fn sweep(&mut self) -> Result<(), KernelError> {
+        let begun = clock::now();
+        if begun < self.rests_until {
+            return Ok(());
+        }
         let entered: Vec<(u32, u32)> = self.entries.iter().collect::<Result<_, _>>()?;
         for (thread, pid) in entered {
             if identity::thread_began(pid, thread) == Ok(None) {
                 self.forget(thread)?;
             }
         }
+        // The end of one may not have been told.
+        let is_there = |thread: &u32| self.entries.get(thread, 0).is_ok();
+        self.held.of.retain(|thread, _| is_there(thread));
+        let over = clock::now();
+        self.rests_until = over + over.since(begun) * REST;
         Ok(())
     }
 
     fn forget(&mut self, thread: u32) -> Result<(), MapError> {
+        self.held.of.remove(&thread);
         absent_is_fine(self.entries.remove(&thread)).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_has_half_of_the_room_and_three_a_quarter_each() {
+        for (users, most) in [(1, 32), (3, 16)] {
+            let mut held = Held { of: Map::new(), room: 64 };
+            for thread in 0..200 {
+                let user = Share::of(1000 + thread % users);
+                if !held.is_full_for(user) {
+                    held.of.insert(thread, user);
+                }
+            }
+            let of = |user| held.of.values().filter(|one| **one == Share::of(user)).count();
+            assert_eq!(of(1000), most);
+            assert!(!held.is_full_for(Share::of(5000)));
+        }
     }
 }

@@ -11,6 +11,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
+use crate::os::text_file;
 
 pub(super) const FILE: &str = "orphand.db";
 /// A file beside it that tells the next daemon about damage.
@@ -98,7 +99,11 @@ pub(super) fn connect(file: &Path) -> Result<Connection, StoreError> {
 
 /// Damage that was found while a daemon ran.
 pub(super) fn suspected(file: &Path) -> Option<String> {
-    fs::read_to_string(beside(file, SUSPECT)).ok().map(|what| what.trim().to_owned())
+    match text_file(&beside(file, SUSPECT)) {
+        Ok(what) => Some(what.trim().to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(format!("its mark cannot be read: {error}")),
+    }
 }
 
 pub(super) fn mark_suspect(file: &Path, what: &str) {

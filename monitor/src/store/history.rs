@@ -32,7 +32,18 @@ pub(super) fn read_only<T>(
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(StoreError::Absent(file));
         }
-        Err(error) => return Err(StoreError::file("read", &file, &error)),
+        Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => {
+            return Err(StoreError::file("read", &file, &error));
+        }
+        Err(error) => {
+            let advice = "use root, or ask the daemon as a member of the group of --socket-group";
+            return Err(StoreError::Other(format!("cannot read {}: {error}; {advice}", file.display())));
+        }
+        // A pipe would be waited for.
+        Ok(found) if !found.is_file() => {
+            let advice = "move it away, and `orphand run` makes a new one";
+            return Err(StoreError::Other(format!("{} is no regular file: {advice}", file.display())));
+        }
         Ok(_) => {}
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

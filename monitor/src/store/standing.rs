@@ -9,6 +9,7 @@ use std::{
     path::Path,
 };
 
+use crate::os::text_file;
 use orphand_core::model::{Pause, Standing, text::sanitise};
 
 const FILE: &str = "decisions.json";
@@ -21,8 +22,8 @@ pub fn read(dir: &Path) -> Standing {
         tracing::warn!("paused by {by}; `orphand resume` makes a new one");
         Standing { pause: Some(Pause { by: sanitise(&by).into_owned(), until: None }), chosen: None }
     };
-    match fs::read(&path) {
-        Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| unread(&error)),
+    match text_file(&path) {
+        Ok(text) => serde_json::from_str(&text).unwrap_or_else(|error| unread(&error)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Standing::default()
         }
@@ -70,5 +71,8 @@ mod tests {
         fs::remove_file(dir.path().join(FILE)).unwrap();
         fs::create_dir(dir.path().join(FILE)).unwrap();
         assert_eq!(read(dir.path()).mode(Mode::Reap), Mode::Observe);
+        fs::remove_dir(dir.path().join(FILE)).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join(FILE), rustix::fs::Mode::RUSR).unwrap();
+        assert!(read(dir.path()).by().unwrap().contains("it is not a regular file"));
     }
 }

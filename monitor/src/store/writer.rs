@@ -49,6 +49,8 @@ pub struct StoreWriter {
     /// When to try again after a failure, if nothing happens before. After a failed write not before.
     retry: Option<BootTime>,
     outage: Outage,
+    /// Why what is told is not kept, since when there was no store or a write failed.
+    trouble: Option<String>,
     /// The start of the present second, and the time waited in it.
     second: BootTime,
     waited: Duration,
@@ -82,12 +84,13 @@ impl StoreWriter {
         thread.map_err(|error| StoreError::file("start the thread of the store in", dir, &error))?;
         let (set_aside, knowledge) =
             opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
-        let mut writer = Self::absent();
+        let mut writer = Self::absent(None);
         (writer.file, writer.orders, writer.answers) = (dir.join(FILE), Some(orders), answers);
         Ok((writer, set_aside, knowledge))
     }
 
-    pub fn absent() -> Self {
+    /// Keeps nothing, and says why.
+    pub fn absent(trouble: Option<String>) -> Self {
         Self {
             file: PathBuf::new(),
             orders: None,
@@ -96,6 +99,7 @@ impl StoreWriter {
             is_silent: false,
             retry: None,
             outage: Outage::default(),
+            trouble,
             second: clock::now(),
             waited: Duration::ZERO,
         }
@@ -122,13 +126,17 @@ impl StoreWriter {
     /// the log has a line, and facts wait.
     pub fn commit(&mut self) {
         match self.try_commit() {
-            Ok(()) if self.outage.ended() => {
-                tracing::info!(
-                    "the store is written again, nothing is missing in it that there was room for"
-                );
+            Ok(()) if self.orders.is_none() => {}
+            Ok(()) => {
+                self.trouble = None;
+                if self.outage.ended() {
+                    tracing::info!(
+                        "the store is written again, nothing is missing in it that there was room for"
+                    );
+                }
             }
-            Ok(()) => {}
             Err(error) => {
+                self.trouble.get_or_insert_with(|| error.to_string());
                 if self.outage.goes_on(clock::now()) {
                     tracing::warn!("{error}; orphand goes on and tries again");
                 }
@@ -178,6 +186,10 @@ impl StoreWriter {
         self.is_silent.then(|| {
             "the store does not answer: numbers and judgements are lost if orphand ends now".to_owned()
         })
+    }
+
+    pub const fn trouble(&self) -> Option<&String> {
+        self.trouble.as_ref()
     }
 
     /// Writes what is queued, and that the daemon stops in good order ([`Store::record_stop`]).

@@ -20,6 +20,7 @@ use crate::{
     control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
     host::{Proc, with_deadline},
+    os::clock,
     probe::holdings,
     sink::{
         history::{self, Watched},
@@ -81,7 +82,7 @@ pub(super) fn start(config: Config, places: Places, tell: Sender<News>) -> anyho
 
 /// Tells each event from now on, whichever daemon it comes from.
 fn listen(client: &Client, tell: &Sender<News>) {
-    let mut text = Text::new(WallClock::default(), jiff::tz::TimeZone::system(), Paint::new(false));
+    let mut text = Text::new(WallClock::default(), clock::zone(), Paint::new(false));
     loop {
         let query = EventQuery { follow: true, ..EventQuery::default() };
         for line in client.events(query).into_iter().flatten() {
@@ -127,7 +128,7 @@ impl Worker {
             }
             Ask::History => {
                 let past = self.past()?;
-                let (watched, zone) = (Watched::Now(jiff::Timestamp::now()), jiff::tz::TimeZone::system());
+                let (watched, zone) = (Watched::Now(jiff::Timestamp::now()), clock::zone());
                 let text = history::render(&past, watched, &zone, Paint::new(false));
                 Box::new(move |shell| shell.state.read("The last 24 hours", &text))
             }

@@ -148,6 +148,25 @@ say(c=closed, f=flying, **{name: ino(s.fileno()) for name, s in names.items()})
     assert!(ends.iter().all(|end| end.process == stand.me() && end.access.read && end.access.write));
 }
 
+/// The number of a socket's file is that of a file system, which any user may have made.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn who_names_the_file_of_a_socket_has_no_end_of_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let stand = Stand::new(&format!(
+        r#"
+path = "{}/socket"
+listener = socket.socket(socket.AF_UNIX); listener.bind(path)
+by_name = os.open(path, os.O_PATH); by_descriptor = os.open(f"/proc/self/fd/{{listener.fileno()}}", os.O_PATH)
+say(file=ino(by_name), listener=ino(listener.fileno()), number=listener.fileno())
+"#,
+        dir.path().display()
+    ));
+    let ends = pass(&[socket(&stand, "file"), socket(&stand, "listener")]);
+    let of_stand: Vec<_> = ends.iter().filter(|end| end.process == stand.me()).collect();
+    assert_eq!(of_stand.iter().map(|end| end.number).collect::<Vec<_>>(), [stand.fd("number")], "{ends:#?}");
+}
+
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn who_is_stuck_on_its_way_to_execve_is_told_and_does_not_delay() {

@@ -22,8 +22,8 @@ fn agree(told: &TaskRow, read: &TaskRow) -> bool {
     if read.namespace.inode == 0 {
         told.namespace.inode = 0;
     }
-    // /proc does not tell with whom a process ends.
-    told.ends_with = None;
+    // /proc tells neither with whom a process ends nor which line of a number it has.
+    (told.ends_with, told.line) = (None, 0);
     told == *read
 }
 

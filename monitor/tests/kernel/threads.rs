@@ -161,7 +161,8 @@ fn an_exec_by_another_thread_comes_after_the_end_of_all() {
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn a_full_map_is_counted_and_swept() {
-    let mut source = KernelSource::open(&KernelOptions { threads: 2, ..options() }).unwrap();
+    // One user has half of the room.
+    let mut source = KernelSource::open(&KernelOptions { threads: 4, ..options() }).unwrap();
     let script = "jobs = [job() for _ in range(3)]\ngo(); end(jobs[0])\ngo(); os._exit(0)";
     let mut living = agent(&mut source, script);
     let id = living.id;

@@ -41,7 +41,7 @@ pub fn control(line: &[u8]) {
         assert_eq!(again.as_ref(), Some(&ask));
     }
     if let Err(why) = protocol::read_answer::<u32>(line) {
-        assert!(!why.contains('\n'), "{why:?}");
+        assert!(!why.error.contains('\n'), "{why:?}");
     }
 }
 

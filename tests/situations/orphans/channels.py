@@ -74,6 +74,26 @@ def idle_terminal(stage):
     """)
     return stage.killed(stage.agent("mcp-server-terminal"), orphans=["mcp-server-terminal"])
 
+@scene("orphan", twin="clients/serial_line")
+def terminal_of_the_same_number(stage):
+    """A leaking server had opened a terminal; somebody works in one of the same number in a devpts of his own, as in a container, and names the server's (`O_PATH`); the agent is killed."""
+    stage.part("mcp-server-serial", """
+        master, line = os.openpty()
+        tell("line", os.ttyname(line))
+        tell("go/line", "")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-serial")
+    stage.rests("guest", """
+        wait_for("line")
+        path = open(DIR + "/line").read().strip()
+        named = os.open(path, os.O_PATH)
+        if os.fork() > 0:
+            os._exit(0)
+        master = terminal_elsewhere(path)
+    """)
+    return stage.killed(agent, orphans=["mcp-server-serial"])
+
 @scene("orphan", twin="clients/nameless_pipe")
 def nameless_pipe_hung_up(stage):
     """The agent had two pipes to its server beside the standard streams, and nobody else has them; it is killed."""

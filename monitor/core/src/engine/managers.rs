@@ -3,11 +3,13 @@
 //! Invariant: only the user to whom every process of a server belongs, or root, can release it. A request that names a
 //! server of somebody else releases nothing at all.
 
+use std::collections::BTreeSet;
+
 use super::{Engine, released::is_released};
 use crate::{
     case::{By, Phase, Reason, Stage},
     lineage::{Node, ServerKey},
-    model::{BootTime, ProcessId, ReleaseRequest, Released},
+    model::{Asked, BootTime, ProcessId, ReleaseRequest, Released},
     world::{Agent, Server},
 };
 
@@ -36,29 +38,30 @@ impl Engine {
         }
     }
 
+    /// Anybody may ask as often as he likes, of a host with tens of thousands of processes: what is named is looked up.
     fn select_for_release(&self, request: &ReleaseRequest, user: u32) -> Result<Vec<ServerKey>, String> {
-        let is_named = |server: &Server| {
-            let mut all = server.processes().iter().chain(server.wrappers());
-            all.any(|process| request.targets.iter().any(|target| target.is(*process)))
+        let process = |target: &Asked| match target {
+            Asked::Pid(pid) => self.world.graph().holder(*pid),
+            Asked::Id(id) => Some(*id),
+            Asked::Name(_) => None,
         };
-        let is_of_session = |key: &ServerKey, server: &Server| {
-            let shown = !self.sessions.told_only.contains(key);
-            shown && request.session.is_some() && server.session_id == request.session
-        };
-        let mut selected = Vec::new();
-        for (key, server) in self.world.servers() {
-            let (named, own) = (is_named(server), self.is_of(server, user));
-            if named && !own {
-                return Err(format!(
-                    "refused: server {} does not belong to user {user}; release it as its own user, or as root",
-                    server.id
-                ));
-            }
-            if named || (own && is_of_session(key, server)) {
-                selected.push(*key);
-            }
+        let nodes = request.targets.iter().filter_map(process).filter_map(|id| self.world.node(id));
+        let mut selected: BTreeSet<ServerKey> = nodes.filter_map(|node| node.server.or(node.wraps)).collect();
+        let mut named = selected.iter().filter_map(|key| self.world.server(*key));
+        if let Some(server) = named.find(|server| !self.is_of(server, user)) {
+            return Err(format!(
+                "refused: server {} does not belong to user {user}; release it as its own user, or as root",
+                server.id
+            ));
         }
-        Ok(selected)
+        if request.session.is_some() {
+            let is_of_session = |(key, server): &(&ServerKey, &Server)| {
+                let shown = !self.sessions.told_only.contains(*key);
+                shown && server.session_id == request.session && self.is_of(server, user)
+            };
+            selected.extend(self.world.servers().iter().filter(is_of_session).map(|(key, _)| *key));
+        }
+        Ok(selected.into_iter().collect())
     }
 
     /// Whether all processes of a server belong to this user, who then could end it himself.

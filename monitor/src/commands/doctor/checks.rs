@@ -160,10 +160,14 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
             Check::note(loaded, "not loaded again while a daemon runs"),
         ],
         Ok(status) => {
-            let daemon = if status.blind.is_empty() {
-                Check::ok("daemon", format!("runs as pid {pid} and sees all"))
-            } else {
-                Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", status.blind.join("; ")))
+            let daemon = match (status.blind.as_slice(), &status.store_error) {
+                ([], None) => Check::ok("daemon", format!("runs as pid {pid} and sees all")),
+                ([], Some(why)) => {
+                    Check::wrong("daemon", format!("runs as pid {pid} and keeps nothing: {why}"))
+                }
+                (blind, _) => {
+                    Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", blind.join("; ")))
+                }
             };
             let loaded = Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)));
             let mut checks = vec![daemon, loaded];

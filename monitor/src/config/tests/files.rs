@@ -102,7 +102,7 @@ fn a_file_that_cannot_be_read_is_told() {
         ("conf.d/a.toml", "cannot read the configuration conf.d/a.toml: Is a directory (os error 21)"),
         (
             "conf.d/b.toml",
-            "cannot read the configuration conf.d/b.toml: it is larger than 1048576 bytes, more than any configuration needs",
+            "cannot read the configuration conf.d/b.toml: it is larger than 1048576 bytes, more than it needs",
         ),
         (
             "conf.d/c.toml",

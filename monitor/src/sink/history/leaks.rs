@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{
     super::{paint::Paint, report, text},
-    name, place, table_of, when,
+    Users, name, place, table_of, when,
 };
 use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, RunView};
 
-const LEAKS: &str = "RUN|STARTED|>ORPHANS|>MEMORY|>REAPED|>LEFT|LAST|WHERE";
+const LEAKS: &str = "RUN|?>UID|STARTED|>ORPHANS|>MEMORY|>REAPED|>LEFT|LAST|WHERE";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Leak {
@@ -76,7 +76,8 @@ pub fn json(past: &History) -> Result<String, serde_json::Error> {
 
 pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
     let leaks = leaks(past);
-    let out = table_of(LEAKS, leaks.iter().map(|leak| row(leak, zone)), paint);
+    let users = Users::of(past);
+    let out = table_of(LEAKS, leaks.iter().map(|leak| row(leak, users, zone)), paint);
     let (orphans, bytes) = leaks.iter().fold((0, 0_u64), |(orphans, bytes), leak| {
         (orphans + leak.orphans, bytes.saturating_add(leak.rss_bytes))
     });
@@ -93,11 +94,12 @@ pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
     out + &sum
 }
 
-fn row(leak: &Leak, zone: &TimeZone) -> Vec<String> {
+fn row(leak: &Leak, users: Users, zone: &TimeZone) -> Vec<String> {
     let owner = || leak.owner.as_deref().map_or_else(|| "-".to_owned(), text::clean);
     let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     vec![
         leak.run.as_ref().map_or_else(owner, name),
+        users.uid(leak.run.as_ref()),
         leak.started.map_or_else(|| "-".to_owned(), |at| when(at, zone)),
         leak.orphans.to_string(),
         text::size(leak.rss_bytes),

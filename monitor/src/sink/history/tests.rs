@@ -135,6 +135,17 @@ fn tables() {
 }
 
 #[test]
+fn the_user_is_named_where_there_are_several() {
+    assert!(!render(&past(), now(), &TimeZone::UTC, Paint::new(false)).contains("UID"));
+    let mut past = past();
+    past.runs[0].run.uid = Some(1001);
+    let shown = render(&past, now(), &TimeZone::UTC, Paint::new(false));
+    assert_eq!(shown.matches("UID").count(), 3, "{shown}");
+    assert!(shown.contains("claude #1        1001") && shown.contains("claude #2        1000"), "{shown}");
+    assert!(leaks::render(&past, &TimeZone::UTC, Paint::new(false)).contains("claude #2  1000"));
+}
+
+#[test]
 fn nothing() {
     let shown = render(&History::default(), now(), &TimeZone::UTC, Paint::new(true));
     assert_eq!(shown, "no runs, no MCP servers, no orphans.\n");

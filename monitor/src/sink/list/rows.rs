@@ -222,6 +222,8 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
         return rows;
     }
     let runs = tree(shown, agents, how);
+    let twins =
+        |run: &Run<'_>| runs.iter().filter(|one| one.agent == run.agent && one.number == run.number).count();
     let mut names: Vec<&str> = Vec::new();
     names.extend(runs.iter().map(|run| run.agent.as_str()));
     let mut seen = BTreeSet::new();
@@ -235,6 +237,10 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
         rows.push(group(&key, Kind::Agent, open, label));
         for run in of_agent().filter(|_| open) {
             let number = run.number.map_or_else(|| "no run".to_owned(), |number| format!("#{number}"));
+            // Another user may have a run of the same name and number.
+            let whose =
+                run.uid.filter(|_| twins(run) > 1).map(|uid| format!(" of uid {uid}")).unwrap_or_default();
+            let number = number + &whose;
             let key = format!("{key} {number}");
             let open = how.is_open(&key, true);
             rows.push(group(&key, Kind::Generation, open, run.label(&number)));
@@ -250,6 +256,7 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
 struct Run<'a> {
     agent: String,
     number: Option<u64>,
+    uid: Option<u32>,
     agents: Vec<&'a AgentView>,
     servers: Vec<(usize, &'a Entry)>,
 }
@@ -273,25 +280,29 @@ impl Run<'_> {
 /// The runs. An agent comes where its first server would; those without servers come last.
 fn tree<'a>(shown: Vec<(usize, &'a Entry)>, agents: &'a [AgentReport], how: &Arrangement) -> Vec<Run<'a>> {
     let mut all: Vec<Run<'a>> = Vec::new();
-    let place = |all: &[Run<'a>], agent: &str, number| {
-        all.iter().position(|run| run.agent == agent && run.number == number)
+    let place = |all: &[Run<'a>], agent: &str, number, uid: Option<u32>| {
+        let is_it = |run: &Run<'a>| run.agent == agent && run.number == number;
+        // Of an agent without servers it is not told.
+        all.iter().position(|run| is_it(run) && (uid.is_none() || run.uid == uid))
     };
+    let uid = |server: &ServerReport| server.server.run.as_ref().and_then(|run| run.uid);
     for (at, entry) in shown {
-        let (agent, number) = (&entry.agent, entry.generation);
-        if let Some(run) = place(&all, agent, number).and_then(|at| all.get_mut(at)) {
+        let (agent, number, uid) = (&entry.agent, entry.generation, uid(&entry.report));
+        if let Some(run) = place(&all, agent, number, uid).and_then(|at| all.get_mut(at)) {
             run.servers.push((at, entry));
         } else {
             let servers = vec![(at, entry)];
-            all.push(Run { agent: agent.clone(), number, servers, ..Run::default() });
+            all.push(Run { agent: agent.clone(), number, uid, servers, ..Run::default() });
         }
     }
     for AgentReport { agent: view, servers, .. } in agents {
         let (agent, number) = (text::clean(&view.name), view.generation);
         let is_meant =
             servers.is_empty() && !how.ownerless && agent.to_lowercase().contains(&how.filter.to_lowercase());
-        match place(&all, &agent, number).and_then(|at| all.get_mut(at)) {
+        let uid = servers.first().and_then(uid);
+        match place(&all, &agent, number, uid).and_then(|at| all.get_mut(at)) {
             Some(run) => run.agents.push(view),
-            None if is_meant => all.push(Run { agent, number, agents: vec![view], servers: vec![] }),
+            None if is_meant => all.push(Run { agent, number, uid, agents: vec![view], servers: vec![] }),
             None => {}
         }
     }

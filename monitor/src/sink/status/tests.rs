@@ -89,6 +89,14 @@ fn one_look_tells() {
     insta::assert_snapshot!(shown.join("----\n"));
 }
 
+#[test]
+fn what_is_not_kept_is_told() {
+    let why = Some("cannot open the store /var/lib/orphand/orphand.db: disk I/O error".to_owned());
+    let unkept = Status { store_error: why, ..status(None) };
+    let told = render(&unkept, now(), WallClock::default(), &TimeZone::UTC, Paint::default());
+    assert!(told.contains("\nNot kept: cannot open the store") && !told.contains("Not blind"), "{told}");
+}
+
 fn now() -> BootTime {
     BootTime(20_000_000_000_000)
 }

@@ -48,6 +48,8 @@ fn all_fields_arrive() {
         of: PIPE,
         device: 13,
         peer: None,
+        line: 0,
+        is_master: false,
         has_chosen_port: false,
         table: 2,
         access: Access { read: false, write: true },

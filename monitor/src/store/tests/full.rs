@@ -46,6 +46,8 @@ fn what_does_not_fit_waits_in_memory() {
     let line = error.to_string();
     assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
     assert_eq!(store.waiting(), 398);
+    store.commit();
+    assert!(store.trouble().is_some());
     // At once again: not tried.
     let line = store.try_commit().unwrap_err().to_string();
     assert!(line.contains("398 facts wait in memory"), "{line}");
@@ -56,6 +58,8 @@ fn what_does_not_fit_waits_in_memory() {
 
     fs::remove_file(&ballast).unwrap();
     commit_all(&mut store);
+    store.commit();
+    assert_eq!(store.trouble(), None);
     drop(store);
     assert_eq!(known(dir).runs.len(), 399);
 }

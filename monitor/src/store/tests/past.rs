@@ -140,6 +140,10 @@ fn without_a_store_it_is_one_line_and_none_is_made() {
     std::fs::write(&file, "garbage".repeat(1000)).unwrap();
     let error = history(dir.path(), &query()).unwrap_err();
     assert!(error.is_damage(), "{error}");
+    std::fs::remove_file(&file).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR).unwrap();
+    let error = history(dir.path(), &query()).unwrap_err().to_string();
+    assert!(error.contains("is no regular file: move it away"), "{error}");
 }
 
 /// Servers that were unproven to their end, that still are, and that were for some time and became orphans.

@@ -4,7 +4,7 @@ use crate::sink::{
     report::tests::report,
 };
 use orphand_core::model::BootTime;
-use orphand_core::model::{Mode, State};
+use orphand_core::model::{AgentReport, AgentView, Mode, RunView, State};
 
 /// A minute after the processes of the report began.
 fn sample(mode: Option<Mode>) -> Sample {
@@ -70,6 +70,25 @@ fn what_comes_first_is_what_was_asked_for() {
     let mut entries = entries(&sample);
     rows(&mut entries, &[], &Arrangement { sort: Column::Cpu, ..Arrangement::default() });
     assert_eq!((entries[0].report.state, entries[0].value(Column::Cpu).as_str()), (State::Unproven, "2h30"));
+}
+
+#[test]
+fn runs_of_two_users_are_two_though_they_have_one_name_and_number() {
+    let mut sample = sample(Some(Mode::Reap));
+    let one = sample.report.servers().find(|(owner, _)| owner.is_some()).unwrap().1.clone();
+    let agent = sample.report.agents[0].agent.clone();
+    let of = |uid| {
+        let mut server = one.clone();
+        server.server.run = Some(RunView::unknown("claude", uid));
+        server.server.run.as_mut().unwrap().generation = Some(1);
+        let agent = AgentView { name: "claude".to_owned(), generation: Some(1), ..agent.clone() };
+        AgentReport { left_behind: None, agent, servers: vec![server] }
+    };
+    sample.report = Report { agents: vec![of(1000), of(1001)], ..Report::default() };
+    let text = shown(&sample, &tree(), Layout::default());
+    let runs: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with('#')).collect();
+    assert!(runs.len() == 2 && text.contains("#1 of uid 1000") && text.contains("#1 of uid 1001"), "{text}");
+    assert!(runs.iter().all(|line| line.contains("1 server,")), "{text}");
 }
 
 #[test]
