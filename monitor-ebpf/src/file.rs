@@ -90,13 +90,14 @@ impl File {
         }
         // The first field of `struct tty_file_private`, drivers/tty/tty.h. Both sides name each other: that proves it.
         let tty = pointer(private, 0)?;
-        let [link, index] = global!(TUNING.tty);
-        let other = pointer(tty, link).unwrap_or(tty);
-        let is_proven = link != 0 && other != tty && matches!(pointer(other, link), Ok(back) if back == tty);
+        let [link_at, index_at] = global!(TUNING.tty);
+        let other = pointer(tty, link_at).unwrap_or(tty);
+        let is_proven =
+            link_at != 0 && other != tty && matches!(pointer(other, link_at), Ok(back) if back == tty);
         if is_master && !is_proven {
             return Ok(None);
         }
-        let number = if is_master { read(tty, index)? } else { device & 0xf_ffff };
+        let number = if is_master { read(tty, index_at)? } else { device & 0xf_ffff };
         let line = if is_master { other } else { tty };
         let line = if is_proven { line as u64 } else { 0 };
         Ok(Some(Terminal { number, line, is_master }))
