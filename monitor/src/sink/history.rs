@@ -10,7 +10,9 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{
     human,
     paint::{self, Paint},
-    report, table, text,
+    report,
+    table::{self, Users},
+    text,
     wall_clock::shown as when,
 };
 use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, PastRun, PastSignal, RunView, list};
@@ -51,10 +53,10 @@ pub fn json(past: &History, watched: Watched) -> Result<String, serde_json::Erro
 
 pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -> String {
     let mut out = String::new();
+    let users = users(past);
     if let Some(until) = past.until {
-        out.push_str(&signals(past, until, zone, paint));
+        out.push_str(&signals(past, users, until, zone, paint));
     }
-    let users = Users::of(past);
     out += &table_of(RUNS, past.runs.iter().map(|run| row_of_run(run, users, watched, zone)), paint);
     let (shown, hidden) = orphans_to_list(past);
     let judged = |what, all: Vec<&PastOrphan>| {
@@ -99,27 +101,17 @@ fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
     (shown.collect(), hidden)
 }
 
-/// Whether the runs are of several users: the same name and number may be there twice then.
-#[derive(Clone, Copy, Debug)]
-struct Users {
-    are_several: bool,
+/// Of several users the same name and number may be there twice. Units are named for all of the host, so their runs are of none.
+fn users(past: &History) -> Users {
+    let orphans = past.orphans.iter().chain(&past.unproven).map(|one| one.run.as_ref());
+    let signals = past.signals.iter().map(|one| one.run.as_ref());
+    let runs = past.runs.iter().map(|one| Some(&one.run)).chain(orphans).chain(signals);
+    Users::of(runs.flatten().filter_map(|run| run.uid))
 }
 
-impl Users {
-    fn of(past: &History) -> Self {
-        let runs = past.runs.iter().map(|one| one.run.uid);
-        let orphans = past.orphans.iter().chain(&past.unproven).map(|one| one.run.as_ref()?.uid);
-        let signals = past.signals.iter().map(|one| one.run.as_ref()?.uid);
-        let mut users = runs.chain(orphans).chain(signals).flatten();
-        let first = users.next();
-        Self { are_several: users.any(|user| Some(user) != first) }
-    }
-
-    /// Of a run outside of units, which are named for all of the host.
-    fn uid(self, run: Option<&RunView>) -> String {
-        let uid = run.and_then(|run| run.uid).filter(|_| self.are_several);
-        uid.map_or_else(|| "-".to_owned(), |uid| uid.to_string())
-    }
+/// The cell with the user of a run.
+fn uid(users: Users, run: Option<&RunView>) -> String {
+    users.cell(run.and_then(|run| run.uid))
 }
 
 fn row_of_run(past: &PastRun, users: Users, watched: Watched, zone: &TimeZone) -> Vec<String> {
@@ -133,7 +125,7 @@ fn row_of_run(past: &PastRun, users: Users, watched: Watched, zone: &TimeZone) -
     let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     vec![
         name(&past.run),
-        users.uid(Some(&past.run)),
+        uid(users, Some(&past.run)),
         when(past.started, zone),
         lived,
         some(account.servers),
@@ -178,7 +170,7 @@ fn row_of_orphan(orphan: &PastOrphan, users: Users, watched: Watched, zone: &Tim
         name_of(orphan),
         when(orphan.judged, zone),
         orphan.run.as_ref().map_or(owner, name),
-        users.uid(orphan.run.as_ref()),
+        uid(users, orphan.run.as_ref()),
         text::size(orphan.rss_bytes),
         outcome,
         why,
@@ -280,8 +272,7 @@ fn between(from: Timestamp, to: Timestamp) -> String {
 const SIGNALS: &str = "TIME|SIGNAL|PROCESS|SERVER|RUN|?>UID|WHY";
 
 /// The signals of the asked time. "None" is an answer, too.
-fn signals(past: &History, until: Timestamp, zone: &TimeZone, paint: Paint) -> String {
-    let users = Users::of(past);
+fn signals(past: &History, users: Users, until: Timestamp, zone: &TimeZone, paint: Paint) -> String {
     let mut out = table_of(SIGNALS, past.signals.iter().map(|one| row_of_signal(one, users, zone)), paint);
     let since = past.since.unwrap_or(until);
     if past.signals.is_empty() {
@@ -317,7 +308,7 @@ fn row_of_signal(one: &PastSignal, users: Users, zone: &TimeZone) -> Vec<String>
         format!("{} {}", one.pid, clean(&one.program)).trim_end().to_owned(),
         if one.name.is_empty() { one.server.clone() } else { clean(&one.name) },
         one.run.as_ref().map_or_else(|| one.owner.as_deref().map_or_else(|| "-".to_owned(), clean), name),
-        users.uid(one.run.as_ref()),
+        uid(users, one.run.as_ref()),
         why,
     ]
 }

@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::{
     human, list,
     paint::{self, Paint},
-    table, text,
+    table::{self, Users},
+    text,
 };
 use orphand_core::model::{AgentView, Asked, ReapRequest, Report, ServerReport, State};
 
@@ -38,10 +39,8 @@ impl PlanItem {
 
 pub fn render(planned: &[PlanItem], paint: Paint) -> String {
     let uid = |one: &PlanItem| one.planned.server.processes.first().map(|process| process.uid);
-    // One user's runs are told apart by their numbers.
-    let are_several = planned.iter().any(|one| uid(one) != planned.first().and_then(uid));
-    let shown = |one| uid(one).filter(|_| are_several).map_or_else(|| "-".to_owned(), |uid| uid.to_string());
-    let rows: Vec<_> = planned.iter().map(|one| row(one, shown(one))).collect();
+    let users = Users::of(planned.iter().filter_map(uid));
+    let rows: Vec<_> = planned.iter().map(|one| row(one, users.cell(uid(one)))).collect();
     format!("{}\n{}\n", table::render(paint, COLUMNS, &rows, None), sum(planned))
 }
 

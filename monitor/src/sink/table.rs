@@ -16,6 +16,23 @@ pub(super) type Row = (Style, Vec<String>);
 /// How a table is made to fit: the width of a line, and the columns that give way, each with how narrow it may get.
 pub(super) type Fit<'a> = (usize, &'a [(usize, usize)]);
 
+/// Whether a table is of several users: then a column tells whose a row is. One user's runs are told apart by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Users {
+    are_several: bool,
+}
+
+impl Users {
+    pub(super) fn of(mut users: impl Iterator<Item = u32>) -> Self {
+        let first = users.next();
+        Self { are_several: users.any(|user| Some(user) != first) }
+    }
+
+    pub(super) fn cell(self, user: Option<u32>) -> String {
+        user.filter(|_| self.are_several).map_or_else(|| "-".to_owned(), |uid| uid.to_string())
+    }
+}
+
 /// The table with a line feed after each row. `columns` are the headings, with `|` between them. One begins with `>` where the
 /// column contains numbers, which are right-aligned; or, without `fit`, with `?` where it is there only if a cell says more than `-`.
 pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<'_>>) -> String {

@@ -6,8 +6,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    super::{paint::Paint, report, text},
-    Users, name, place, table_of, when,
+    super::{paint::Paint, report, table::Users, text},
+    name, place, table_of, uid, users, when,
 };
 use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, RunView};
 
@@ -76,7 +76,7 @@ pub fn json(past: &History) -> Result<String, serde_json::Error> {
 
 pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
     let leaks = leaks(past);
-    let users = Users::of(past);
+    let users = users(past);
     let out = table_of(LEAKS, leaks.iter().map(|leak| row(leak, users, zone)), paint);
     let (orphans, bytes) = leaks.iter().fold((0, 0_u64), |(orphans, bytes), leak| {
         (orphans + leak.orphans, bytes.saturating_add(leak.rss_bytes))
@@ -99,7 +99,7 @@ fn row(leak: &Leak, users: Users, zone: &TimeZone) -> Vec<String> {
     let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
     vec![
         leak.run.as_ref().map_or_else(owner, name),
-        users.uid(leak.run.as_ref()),
+        uid(users, leak.run.as_ref()),
         leak.started.map_or_else(|| "-".to_owned(), |at| when(at, zone)),
         leak.orphans.to_string(),
         text::size(leak.rss_bytes),

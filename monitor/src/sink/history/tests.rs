@@ -177,7 +177,7 @@ mod signals {
     }
 
     fn shown(past: &History) -> String {
-        signals(past, past.until.unwrap(), &TimeZone::UTC, Paint::new(false))
+        signals(past, users(past), past.until.unwrap(), &TimeZone::UTC, Paint::new(false))
     }
 
     fn around() -> History {
