@@ -13,7 +13,7 @@ use std::{
 
 use rustix::fs::fstat;
 
-use super::{joints::Joints, process, rows::Rows, unix};
+use super::{joints::Joints, part, process, rows::Rows, unix};
 use crate::{
     host::Proc,
     os::forks_of_tests::calm,
@@ -24,7 +24,7 @@ use crate::{
 };
 use orphand_core::model::{
     ProcessId, Stdio,
-    scene::{Endpoint, Holder, Scene, SceneQuestion, SceneServer, Side},
+    scene::{End, Endpoint, Holder, ProcessRow, Scene, SceneQuestion, SceneServer, Side},
 };
 
 fn scene(processes: Vec<ProcessId>, stdin: Stdio) -> Scene {
@@ -83,4 +83,39 @@ fn a_line_that_a_user_made_up_hides_no_socket() {
     let dir = proc.process(std::process::id()).unwrap();
     let entered = unix::enter_by_name(&mut rows, &mut joints, &dir).unwrap();
     assert!(entered.contains(&inode(&liar)) && !entered.contains(&inode(&port)), "{entered:?}");
+}
+
+#[test]
+fn who_is_due_at_the_same_moment_is_told_if_it_has_an_opposite_end() {
+    let [due, other, writer] = [1, 2, 3].map(|pid| ProcessId { pid, start: 1 });
+    let server = |process, wire| SceneServer {
+        processes: vec![process],
+        stdin: Stdio::Pipe(wire),
+        stdout: Stdio::Null,
+    };
+    let end = |endpoint, process, side| End {
+        endpoint,
+        holder: Holder::Process(process),
+        side,
+        numbers: vec![2],
+        beyond: false,
+    };
+    let row = |process| ProcessRow { process, full: true, ..ProcessRow::default() };
+    let scene = Scene {
+        processes: [due, other, writer].map(row).into(),
+        endpoints: [10, 11].map(|inode| Endpoint::Pipe { inode, named: false }).into(),
+        ends: vec![
+            end(0, due, Side::Reads),
+            end(0, writer, Side::Writes),
+            // Standard error.
+            end(1, due, Side::Writes),
+            end(1, other, Side::Writes),
+            end(1, writer, Side::Writes),
+        ],
+        unread: Vec::new(),
+    };
+    let servers = vec![server(due, 10), server(other, 12), server(writer, 13)];
+    let part = part::of(&scene, &SceneQuestion { servers, ..SceneQuestion::default() });
+    let told: Vec<ProcessId> = part.processes.iter().map(|row| row.process).collect();
+    assert_eq!((told, part.ends.len()), (vec![due, writer], 4));
 }

@@ -13,7 +13,7 @@ use super::{
     said::Said,
     script::Script,
     shared::Shared,
-    stated::When,
+    stated::{GroundTruth, When},
 };
 use crate::{
     binary::orphand,
@@ -80,10 +80,14 @@ impl<'a> ByDaemon<'a> {
         Ok(Self { scene, shared, launch, daemons, restarts, restarted, decoy: None })
     }
 
-    /// Plays all of them, those first that are there before the daemon.
+    /// Plays all of them, those first that are there before the daemon, and those last that are over when their orphans are:
+    /// the others stand for a minute.
     pub fn play(mut self, scripts: &[Script]) -> Result<Vec<Line>> {
-        let (before, watched): (Vec<_>, Vec<_>) =
+        let (before, mut watched): (Vec<_>, Vec<_>) =
             scripts.iter().cloned().partition(|script| script.stated.when == When::Before);
+        watched.sort_by_key(|Script { stated, .. }| {
+            stated.truth == GroundTruth::Orphan && stated.cost.is_none()
+        });
         let before = play::build(self.scene, &before, self.shared)?;
         self.start()?;
         let lines = play::play(self.scene, &watched, self.shared, before, &mut self)?;

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use tests::{
     Event, Launch,
     neighbours::{HOSTILE, Honest, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::{GRACE, room::program};
@@ -25,7 +25,7 @@ const AGENTS: u64 = 2000;
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_storm_of_agents_is_a_line_a_second() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let agent = program(s, "claude", &fs::read("/usr/bin/true")?)?;
         let storm = hostile(s, STORM, &[&agent, &AGENTS.to_string()])?;

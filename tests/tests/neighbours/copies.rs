@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use tests::{
     Identity, Launch,
     neighbours::{HOSTILE, Honest, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::{BECOME, GRACE, room::program};
@@ -34,7 +34,7 @@ while True:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn copies_with_many_files_hold_nobody_up() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let (server, agent) = (

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use tests::{
     Identity, Launch,
     neighbours::{HOSTILE, Honest, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::GRACE;
@@ -47,7 +47,7 @@ os.execv(programs + "/claude", ["claude", "-c", code, place, programs])
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_crowd_leaves_room_for_others() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let args = vec!["--members", "256"];
         let daemon = s.daemon_with(&Launch { args, listen: "127.0.0.1:0", ..Launch::default() })?;
         let honest = Honest::at_work(s, "honest")?;

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use tests::{
     Daemon, HookScript, Identity, Launch,
     neighbours::{Honest, hostile},
-    output, scene_alone, within,
+    output, scene, within,
 };
 
 use super::GRACE;
@@ -34,7 +34,7 @@ os.execv(place + "/claude", ["claude", "-c", code, place])
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn many_servers_take_no_descriptors_from_others() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let hook = HookScript::new(s, "hook", "ulimit -n | say limit\n")?;
         let config = hook.config("events = ['orphan_detected']");
         let daemon = s.daemon_with(&Launch { config, descriptors: "96:192", ..Launch::default() })?;
@@ -69,7 +69,7 @@ fn many_servers_take_no_descriptors_from_others() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn want_of_descriptors_is_told_until_it_is_over() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let before = soft_limit(&daemon)?;

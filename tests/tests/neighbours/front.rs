@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use tests::{
     Launch, as_user, in_time,
     neighbours::{HONEST, Honest, hostile},
-    orphand, scene_alone,
+    orphand, scene,
     scrape::page,
     told, within,
 };
@@ -38,7 +38,7 @@ while True:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn half_open_requests_keep_no_scraper_out() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch { listen: "127.0.0.1:0", ..Launch::default() })?;
         let honest = Honest::at_work(s, "honest")?;
         let address = daemon.address()?;
@@ -86,7 +86,7 @@ while True:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_crowd_at_the_control_socket_keeps_nobody_out() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let config = "abandoned_grace = \"1s\"\n".to_owned();
         let daemon = s.daemon_with(&Launch { config, ..Launch::default() })?;
         let honest = Honest::at_work(s, "honest")?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use tests::{
     Launch, Scene,
     neighbours::{Honest, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::{AGENT, BECOME, GRACE, room::program};
@@ -32,7 +32,7 @@ const FILES: u64 = 40;
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_look_that_takes_seconds_delays_nobody_else() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let agent = heavy(s)?;

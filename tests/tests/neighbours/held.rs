@@ -11,7 +11,7 @@ use rustix::{
     fs::{CWD, Mode, mkfifoat},
     process::Signal,
 };
-use tests::{Daemon, HookScript, Launch, neighbours::Honest, scene_alone, within};
+use tests::{Daemon, HookScript, Launch, neighbours::Honest, scene, within};
 
 use super::GRACE;
 
@@ -19,7 +19,7 @@ use super::GRACE;
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_name_service_that_does_not_answer_holds_no_verdict() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let hook = HookScript::new(s, "hook", "")?;
         let daemon =
             s.daemon_with(&Launch { config: hook.config(""), own_mounts: true, ..Launch::default() })?;
@@ -54,7 +54,7 @@ fn a_name_service_that_does_not_answer_holds_no_verdict() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_log_that_nobody_reads_holds_no_verdict() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch { log: "trace", stderr_unread: true, ..Launch::default() })?;
         for n in 0..6 {
             Honest::at_work(s, &format!("honest{n}"))?.judged_in_time(&daemon, GRACE)?;
@@ -71,7 +71,7 @@ fn a_log_that_nobody_reads_holds_no_verdict() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_recording_that_nobody_reads_holds_no_verdict() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let pipe = s.folder().join("pipe");
         mkfifoat(CWD, &pipe, Mode::from_raw_mode(0o600)).context("make a pipe")?;
         // Both ends, so that it can be opened, and nobody who reads.
@@ -119,7 +119,7 @@ fn run(command: &mut Command) -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_disk_that_hangs_holds_no_verdict() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let disk = Disk::at(&s.folder().join("daemon0/state"), &s.folder().join("disk"))?;
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use tests::{
     Daemon, Launch,
     neighbours::{HONEST, HOSTILE, Honest, hostile},
-    output, scene_alone,
+    output, scene,
     scrape::{page, sum},
     within,
 };
@@ -52,7 +52,7 @@ fn observed(state: &'static str) -> Launch {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn many_names_take_nobodys_series() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&observed("state"))?;
         let honest = Honest::at_work(s, "honest")?;
         daemon.wait_for("server_started", honest.server())?;
@@ -130,7 +130,7 @@ fn runs(store: &Path, uid: u32) -> Result<usize> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_store_with_many_names_is_read_within_bounds() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let first = s.daemon_with(&observed("state"))?;
         first.kill()?;
         let store = s.folder().join("daemon0/state/orphand.db");

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use tests::{
     Identity,
     neighbours::{Honest, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::GRACE;
@@ -33,7 +33,7 @@ os.execv(agent, ["claude", "-c", code, place] + sys.argv[3:])
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_long_command_line_hides_no_server() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon()?;
         let honest = Honest::at_work(s, "honest")?;
         let jars: Vec<String> = (0..60).map(|n| format!("/srv/app/lib/some-library-{n}-1.2.3.jar")).collect();

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use tests::{
     Daemon, Event, Identity, Launch, Scene,
     neighbours::{Honest, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::{BECOME, GRACE};
@@ -89,7 +89,7 @@ fn peak(process: Identity) -> Result<u64> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn all_of_a_crowd_are_ended_and_delay_nobody() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let server = program(s, "mcp-server-deaf", &fs::read("/usr/bin/sleep")?)?;
@@ -119,7 +119,7 @@ fn all_of_a_crowd_are_ended_and_delay_nobody() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_server_of_hundreds_of_processes_is_one_case() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let server = program(s, "mcp-server-many", MANY.as_bytes())?;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use tests::{
     Launch, in_time,
     neighbours::{Honest, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::{AGENT, BECOME, GRACE, room::program};
@@ -76,7 +76,7 @@ const HELD: Duration = Duration::from_secs(5);
 
 /// While the server is judged the daemon's loop answers, and the orphan of another user is ended in time.
 fn delays_nobody(shape: &str, count: u64) -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let agent = program(s, "claude", AGENT.as_bytes())?;
@@ -149,7 +149,7 @@ exec sleep 1000
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_line_of_pythons_keeps_no_daemon_from_its_start() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let began = std::env::temp_dir().join(format!("orphand-pythons-{}", std::process::id()));
         let python = program(s, "python", &fs::read("/bin/dash").context("read a shell")?)?;
         let line = program(s, "line", PYTHONS.as_bytes())?;

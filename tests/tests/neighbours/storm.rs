@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tests::{
     Daemon, Identity, Launch, Scene,
     neighbours::{HOSTILE, Honest, as_user, hostile},
-    scene_alone, within,
+    scene, within,
 };
 
 use super::GRACE;
@@ -29,7 +29,7 @@ while True:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_storm_of_forks_delays_nobody() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let storm = hostile(s, BOMB, &[])?;
@@ -83,7 +83,7 @@ fn refused(daemon: &Daemon) -> u64 {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn storms_below_agents_of_others_lose_nothing_of_mine() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         // A small ring: these storms would fill any, on a machine with more processors.
         let args = vec!["--ring-size", "16K"];
         let daemon = s.daemon_with(&Launch { args, ..Launch::default() })?;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tests::{
     Daemon, Event, Identity, Launch, in_time,
     neighbours::{HOSTILE, Honest, Silent, program},
-    orphand, output, scene_alone,
+    orphand, output, scene,
 };
 
 use super::GRACE;
@@ -42,7 +42,7 @@ fn ensure_named(text: &str, pid: u32) -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_process_stuck_in_execve_holds_nobody_up() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let silent = Silent::stuck(s, 1)?;
         let pid = *silent.pids().first().context("nobody is stuck")?;
         ensure_named(&look(&["ps", "--no-daemon", "--json"])?, pid)?;
@@ -71,7 +71,7 @@ fn a_process_stuck_in_execve_holds_nobody_up() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn fifty_processes_stuck_in_execve_cost_no_second_each() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let silent = Silent::stuck(s, 50)?;
         let begun = Instant::now();
         let daemon = s.daemon_with(&Launch::default())?;
@@ -89,7 +89,7 @@ fn fifty_processes_stuck_in_execve_cost_no_second_each() -> Result<()> {
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn processes_that_answer_late_cost_a_second_in_all() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let silent = Silent::slow(s, 60, 200)?;
         let begun = Instant::now();
         let told = String::from_utf8(
@@ -131,7 +131,7 @@ time.sleep(600)
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn only_the_server_that_does_not_answer_is_in_doubt() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let silent = Silent::with(s, ["claude", "mcp-server-silent"], CLAUDE)?;
@@ -184,7 +184,7 @@ else:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn an_heir_that_is_stuck_in_execve_holds_nobody_up() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let honest = Honest::at_work(s, "honest")?;
         let silent = Silent::with(s, ["claude", "mcp-server-silent"], HEIR)?;
@@ -231,7 +231,7 @@ time.sleep(600)
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_stranger_that_is_stuck_keeps_nobody_on_whom_others_may_depend() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let silent = Silent::stuck(s, 1)?;
         let daemon = s.daemon_with(&Launch::default())?;
         let names =
@@ -289,7 +289,7 @@ else:
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn a_duplicate_whose_close_is_never_answered_holds_nobody_up() -> Result<()> {
-    scene_alone(|s| {
+    scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let silent = Silent::for_root(s, ["claude", "mcp-server-turning"], TURNING)?;
         let started = daemon.wait("server_started of the silent one", |e| {
