@@ -3,7 +3,8 @@
 //! leads to a new installation.
 
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
     hash::{DefaultHasher, Hash, Hasher},
     path::{Path, PathBuf},
     process::Command,
@@ -35,9 +36,10 @@ pub struct Fixtures {
 }
 
 impl Fixtures {
-    /// The installed programs, or an error that says how to install them.
+    /// The installed programs, or an error that says how to install them. Waits while they are being installed.
     pub fn open() -> Result<Self> {
         let this = Self::planned()?;
+        this.lock()?.lock_shared().context("wait for the fixtures")?;
         for folder in [&this.npm, &this.python2, &this.python1, &this.uv] {
             let complete = folder.join(STAMP).exists();
             ensure!(complete, "{} is missing: run `cargo run -p tests --bin fixtures`", folder.display());
@@ -48,6 +50,8 @@ impl Fixtures {
     /// Installs what is missing.
     pub fn install() -> Result<Self> {
         let this = Self::planned()?;
+        let lock = this.lock()?;
+        lock.lock().context("wait for another installation")?;
         once(&this.npm, &NPM, |at| {
             run(
                 Command::new("npm").args([
@@ -85,6 +89,13 @@ impl Fixtures {
             python1: named("mcp1", &MCP1),
             uv: named("uv", &MCP2),
         })
+    }
+
+    /// The file that is locked while they are installed.
+    fn lock(&self) -> Result<File> {
+        let folder = self.npm.parent().context("the fixtures have no folder")?;
+        fs::create_dir_all(folder).with_context(|| format!("make {}", folder.display()))?;
+        File::create(folder.join("lock")).context("make the lock of the fixtures")
     }
 
     /// An executable of the npm project.

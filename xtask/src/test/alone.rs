@@ -10,17 +10,20 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
 /// nothing is an error.
-pub const ALONE: [(&str, &str); 6] = [
+pub const ALONE: [(&str, &str); 5] = [
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
-    ("neighbours", "they storm the host, and ask how long an honest user waits for a verdict"),
     ("reaping a_reused_number_", "it sets the host's clock of process numbers back"),
     ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
 ];
 
-/// Those that run two at a time: each has a hundred servers and more, which every daemon on the host follows.
-pub const CROWDS: [&str; 2] = ["judgement every_situation_is_judged_right", "untether"];
+/// Rounds of those that run few at a time: what they are called, how many, and who. Every daemon on the host follows the hundred
+/// servers and more that each of a crowd has. Neighbours storm the host, and ask how long an honest user waits for a verdict.
+pub const FEW: [(&str, usize, &[&str]); 2] = [
+    ("crowds", 2, &["judgement every_situation_is_judged_right", "untether"]),
+    ("neighbours", 3, &["neighbours"]),
+];
 
 /// Programs of which one process runs all tests: what they share costs more than what they do.
 pub const WHOLE: [&str; 1] = ["kernel"];
@@ -50,17 +53,17 @@ const ENGINES: &str = "orphand stops no container while a client of an engine st
      the locks of all of its stores in one place of it";
 
 /// Programs that begin first in their round, because they take the longest.
-pub const FIRST: [&str; 6] =
-    ["hunt", COMPUTES, "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published"];
+pub const FIRST: [&str; 7] =
+    ["hunt", COMPUTES, "orphand_core (lib)", "orphand (lib)", "cancelled_jobs", "published", "judgement"];
 
 /// Whether the test of this name has the host for itself.
 pub fn is_alone(name: &str) -> bool {
     ALONE.iter().any(|(start, _)| is_of(start, name))
 }
 
-/// Whether the test of this name brings a crowd of servers.
-pub fn is_crowd(name: &str) -> bool {
-    CROWDS.iter().any(|start| is_of(start, name))
+/// In which of the rounds of few the test of this name runs, by its place, if in one.
+pub fn few(name: &str) -> Option<usize> {
+    FEW.iter().position(|(.., all)| all.iter().any(|start| is_of(start, name)))
 }
 
 /// Why the tests that this one belongs to run one at a time, if they do.
@@ -76,7 +79,8 @@ pub fn is_of(start: &str, name: &str) -> bool {
 
 /// Every line stands for a test.
 pub fn stand_for_tests(jobs: &[Job]) -> Result<()> {
-    for start in ALONE.iter().chain(&IN_TURN).map(|(start, _)| start).chain(&CROWDS) {
+    let few = FEW.iter().flat_map(|(.., all)| *all);
+    for start in ALONE.iter().chain(&IN_TURN).map(|(start, _)| start).chain(few) {
         let there = jobs.iter().any(|job| is_of(start, &job.name));
         ensure!(there, "there is no test {start:?} that does not run beside all others");
     }
@@ -89,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_program_or_the_beginning_of_a_test() {
-        assert!(is_alone("kernel") && is_alone("neighbours storm::a_storm_of_forks_delays_nobody"));
+        assert!(is_alone("kernel") && few("neighbours storm::a_storm_of_forks_delays_nobody") == Some(1));
         assert!(is_alone("reaping a_reused_number_is_no_suspect") && !is_alone("reaping of_another"));
         assert!(!is_alone("kernels") && !is_alone("containers the_twin"));
         assert!(stand_for_tests(&[]).is_err());

@@ -2,7 +2,7 @@
 //!
 //! There are two rounds of the same programs. The first round runs the tests that any user can run, program by program.
 //! The second round runs the tests that are marked as ignored, on the real kernel and as root: several side by side, each
-//! in a process of its own, then those that bring crowds, then those that have the host for themselves ([`alone`]). No
+//! in a process of its own, then those of which few run at a time, then those that have the host for themselves ([`alone`]). No
 //! test is skipped silently: a test that cannot run is a failure, and what is left out because nothing of it changed is
 //! named ([`groups`]).
 //! What they call is installed while they are built, and what only the second round needs while the first one runs. What
@@ -91,31 +91,36 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     if args.unprivileged {
         return for_any_user(plain)?.count().judge(filter);
     }
-    let Privileged { in_turn, shared, crowds, alone } = privileged(&programs, &root, filter, left_out)?;
+    let Privileged { in_turn, shared, few, alone } = privileged(&programs, &root, filter, left_out)?;
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
     setup::install(setup::DIST)?;
-    let fixtures = || Command::new(built.join("fixtures"));
-    let packer = dist::building().filter(|_| packages);
-    let prepared = Beside::start_wanted([("fixtures", fixtures())].into_iter().chain(packer).collect())?;
+    // Tests that use it wait for it.
+    let fixtures = Beside::start_wanted(vec![("fixtures", Command::new(built.join("fixtures")))])?;
+    let packer = Beside::start_wanted(dist::building().filter(|_| packages).into_iter().collect())?;
     let (computing, plain): (Vec<_>, Vec<_>) = plain.into_iter().partition(|job| job.name == alone::COMPUTES);
     let computing = computing.into_iter().map(|job| (alone::COMPUTES, job.command));
     let runs = |group: &str| filter.is_none() && runs(group);
     let beside = Beside::start(rest(args.check, runs(groups::FUZZ)).chain(computing).collect())?;
     let first = for_any_user(plain)?;
-    prepared.finish()?;
+    packer.finish()?;
     if packages {
         dist::make(true)?;
     }
-    setup::fixtures(&mut fixtures())?;
     // Most of them mostly wait.
     let at_a_time = 3 * thread::available_parallelism().map_or(2, usize::from);
     let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
-    let crowds = pool::run("crowds", Vec::new(), crowds, 2)?;
+    fixtures.finish()?;
+    let mut of_few = Vec::new();
+    for ((round, at_a_time, _), jobs) in alone::FEW.into_iter().zip(few) {
+        of_few.push(pool::run(round, Vec::new(), jobs, at_a_time)?);
+    }
     let one_by_one = pool::run("one by one", Vec::new(), alone, 1)?.count();
     let beside = beside.finish();
     // Nothing is compiled beside them now, either.
-    let again = first.again_alone()? + beside_others.again_alone()? + crowds.again_alone()?;
-    let count = one_by_one + again + beside.as_ref().copied().unwrap_or_default();
+    let mut count = one_by_one + beside.as_ref().copied().unwrap_or_default();
+    for round in [first, beside_others].into_iter().chain(of_few) {
+        count = count + round.again_alone()?;
+    }
     if runs(groups::FUZZ) {
         fuzz::briefly()?;
     }
@@ -149,8 +154,8 @@ struct Privileged {
     /// Of each of these one runs at a time beside others.
     in_turn: Vec<Vec<Job>>,
     shared: Vec<Job>,
-    /// They bring crowds of servers.
-    crowds: Vec<Job>,
+    /// Those of each round of [`alone::FEW`].
+    few: [Vec<Job>; alone::FEW.len()],
     /// They have the host for themselves.
     alone: Vec<Job>,
 }
@@ -172,15 +177,17 @@ fn privileged(
     let order = alone::IN_TURN.map(|(program, _)| program);
     jobs.sort_by_key(|job| (place(&order, &job.name), place(&alone::FIRST, &job.name)));
     let (alone, beside): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|job| alone::is_alone(&job.name));
-    let (crowds, beside): (Vec<_>, Vec<_>) = beside.into_iter().partition(|job| alone::is_crowd(&job.name));
     let (mut in_turn, mut shared) = (BTreeMap::<_, Vec<Job>>::new(), Vec::new());
+    let mut few = alone::FEW.map(|_| Vec::new());
     for job in beside {
-        match alone::turn(&job.name) {
-            Some(why) => in_turn.entry(why).or_default().push(job),
-            None => shared.push(job),
+        let round = alone::few(&job.name).and_then(|round| few.get_mut(round));
+        match (round, alone::turn(&job.name)) {
+            (Some(round), _) => round.push(job),
+            (None, Some(why)) => in_turn.entry(why).or_default().push(job),
+            (None, None) => shared.push(job),
         }
     }
-    Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, crowds, alone })
+    Ok(Privileged { in_turn: in_turn.into_values().collect(), shared, few, alone })
 }
 
 /// What is compiled beside the tests: nothing of it touches what these run.
