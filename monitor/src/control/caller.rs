@@ -7,13 +7,15 @@
 use std::{
     io::{self, IoSliceMut},
     mem,
-    os::fd::{AsFd as _, OwnedFd},
     sync::{Mutex, mpsc},
     thread,
 };
 
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, Shutdown, recv, recvmsg, shutdown};
-use tokio::{io::Interest, net::UnixStream};
+use tokio::{
+    io::Interest,
+    net::{UnixStream, unix::UCred},
+};
 
 use crate::os::lock;
 
@@ -21,21 +23,29 @@ use crate::os::lock;
 const CHUNK: usize = 1024;
 
 #[derive(Debug)]
-pub(super) struct Caller {
-    /// Is not read from, but by [`Caller::line`].
-    pub(super) stream: UnixStream,
-}
+pub(super) struct Caller(Option<UnixStream>);
 
 impl Caller {
     pub(super) const fn new(stream: UnixStream) -> Self {
-        Self { stream }
+        Self(Some(stream))
+    }
+
+    /// The connection. It is not read from, but by [`Caller::line`].
+    pub(super) fn stream(&mut self) -> io::Result<&mut UnixStream> {
+        self.0.as_mut().ok_or_else(closed)
+    }
+
+    /// The credentials of who made it.
+    pub(super) fn peer(&self) -> io::Result<UCred> {
+        self.0.as_ref().ok_or_else(closed)?.peer_cred()
     }
 
     /// What comes up to the end of a line, or before the caller has closed his end; at most so many bytes.
     pub(super) async fn line(&self, most: usize) -> io::Result<Vec<u8>> {
+        let stream = self.0.as_ref().ok_or_else(closed)?;
         let mut line = Vec::new();
         loop {
-            let some = self.stream.async_io(Interest::READABLE, || some(&self.stream)).await?;
+            let some = stream.async_io(Interest::READABLE, || some(stream)).await?;
             let some = some.ok_or_else(|| io::Error::other("no descriptors are taken"))?;
             line.extend_from_slice(&some);
             if let Some(end) = line.iter().position(|byte| *byte == b'\n') {
@@ -64,20 +74,26 @@ fn some(stream: &UnixStream) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(some))
 }
 
+fn closed() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
 impl Drop for Caller {
     fn drop(&mut self) {
+        let Some(stream) = self.0.take() else { return };
         // From now on nothing more comes.
-        let _ = shutdown(&self.stream, Shutdown::Both);
+        let _ = shutdown(&stream, Shutdown::Both);
         loop {
-            match some(&self.stream) {
+            match some(&stream) {
                 Ok(Some(some)) if !some.is_empty() => {}
                 Ok(None) => break,
                 _ => return,
             }
         }
-        let Ok(kept) = self.stream.as_fd().try_clone_to_owned() else { return };
+        // Itself, and no copy of it: that could be closed before it.
+        let Ok(stream) = stream.into_std() else { return };
         let mut left = lock(&LEFT);
-        left.waiting.push(kept);
+        left.waiting.push(stream);
         if !left.is_seen_to {
             left.is_seen_to =
                 thread::Builder::new().name("orphand-last".to_owned()).spawn(see_to_them).is_ok();
@@ -87,7 +103,7 @@ impl Drop for Caller {
 
 /// Connections that have descriptors with them, and whether a thread sees to them.
 struct Left {
-    waiting: Vec<OwnedFd>,
+    waiting: Vec<std::os::unix::net::UnixStream>,
     is_seen_to: bool,
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
     let mut others: Connections<Share> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     let mut pace = Pace::new(CONNECTIONS_A_SECOND);
     loop {
-        let caller = match listener.accept().await {
+        let mut caller = match listener.accept().await {
             Ok((stream, _)) => Caller::new(stream),
             Err(error) => {
                 tracing::warn!("cannot accept a connection to the control socket: {error}");
@@ -56,13 +56,13 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
             }
         };
         // Clients without credentials count as one user.
-        let uid = caller.stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
+        let uid = caller.peer().map_or(u32::MAX, |peer| peer.uid());
         let (is_ours, share) = (peers.are_ours(uid), Share::of(uid));
         let has_room =
             if is_ours { ours.make_room(uid) } else { pace.admits(share) && others.make_room(share) };
         if !has_room {
             // The buffer of a new connection is empty, so a short line always fits.
-            let _ = caller.stream.try_write(&error(BUSY));
+            let _ = caller.stream().and_then(|stream| stream.try_write(&error(BUSY)));
             continue;
         }
         let (daemon_loop, feed, peers) = (daemon_loop.clone(), feed.clone(), peers.clone());
@@ -95,9 +95,14 @@ async fn serve_connection(
     let answer = match timeout(REQUEST_TIMEOUT, read_request(&caller, peers)).await {
         Ok(Ok((Request::Events { query }, _))) => {
             request_read.store(true, Ordering::Relaxed);
-            match feed.admit(caller.stream.peer_cred().map_or(u32::MAX, |peer| peer.uid())) {
+            match feed.admit(caller.peer().map_or(u32::MAX, |peer| peer.uid())) {
                 // It ends when the client goes; then there is nobody to tell of an error.
-                Some(reader) => return drop(reader.serve(&mut caller.stream, &query).await),
+                Some(reader) => {
+                    if let Ok(stream) = caller.stream() {
+                        drop(reader.serve(stream, &query).await);
+                    }
+                    return;
+                }
                 None => error(BUSY),
             }
         }
@@ -113,15 +118,16 @@ async fn serve_connection(
         Err(_) => error("no request within 5 s"),
     };
     let _ = timeout(SEND_TIMEOUT, async {
-        caller.stream.write_all(&answer).await?;
-        caller.stream.shutdown().await
+        let stream = caller.stream()?;
+        stream.write_all(&answer).await?;
+        stream.shutdown().await
     })
     .await;
 }
 
 /// Reads a request that this client is allowed to send, and by which user.
 async fn read_request(caller: &Caller, peers: &Peers) -> Result<(Request, u32), Refusal> {
-    let peer = caller.stream.peer_cred();
+    let peer = caller.peer();
     let peer = peer.map_err(|error| format!("refused: cannot read your credentials: {error}"))?;
     let (uid, gid) = (peer.uid(), peer.gid());
     let longest = if peers.may_be_allowed(uid) { REQUEST_MAX } else { RELEASE_MAX };
