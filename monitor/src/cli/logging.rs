@@ -240,6 +240,7 @@ mod tests {
                 format!("{lost} lines of the log are missing here: they were not read in time\nagain\n")
             );
             drop(reader);
+            crate::os::forks_of_tests::settle();
             assert!((&log).write_all(b"to nobody\n").is_err());
         }
     }

@@ -1,5 +1,6 @@
 //! Forks of other tests. Tests run as threads of one process: whatever one of them starts has the descriptors of all of them,
-//! from its fork until its exec closes them. In that moment it holds every wire that any test holds.
+//! from its fork until its exec closes them. In that moment it holds every wire that any test holds. So does the thread that
+//! closes what others sent to the control socket (`control::caller`).
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +11,7 @@ use std::{
 /// Only against waiting for ever.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A child of this process, by number and start time, and whether it has our descriptors still.
+/// A child or such a thread of this process, by number and start time, and whether it has our descriptors still.
 type Children = BTreeMap<(u32, u64), bool>;
 
 /// Waits until nobody has what was closed before the call.
@@ -44,7 +45,13 @@ fn children() -> Children {
     let own = (std::process::id(), fs::read("/proc/self/cmdline").unwrap());
     let numbers =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    numbers.filter_map(|pid: u32| child(pid, &own)).collect()
+    let threads = fs::read_dir("/proc/self/task").unwrap().filter_map(|entry| {
+        let path = format!("self/task/{}", entry.ok()?.file_name().to_str()?);
+        let closes = fs::read_to_string(format!("/proc/{path}/comm")).ok()? == "orphand-last\n";
+        closes.then_some(())?;
+        Some(((0, stat(&path)?.get(19)?.parse().ok()?), true))
+    });
+    numbers.filter_map(|pid: u32| child(pid, &own)).chain(threads).collect()
 }
 
 fn child(pid: u32, (parent, arguments): &(u32, Vec<u8>)) -> Option<((u32, u64), bool)> {
