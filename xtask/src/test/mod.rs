@@ -106,9 +106,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     if packages {
         dist::make(true)?;
     }
-    // Most of them mostly wait.
-    let at_a_time = 3 * thread::available_parallelism().map_or(2, usize::from);
-    let beside_others = pool::run("side by side", in_turn, shared, at_a_time)?;
+    let beside_others = pool::run("side by side", in_turn, shared, mostly_waiting())?;
     fixtures.finish()?;
     let mut of_few = Vec::new();
     for ((round, at_a_time, _), jobs) in alone::FEW.into_iter().zip(few) {
@@ -131,6 +129,11 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     count.judge(filter).and(beside.map(drop))
 }
 
+/// How many tests run at a time of those that mostly wait.
+fn mostly_waiting() -> usize {
+    3 * thread::available_parallelism().map_or(2, usize::from)
+}
+
 /// The first round: a job for each program.
 fn plain(programs: &[Program], filter: Option<&str>, in_depth: bool) -> Vec<Job> {
     let filter: Vec<&str> = filter.into_iter().collect();
@@ -139,6 +142,9 @@ fn plain(programs: &[Program], filter: Option<&str>, in_depth: bool) -> Vec<Job>
     let job = |program: &&Program| {
         let mut job = program.job(program.name.clone(), &[], &filter);
         job.command.envs(in_depth.then_some(("ORPHAND_LAWS", groups::STORIES)));
+        if program.name != alone::COMPUTES {
+            job.command.env("RUST_TEST_THREADS", mostly_waiting().to_string());
+        }
         job
     };
     programs.iter().map(job).collect()
