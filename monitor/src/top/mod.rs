@@ -111,7 +111,7 @@ impl Shell {
                 self.looking = true;
             }
             let draw = |frame: &mut ratatui::Frame<'_>| draw::draw(&mut self.state, frame);
-            screen.terminal().draw(draw).context("cannot draw on the terminal")?;
+            screen.0.draw(draw).context("cannot draw on the terminal")?;
             let mut next = if self.looking {
                 self.news.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
