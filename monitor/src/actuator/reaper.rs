@@ -10,16 +10,18 @@
 //! The code never uses `kill(pid)`, a process group or a name. For the daemon's shell, which carries out what
 //! a verdict asks for, and for `reap`.
 
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal},
 };
 
-use crate::host::{Place, Proc, Scope, UNANSWERED, hastily};
+use crate::{
+    host::{Place, Proc, Scope, UNANSWERED, hastily},
+    os::has_ended,
+};
 use orphand_core::model::{ProcessId, Signal, SignalError};
 
 /// A process that may be signalled, held by a pidfd. The number cannot pass to another process unnoticed any
@@ -135,16 +137,9 @@ fn is_ours(proc: &Proc, pid: u32) -> Result<bool, Errno> {
     Ok(false)
 }
 
-/// Whether the process has ended. A pidfd is readable from the exit of the last thread on, also for a zombie
-/// (`pidfd_poll()`, kernel/fork.c). The manual page lists no error; one would count as "no".
-fn has_ended(pidfd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
-
 fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
     // A signal to a zombie succeeds and has no effect.
-    if has_ended(pidfd) {
+    if has_ended(pidfd, Duration::ZERO) {
         return Err(SignalError::Gone);
     }
     let signal = match signal {

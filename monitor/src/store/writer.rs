@@ -9,12 +9,11 @@
 use std::{
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
-    thread,
     time::{Duration, Instant},
 };
 
 use super::{Facts, Limits, Opened, Store, StoreError, files::FILE};
-use crate::os::clock;
+use crate::os::{clock, start};
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
 pub(super) const PENDING: usize = 4096;
@@ -70,18 +69,15 @@ impl StoreWriter {
         let (sender, opened) = mpsc::channel();
         let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
         // If a call hangs, the thread is abandoned, and ends with the process.
-        let thread =
-            thread::Builder::new().name("orphand-store".to_owned()).spawn(move || {
-                match Store::open(&folder, &boot_id, offset_ns, limits) {
-                    Ok(Opened { store, knowledge, set_aside }) => {
-                        if sender.send(Ok((set_aside, knowledge))).is_ok() {
-                            serve(store, &inbox, &results);
-                        }
-                    }
-                    Err(error) => drop(sender.send(Err(error))),
+        let started = start("store", move || match Store::open(&folder, &boot_id, offset_ns, limits) {
+            Ok(Opened { store, knowledge, set_aside }) => {
+                if sender.send(Ok((set_aside, knowledge))).is_ok() {
+                    serve(store, &inbox, &results);
                 }
-            });
-        thread.map_err(|error| StoreError::file("start the thread of the store in", dir, &error))?;
+            }
+            Err(error) => drop(sender.send(Err(error))),
+        });
+        started.map_err(|error| StoreError::file("start the thread of the store in", dir, &error))?;
         let (set_aside, knowledge) =
             opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
         let mut writer = Self::absent(None);
