@@ -199,10 +199,10 @@ impl Daemon {
             busy.then(|| now + DRAIN),
             self.driver.due(),
             self.notify.due(),
-            self.decisions.due(),
+            self.decisions.due,
             outside.stuck.due(now),
-            outside.shares.due(),
-            outside.descriptors.due(),
+            outside.shares.due,
+            outside.descriptors.due,
             outside.store.due(),
         ];
         dues.into_iter().flatten().min()

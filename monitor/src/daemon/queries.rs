@@ -52,7 +52,7 @@ impl Daemon {
         if outside.doubtful {
             blind.push("records of the kernel were lost and /proc has not been read again yet".to_owned());
         }
-        blind.extend(outside.shares.blind().into_iter().chain(outside.descriptors.blind()));
+        blind.extend(outside.shares.blind().into_iter().chain(outside.descriptors.why.clone()));
         Status {
             up_ms: self
                 .ready_at

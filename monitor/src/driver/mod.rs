@@ -45,7 +45,6 @@ pub struct SignalRequest {
 const SLEEP: Duration = Duration::from_secs(1);
 
 /// An engine, its clock and its recording.
-#[derive(Debug)]
 pub struct Driver {
     engine: Engine,
     last: BootTime,

@@ -215,7 +215,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         shares: MemberShares::default(),
         descriptors: DescriptorShortage::default(),
         stuck: StuckReads::default(),
-        inspections: Inspections::new(),
+        inspections: Inspections::default(),
         registry: Registry::new(config.sessions.as_ref().map(reload::registry)),
     };
     let daemon = Daemon {
