@@ -43,7 +43,7 @@ pub(super) fn open(
         writers.add(writer.context("cannot start the writer of the stream")?);
     }
     if ways.entries {
-        let journal = Journal::open(true).context("cannot open a way to the journal")?;
+        let journal = Journal::open().context("cannot open a way to the journal")?;
         let writer =
             EventWriter::start("journal", journal, Box::new(JournalEntries::new(wall)), event_writer::QUEUE);
         writers.add(writer.context("cannot start the writer of the journal")?);
