@@ -52,7 +52,23 @@ impl Reaper {
     /// Opens a pidfd of the process that has this number now, if orphand may ever signal it. [`Reaper::fire`]
     /// finds out whether it is the intended process.
     pub fn aim(&self, process: ProcessId) -> Result<Aim, SignalError> {
-        Ok(Aim { process, pidfd: self.open(process)? })
+        let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
+        let Some(pid) = pid else { return Err(never(process, "no process")) };
+        if pid == Pid::INIT {
+            return Err(never(process, "pid 1"));
+        }
+        let proc = Arc::clone(&self.proc);
+        match hastily(move || is_ours(&proc, process.pid)) {
+            Ok(false) => {}
+            Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
+            Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),
+        }
+        let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
+            // For a thread id that is no process id, older kernels return EINVAL and newer ones ENOENT.
+            Errno::INVAL | Errno::NOENT => never(process, "a thread, not a process"),
+            errno => failed("pidfd_open", errno),
+        });
+        Ok(Aim { process, pidfd: pidfd? })
     }
 
     /// Signals the aimed process, if it is the intended one and has this real user.
@@ -74,25 +90,6 @@ impl Reaper {
     /// Aims and fires at once, for a caller that has no records of the kernel.
     pub fn signal(&self, process: ProcessId, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         self.fire(self.aim(process)?, uid, signal)
-    }
-
-    fn open(&self, process: ProcessId) -> Result<OwnedFd, SignalError> {
-        let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
-        let Some(pid) = pid else { return Err(never(process, "no process")) };
-        if pid == Pid::INIT {
-            return Err(never(process, "pid 1"));
-        }
-        let proc = Arc::clone(&self.proc);
-        match hastily(move || is_ours(&proc, process.pid)) {
-            Ok(false) => {}
-            Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
-            Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),
-        }
-        pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
-            // For a thread id that is no process id, older kernels return EINVAL and newer ones ENOENT.
-            Errno::INVAL | Errno::NOENT => never(process, "a thread, not a process"),
-            errno => failed("pidfd_open", errno),
-        })
     }
 }
 

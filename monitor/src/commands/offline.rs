@@ -172,8 +172,6 @@ impl Offline {
 }
 
 impl EffectHandler for Host {
-    type Error = anyhow::Error;
-
     fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         match effect {
             Effect::Ask { token, about, .. } => {

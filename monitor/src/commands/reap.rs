@@ -12,9 +12,7 @@ use serde_json::json;
 use crate::{
     cli::{self, ExitCode},
     commands::offline::Offline,
-    config::Config,
     control::client::{Client, ClientError},
-    host::Scope,
     os::clock,
     sink::{
         list,
@@ -60,8 +58,9 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
-            let mut alone = Alone::inspect(&config, flags.places.below.clone())?;
-            let planned = alone.offline.plan(&request);
+            let offline = Offline::inspect(&config, flags.places.below.clone())?;
+            let planned = offline.plan(&request);
+            let mut alone = Alone { offline, term_timeout: config.term_timeout };
             clean_up(flags, &mut alone, &request, planned)
         }
         Err(error) => Err(error.into()),
@@ -216,13 +215,6 @@ const READ_AGAIN: Duration = Duration::from_millis(200);
 struct Alone {
     offline: Offline,
     term_timeout: Duration,
-}
-
-impl Alone {
-    /// Reads /proc and judges. Nothing is signalled until [`Backend::reap`].
-    fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
-        Ok(Self { offline: Offline::inspect(config, scope)?, term_timeout: config.term_timeout })
-    }
 }
 
 impl Backend for Alone {

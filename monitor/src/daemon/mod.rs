@@ -10,15 +10,13 @@
 //! come, after what the ring had by then. Whatever stalls behind the engine (a reader of stdout, a full disk, a scraper, a
 //! client of the control socket) never delays it.
 
-pub mod command_lines;
 pub mod descriptor_shortage;
 pub mod environment;
 pub mod inspections;
 pub mod last_check;
 pub mod member_shares;
-pub mod persistence;
 mod queries;
-mod records;
+pub mod records;
 pub mod reload;
 pub mod standing;
 pub mod stuck_reads;

@@ -25,8 +25,6 @@ pub fn replay(
 }
 
 impl<T: FnMut(BootTime, Notice) -> anyhow::Result<()>> EffectHandler for T {
-    type Error = anyhow::Error;
-
     fn carry_out(&mut self, _: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         let Effect::Emit { at, notice } = effect else { return Ok(()) };
         self(at, *notice)
