@@ -201,7 +201,7 @@ impl Daemon {
             outside.stuck.due(now),
             outside.shares.due,
             outside.descriptors.due,
-            outside.store.due(),
+            outside.store.retry,
         ];
         dues.into_iter().flatten().min()
     }

@@ -58,7 +58,7 @@ impl Daemon {
                 .ready_at
                 .map_or(0, |at| u64::try_from(clock::now().since(at).as_millis()).unwrap_or(u64::MAX)),
             blind,
-            store_error: outside.store.trouble().cloned(),
+            store_error: outside.store.trouble.clone(),
             stuck: stuck().into_iter().filter(stuck_reads::is_reported).collect(),
             report: engine.report(),
             processes: engine.processes() as u64,

@@ -42,14 +42,14 @@ pub struct StoreWriter {
     orders: Option<SyncSender<Order>>,
     /// Disconnected when the store is closed.
     answers: Receiver<Answer>,
-    queued: Facts,
+    pub(super) queued: Facts,
     /// Whether an order is in progress that was not answered yet.
     is_silent: bool,
-    /// When to try again after a failure, if nothing happens before. After a failed write not before.
-    retry: Option<BootTime>,
+    /// When to commit again after a failure, though nothing happens. After a failed write not before.
+    pub retry: Option<BootTime>,
     outage: Outage,
     /// Why what is told is not kept, since when there was no store or a write failed.
-    trouble: Option<String>,
+    pub trouble: Option<String>,
     /// The start of the present second, and the time waited in it.
     second: BootTime,
     waited: Duration,
@@ -167,25 +167,11 @@ impl StoreWriter {
         answer
     }
 
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        self.queued.len()
-    }
-
-    /// When to commit again though nothing happens.
-    pub const fn due(&self) -> Option<BootTime> {
-        self.retry
-    }
-
     /// Why what the daemon announces may be lost, if it may: numbers are not safe.
     pub fn blind(&self) -> Option<String> {
         self.is_silent.then(|| {
             "the store does not answer: numbers and judgements are lost if orphand ends now".to_owned()
         })
-    }
-
-    pub const fn trouble(&self) -> Option<&String> {
-        self.trouble.as_ref()
     }
 
     /// Writes what is queued, and that the daemon stops in good order ([`Store::record_stop`]).
