@@ -19,7 +19,7 @@ use crate::{
         plan::{self, PlanItem},
     },
 };
-use orphand_core::model::{BootTime, Input, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{BootTime, ReapRequest, Report, ServerReport, State};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -209,9 +209,6 @@ fn is_over(report: &Report, request: &ReapRequest) -> bool {
     servers.all(|server| !matches!(server.state, State::Suspect | State::Ending))
 }
 
-/// Between two readings of /proc, which find who has ended.
-const READ_AGAIN: Duration = Duration::from_millis(200);
-
 struct Alone {
     offline: Offline,
     term_timeout: Duration,
@@ -223,22 +220,8 @@ impl Backend for Alone {
     }
 
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
-        let offline = &mut self.offline;
-        offline.arm()?;
-        let patience = clock::now() + self.term_timeout + MARGIN;
-        offline.handle(Input::Reap { request: request.clone() })?;
-        loop {
-            offline.read_again()?;
-            let report = offline.report();
-            let now = clock::now();
-            if is_over(&report, request) || now >= patience {
-                return Ok(report);
-            }
-            let next = offline.due().map_or(READ_AGAIN, |due| due.since(now).min(READ_AGAIN));
-            thread::sleep(next);
-            // The engine inspects only some servers at a time.
-            while clock::now() < patience && offline.pass_time(clock::now())? {}
-        }
+        let until = clock::now() + self.term_timeout + MARGIN;
+        self.offline.reap(request.clone(), until, |report| is_over(report, request))
     }
 }
 

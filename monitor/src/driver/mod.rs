@@ -97,16 +97,9 @@ impl Driver {
         is_due
     }
 
-    /// Asks for the memory of all servers; the answer goes into the next report. For a driver without a recording: this is
-    /// no input.
-    pub fn measure(&mut self, handler: &mut impl EffectHandler) -> anyhow::Result<()> {
-        self.engine.measure();
-        self.perform(handler)
-    }
-
-    /// Makes the question which servers a living owner abandoned due at once.
-    pub fn watch_wires_at_once(&mut self) {
-        self.engine.watch_wires_at_once();
+    /// Tells the engine what is no input. For a driver without a recording.
+    pub fn tell(&mut self, tell: impl FnOnce(&mut Engine)) {
+        tell(&mut self.engine);
     }
 
     /// Carries out effects until none is left.
