@@ -26,10 +26,6 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) const fn new(stream: UnixStream) -> Self {
-        Self { stream }
-    }
-
     /// What comes up to the end of a line, or before the caller has closed his end; at most so many bytes.
     pub(super) async fn line(&self, most: usize) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();

@@ -48,7 +48,7 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
     let mut pace = Pace::new(CONNECTIONS_A_SECOND);
     loop {
         let caller = match listener.accept().await {
-            Ok((stream, _)) => Caller::new(stream),
+            Ok((stream, _)) => Caller { stream },
             Err(error) => {
                 tracing::warn!("cannot accept a connection to the control socket: {error}");
                 sleep(ACCEPT_PAUSE).await;

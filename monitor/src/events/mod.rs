@@ -92,7 +92,7 @@ impl Output for Keeper {
                 }
                 end = files.end;
             }
-            self.latest.push(line.trim_end_matches('\n'), end);
+            self.latest.ring().push(line.trim_end_matches('\n'), end);
         }
         self.latest.tell();
         Ok(())

@@ -129,13 +129,9 @@ impl EventWriter {
 
 /// The event writers of the daemon. Each has a queue of its own, so none of them delays another.
 #[derive(Debug, Default)]
-pub struct EventWriters(Vec<EventWriter>);
+pub struct EventWriters(pub Vec<EventWriter>);
 
 impl EventWriters {
-    pub fn add(&mut self, writer: EventWriter) {
-        self.0.push(writer);
-    }
-
     /// Queues a notice for each writer. Never blocks.
     pub fn push(&self, at: BootTime, notice: Box<Notice>) {
         let Some((last, others)) = self.0.split_last() else { return };

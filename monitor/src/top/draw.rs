@@ -10,6 +10,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::{Block, Borders, Cell, Clear, Paragraph, Row as TableRow, Sparkline, Table, Wrap},
 };
+use strum::VariantArray as _;
 
 use super::{
     dialog::{Asks, Dialog, exactly},
@@ -176,7 +177,7 @@ fn table(state: &State, width: u16) -> Table<'static> {
     // Commands need the room of the agent.
     let is_wanted = |column: Column| !(state.commands && column == Column::Agent);
     let fits = |column: &Column| width >= measures(*column).0 && is_wanted(*column);
-    let columns: Vec<Column> = Column::ALL.into_iter().filter(fits).collect();
+    let columns: Vec<Column> = Column::VARIANTS.iter().copied().filter(fits).collect();
     let widths = columns.iter().map(|column| match measures(*column).1 {
         _ if *column == Column::Server => Constraint::Fill(1),
         [wide, other] => Constraint::Length(if width >= WIDE { wide } else { other }),
@@ -286,16 +287,9 @@ fn warning(state: &State) -> Style {
     if state.look.colours { Style::default().fg(Color::Yellow) } else { Modifier::BOLD.into() }
 }
 
-const ASCII: border::Set<'static> = border::Set {
-    top_left: "+",
-    top_right: "+",
-    bottom_left: "+",
-    bottom_right: "+",
-    vertical_left: "|",
-    vertical_right: "|",
-    horizontal_top: "-",
-    horizontal_bottom: "-",
-};
+/// Of a border only the lines above and below are drawn.
+const ASCII: border::Set<'static> =
+    border::Set { horizontal_top: "-", horizontal_bottom: "-", ..border::PLAIN };
 
 fn buttons(end: bool) -> Line<'static> {
     let style = |on: bool| if on { Modifier::REVERSED } else { Modifier::empty() };

@@ -24,6 +24,7 @@ use rustix::{
 };
 
 use super::News;
+use crate::os::start;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -74,17 +75,16 @@ pub(super) fn watch_signals(tell: Sender<News>) -> anyhow::Result<()> {
         [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect();
     asked.thread_block().context(why)?;
     let hung_up = tell.clone();
-    let run = move || {
+    let signalled = move || {
         let _ = asked.wait();
         leave(&tell);
     };
-    thread::Builder::new().name("signals".to_owned()).spawn(run).context(why)?;
-    let run = move || {
+    start("signals", signalled).context(why)?;
+    let hangup = move || {
         wait_for_hangup();
         leave(&hung_up);
     };
-    thread::Builder::new().name("hangup".to_owned()).spawn(run).context("cannot wait for the terminal")?;
-    Ok(())
+    start("hangup", hangup).context("cannot wait for the terminal")
 }
 
 /// Returns when the terminal is gone: not everybody gets SIGHUP then.
