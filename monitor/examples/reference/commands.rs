@@ -8,7 +8,6 @@ use orphand::cli::Cli;
 /// The width of the help in columns, whatever the terminal.
 const WIDTH: usize = 100;
 
-/// All of it.
 pub fn all() -> String {
     let mut command = Cli::command().term_width(WIDTH);
     command.build();

@@ -6,7 +6,6 @@ use orphand::config::options::{self, Key, Kind, Section};
 
 use super::{item, prose};
 
-/// All keys.
 pub fn keys() -> String {
     let mut text = String::new();
     for section in options::sections().filter(|section| !section.is_rules) {

@@ -8,18 +8,9 @@ use orphand_core::model::{Doubt, EventKind, Evidence, Guard, Reason};
 
 use super::{
     item, prose,
-    source::{self, Field, Item},
+    source::{Field, Item, Sources},
 };
 
-const ENDING: &str = include_str!("../../core/src/model/ending.rs");
-const HINTS: &str = include_str!("../../core/src/model/hints.rs");
-const LEFTOVER: &str = include_str!("../../core/src/model/leftover.rs");
-const CONTAINER: &str = include_str!("../../core/src/model/container.rs");
-const NOTICE: &str = include_str!("../../core/src/model/notice.rs");
-const VIEW: &str = include_str!("../../core/src/model/view.rs");
-const RUN: &str = include_str!("../../core/src/model/run.rs");
-
-/// Evidence, doubts and guards.
 pub fn reasons() -> String {
     let mut text = String::new();
     for (title, all) in words() {
@@ -32,7 +23,6 @@ pub fn reasons() -> String {
     text
 }
 
-/// The reasons of each kind.
 pub fn words() -> [(&'static str, Vec<&'static Reason>); 3] {
     let all = |evidence: &[Evidence], doubts: &[Doubt], guards: &[Guard]| {
         let all = evidence.iter().map(|one| one.reason()).chain(doubts.iter().map(|one| one.reason()));
@@ -46,9 +36,9 @@ pub fn words() -> [(&'static str, Vec<&'static Reason>); 3] {
 }
 
 /// Every event, then the objects in their fields.
-pub fn all() -> Result<String> {
+pub fn all(sources: &Sources) -> Result<String> {
     let mut text = String::new();
-    for Item { name, about, fields } in source::variants(NOTICE, "Notice")? {
+    for Item { name, about, fields } in sources.variants("Notice")? {
         let kind = EventKind::ALL.iter().find(|kind| kind.name() == name);
         let entry = appearance(*kind.with_context(|| format!("{name} has no kind"))?);
         let _ = write!(text, "### {name}\n\n{}\n", prose(&about));
@@ -57,39 +47,30 @@ pub fn all() -> Result<String> {
             "- In the journal: `PRIORITY={}`, `MESSAGE_ID={}`",
             entry.priority as u8, entry.id
         );
-        push(&fields, &mut text)?;
+        text += &(listed(sources, &fields)? + "\n");
     }
     let objects = [
-        ("Agent", VIEW, "AgentView"),
-        ("Server", VIEW, "ServerView"),
-        ("Process", VIEW, "ProcessView"),
-        ("Run", RUN, "RunView"),
-        ("Container", CONTAINER, "Container"),
-        ("Reached by", VIEW, "ReachedBy"),
-        ("Killed by", ENDING, "Killer"),
-        ("Leftover", LEFTOVER, "Leftover"),
+        ("Agent", "AgentView"),
+        ("Server", "ServerView"),
+        ("Process", "ProcessView"),
+        ("Run", "RunView"),
+        ("Container", "Container"),
+        ("Reached by", "ReachedBy"),
+        ("Killed by", "Killer"),
+        ("Leftover", "Leftover"),
     ];
-    for (title, file, name) in objects {
-        let _ = write!(text, "### {title}\n\n");
-        push(&source::fields(file, name)?, &mut text)?;
+    for (title, name) in objects {
+        let _ = write!(text, "### {title}\n\n{}\n", listed(sources, &sources.fields(name)?)?);
     }
     Ok(text)
 }
 
-fn push(fields: &[Field], text: &mut String) -> Result<()> {
-    text.push_str(&listed(fields)?);
-    text.push('\n');
-    Ok(())
-}
-
-fn listed(fields: &[Field]) -> Result<String> {
+fn listed(sources: &Sources, fields: &[Field]) -> Result<String> {
     let mut text = String::new();
     for Field { name, kind, about, may_be_absent, inline } in fields {
         // The fields of its type stand in place of it.
         if *inline {
-            let files = [ENDING, HINTS, VIEW];
-            let fields = files.iter().find_map(|file| source::fields(file, kind).ok());
-            text.push_str(&listed(&fields.with_context(|| format!("no file has {kind}"))?)?);
+            text += &listed(sources, &sources.fields(kind)?)?;
             continue;
         }
         let kind = match (value(kind).with_context(|| name.clone())?, may_be_absent) {

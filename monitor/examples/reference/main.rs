@@ -13,13 +13,14 @@ mod source;
 use textwrap::{Options, WordSplitter, wrap};
 
 fn main() -> anyhow::Result<()> {
+    let sources = source::Sources::read()?;
     let parts = [
         ("commands", commands::all()),
         ("configuration", configuration::keys()),
         ("reasons", events::reasons()),
-        ("events", events::all()?),
+        ("events", events::all(&sources)?),
         ("metrics", metrics::series()),
-        ("schema", schema::all()?),
+        ("schema", schema::all(&sources)?),
     ];
     for (name, text) in parts {
         println!("<!-- {name}:begin -->\n{}\n<!-- {name}:end -->", text.trim());

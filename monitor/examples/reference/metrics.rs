@@ -3,8 +3,8 @@
 use orphand::sink::metrics::families::{ALL, Family};
 
 use super::item;
+use orphand_core::model::text::word;
 
-/// All families.
 pub fn series() -> String {
     ALL.iter().map(|family| item(&line(family))).collect()
 }
@@ -13,5 +13,5 @@ fn line(family: &Family) -> String {
     let Family { name, kind, labels, help } = family;
     let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
     let labels = if labels.is_empty() { String::new() } else { format!(", by {}", labels.join(", ")) };
-    format!("`{name}` ({}{labels}): {help}", kind.name())
+    format!("`{name}` ({}{labels}): {help}", word(kind))
 }

@@ -2,22 +2,19 @@
 //!
 //! It is open: a later version may add fields. The tests take it as closed.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Map, Value, json};
 
 use super::{
     events,
-    source::{self, Field},
+    source::{Field, Sources, Type},
 };
 
-/// Where the types are that are written.
-const FILES: [&str; 3] = ["core/src/model", "src/sink/history/leaks.rs", "src/sink/plan.rs"];
-
 /// The whole schema: the root is an event, `$defs` has an entry for each verb.
-pub fn all() -> Result<String> {
-    let mut schema = Schema { texts: texts()?, defs: BTreeMap::new() };
+pub fn all(sources: &Sources) -> Result<String> {
+    let mut schema = Schema { sources, defs: BTreeMap::new() };
     let event = schema.events()?;
     schema.defs.insert("event".to_owned(), event);
     schema.verbs()?;
@@ -30,29 +27,11 @@ pub fn all() -> Result<String> {
     }))?)
 }
 
-fn texts() -> Result<Vec<String>> {
-    let mut texts = Vec::new();
-    for file in FILES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-        let mut paths = vec![path.clone()];
-        if path.is_dir() {
-            paths = fs::read_dir(&path)?.flatten().map(|entry| entry.path()).collect();
-        }
-        paths.retain(|path| path.extension().is_some_and(|end| end == "rs"));
-        paths.sort();
-        for path in paths {
-            texts.push(fs::read_to_string(&path).with_context(|| path.display().to_string())?);
-        }
-    }
-    Ok(texts)
-}
-
-struct Schema {
-    texts: Vec<String>,
+struct Schema<'a> {
+    sources: &'a Sources,
     defs: BTreeMap<String, Value>,
 }
 
-/// The fields of an object.
 #[derive(Default)]
 struct Object {
     properties: Map<String, Value>,
@@ -79,11 +58,10 @@ fn time() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
-impl Schema {
+impl Schema<'_> {
     fn events(&mut self) -> Result<Value> {
-        let text = self.text_of("enum", "Notice")?;
         let mut all = Vec::new();
-        for item in source::variants(&text, "Notice")? {
+        for item in self.sources.variants("Notice")? {
             let mut object = Object::default();
             object.add("event", json!({ "const": item.name }), true);
             object.add("seq", json!({ "type": "integer", "minimum": 1 }), true);
@@ -104,9 +82,8 @@ impl Schema {
         let totals = self.value("Totals")?;
         let source = json!({ "enum": ["daemon", "proc", "store"] });
         let mut add = |verb: &str, of: &str, more: &[(&str, Value)]| -> Result<()> {
-            let text = self.text_of("struct", of)?;
             let mut object = Object::default();
-            self.fields(&source::fields(&text, of)?, &mut object, true)?;
+            self.fields(&self.sources.fields(of)?, &mut object, true)?;
             for (name, value) in more {
                 object.add(name, value.clone(), true);
             }
@@ -195,13 +172,6 @@ impl Schema {
         Ok(())
     }
 
-    /// The text of the file with this type.
-    fn text_of(&self, what: &str, name: &str) -> Result<String> {
-        let head = format!("pub {what} {name} {{\n");
-        let text = self.texts.iter().find(|text| text.contains(&head));
-        text.cloned().with_context(|| format!("no file has `{}`", head.trim()))
-    }
-
     fn fields(&mut self, fields: &[Field], object: &mut Object, always: bool) -> Result<()> {
         for Field { name, kind, about, may_be_absent, inline, .. } in fields {
             if *inline {
@@ -222,16 +192,15 @@ impl Schema {
 
     /// Fields that stand in place of a field.
     fn inline(&mut self, kind: &str, object: &mut Object, always: bool) -> Result<()> {
-        if let Ok(text) = self.text_of("struct", kind) {
-            return self.fields(&source::fields(&text, kind)?, object, always);
+        match self.sources.get(kind)? {
+            Type::Object(fields) => self.fields(&fields, object, always),
+            Type::Variants(variants, tag) => {
+                let names: Vec<&String> = variants.iter().map(|item| &item.name).collect();
+                let tag = tag.context("an inline enumeration has a tag")?;
+                object.add(&tag, json!({ "enum": names }), always);
+                variants.iter().try_for_each(|item| self.fields(&item.fields, object, false))
+            }
         }
-        let text = self.text_of("enum", kind)?;
-        let variants = source::variants(&text, kind)?;
-        let names: Vec<&String> = variants.iter().map(|item| &item.name).collect();
-        let (_, tag) = text.split_once("#[serde(tag = \"").context("an inline enumeration has a tag")?;
-        let tag = tag.split('"').next().unwrap_or_default();
-        object.add(tag, json!({ "enum": names }), always);
-        variants.iter().try_for_each(|item| self.fields(&item.fields, object, false))
     }
 
     /// A type of Rust as it is written in JSON.
@@ -278,19 +247,15 @@ impl Schema {
             return Ok(());
         }
         self.defs.insert(kind.to_owned(), Value::Null);
-        let value = if let Ok(text) = self.text_of("struct", kind) {
-            let mut object = Object::default();
-            self.fields(&source::fields(&text, kind)?, &mut object, true).with_context(|| kind.to_owned())?;
-            object.done()
-        } else {
-            let text = self.text_of("enum", kind)?;
-            let (before, _) = text.split_once(&format!("pub enum {kind} {{")).unwrap_or_default();
-            let capitals =
-                before.trim_end().lines().next_back().is_some_and(|line| line.contains("UPPERCASE"));
-            let cased = |name: String| if capitals { name.to_uppercase() } else { name };
-            let names: Vec<String> =
-                source::variants(&text, kind)?.into_iter().map(|item| cased(item.name)).collect();
-            json!({ "enum": names })
+        let value = match self.sources.get(kind)? {
+            Type::Object(fields) => {
+                let mut object = Object::default();
+                self.fields(&fields, &mut object, true).with_context(|| kind.to_owned())?;
+                object.done()
+            }
+            Type::Variants(variants, _) => {
+                json!({ "enum": variants.iter().map(|item| &item.name).collect::<Vec<_>>() })
+            }
         };
         self.defs.insert(kind.to_owned(), value);
         Ok(())

@@ -10,16 +10,18 @@
 //! The code never uses `kill(pid)`, a process group or a name. For the daemon's shell, which carries out what
 //! a verdict asks for, and for `reap`.
 
-use std::{os::fd::OwnedFd, sync::Arc};
+use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal},
 };
 
-use crate::host::{Place, Proc, Scope, UNANSWERED, hastily};
+use crate::{
+    host::{Place, Proc, Scope, UNANSWERED, hastily},
+    os::has_ended,
+};
 use orphand_core::model::{ProcessId, Signal, SignalError};
 
 /// A process that may be signalled, held by a pidfd. The number cannot pass to another process unnoticed any
@@ -50,7 +52,23 @@ impl Reaper {
     /// Opens a pidfd of the process that has this number now, if orphand may ever signal it. [`Reaper::fire`]
     /// finds out whether it is the intended process.
     pub fn aim(&self, process: ProcessId) -> Result<Aim, SignalError> {
-        Ok(Aim { process, pidfd: self.open(process)? })
+        let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
+        let Some(pid) = pid else { return Err(never(process, "no process")) };
+        if pid == Pid::INIT {
+            return Err(never(process, "pid 1"));
+        }
+        let proc = Arc::clone(&self.proc);
+        match hastily(move || is_ours(&proc, process.pid)) {
+            Ok(false) => {}
+            Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
+            Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),
+        }
+        let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
+            // For a thread id that is no process id, older kernels return EINVAL and newer ones ENOENT.
+            Errno::INVAL | Errno::NOENT => never(process, "a thread, not a process"),
+            errno => failed("pidfd_open", errno),
+        });
+        Ok(Aim { process, pidfd: pidfd? })
     }
 
     /// Signals the aimed process, if it is the intended one and has this real user.
@@ -72,25 +90,6 @@ impl Reaper {
     /// Aims and fires at once, for a caller that has no records of the kernel.
     pub fn signal(&self, process: ProcessId, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         self.fire(self.aim(process)?, uid, signal)
-    }
-
-    fn open(&self, process: ProcessId) -> Result<OwnedFd, SignalError> {
-        let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
-        let Some(pid) = pid else { return Err(never(process, "no process")) };
-        if pid == Pid::INIT {
-            return Err(never(process, "pid 1"));
-        }
-        let proc = Arc::clone(&self.proc);
-        match hastily(move || is_ours(&proc, process.pid)) {
-            Ok(false) => {}
-            Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
-            Err(errno) => return Err(unsure(process, "an ancestor of orphand cannot be read", errno)),
-        }
-        pidfd_open(pid, PidfdFlags::NONBLOCK).map_err(|errno| match errno {
-            // For a thread id that is no process id, older kernels return EINVAL and newer ones ENOENT.
-            Errno::INVAL | Errno::NOENT => never(process, "a thread, not a process"),
-            errno => failed("pidfd_open", errno),
-        })
     }
 }
 
@@ -135,16 +134,9 @@ fn is_ours(proc: &Proc, pid: u32) -> Result<bool, Errno> {
     Ok(false)
 }
 
-/// Whether the process has ended. A pidfd is readable from the exit of the last thread on, also for a zombie
-/// (`pidfd_poll()`, kernel/fork.c). The manual page lists no error; one would count as "no".
-fn has_ended(pidfd: &OwnedFd) -> bool {
-    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-}
-
 fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
     // A signal to a zombie succeeds and has no effect.
-    if has_ended(pidfd) {
+    if has_ended(pidfd, Duration::ZERO) {
         return Err(SignalError::Gone);
     }
     let signal = match signal {

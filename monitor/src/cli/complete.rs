@@ -24,12 +24,12 @@ pub fn answer() {
 }
 
 /// The script for this shell, which asks this program at each Tab.
-pub fn script(shell: &str) -> std::io::Result<Vec<u8>> {
+pub fn script(shell: &str) -> std::io::Result<String> {
     let mut script = Vec::new();
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(shell) else { return Err(std::io::ErrorKind::Unsupported.into()) };
     shell.write_registration(VARIABLE, "orphand", "orphand", "orphand", &mut script)?;
-    Ok(script)
+    Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
 pub(super) fn agents() -> Vec<CompletionCandidate> {

@@ -1,11 +1,12 @@
 //! The log on standard error, about orphand itself. Events belong to the stream.
 //!
 //! In the journal each line is an entry with its priority. A stalled journald, pipe or terminal delays
-//! nobody: lines that do not fit are dropped.
+//! nobody: lines that do not fit are dropped, and it is told how many.
 //!
 //! The commands start the log once; nothing is logged before.
 
 use std::{
+    fmt,
     fs::File,
     io::{self, IsTerminal, Write},
     os::fd::{AsFd as _, OwnedFd},
@@ -16,16 +17,21 @@ use std::{
 };
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tracing::{Level, Metadata};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::{
     filter::{LevelFilter, Targets},
-    fmt::{self, MakeWriter},
+    fmt::{
+        FmtContext, FormatEvent, FormatFields,
+        format::{Writer, format},
+        layer,
+    },
     layer::SubscriberExt as _,
     registry,
+    registry::LookupSpan,
     util::SubscriberInitExt as _,
 };
 
-use crate::os::journald::{self, Journal, Priority};
+use crate::os::journald::{self, Priority};
 use orphand_core::model::text;
 
 /// A level for all, or levels of modules: `warn,orphand=trace` (`tracing_subscriber::filter::Targets`).
@@ -39,57 +45,39 @@ pub fn start() {
 pub fn start_at(level: LevelFilter) {
     let asked = std::env::var(VARIABLE).ok();
     let (filter, odd) = filter(asked.as_deref(), level);
-    let lines = fmt::layer()
+    let lines = layer()
         .with_target(false)
         // A log that cannot be written is no reason to end.
         .log_internal_errors(false)
-        .with_ansi(io::stderr().is_terminal());
-    let journal = journald::is_at(io::stderr()).then(|| Journal::open(false).ok()).flatten();
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(Arc::new(NonBlockingLog::to_stderr()));
     let log = registry().with(filter);
     // Fails where a log was started before: that one goes on.
-    let started = match journal {
-        Some(journal) => {
-            log.with(lines.with_level(false).without_time().with_writer(JournalWriter { journal })).try_init()
-        }
-        None => log.with(lines.with_writer(Arc::new(NonBlockingLog::to_stderr()))).try_init(),
+    let started = if journald::is_at(io::stderr()) {
+        log.with(lines.event_format(ForJournal)).try_init()
+    } else {
+        log.with(lines).try_init()
     };
     if let Some(why) = odd.filter(|_| started.is_ok()) {
         tracing::warn!("{VARIABLE} has a wrong value ({why}): use error, warn, info, debug or trace");
     }
 }
 
-struct JournalWriter {
-    journal: Journal,
-}
+/// In the journal the beginning of a line gives its priority, sd-daemon(3).
+struct ForJournal;
 
-impl<'a> MakeWriter<'a> for JournalWriter {
-    type Writer = EntryWriter<'a>;
-
-    fn make_writer(&'a self) -> EntryWriter<'a> {
-        EntryWriter { journal: &self.journal, priority: Priority::Info }
-    }
-
-    fn make_writer_for(&'a self, about: &Metadata<'_>) -> EntryWriter<'a> {
-        EntryWriter { journal: &self.journal, priority: priority(*about.level()) }
-    }
-}
-
-struct EntryWriter<'a> {
-    journal: &'a Journal,
-    priority: Priority,
-}
-
-impl io::Write for EntryWriter<'_> {
-    /// `tracing` calls this once for a whole line.
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut entry = String::new();
-        let line_of_text = String::from_utf8_lossy(line);
-        journald::head(&mut entry, &text::log_line(line_of_text.trim_end(), false), self.priority);
-        self.journal.send(&entry).map(|()| line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'static> FormatEvent<S, N>
+    for ForJournal
+{
+    fn format_event(
+        &self,
+        about: &FmtContext<'_, S, N>,
+        mut out: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        write!(out, "<{}>", priority(*event.metadata().level()) as u8)?;
+        let line = format().with_target(false).with_level(false).without_time();
+        line.format_event(about, out, event)
     }
 }
 

@@ -24,16 +24,12 @@ pub enum Moment {
     Exact(Timestamp),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "write it like \"14:03\", \"yesterday 14:03\", \"2026-11-23 14:03\", \"2026-11-23\", or how long ago, like \"90m\", \"24h\", \"7d\""
-)]
-pub struct NotATime;
+const HOW: &str = "write it like \"14:03\", \"yesterday 14:03\", \"2026-11-23 14:03\", \"2026-11-23\", or how long ago, like \"90m\", \"24h\", \"7d\"";
 
 impl FromStr for Moment {
-    type Err = NotATime;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, NotATime> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         if let Some(time) = clock(text) {
             return Ok(Self::Clock(time));
@@ -44,7 +40,7 @@ impl FromStr for Moment {
         if let Some((day, rest)) = text.split_once(' ')
             && let Some(days) = days_ago(day)
         {
-            return clock(rest).map(|time| Self::DaysAgo(days, time)).ok_or(NotATime);
+            return clock(rest).map(|time| Self::DaysAgo(days, time)).ok_or(HOW);
         }
         if let Some(days) = days_ago(text) {
             return Ok(Self::DaysAgo(days, Time::midnight()));
@@ -54,8 +50,8 @@ impl FromStr for Moment {
         }
         let (date, time) =
             text.split_once([' ', 'T']).map_or((text, None), |(date, time)| (date, Some(time)));
-        let date = date.parse::<Date>().map_err(|_| NotATime)?;
-        let time = time.map_or(Some(Time::midnight()), clock).ok_or(NotATime)?;
+        let date = date.parse::<Date>().map_err(|_| HOW)?;
+        let time = time.map_or(Some(Time::midnight()), clock).ok_or(HOW)?;
         Ok(Self::Local(date.to_datetime(time)))
     }
 }
@@ -125,7 +121,7 @@ mod tests {
         for text in
             ["", "14", "25:00", "14:60", "14:3:4:5", "noon", "7", "tomorrow 14:03", "yesterday x", "+1:00"]
         {
-            assert_eq!(text.parse::<Moment>(), Err(NotATime), "{text}");
+            assert_eq!(text.parse::<Moment>(), Err(HOW), "{text}");
         }
     }
 

@@ -1,10 +1,9 @@
-//! Completions and manual pages, generated from the definition of the command line.
+//! Manual pages, generated from the definition of the command line.
 
 use std::{fs, io, path::Path};
 
 use anyhow::Context as _;
 use clap::{Command, CommandFactory, ValueEnum};
-use clap_complete::Shell;
 use clap_mangen::{
     Man,
     roff::{Roff, italic, roman},
@@ -20,10 +19,6 @@ pub enum Page {
     Orphand,
     /// orphand.toml(5), the configuration
     Config,
-}
-
-pub fn completions(shell: Shell) -> io::Result<String> {
-    super::complete::script(&shell.to_string()).map(|script| text(&script))
 }
 
 pub fn man(which: Page) -> io::Result<String> {
@@ -53,10 +48,6 @@ fn orphand() -> Command {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn collect(command: &Command, name: &str, pages: &mut Vec<(String, Command)>) {
@@ -92,7 +83,7 @@ fn page(name: &str, command: Command) -> io::Result<String> {
         verbatim(lines, &mut roff);
     }
     roff.to_writer(&mut out)?;
-    Ok(text(&out))
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
 fn verbatim(lines: &str, roff: &mut Roff) {

@@ -210,6 +210,6 @@ fn a_page_for_every_verb() {
 #[test]
 fn completions_for_every_shell() {
     for shell in Shell::value_variants() {
-        assert!(pages::completions(*shell).unwrap().contains("orphand"), "{shell}");
+        assert!(complete::script(&shell.to_string()).unwrap().contains("orphand"), "{shell}");
     }
 }

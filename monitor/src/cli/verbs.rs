@@ -159,11 +159,8 @@ pub struct Explain {
     /// A process number, the id of a server, or the name of a server or an agent
     #[arg(value_name = "PID|NAME|ID", add = ArgValueCandidates::new(complete::servers))]
     pub process: String,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub places: Places,
+    pub common: Common,
 }
 
 #[derive(Args, Debug)]

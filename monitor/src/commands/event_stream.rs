@@ -36,17 +36,17 @@ pub(super) fn open(
     state_dir: &Path,
 ) -> anyhow::Result<(EventWriters, Latest)> {
     let ways = ways(journald::is_at(io::stdout()), journald::is_at(io::stderr()), asked.is_some());
-    let mut writers = EventWriters::default();
+    let mut writers = Vec::new();
     if ways.lines {
         let format = format_of(asked, wall);
         let writer = EventWriter::start("stream", io::stdout(), format, event_writer::QUEUE);
-        writers.add(writer.context("cannot start the writer of the stream")?);
+        writers.push(writer.context("cannot start the writer of the stream")?);
     }
     if ways.entries {
-        let journal = Journal::open(true).context("cannot open a way to the journal")?;
+        let journal = Journal::open().context("cannot open a way to the journal")?;
         let writer =
             EventWriter::start("journal", journal, Box::new(JournalEntries::new(wall)), event_writer::QUEUE);
-        writers.add(writer.context("cannot start the writer of the journal")?);
+        writers.push(writer.context("cannot start the writer of the journal")?);
     }
     let (keeper, latest, opened) = events::open(state_dir, wall);
     if let Err(error) = opened {
@@ -56,8 +56,8 @@ pub(super) fn open(
         );
     }
     let writer = EventWriter::start("events", keeper, Box::new(Json::new(wall)), event_writer::QUEUE);
-    writers.add(writer.context("cannot start the writer of kept events")?);
-    Ok((writers, latest))
+    writers.push(writer.context("cannot start the writer of kept events")?);
+    Ok((EventWriters(writers), latest))
 }
 
 /// Where events are written to: lines to standard output, entries to the journal.

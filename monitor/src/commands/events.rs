@@ -74,9 +74,9 @@ fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::
 
 /// Prints what comes. If the daemon goes, it is waited for, and what was told meanwhile is not missed.
 fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyhow::Result<()> {
-    let mut seen = Cursor { life: lines.life(), seq: 0 };
+    let mut seen = Cursor { life: lines.life, seq: 0 };
     loop {
-        let life = lines.life();
+        let life = lines.life;
         for line in &mut lines {
             printer.print(&line)?;
             let Some(number) = seq(&line) else { continue };

@@ -28,11 +28,11 @@ use orphand_core::{
 const ENDED: usize = 8;
 
 pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
-    let (config, _) = super::configured(&flags.places)?;
+    let (config, _) = super::configured(&flags.common.places)?;
     let asked: Asked = flags.process.parse().unwrap_or_else(|never| match never {});
-    let all = gather(&flags.places, &config, &asked)?;
+    let all = gather(&flags.common.places, &config, &asked)?;
     let nothing = all.living.is_empty() && all.ended.is_empty();
-    super::answer(flags.json, &explain::json(&all, &moment()), |_| {
+    super::answer(flags.common.json, &explain::json(&all, &moment()), |_| {
         if nothing { String::new() } else { explain::render(&all, &moment(), super::paint()) }
     })?;
     if nothing {

@@ -21,7 +21,7 @@ use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 
 use crate::{
-    cli::{Cli, ExitCode, Places, Verb, logging, moment::Moment, pages},
+    cli::{Cli, ExitCode, Places, Verb, complete, logging, moment::Moment, pages},
     config::Config,
     control::client::{Client, ClientError},
     host::{Proc, ProcessDir},
@@ -50,7 +50,7 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Replay(flags) => event_stream::replay(&flags),
         Verb::Config(verb) => config::config(verb),
         Verb::Completions { shell } => {
-            print(&pages::completions(shell).context("cannot make the completions")?)
+            print(&complete::script(&shell.to_string()).context("cannot make the completions")?)
         }
         Verb::Man { dir: None, page } => print(&pages::man(page).context("cannot make the manual page")?),
         Verb::Man { dir: Some(dir), .. } => {

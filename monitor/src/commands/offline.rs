@@ -1,7 +1,7 @@
 //! The engine without a daemon: in this process, on readings of /proc, without a kernel side. Of the store it reads the numbers of
 //! runs and nothing else. `ps`, `explain`, `doctor`, `reap` and `top` use it where no daemon is asked.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     actuator::reaper::Reaper,
@@ -22,6 +22,9 @@ use orphand_core::{
     },
     recognise::Rules,
 };
+
+/// Between two readings of /proc, which find who has ended.
+const READ_AGAIN: Duration = Duration::from_millis(200);
 
 /// Of so many servers the settings are read: that takes milliseconds each, and somebody waits.
 const HINTED: usize = 64;
@@ -52,12 +55,11 @@ impl Offline {
     pub(crate) fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
         let rules = config.rules();
         let (procfs, probe) = (Proc::system()?, Probe::new()?);
-        let snapshot = read_proc(&procfs, &probe, &rules, BTreeMap::new())?;
         let settings = Settings {
             mode: Mode::Observe,
-            grace: std::time::Duration::ZERO,
-            abandoned_grace: std::time::Duration::ZERO,
-            work_grace: std::time::Duration::ZERO,
+            grace: Duration::ZERO,
+            abandoned_grace: Duration::ZERO,
+            work_grace: Duration::ZERO,
             term_timeout: config.term_timeout,
             other_uids: config.other_uids,
             rules: rules.clone(),
@@ -69,16 +71,17 @@ impl Offline {
             Host { rules, scope, procfs, probe, reaper: None, blind: Vec::new(), numbered: true, hinted: 0 };
         let mut offline = Self { driver, host };
         offline.number_runs(&config.state_dir)?;
-        offline.handle(Input::Snapshot { snapshot })?;
+        offline.handle(offline.host.read()?)?;
         // The owners are known; now the engine judges the servers without one, some at a time, and those that a
         // living owner abandoned.
-        offline.driver.watch_wires_at_once();
+        offline.driver.tell(Engine::watch_wires_at_once);
         // The second time is for the cases that the first one opened.
         for _ in 0..2 {
             let now = clock::now();
             while offline.pass_time(now)? {}
         }
-        offline.driver.measure(&mut offline.host)?;
+        offline.driver.tell(Engine::measure);
+        offline.driver.perform(&mut offline.host)?;
         Ok(offline)
     }
 
@@ -142,29 +145,34 @@ impl Offline {
         planned
     }
 
-    /// From now on signals are sent.
-    pub(super) fn arm(&mut self) -> anyhow::Result<()> {
+    /// Ends what a request selects, and waits until it is over by the report, or that time. From now on signals are sent.
+    pub(super) fn reap(
+        &mut self,
+        request: ReapRequest,
+        until: BootTime,
+        is_over: impl Fn(&Report) -> bool,
+    ) -> anyhow::Result<Report> {
         self.host.reaper = Some(Reaper::new()?.within(self.host.scope.clone()));
-        Ok(())
+        self.handle(Input::Reap { request })?;
+        loop {
+            // What was forked meanwhile, and who has ended.
+            self.handle(self.host.read()?)?;
+            let (report, now) = (self.report(), clock::now());
+            if is_over(&report) || now >= until {
+                return Ok(report);
+            }
+            let next = self.driver.due().map_or(READ_AGAIN, |due| due.since(now).min(READ_AGAIN));
+            std::thread::sleep(next);
+            while clock::now() < until && self.pass_time(clock::now())? {}
+        }
     }
 
-    pub(super) fn handle(&mut self, input: Input) -> anyhow::Result<()> {
+    fn handle(&mut self, input: Input) -> anyhow::Result<()> {
         self.driver.handle(&mut self.host, input)
     }
 
-    /// Reads /proc again: what was forked meanwhile, and who has ended.
-    pub(super) fn read_again(&mut self) -> anyhow::Result<()> {
-        let snapshot = read_proc(&self.host.procfs, &self.host.probe, &self.host.rules, BTreeMap::new())?;
-        self.handle(Input::Snapshot { snapshot })
-    }
-
-    /// When the engine next waits for time to pass.
-    pub(super) fn due(&self) -> Option<BootTime> {
-        self.driver.due()
-    }
-
     /// Has the engine do what is due at `until`: some of it, if that is much. Returns whether there was anything.
-    pub(super) fn pass_time(&mut self, until: BootTime) -> anyhow::Result<bool> {
+    fn pass_time(&mut self, until: BootTime) -> anyhow::Result<bool> {
         let passed = self.driver.pass_time(until);
         self.driver.perform(&mut self.host)?;
         Ok(passed)
@@ -172,8 +180,6 @@ impl Offline {
 }
 
 impl EffectHandler for Host {
-    type Error = anyhow::Error;
-
     fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         match effect {
             Effect::Ask { token, about, .. } => {
@@ -190,8 +196,7 @@ impl EffectHandler for Host {
                 }
             }
             Effect::Resync => {
-                let snapshot = read_proc(&self.procfs, &self.probe, &self.rules, BTreeMap::new())?;
-                driver.feed(Input::Snapshot { snapshot });
+                driver.feed(self.read()?);
             }
             _ => {}
         }
@@ -200,6 +205,11 @@ impl EffectHandler for Host {
 }
 
 impl Host {
+    fn read(&self) -> anyhow::Result<Input> {
+        let snapshot = read_proc(&self.procfs, &self.probe, &self.rules, BTreeMap::new())?;
+        Ok(Input::Snapshot { snapshot })
+    }
+
     fn answer(&mut self, about: &About) -> Answer {
         if matches!(about, About::Hints { .. }) {
             self.hinted += 1;

@@ -12,16 +12,14 @@ use serde_json::json;
 use crate::{
     cli::{self, ExitCode},
     commands::offline::Offline,
-    config::Config,
     control::client::{Client, ClientError},
-    host::Scope,
     os::clock,
     sink::{
         list,
         plan::{self, PlanItem},
     },
 };
-use orphand_core::model::{BootTime, Input, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{BootTime, ReapRequest, Report, ServerReport, State};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -60,8 +58,9 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
-            let mut alone = Alone::inspect(&config, flags.places.below.clone())?;
-            let planned = alone.offline.plan(&request);
+            let offline = Offline::inspect(&config, flags.places.below.clone())?;
+            let planned = offline.plan(&request);
+            let mut alone = Alone { offline, term_timeout: config.term_timeout };
             clean_up(flags, &mut alone, &request, planned)
         }
         Err(error) => Err(error.into()),
@@ -210,19 +209,9 @@ fn is_over(report: &Report, request: &ReapRequest) -> bool {
     servers.all(|server| !matches!(server.state, State::Suspect | State::Ending))
 }
 
-/// Between two readings of /proc, which find who has ended.
-const READ_AGAIN: Duration = Duration::from_millis(200);
-
 struct Alone {
     offline: Offline,
     term_timeout: Duration,
-}
-
-impl Alone {
-    /// Reads /proc and judges. Nothing is signalled until [`Backend::reap`].
-    fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
-        Ok(Self { offline: Offline::inspect(config, scope)?, term_timeout: config.term_timeout })
-    }
 }
 
 impl Backend for Alone {
@@ -231,22 +220,8 @@ impl Backend for Alone {
     }
 
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
-        let offline = &mut self.offline;
-        offline.arm()?;
-        let patience = clock::now() + self.term_timeout + MARGIN;
-        offline.handle(Input::Reap { request: request.clone() })?;
-        loop {
-            offline.read_again()?;
-            let report = offline.report();
-            let now = clock::now();
-            if is_over(&report, request) || now >= patience {
-                return Ok(report);
-            }
-            let next = offline.due().map_or(READ_AGAIN, |due| due.since(now).min(READ_AGAIN));
-            thread::sleep(next);
-            // The engine inspects only some servers at a time.
-            while clock::now() < patience && offline.pass_time(clock::now())? {}
-        }
+        let until = clock::now() + self.term_timeout + MARGIN;
+        self.offline.reap(request.clone(), until, |report| is_over(report, request))
     }
 }
 

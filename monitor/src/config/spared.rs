@@ -3,9 +3,7 @@
 //! Invariant: a configuration with a mistake is never left behind. If the new file makes one, the old file is put back.
 
 use std::{
-    fs,
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +12,7 @@ use anyhow::{Result, anyhow, bail};
 use orphand_core::recognise::{Rule, Rules};
 
 use super::{DEFAULT_PATH, Loaded, shown};
-use crate::os::text_file;
+use crate::os::{if_there, replace_file, text_file};
 
 const HEAD: &str = "# Written by `orphand spare`, which keeps no comments. To take an exemption back: `orphand spare --remove NAME`,
 # or delete its lines and run `orphand reload`.
@@ -33,11 +31,7 @@ impl Spared {
     /// Reads the file beside this main file of the configuration.
     pub fn read(main: &Path) -> Result<Self> {
         let file = main.parent().unwrap_or(Path::new("")).join("conf.d/spared.toml");
-        let text = match text_file(&file) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed("read", &file)(error)),
-        };
+        let text = if_there(text_file(&file)).map_err(failed("read", &file))?;
         let book = text.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_source);
         let book = book.map_err(|error| {
             let what = error.message().lines().next().unwrap_or_default();
@@ -83,21 +77,12 @@ impl Spared {
     /// Puts this text in place of the file, as a whole; removes it without one.
     fn replace(&self, text: Option<&str>) -> Result<()> {
         let Some(text) = text else {
-            return match fs::remove_file(&self.file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(failed("remove", &self.file)(error))
-                }
-                _ => Ok(()),
-            };
+            return if_there(fs::remove_file(&self.file)).map(drop).map_err(failed("remove", &self.file));
         };
         let dir = self.file.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(dir).map_err(failed("make", dir))?;
-        // Its name is that of no file of the configuration.
-        let new = dir.join(".spared.toml.new");
-        let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new);
-        let written =
-            written.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-        written.and_then(|()| fs::rename(&new, &self.file)).map_err(failed("write", &self.file))
+        // On its way it has a name that no file of the configuration has.
+        replace_file(&self.file, text.as_bytes()).map_err(failed("write", &self.file))
     }
 }
 

@@ -8,7 +8,6 @@ use std::{
     io::{self, IoSliceMut},
     mem,
     sync::{Mutex, mpsc},
-    thread,
 };
 
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, ReturnFlags, Shutdown, recv, recvmsg, shutdown};
@@ -17,7 +16,7 @@ use tokio::{
     net::{UnixStream, unix::UCred},
 };
 
-use crate::os::lock;
+use crate::os::{lock, start};
 
 /// How much is read at once.
 const CHUNK: usize = 1024;
@@ -95,8 +94,7 @@ impl Drop for Caller {
         let mut left = lock(&LEFT);
         left.waiting.push(stream);
         if !left.is_seen_to {
-            left.is_seen_to =
-                thread::Builder::new().name("orphand-last".to_owned()).spawn(see_to_them).is_ok();
+            left.is_seen_to = start("last", see_to_them).is_ok();
         }
     }
 }
@@ -119,7 +117,7 @@ fn see_to_them() {
             return;
         }
         let ((tell, told), (over, wait)) = (mpsc::channel(), mpsc::channel::<()>());
-        let last = thread::Builder::new().name("orphand-last".to_owned()).spawn(move || {
+        let last = start("last", move || {
             let _ = tell.send(has_own_descriptors());
             // Then it ends, and with it its descriptors: an exit waits for nobody (`PF_EXITING`, `inet_release()`).
             let _ = wait.recv();

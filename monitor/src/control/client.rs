@@ -145,14 +145,8 @@ impl Client {
 #[derive(Debug)]
 pub struct EventLines {
     lines: BufReader<UnixStream>,
-    life: Position,
-}
-
-impl EventLines {
     /// Where the events of this daemon begin.
-    pub const fn life(&self) -> Position {
-        self.life
-    }
+    pub life: Position,
 }
 
 impl Iterator for EventLines {

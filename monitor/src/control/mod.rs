@@ -21,7 +21,6 @@ use std::{
     net::{SocketAddr, TcpListener},
     path::Path,
     sync::Arc,
-    thread,
     time::Duration,
 };
 
@@ -36,7 +35,7 @@ pub use self::{
     loop_handle::measure,
     protocol::{Answer, Request},
 };
-use crate::{events::Latest, host::Proc, sink::metrics::Metrics};
+use crate::{events::Latest, host::Proc, os::start, sink::metrics::Metrics};
 
 /// How many queries may wait for the loop: one for each connection to the control socket.
 const QUEUE: usize = 64;
@@ -140,14 +139,12 @@ impl ControlServer {
                 _ = stopped => {}
             }
         };
-        let thread = thread::Builder::new().name("orphand-control".to_owned());
-        thread
-            .spawn(move || {
-                runtime.block_on(serve);
-                // A measurement of memory that still runs is abandoned.
-                runtime.shutdown_background();
-            })
-            .context(NO_THREAD)?;
+        let run = move || {
+            runtime.block_on(serve);
+            // A measurement of memory that still runs is abandoned.
+            runtime.shutdown_background();
+        };
+        start("control", run).context(NO_THREAD)?;
         Ok((RunningServer { _socket: file, _stop: stop }, asked))
     }
 }

@@ -5,6 +5,7 @@ use std::{
     net::TcpStream,
     os::unix::net::UnixStream,
     path::PathBuf,
+    thread,
     time::Instant,
 };
 

@@ -16,22 +16,11 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub struct DescriptorShortage {
-    /// What `status` says, as long as they have.
-    why: Option<String>,
-    due: Option<BootTime>,
+    /// Why not everything is judged, as long as they have: what `status` says.
+    pub(super) why: Option<String>,
+    pub(super) due: Option<BootTime>,
     /// /proc could not be read because of it, and must be read again.
     unread: bool,
-}
-
-impl DescriptorShortage {
-    pub const fn due(&self) -> Option<BootTime> {
-        self.due
-    }
-
-    /// Why not everything is judged, if that is so.
-    pub fn blind(&self) -> Option<String> {
-        self.why.clone()
-    }
 }
 
 impl Environment {

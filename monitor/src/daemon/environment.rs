@@ -1,11 +1,11 @@
 //! What the effects of the engine act on: the kernel side, /proc, processes, the store, and the sinks of events.
 
 use super::{
-    command_lines::Completer,
     descriptor_shortage::DescriptorShortage,
     inspections::{Inspections, Request},
     last_check::PendingRecords,
     member_shares::MemberShares,
+    records::Completer,
     stuck_reads::StuckReads,
 };
 use crate::{
@@ -61,8 +61,6 @@ pub struct Environment {
 }
 
 impl EffectHandler for Environment {
-    type Error = anyhow::Error;
-
     fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         match effect {
             Effect::Emit { at, notice } => self.emit(driver.engine(), at, notice),

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use crate::{
     os::{
         budgets::{Budget, Budgets},
+        lock,
         processor_time::Meter,
     },
     probe::{Candidate, Probe},
@@ -94,12 +95,14 @@ struct Queue {
     over: bool,
 }
 
-impl Inspections {
-    pub fn new() -> Self {
+impl Default for Inspections {
+    fn default() -> Self {
         let (report, answers) = mpsc::unbounded_channel();
         Self { crews: BUDGETS.map(|(user, all)| Crew::new(Budgets::new(user, all))), report, answers }
     }
+}
 
+impl Inspections {
     /// Has a question answered, in this user's turn. Gives it back if no thread can be started. A look that finds too
     /// many others waiting finds nothing.
     pub fn ask(
@@ -193,12 +196,6 @@ impl Request {
     }
 }
 
-impl Default for Inspections {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Drop for Inspections {
     fn drop(&mut self) {
         for crew in &self.crews {
@@ -210,8 +207,7 @@ impl Drop for Inspections {
 
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        // Nothing panics while it is locked.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 
     /// Waits for a question, or for several about settings. Nothing, when the daemon stops.

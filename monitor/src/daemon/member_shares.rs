@@ -31,16 +31,12 @@ pub struct MemberShares {
     /// Processes that were refused and that the engine has not been told of.
     unreported: u64,
     pause: Duration,
-    due: Option<BootTime>,
+    pub(super) due: Option<BootTime>,
     /// When the last shortage ended.
     ended_at: Option<BootTime>,
 }
 
 impl MemberShares {
-    pub const fn due(&self) -> Option<BootTime> {
-        self.due
-    }
-
     /// Why not everything is judged, if that is so.
     pub fn blind(&self) -> Option<String> {
         if self.users.is_empty() {

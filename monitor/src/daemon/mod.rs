@@ -10,15 +10,13 @@
 //! come, after what the ring had by then. Whatever stalls behind the engine (a reader of stdout, a full disk, a scraper, a
 //! client of the control socket) never delays it.
 
-pub mod command_lines;
 pub mod descriptor_shortage;
 pub mod environment;
 pub mod inspections;
 pub mod last_check;
 pub mod member_shares;
-pub mod persistence;
 mod queries;
-mod records;
+pub mod records;
 pub mod reload;
 pub mod standing;
 pub mod stuck_reads;
@@ -199,11 +197,11 @@ impl Daemon {
             busy.then(|| now + DRAIN),
             self.driver.due(),
             self.notify.due(),
-            self.decisions.due(),
+            self.decisions.due,
             outside.stuck.due(now),
-            outside.shares.due(),
-            outside.descriptors.due(),
-            outside.store.due(),
+            outside.shares.due,
+            outside.descriptors.due,
+            outside.store.retry,
         ];
         dues.into_iter().flatten().min()
     }

@@ -52,13 +52,13 @@ impl Daemon {
         if outside.doubtful {
             blind.push("records of the kernel were lost and /proc has not been read again yet".to_owned());
         }
-        blind.extend(outside.shares.blind().into_iter().chain(outside.descriptors.blind()));
+        blind.extend(outside.shares.blind().into_iter().chain(outside.descriptors.why.clone()));
         Status {
             up_ms: self
                 .ready_at
                 .map_or(0, |at| u64::try_from(clock::now().since(at).as_millis()).unwrap_or(u64::MAX)),
             blind,
-            store_error: outside.store.trouble().cloned(),
+            store_error: outside.store.trouble.clone(),
             stuck: stuck().into_iter().filter(stuck_reads::is_reported).collect(),
             report: engine.report(),
             processes: engine.processes() as u64,

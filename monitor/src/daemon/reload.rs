@@ -3,7 +3,7 @@
 //! Invariant: it is read by a thread of its own. A name service or a file system that does not answer delays only the client that
 //! asked for the reload.
 
-use std::{fmt, mem, sync::Arc, thread, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use tokio::{
@@ -16,6 +16,7 @@ use crate::{
     actuator::hook,
     config::{Config, Sessions},
     control::{Answer, Reply},
+    os::start,
     probe::registry::Options,
 };
 use orphand_core::model::{Input, Reloaded, text::with_causes};
@@ -61,12 +62,6 @@ impl Configuration {
     }
 }
 
-impl fmt::Debug for Configuration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Configuration").field("config", &self.config).finish_non_exhaustive()
-    }
-}
-
 impl Daemon {
     pub(super) fn reload(&mut self, reply: Option<Reply>) {
         if let Some(loading) = &mut self.configuration.loading {
@@ -84,8 +79,7 @@ impl Daemon {
         let started = if Arc::strong_count(&load) > HUNG + 2 {
             Err(anyhow::anyhow!("{HUNG} attempts to read it hang already"))
         } else {
-            let thread = thread::Builder::new().name("orphand-reload".to_owned());
-            thread.spawn(move || drop(tell.send(load()))).context("cannot start a thread")
+            start("reload", move || drop(tell.send(load()))).context("cannot start a thread")
         };
         if let Err(error) = started {
             let why = self.keep_old(&error);

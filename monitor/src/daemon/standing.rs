@@ -16,7 +16,7 @@ pub struct Decisions {
     /// Whether the daemon was started with `--observe`.
     always_observes: bool,
     /// When the pause ends.
-    due: Option<BootTime>,
+    pub(super) due: Option<BootTime>,
 }
 
 impl Decisions {
@@ -36,10 +36,6 @@ impl Decisions {
         }
         let (mode, by) = (self.standing.mode(policy.mode), self.standing.by());
         Policy { mode, decided_by: by.map(str::to_owned), ..policy }
-    }
-
-    pub(super) const fn due(&self) -> Option<BootTime> {
-        self.due
     }
 
     /// The end of the pause on the clock of the timer. A step of the wall clock does not change it.

@@ -23,11 +23,9 @@ use orphand_core::{
 
 /// Carries out the effects of an engine, in their order.
 pub trait EffectHandler {
-    type Error;
-
     /// The outcome is fed to the driver, now or later; its effects follow those that wait already. A handler without a kernel
     /// side, or without a store, lets effects on those be.
-    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> Result<(), Self::Error>;
+    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()>;
 
     /// All effects are carried out.
     fn finish(&mut self) {}
@@ -45,7 +43,6 @@ pub struct SignalRequest {
 const SLEEP: Duration = Duration::from_secs(1);
 
 /// An engine, its clock and its recording.
-#[derive(Debug)]
 pub struct Driver {
     engine: Engine,
     last: BootTime,
@@ -80,7 +77,7 @@ impl Driver {
     }
 
     /// Tells the engine something that has happened now, and has all effects carried out.
-    pub fn handle<H: EffectHandler>(&mut self, handler: &mut H, input: Input) -> Result<(), H::Error> {
+    pub fn handle(&mut self, handler: &mut impl EffectHandler, input: Input) -> anyhow::Result<()> {
         self.feed(input);
         self.perform(handler)
     }
@@ -100,20 +97,13 @@ impl Driver {
         is_due
     }
 
-    /// Asks for the memory of all servers; the answer goes into the next report. For a driver without a recording: this is
-    /// no input.
-    pub fn measure<H: EffectHandler>(&mut self, handler: &mut H) -> Result<(), H::Error> {
-        self.engine.measure();
-        self.perform(handler)
-    }
-
-    /// Makes the question which servers a living owner abandoned due at once.
-    pub fn watch_wires_at_once(&mut self) {
-        self.engine.watch_wires_at_once();
+    /// Tells the engine what is no input. For a driver without a recording.
+    pub fn tell(&mut self, tell: impl FnOnce(&mut Engine)) {
+        tell(&mut self.engine);
     }
 
     /// Carries out effects until none is left.
-    pub fn perform<H: EffectHandler>(&mut self, handler: &mut H) -> Result<(), H::Error> {
+    pub fn perform(&mut self, handler: &mut impl EffectHandler) -> anyhow::Result<()> {
         while let Some(effect) = self.engine.poll_effect() {
             let outside = match &effect {
                 Effect::Ask { token, about, .. } => self.answer_outside(about).map(|answer| (*token, answer)),

@@ -13,25 +13,20 @@ use orphand_core::{
 pub fn replay(
     trace: impl IntoIterator<Item = anyhow::Result<TraceEntry>>,
     engine: Engine,
-    listen: impl FnMut(BootTime, Notice) -> anyhow::Result<()>,
+    mut listen: impl FnMut(BootTime, Notice) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut driver = Driver::new(engine, None);
-    let mut listener = Listener(listen);
     for entry in trace {
         let TraceEntry { at, input } = entry?;
         driver.dispatch(at, input);
-        driver.perform(&mut listener)?;
+        driver.perform(&mut listen)?;
     }
     Ok(())
 }
 
-struct Listener<T>(T);
-
-impl<T: FnMut(BootTime, Notice) -> anyhow::Result<()>> EffectHandler for Listener<T> {
-    type Error = anyhow::Error;
-
+impl<T: FnMut(BootTime, Notice) -> anyhow::Result<()>> EffectHandler for T {
     fn carry_out(&mut self, _: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         let Effect::Emit { at, notice } = effect else { return Ok(()) };
-        (self.0)(at, *notice)
+        self(at, *notice)
     }
 }

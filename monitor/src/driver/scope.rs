@@ -7,7 +7,7 @@
 use super::Driver;
 use crate::host::{Place, Scope};
 use orphand_core::{
-    model::{About, Answer, FirstMessage, Image, Input, ProcessEvent, ProcessId, SnapshotProcess},
+    model::{About, Answer, FirstMessage, Image, Input, OwnEnd, ProcessEvent, ProcessId, SnapshotProcess},
     recognise::{Role, Rules},
 };
 
@@ -38,22 +38,20 @@ impl Driver {
     /// The answer to a question that would make a server of a process outside, or end one.
     pub(super) fn answer_outside(&self, about: &About) -> Option<Answer> {
         let scope = self.scope.as_ref()?;
-        match about {
-            About::FirstMessage(end) => is_outside(scope, end.process, None)
-                .then_some(Answer::FirstMessage { message: FirstMessage::Nothing }),
-            About::Declared { process, .. } => is_outside(scope, *process, None)
-                .then_some(Answer::FirstMessage { message: FirstMessage::Nothing }),
-            About::Hints { server, .. } => {
-                is_outside(scope, *server, None).then_some(Answer::Hints { found: None })
+        let (is_outside, answer) = match about {
+            About::FirstMessage(OwnEnd { process, .. }) | About::Declared { process, .. } => {
+                (is_outside(scope, *process, None), Answer::FirstMessage { message: FirstMessage::Nothing })
             }
+            About::Hints { server, .. } => (is_outside(scope, *server, None), Answer::Hints { found: None }),
             About::Stop { seen, .. } => {
                 let first = seen.first();
                 let is_inside = first.is_some_and(|first| scope.place(first.process.pid) == Place::Inside);
                 let error = Some("it is not seen to be in the scope of this daemon".to_owned());
-                (!is_inside).then_some(Answer::Stopped { error, changed: false })
+                (!is_inside, Answer::Stopped { error, changed: false })
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        is_outside.then_some(answer)
     }
 }
 

@@ -42,9 +42,10 @@ struct Host {
 }
 
 impl Host {
-    fn call(&mut self, name: &str) -> Result<(), String> {
+    fn call(&mut self, name: &str) -> anyhow::Result<()> {
         self.calls.push(name.to_owned());
-        if self.fails_at == Some(name) { Err(name.to_owned()) } else { Ok(()) }
+        anyhow::ensure!(self.fails_at != Some(name), "{name}");
+        Ok(())
     }
 
     fn take(&mut self) -> Vec<String> {
@@ -53,9 +54,7 @@ impl Host {
 }
 
 impl EffectHandler for Host {
-    type Error = String;
-
-    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> Result<(), String> {
+    fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         match effect {
             Effect::Emit { notice, .. } => {
                 let json = serde_json::to_value(&*notice).unwrap();
@@ -198,7 +197,7 @@ fn what_fails_leaves_the_rest_for_the_next_time() {
     let mut driver = Driver::new(Engine::new(Settings::default()), None);
     let mut host = Host { fails_at: Some("track"), ..Host::default() };
     let input = exec(AGENT, ProcessId::new(10, 10), &["claude"], Stdio::Terminal);
-    assert_eq!(driver.handle(&mut host, input), Err("track".to_owned()));
+    assert_eq!(driver.handle(&mut host, input).unwrap_err().to_string(), "track");
     assert!(!host.take().contains(&"finish".to_owned()));
     host.fails_at = None;
     driver.perform(&mut host).unwrap();

@@ -73,10 +73,6 @@ impl Latest {
         lock(&self.0.ring)
     }
 
-    pub(super) fn push(&self, line: &str, next_at: Position) {
-        self.ring().push(line, next_at);
-    }
-
     pub(super) fn tell(&self) {
         let next = self.ring().next();
         self.0.next.send_replace(next);
@@ -84,7 +80,7 @@ impl Latest {
 }
 
 impl Ring {
-    fn push(&mut self, line: &str, next_at: Position) {
+    pub(super) fn push(&mut self, line: &str, next_at: Position) {
         self.bytes += line.len();
         self.lines.push_back((line.into(), next_at));
         while self.bytes > BYTES && self.lines.len() > 1 {

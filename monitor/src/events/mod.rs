@@ -58,9 +58,9 @@ pub fn open(dir: &Path, wall: WallClock) -> (Keeper, Latest, io::Result<()>) {
         Ok(files) => (Some(files), Ok(())),
         Err(error) => (None, Err(error)),
     };
-    let began = files.as_ref().map(segments::Writer::end).unwrap_or_default();
+    let began = files.as_ref().map(|files| files.end).unwrap_or_default();
     let latest = Latest::new(dir, began, wall);
-    (Keeper::new(files, latest.clone()), latest, opened)
+    (Keeper { files, latest: latest.clone(), is_reported: false }, latest, opened)
 }
 
 /// Writes lines into the files and into memory. A file system that is full or fails costs the files only: the lines
@@ -71,12 +71,6 @@ pub struct Keeper {
     latest: Latest,
     /// The log has it that the last write failed.
     is_reported: bool,
-}
-
-impl Keeper {
-    const fn new(files: Option<Writer>, latest: Latest) -> Self {
-        Self { files, latest, is_reported: false }
-    }
 }
 
 impl Output for Keeper {
@@ -96,9 +90,9 @@ impl Output for Keeper {
                         );
                     }
                 }
-                end = files.end();
+                end = files.end;
             }
-            self.latest.push(line.trim_end_matches('\n'), end);
+            self.latest.ring().push(line.trim_end_matches('\n'), end);
         }
         self.latest.tell();
         Ok(())

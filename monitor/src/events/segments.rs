@@ -11,7 +11,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{Position, is_since, seq, time_text};
-use crate::store;
+use crate::{os::if_there, store};
 
 const FULL: u64 = 4 << 20;
 
@@ -46,7 +46,7 @@ fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
 pub(super) struct Writer {
     dir: PathBuf,
     file: File,
-    end: Position,
+    pub(super) end: Position,
     /// The last write failed, and may have left a part of a line.
     torn: bool,
 }
@@ -62,10 +62,6 @@ impl Writer {
             Self { dir: dir.to_owned(), file, end: Position { file: number, offset }, torn: offset > 0 };
         writer.mend()?;
         Ok(writer)
-    }
-
-    pub(super) const fn end(&self) -> Position {
-        self.end
     }
 
     pub(super) fn append(&mut self, lines: &str) -> io::Result<()> {
@@ -125,11 +121,7 @@ pub(super) fn read(dir: &Path, at: Position, limit: Position) -> io::Result<(Vec
             at = Position { file: number, offset: 0 };
         }
         let end = if number == limit.file { limit.offset } else { u64::MAX };
-        let mut file = match File::open(path(dir, number)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
+        let Some(mut file) = if_there(File::open(path(dir, number)))? else { continue };
         file.seek(SeekFrom::Start(at.offset))?;
         let mut reader = BufReader::with_capacity(BATCH, file).take(end.saturating_sub(at.offset));
         let mut bytes = 0;

@@ -3,22 +3,23 @@
 use serde_json::{Value, json};
 
 use super::{Moment, Page};
-use orphand_core::model::{Outcome, PastOrphan, text};
+use orphand_core::model::{Outcome, PastOrphan, Reason, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
-    let evidence = one.evidence.iter().map(|one| one.reason().says.to_owned()).collect();
-    let doubts = one.doubts.iter().map(|one| one.reason().says.to_owned()).collect();
-    let guards = one.guards.iter().map(|one| one.reason().says.to_owned()).collect();
     Page {
         title: format!("{} ({}): {}", text::sanitise(&one.name), text::sanitise(&one.id), state(one)),
         sections: vec![
             ("What it was", what(one, moment)),
             ("How it ended", end(one, moment)),
-            ("Evidence", evidence),
-            ("Doubts", doubts),
-            ("Guards", guards),
+            ("Evidence", said(&one.evidence)),
+            ("Doubts", said(&one.doubts)),
+            ("Guards", said(&one.guards)),
         ],
     }
+}
+
+fn said(all: &[impl Copy + Into<&'static Reason>]) -> Vec<String> {
+    all.iter().map(|one| (*one).into().says.to_owned()).collect()
 }
 
 pub(super) fn fields(one: &PastOrphan) -> Value {

@@ -42,7 +42,7 @@ pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
         all.push(format!("That is the agent of {}.", text::sanitise(&place)));
     }
     if let Some((cause, since)) = one.cause.as_deref().and_then(cause_sentence).zip(one.since) {
-        all.push(format!("{cause}, {}.", moment.boot_time(since)));
+        all.push(format!("It is looked at because {cause}, {}.", moment.boot_time(since)));
     }
     all
 }
@@ -157,17 +157,15 @@ fn owner_sentence(one: &Explained, moment: &Moment) -> String {
 /// Why it is looked at, without its time.
 pub(super) fn cause_sentence(cause: &str) -> Option<&'static str> {
     Some(match cause {
-        "owner_exited" => "It is looked at because its owner exited",
-        "no_owner" => "It is looked at because it was found without an owner",
-        "unit_restarted" => "It is looked at because its unit was stopped, or started again without it",
-        "abandoned" => "It is looked at because its owner has abandoned it",
-        "spawner_thread_exited" => "It is looked at because the thread that started it has ended",
-        "asked" => "It is looked at because a person asked to end it",
-        "released" => "It is looked at because its manager has released it",
-        "session_expired" => "It is looked at because its session has expired",
-        "idle_duplicate" => {
-            "It is looked at because it is idle, and a newer server of the same identity is in use"
-        }
+        "owner_exited" => "its owner exited",
+        "no_owner" => "it was found without an owner",
+        "unit_restarted" => "its unit was stopped, or started again without it",
+        "abandoned" => "its owner has abandoned it",
+        "spawner_thread_exited" => "the thread that started it has ended",
+        "asked" => "a person asked to end it",
+        "released" => "its manager has released it",
+        "session_expired" => "its session has expired",
+        "idle_duplicate" => "it is idle, and a newer server of the same identity is in use",
         _ => return None,
     })
 }

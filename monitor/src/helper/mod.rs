@@ -18,12 +18,10 @@ use std::{
     },
     process::{Child, Command, ExitStatus, Stdio},
     sync::Mutex,
-    thread,
     time::{Duration, Instant},
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
     io::Errno,
     net::{
@@ -40,8 +38,9 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use self::confine::{ARGUMENT, answered, serve};
 use crate::os::{
+    apart,
     capabilities::{OTHER_USERS, raise},
-    lock, own, processor_time,
+    has_ended, lock, own, processor_time,
 };
 use orphand_core::model::{Share, text};
 
@@ -111,10 +110,10 @@ pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Resu
             return Err(errno.into());
         }
     };
-    let is_in_time = ends(&pidfd, patience);
+    let is_in_time = has_ended(&pidfd, patience);
     let has_ended = is_in_time || {
         let _ = pidfd_send_signal(&pidfd, Signal::KILL);
-        ends(&pidfd, ENDING)
+        has_ended(&pidfd, ENDING)
     };
     processor_time::add(processor_time::of_process(child.id()).unwrap_or_else(|| began.elapsed()));
     if !has_ended {
@@ -151,16 +150,12 @@ fn start(order: Order, question: &impl Serialize, stdout: File) -> Result<Child,
         command.uid(uid).gid(gid);
     }
     let Some(namespace) = namespace else { return Ok(command.spawn()?) };
-    // The PID namespace of new children is a property of the thread. This thread ends together with the setting.
-    let child = thread::scope(|scope| {
-        let born = thread::Builder::new().spawn_scoped(scope, || {
-            let _hidden = Hidden::begin()?;
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
-            command.spawn()
-        });
-        born?.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
-    });
-    Ok(child?)
+    // The PID namespace of new children is a property of the thread.
+    Ok(apart(|| {
+        let _hidden = Hidden::begin()?;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+        command.spawn()
+    })?)
 }
 
 /// The end of a socket in which the question and the files wait.
@@ -182,20 +177,6 @@ fn sent(question: &impl Serialize, files: &[OwnedFd]) -> Result<OwnedFd, HelperE
     }
     sendmsg(&ours, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
     Ok(theirs)
-}
-
-/// Whether the process of this descriptor ends within this time.
-fn ends(pidfd: &OwnedFd, patience: Duration) -> bool {
-    let until = Instant::now() + patience;
-    loop {
-        let Ok(left) = Timespec::try_from(until.saturating_duration_since(Instant::now())) else {
-            return false;
-        };
-        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&left)) {
-            Err(Errno::INTR) => {}
-            told => return told.is_ok_and(|ready| ready > 0),
-        }
-    }
 }
 
 /// While this value lives, an unprivileged process cannot trace this process, nor its child between fork(2)
@@ -277,7 +258,7 @@ mod tests {
         assert!(require_room(Some(104_711)).is_err() && require_room(Some(4712)).is_ok());
         assert!(require_room(Some(104_712)).is_err(), "a range of numbers is one user");
         drop(stdin);
-        assert!(ends(&pidfd, std::time::Duration::from_secs(20)));
+        assert!(has_ended(&pidfd, std::time::Duration::from_secs(20)));
         assert!(require_room(Some(104_711)).is_ok() && lock(&THEM).is_empty());
     }
 }

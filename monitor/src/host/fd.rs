@@ -11,10 +11,7 @@ use rustix::{
     path::DecInt,
 };
 
-use super::{
-    DIRECTORY, each_number, fields, link, mounts, read,
-    watch::{Visit, visit},
-};
+use super::{DIRECTORY, each_number, fields, link, mounts, read, watch::visit};
 use orphand_core::model::Stdio;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,10 +148,6 @@ impl FdDir {
         Self { pid, dir, mountinfo: OnceCell::new(), is_any_remote: OnceCell::new() }
     }
 
-    fn at(&self) -> Result<Visit, Errno> {
-        visit(self.pid)
-    }
-
     /// Whether access to this path may block for ever, judged by the mounts that the process sees.
     pub fn may_hang(&self, path: &[u8]) -> bool {
         // The mounts are a long text where there are containers. Most kernels know no file system that matters.
@@ -173,7 +166,7 @@ impl FdDir {
 
     /// The object that descriptor `number` refers to now.
     pub fn target(&self, number: u32) -> Option<Target> {
-        let _at = self.at().ok()?;
+        let _at = visit(self.pid).ok()?;
         link(&self.dir, DecInt::new(number).as_str()).ok().map(|target| Target::parse(&target))
     }
 
@@ -181,7 +174,7 @@ impl FdDir {
     /// `FMODE_WRITE`; the kernel refreshes them at each look-up (`tid_fd_update_inode()` in fs/proc/fd.c).
     /// This costs one system call; reading fdinfo costs three.
     pub fn access(&self, number: u32) -> Option<Access> {
-        let _at = self.at().ok()?;
+        let _at = visit(self.pid).ok()?;
         let stat = statat(&self.dir, DecInt::new(number).as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let mode = Mode::from_raw_mode(stat.st_mode);
         Some(Access { read: mode.contains(Mode::RUSR), write: mode.contains(Mode::WUSR) })
@@ -204,13 +197,13 @@ impl FdDir {
     }
 
     fn fdinfo(&self, number: u32, most: usize) -> Result<(Vec<u8>, bool), Errno> {
-        let _at = self.at()?;
+        let _at = visit(self.pid)?;
         read(&self.dir, &format!("../fdinfo/{number}"), most)
     }
 
     /// The kind of descriptor `number`, as a standard stream.
     pub fn stdio(&self, number: u32) -> Stdio {
-        let Ok(_at) = self.at() else { return Stdio::Other };
+        let Ok(_at) = visit(self.pid) else { return Stdio::Other };
         match link(&self.dir, DecInt::new(number).as_str()).map(|l| Target::parse(&l)) {
             Ok(Target::Pipe(inode)) => Stdio::Pipe(inode),
             Ok(Target::Socket(inode)) => Stdio::Socket(inode),
@@ -224,7 +217,7 @@ impl FdDir {
     /// `None` if it is another kind of file.
     pub fn fifo(&self, number: u32, path: &[u8]) -> Option<(u64, bool)> {
         const OTHERS: [&[u8]; 4] = [b"/dev/null", b"/dev/urandom", b"/dev/ptmx", b"/dev/tty"];
-        let _at = self.at().ok()?;
+        let _at = visit(self.pid).ok()?;
         let is_other = !path.starts_with(b"/") || OTHERS.contains(&path) || path.starts_with(b"/dev/pts/");
         if is_other || self.may_hang(path) {
             return None;
@@ -255,7 +248,7 @@ impl FdDir {
     /// Opens the file of descriptor `number` with `O_PATH`. This keeps the file alive, but does not open it
     /// and does not count as a reader or writer.
     pub fn pin(&self, number: u32) -> Result<OwnedFd, Errno> {
-        let _at = self.at()?;
+        let _at = visit(self.pid)?;
         openat(&self.dir, DecInt::new(number).as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 

@@ -35,9 +35,9 @@ mod watch;
 
 use std::{
     fs::File,
-    io::{self, Read as _},
+    io::Read as _,
     mem::MaybeUninit,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -71,27 +71,26 @@ use crate::os::descriptors::ran_out;
 use orphand_core::model::ProcessId;
 
 #[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// A file or directory below /proc could not be read.
-    #[error("cannot {operation} {}: {source}; is /proc mounted?", path.display())]
-    Read {
-        /// `open`, `list` or `read`.
-        operation: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// A process exists but cannot be read, because descriptors or memory have run out.
-    #[error("cannot read process {pid} in /proc: {errno}")]
-    Process { pid: u32, errno: Errno },
+#[error("cannot {what}")]
+pub struct HostError {
+    what: String,
+    errno: Errno,
 }
 
 impl HostError {
+    /// A file or directory of /proc could not be opened, listed or read.
+    fn of_file(operation: &str, path: &Path, errno: Errno) -> Self {
+        Self { what: format!("{operation} {}: {errno}; is /proc mounted?", path.display()), errno }
+    }
+
+    /// A process exists but cannot be read, because descriptors or memory have run out.
+    fn of_process(pid: u32, errno: Errno) -> Self {
+        Self { what: format!("read process {pid} in /proc: {errno}"), errno }
+    }
+
     /// Whether the cause is a lack of descriptors.
     pub fn is_want(&self) -> bool {
-        match self {
-            Self::Process { errno, .. } => ran_out(*errno),
-            Self::Read { source, .. } => Errno::from_io_error(source).is_some_and(ran_out),
-        }
+        ran_out(self.errno)
     }
 }
 
@@ -110,10 +109,9 @@ impl Proc {
     /// Opens a tree with the layout of /proc: for tests, and for a /proc that is mounted elsewhere.
     pub fn at(path: impl Into<PathBuf>) -> Result<Self, HostError> {
         let path = path.into();
-        match openat(CWD, &path, DIRECTORY, Mode::empty()) {
-            Ok(root) => Ok(Self { root: root.into(), path }),
-            Err(errno) => Err(HostError::Read { operation: "open", path, source: errno.into() }),
-        }
+        let root = openat(CWD, &path, DIRECTORY, Mode::empty());
+        let root = root.map_err(|errno| HostError::of_file("open", &path, errno))?;
+        Ok(Self { root: root.into(), path })
     }
 
     /// The pids of all processes, including zombies and kernel threads, in the kernel's order.
@@ -122,11 +120,7 @@ impl Proc {
         // Opens a new descriptor, because the read position belongs to the open file.
         openat(&*self.root, ".", DIRECTORY, Mode::empty())
             .and_then(|dir| each_number(&dir, |n| pids.push(n)))
-            .map_err(|errno| HostError::Read {
-                operation: "list",
-                path: self.path.clone(),
-                source: errno.into(),
-            })?;
+            .map_err(|errno| HostError::of_file("list", &self.path, errno))?;
         Ok(pids)
     }
 

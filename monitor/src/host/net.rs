@@ -8,7 +8,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use super::ProcessDir;
+use super::{Proc, ProcessDir};
 
 /// Address and port. An IPv4 address that an IPv6 socket shows (`::ffff:a.b.c.d`) is converted to IPv4.
 pub type Endpoint = (IpAddr, u16);
@@ -32,6 +32,8 @@ pub struct InternetSocket {
     pub remote: Endpoint,
     /// The TCP state. It has no meaning for a UDP socket.
     pub state: TcpState,
+    /// Who made it.
+    pub user: u32,
     /// The inode number; 0 for a socket that no process has open.
     pub inode: u64,
 }
@@ -134,24 +136,10 @@ fn is_absent(error: &io::Error) -> bool {
 /// nobody there has, so far. The kernel shows the user who made the socket, that is, who accepted.
 pub fn far_end_of(near: SocketAddr, far: SocketAddr) -> io::Result<Option<u32>> {
     let ends = ((far.ip(), far.port()), (near.ip(), near.port()));
-    for file in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
-        let table = match File::open(file) {
-            Ok(table) => BufReader::new(table),
-            // The kernel has no IPv6.
-            Err(error) if is_absent(&error) => continue,
-            Err(error) => return Err(error),
-        };
-        for line in table.lines() {
-            let line = line?;
-            let Some(socket) = internet_socket(&line).filter(|one| (one.local, one.remote) == ends) else {
-                continue;
-            };
-            // A socket that nobody has accepted has no inode.
-            let user = line.split_ascii_whitespace().nth(7).and_then(|user| user.parse().ok());
-            return Ok(user.filter(|_| socket.inode != 0));
-        }
-    }
-    Ok(None)
+    let own = Proc::system().map_err(io::Error::other)?.process(std::process::id())?;
+    // A socket that nobody has accepted has no inode.
+    let is_it = |one: &InternetSocket| (one.local, one.remote) == ends && one.inode != 0;
+    Ok(own.tcp_sockets()?.into_iter().find(is_it).map(|one| one.user))
 }
 
 /// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12345 ..` is an
@@ -167,9 +155,9 @@ pub fn internet_socket(line: &str) -> Option<InternetSocket> {
         10 => TcpState::Listen,
         _ => TcpState::Connected,
     };
-    // Skips tx and rx, timer, retransmissions, user, timeout.
-    let inode = fields.nth(5)?.parse().ok()?;
-    Some(InternetSocket { local, remote, state, inode })
+    // Skips tx and rx, timer, retransmissions; and then timeout.
+    let (user, inode) = (fields.nth(3)?.parse().ok()?, fields.nth(1)?.parse().ok()?);
+    Some(InternetSocket { local, remote, state, user, inode })
 }
 
 /// Parses `ADDRESS:PORT` in hexadecimal: the address in 32-bit words in the machine's byte order, the port

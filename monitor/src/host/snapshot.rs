@@ -67,7 +67,7 @@ impl Proc {
                 // EACCES.
                 Err(Errno::NOENT | Errno::SRCH | Errno::PERM | Errno::ACCESS) => {}
                 Err(UNANSWERED) => unread.push(pid),
-                Err(errno) => return Err(HostError::Process { pid, errno }),
+                Err(errno) => return Err(HostError::of_process(pid, errno)),
             }
         }
         let parent = |process: &SnapshotProcess| Some((process.id.pid, process.parent?.pid));
@@ -88,7 +88,7 @@ impl Proc {
     /// without a deadline.
     pub fn ourselves(&self) -> Result<Vec<ProcessId>, HostError> {
         let pid = std::process::id();
-        let own = self.process(pid).map_err(|errno| HostError::Process { pid, errno })?;
+        let own = self.process(pid).map_err(|errno| HostError::of_process(pid, errno))?;
         let above: Vec<ProcessId> = self.ancestors(&own).map(|above| above.id()).collect();
         Ok([vec![own.id()], above].concat())
     }

@@ -3,14 +3,14 @@
 
 use std::{fs, io, path::PathBuf};
 
-use super::{HostError, Proc, identity};
+use rustix::fs::CWD;
+
+use super::{HostError, Proc, identity, read};
 
 pub fn boot_id() -> Result<String, HostError> {
-    let path = PathBuf::from("/proc/sys/kernel/random/boot_id");
-    match fs::read_to_string(&path) {
-        Ok(id) => Ok(id.trim().to_owned()),
-        Err(source) => Err(HostError::Read { operation: "read", path, source }),
-    }
+    const FILE: &str = "/proc/sys/kernel/random/boot_id";
+    let (id, _) = read(CWD, FILE, 64).map_err(|errno| HostError::of_file("read", FILE.as_ref(), errno))?;
+    Ok(String::from_utf8_lossy(&id).trim().to_owned())
 }
 
 /// The kernel's limits on the number of processes on this host, as far as they can be read.

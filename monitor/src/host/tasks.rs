@@ -66,7 +66,7 @@ impl Proc {
                 Ok(row) => rows.extend(row),
                 Err(Errno::NOENT | Errno::SRCH) => {}
                 // An error is not a process that is not there.
-                Err(errno) => return Err(HostError::Process { pid, errno }),
+                Err(errno) => return Err(HostError::of_process(pid, errno)),
             }
         }
         Ok(rows)

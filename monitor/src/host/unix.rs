@@ -1,7 +1,7 @@
 //! Reads the kernel's list of unix sockets through `sock_diag(7)`, which names the peer of each socket. The
 //! query has no effect on the sockets.
 
-use std::{collections::HashSet, io, os::fd::AsFd, thread};
+use std::{collections::HashSet, io, os::fd::AsFd};
 
 use netlink_packet_core::{
     Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
@@ -21,7 +21,7 @@ use rustix::{
     thread::{CapabilitySet, LinkNameSpaceType, move_into_link_name_space},
 };
 
-use crate::os::capabilities;
+use crate::os::{apart, capabilities};
 
 /// A unix socket that listens or is connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,24 +68,17 @@ pub struct UnixSockets {
     socket: Socket,
 }
 
-/// Runs `work` in another network namespace. It uses a new thread that ends afterwards, so that no other
-/// thread changes its namespace. A netlink socket stays in the namespace in which it was created, and
-/// /proc/sys shows that of the thread.
+/// Runs `work` in another network namespace, on a thread of its own: a netlink socket stays in the namespace in which it was
+/// created, and /proc/sys shows that of the thread.
 fn within<T: Send>(
     namespace: &(impl AsFd + Sync),
     work: impl FnOnce() -> io::Result<T> + Send,
 ) -> io::Result<T> {
-    thread::scope(|scope| {
-        let enter = || {
-            // Without the capability the kernel refuses what follows.
-            let _raised = capabilities::raise(CapabilitySet::SYS_ADMIN);
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-            work()
-        };
-        thread::Builder::new()
-            .spawn_scoped(scope, enter)?
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the thread that entered the namespace panicked")))
+    apart(|| {
+        // Without the capability the kernel refuses what follows.
+        let _raised = capabilities::raise(CapabilitySet::SYS_ADMIN);
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        work()
     })
 }
 

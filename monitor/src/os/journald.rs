@@ -2,7 +2,7 @@
 //! (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL>). Only entries with one-line fields are supported.
 //!
 //! Invariant: an entry is one datagram, or one sealed memory file if it is too large for a datagram; it is
-//! never sent in part. For the sinks and the log.
+//! never sent in part. For the sinks.
 
 use std::{
     env,
@@ -63,19 +63,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal of this host. With `patient`, a call waits until journald has room for the entry;
-    /// otherwise it fails.
-    pub fn open(patient: bool) -> io::Result<Self> {
-        Self::at(Path::new(SOCKET), patient)
+    /// The journal of this host.
+    pub fn open() -> io::Result<Self> {
+        Self::at(Path::new(SOCKET))
     }
 
-    fn at(path: &Path, patient: bool) -> io::Result<Self> {
-        let line = UnixDatagram::unbound()?;
-        line.set_nonblocking(!patient)?;
-        Ok(Self { line, path: path.to_owned() })
+    fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self { line: UnixDatagram::unbound()?, path: path.to_owned() })
     }
 
-    /// Sends an entry, completely or not at all.
+    /// Sends an entry, completely or not at all. Waits until journald has room for it.
     pub fn send(&self, entry: &str) -> io::Result<()> {
         match self.line.send_to(entry.as_bytes(), &self.path) {
             Err(error) if is(&error, Errno::MSGSIZE) || is(&error, Errno::NOBUFS) => self.send_file(entry),
@@ -135,7 +132,7 @@ mod tests {
     fn a_small_entry_is_a_datagram() {
         let dir = tempfile::tempdir().unwrap();
         let (other, path) = journald(&dir);
-        Journal::at(&path, true).unwrap().send("MESSAGE=x\n").unwrap();
+        Journal::at(&path).unwrap().send("MESSAGE=x\n").unwrap();
         let mut got = [0; 64];
         let length = other.recv(&mut got).unwrap();
         assert_eq!(&got[..length], b"MESSAGE=x\n");
@@ -146,7 +143,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (other, path) = journald(&dir);
         let large = format!("MESSAGE={}\n", "x".repeat(8 << 20));
-        Journal::at(&path, true).unwrap().send(&large).unwrap();
+        Journal::at(&path).unwrap().send(&large).unwrap();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         recvmsg(&other, &mut [], &mut control, RecvFlags::empty()).unwrap();
@@ -163,15 +160,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_patient_is_refused_and_not_delayed() {
+    fn where_nobody_listens_is_told() {
         let dir = tempfile::tempdir().unwrap();
-        let (_other, path) = journald(&dir);
-        let journal = Journal::at(&path, false).unwrap();
-        let refused = (0..10_000).find_map(|_| journal.send("MESSAGE=x\n").err()).unwrap();
-        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
-        assert!(is_absent(
-            &Journal::at(&dir.path().join("no"), false).unwrap().send("MESSAGE=x\n").unwrap_err()
-        ));
+        assert!(is_absent(&Journal::at(&dir.path().join("no")).unwrap().send("MESSAGE=x\n").unwrap_err()));
     }
 
     #[test]

@@ -22,14 +22,19 @@ use std::{
     os::fd::OwnedFd,
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
+    time::{Duration, Instant},
 };
 
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     sync::oneshot,
 };
 
-pub use text_file::text_file;
+pub use text_file::{replace_file, text_file};
 
 /// Locks. No code of ours panics while it holds a lock; if some did, what it guards would still be whole.
 pub fn lock<T: ?Sized>(what: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -40,8 +45,42 @@ pub fn lock<T: ?Sized>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 /// is the end of the daemon.
 pub async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (tell, told) = oneshot::channel();
-    thread::Builder::new().name("orphand-beside".to_owned()).spawn(move || drop(tell.send(work())))?;
+    start("beside", move || drop(tell.send(work())))?;
     told.await.map_err(io::Error::other)
+}
+
+/// Starts a thread of this name. An error if there is no room for one, where `thread::spawn` panics.
+pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(format!("orphand-{name}")).spawn(work).map(drop)
+}
+
+/// Does on a thread of its own what changes the thread for good: its groups, its namespaces.
+pub fn apart<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, work)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread has panicked")))
+    })
+}
+
+/// Whether the process of this descriptor has ended, or ends within this time. A pidfd is readable from the exit of the last
+/// thread on, also for a zombie (`pidfd_poll()`, kernel/fork.c). The manual page lists no error; one counts as "no".
+pub fn has_ended(pidfd: &OwnedFd, within: Duration) -> bool {
+    let until = Instant::now() + within;
+    loop {
+        let left = Timespec::try_from(until.saturating_duration_since(Instant::now()));
+        match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], left.ok().as_ref()) {
+            Err(Errno::INTR) => {}
+            told => return told.is_ok_and(|ready| ready > 0),
+        }
+    }
+}
+
+/// What was tried with a file; nothing if it is not there.
+pub fn if_there<T>(tried: io::Result<T>) -> io::Result<Option<T>> {
+    match tried {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        tried => tried.map(Some),
+    }
 }
 
 /// Makes `fd` available to a task that waits until it is readable. The caller must be inside a tokio runtime,

@@ -38,14 +38,14 @@ pub enum Distrust {
 /// Checks that only root and the user `own` can change the content of the file at `path`, or which file that
 /// is. Follows links.
 pub fn check(path: &Path, own: u32) -> Result<(), Distrust> {
-    let (at, found) = follow(path, own)?;
+    let (at, found) = walk(path, &[own])?;
     if found.is_file() { Ok(()) } else { Err(Distrust::NoFile { path: at }) }
 }
 
 /// Checks that only root and the user `own` can put a file into the directory at `path`, or change which
 /// directory that is. Follows links.
 pub fn check_directory(path: &Path, own: u32) -> Result<(), Distrust> {
-    let (at, found) = follow(path, own)?;
+    let (at, found) = walk(path, &[own])?;
     let mode = found.mode() & 0o7777;
     match found.is_dir() {
         // The sticky bit protects existing entries, but lets other users add some.
@@ -66,10 +66,6 @@ pub fn check_place(path: &Path, own: &[u32]) -> Result<(), Distrust> {
 }
 
 /// Checks every step of the way. Returns the path that it leads to, and the metadata of the file there.
-fn follow(path: &Path, own: u32) -> Result<(PathBuf, Metadata), Distrust> {
-    walk(path, &[own])
-}
-
 fn walk(path: &Path, own: &[u32]) -> Result<(PathBuf, Metadata), Distrust> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|source| Distrust::Unseen { path: path.into(), source })?;

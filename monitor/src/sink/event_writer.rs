@@ -12,14 +12,13 @@ use std::{
         Arc, Mutex,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
-    thread,
     time::Duration,
 };
 
 use rustix::event::{PollFd, PollFlags};
 
 use super::Format;
-use crate::os::lock;
+use crate::os::{lock, start};
 use orphand_core::model::{BootTime, Losses, Notice};
 
 /// How many notices may be queued. The line of a server has about 2 kB.
@@ -88,11 +87,10 @@ impl EventWriter {
         let ((items, come), (end, ended)) = (channel(), channel());
         let state = Arc::<Mutex<State>>::default();
         let writer = Writer { name, out, format, items: come, state: Arc::clone(&state), unwritten: 0 };
-        let run = move || {
+        start(name, move || {
             writer.run();
             drop(end);
-        };
-        thread::Builder::new().name(format!("orphand-{name}")).spawn(run)?;
+        })?;
         Ok(Self { name, capacity, items, state, ended })
     }
 
@@ -131,13 +129,9 @@ impl EventWriter {
 
 /// The event writers of the daemon. Each has a queue of its own, so none of them delays another.
 #[derive(Debug, Default)]
-pub struct EventWriters(Vec<EventWriter>);
+pub struct EventWriters(pub Vec<EventWriter>);
 
 impl EventWriters {
-    pub fn add(&mut self, writer: EventWriter) {
-        self.0.push(writer);
-    }
-
     /// Queues a notice for each writer. Never blocks.
     pub fn push(&self, at: BootTime, notice: Box<Notice>) {
         let Some((last, others)) = self.0.split_last() else { return };

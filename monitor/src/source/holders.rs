@@ -69,7 +69,7 @@ impl Holders {
         let asked = [Stdio::Pipe(of_pipe.st_ino), Stdio::Socket(one.st_ino)];
         let mut found = Vec::new();
         for _ in 0..TRIES {
-            found = self.pass_of(Some(std::process::id()), &asked, &Beside::default())?;
+            found = self.pass(Some(std::process::id()), &asked, &Beside::default())?;
             let shown: Vec<_> = found.iter().map(shown).collect();
             let device = device(of_pipe.st_dev);
             let expected = [
@@ -105,13 +105,9 @@ impl Holders {
         Ok(records)
     }
 
-    /// All open ends of these pipes and sockets, and of the peers of these sockets, and what is asked beside.
-    pub(super) fn pass(&mut self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
-        self.pass_of(None, wanted, beside)
-    }
-
-    /// The same of one process, at least.
-    fn pass_of(
+    /// All open ends of these pipes and sockets, and of the peers of these sockets, and what is asked beside. Of this process
+    /// at least, if one is given.
+    pub(super) fn pass(
         &mut self,
         whose: Option<u32>,
         wanted: &[Stdio],

@@ -20,7 +20,6 @@ use monitor_common::{
     COMM_LEN, Counter, Counters, Header, SHARE_SLOTS, SharedCounts, Tuning, record, ring_cost,
 };
 
-pub use super::options::KernelOptions;
 use super::{
     attach::{self, CALL_HOOK, optional},
     calls::Calls,
@@ -36,7 +35,7 @@ use super::{
     threads::Threads,
 };
 use crate::os::lock;
-use orphand_core::model::{Candidate, Losses, ProcessEvent};
+use orphand_core::model::{Candidate, Losses, ProcessEvent, RingSize, SetsidHook};
 
 /// The programs, built by build.rs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/orphand-ebpf"));
@@ -48,6 +47,47 @@ const BEYOND: u64 = 1024;
 const SMALLEST: u32 = 32 + 8;
 /// Tries to get at a record that was counted and cannot be read yet. Writing one takes a microsecond, on another CPU.
 const PATIENCE: u32 = 200;
+
+/// What the kernel side is told once.
+#[derive(Clone, Debug)]
+pub struct KernelOptions {
+    /// The names whose exec is worth a report.
+    pub candidates: Vec<Candidate>,
+    /// Whether names that contain `mcp` count as candidates that need no wire.
+    pub mcp_names: bool,
+    /// Whether any program is a candidate whose standard input and output are wires that its parent, no shell, made.
+    pub wired_strangers: bool,
+    pub setsid: SetsidHook,
+    /// Size of the ring in bytes, rounded up to a power of two.
+    pub ring_bytes: u32,
+    /// How many processes can be followed at once; those of one user half of that.
+    pub members: u32,
+    /// How many forks below a candidate are reported until it is judged.
+    pub pending_budget: u32,
+    /// How many threads can be followed at once.
+    pub threads: u32,
+    /// How many pipes and sockets one pass over all descriptors can be about; for more it takes several.
+    pub wanted: u32,
+    /// Whether the programs log (aya-log); free if not.
+    pub log: bool,
+}
+
+impl Default for KernelOptions {
+    fn default() -> Self {
+        Self {
+            candidates: Vec::new(),
+            mcp_names: true,
+            wired_strangers: true,
+            setsid: SetsidHook::default(),
+            ring_bytes: RingSize::DEFAULT.bytes(),
+            members: 1 << 15,
+            pending_budget: 256,
+            threads: 1 << 12,
+            wanted: 1 << 13,
+            log: false,
+        }
+    }
+}
 
 /// The attached programs, their ring and their maps. Dropping it detaches them.
 pub struct KernelSource {

@@ -98,7 +98,7 @@ impl KernelSide {
     /// hundred milliseconds, depending on the number of descriptors on the host.
     pub fn pass(&self, wanted: &[Stdio], beside: &Beside) -> Result<Vec<OpenEnd>, String> {
         let holders = self.holders.as_ref().ok_or("there are no passes")?;
-        lock(holders).pass(wanted, beside)
+        lock(holders).pass(None, wanted, beside)
     }
 
     /// All processes of the host: the kernel tells, or else /proc.

@@ -98,7 +98,7 @@ impl Members {
         let pid = process.pid;
         // What is pending below it becomes a member with it.
         absent_is_fine(self.anchors.insert(pid, Anchor::confirmed(pid), EXIST))?;
-        if let Some(entry) = self.entry(pid)? {
+        if let Some(entry) = maps::value(&self.entries, pid)? {
             let member = Member { anchor: pid, ..entry.with_state(state) };
             if absent_is_fine(self.entries.insert(pid, member, EXIST))? {
                 // The kernel side may have entered the parent of a candidate that was on its way out.
@@ -181,7 +181,7 @@ impl Members {
 
     /// Removes an entry. Of those who try at once, on both sides, one succeeds.
     fn remove(&mut self, pid: u32) -> Result<(), MapError> {
-        if let Some(entry) = self.entry(pid)?
+        if let Some(entry) = maps::value(&self.entries, pid)?
             && absent_is_fine(self.entries.remove(&pid))?
         {
             self.uncount(pid, entry);
@@ -192,10 +192,6 @@ impl Members {
     fn uncount(&self, pid: u32, member: Member) {
         self.filter.subtract(filter_slot(pid), 1);
         self.shares.subtract(member.slot(), 1);
-    }
-
-    fn entry(&self, pid: u32) -> Result<Option<Member>, MapError> {
-        maps::value(&self.entries, pid)
     }
 }
 

@@ -16,7 +16,6 @@ mod log;
 mod maps;
 pub mod members;
 mod misses;
-mod options;
 pub mod selftest;
 pub mod tasks;
 pub mod threads;

@@ -11,7 +11,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
-use crate::os::text_file;
+use crate::os::{if_there, text_file};
 
 pub(super) const FILE: &str = "orphand.db";
 /// A file beside it that tells the next daemon about damage.
@@ -99,9 +99,8 @@ pub(super) fn connect(file: &Path) -> Result<Connection, StoreError> {
 
 /// Damage that was found while a daemon ran.
 pub(super) fn suspected(file: &Path) -> Option<String> {
-    match text_file(&beside(file, SUSPECT)) {
-        Ok(what) => Some(what.trim().to_owned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+    match if_there(text_file(&beside(file, SUSPECT))) {
+        Ok(what) => what.map(|what| what.trim().to_owned()),
         Err(error) => Some(format!("its mark cannot be read: {error}")),
     }
 }
@@ -115,22 +114,15 @@ pub(super) fn mark_suspect(file: &Path, what: &str) {
 pub(super) fn set_aside(file: &Path, at: jiff::Timestamp) -> Result<PathBuf, StoreError> {
     // To the microsecond, so that no two have one name.
     let aside = beside(file, &format!(".damaged-{}", at.strftime("%Y%m%dT%H%M%S%.6fZ")));
-    let renamed = |from: PathBuf, to: PathBuf| match fs::rename(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(StoreError::file("rename", file, &error))
-        }
-        _ => Ok(()),
+    let renamed = |from: PathBuf, to: PathBuf| {
+        if_there(fs::rename(from, to)).map_err(|error| StoreError::file("rename", file, &error))
     };
     for suffix in ["-wal", "-shm", ""] {
         renamed(beside(file, suffix), beside(&aside, suffix))?;
     }
     renamed(beside(file, NEW), file.to_owned())?;
-    match fs::remove_file(beside(file, SUSPECT)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(StoreError::file("remove the mark beside", file, &error));
-        }
-        _ => {}
-    }
+    if_there(fs::remove_file(beside(file, SUSPECT)))
+        .map_err(|error| StoreError::file("remove the mark beside", file, &error))?;
     remove_old(file);
     Ok(aside)
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     StoreError, files, knowledge,
-    schema::{self, AGENT, VERSION, flag, run_view, time},
+    schema::{self, AGENT, flag, run_view, time},
 };
 use orphand_core::model::{History, HistoryQuery, PastOrphan, RememberedRun, ServerCounts};
 
@@ -50,13 +50,10 @@ pub(super) fn read_only<T>(
     let opened = Connection::open_with_flags(&file, flags)
         .and_then(|db| db.busy_timeout(Duration::from_secs(1)).map(|()| db));
     let mut db = opened.map_err(|source| StoreError::of("open", &file, &source))?;
-    let failed = |source| StoreError::of("read", &file, &source);
-    match schema::version(&db).map_err(failed)? {
-        0 => Ok(None),
-        VERSION => read(&mut db).map(Some).map_err(failed),
-        version if version > VERSION => Err(StoreError::Newer { path: file, version, known: VERSION }),
-        version => Err(StoreError::Older { path: file, version, known: VERSION }),
+    if !schema::is_made(&db, &file)? {
+        return Ok(None);
     }
+    read(&mut db).map(Some).map_err(|source| StoreError::of("read", &file, &source))
 }
 
 fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> {

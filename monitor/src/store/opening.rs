@@ -7,8 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params, types::Value};
 
 use super::{
     Limits, Store, StoreError, files, knowledge,
-    schema::wall_us,
-    schema::{self, READABLE, VERSION},
+    schema::{self, READABLE, VERSION, wall_us},
 };
 use crate::os::clock;
 use orphand_core::model::{BootTime, Knowledge};
@@ -104,15 +103,8 @@ fn check(db: &Connection, file: &Path) -> Result<(), StoreError> {
     if let Some(what) = files::suspected(file) {
         return damaged(what);
     }
-    match schema::version(db).map_err(|source| StoreError::of("read", file, &source))? {
-        0 => return Ok(()),
-        version if version > VERSION => {
-            return Err(StoreError::Newer { path: file.to_owned(), version, known: VERSION });
-        }
-        version if version < VERSION => {
-            return Err(StoreError::Older { path: file.to_owned(), version, known: VERSION });
-        }
-        _ => {}
+    if !schema::is_made(db, file)? {
+        return Ok(());
     }
     let found = db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match found.map_err(|error| StoreError::of("check", file, &error))?.as_str() {

@@ -5,9 +5,12 @@
 //! `daemons.offset_ns` leads back to `CLOCK_BOOTTIME`. A file of an earlier version is set aside and copied into a
 //! new one, column by column, as a damaged one is (`opening`).
 
+use std::path::Path;
+
 use rusqlite::{Connection, Params, Row, types::Type};
 use serde::de::DeserializeOwned;
 
+use super::StoreError;
 use orphand_core::model::BootTime;
 
 /// The version of a file with these tables (`user_version`).
@@ -74,6 +77,17 @@ CREATE TABLE losses (
 /// The version of a file; 0 if it is empty.
 pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
     db.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+/// Whether a file has tables. An error if they are those of another version.
+pub(super) fn is_made(db: &Connection, file: &Path) -> Result<bool, StoreError> {
+    let (path, known) = (file.to_owned(), VERSION);
+    match version(db).map_err(|source| StoreError::of("read", file, &source))? {
+        0 => Ok(false),
+        VERSION => Ok(true),
+        version if version > VERSION => Err(StoreError::Newer { path, version, known }),
+        version => Err(StoreError::Older { path, version, known }),
+    }
 }
 
 /// Makes the tables where there are none, all or nothing.

@@ -3,13 +3,9 @@
 //!
 //! Invariant: a file that is there and cannot be read means a pause. Nobody knows what was decided, so nothing is ended.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write as _},
-    path::Path,
-};
+use std::{io, path::Path};
 
-use crate::os::text_file;
+use crate::os::{replace_file, text_file};
 use orphand_core::model::{Pause, Standing, text::sanitise};
 
 const FILE: &str = "decisions.json";
@@ -31,17 +27,15 @@ pub fn read(dir: &Path) -> Standing {
     }
 }
 
-/// Replaces what was decided: the old file or the new one is there at any time.
+/// Replaces what was decided.
 pub fn write(dir: &Path, standing: &Standing) -> io::Result<()> {
-    let new = dir.join(format!("{FILE}.new"));
-    let mut file = File::create(&new)?;
-    file.write_all(&serde_json::to_vec(standing)?)?;
-    file.sync_all()?;
-    fs::rename(&new, dir.join(FILE))
+    replace_file(&dir.join(FILE), &serde_json::to_vec(standing)?)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use orphand_core::model::{Decision, Mode};
 

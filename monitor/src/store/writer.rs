@@ -9,12 +9,11 @@
 use std::{
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender},
-    thread,
     time::{Duration, Instant},
 };
 
 use super::{Facts, Limits, Opened, Store, StoreError, files::FILE};
-use crate::os::clock;
+use crate::os::{clock, start};
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
 pub(super) const PENDING: usize = 4096;
@@ -43,14 +42,14 @@ pub struct StoreWriter {
     orders: Option<SyncSender<Order>>,
     /// Disconnected when the store is closed.
     answers: Receiver<Answer>,
-    queued: Facts,
+    pub(super) queued: Facts,
     /// Whether an order is in progress that was not answered yet.
     is_silent: bool,
-    /// When to try again after a failure, if nothing happens before. After a failed write not before.
-    retry: Option<BootTime>,
+    /// When to commit again after a failure, though nothing happens. After a failed write not before.
+    pub retry: Option<BootTime>,
     outage: Outage,
     /// Why what is told is not kept, since when there was no store or a write failed.
-    trouble: Option<String>,
+    pub trouble: Option<String>,
     /// The start of the present second, and the time waited in it.
     second: BootTime,
     waited: Duration,
@@ -70,18 +69,15 @@ impl StoreWriter {
         let (sender, opened) = mpsc::channel();
         let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
         // If a call hangs, the thread is abandoned, and ends with the process.
-        let thread =
-            thread::Builder::new().name("orphand-store".to_owned()).spawn(move || {
-                match Store::open(&folder, &boot_id, offset_ns, limits) {
-                    Ok(Opened { store, knowledge, set_aside }) => {
-                        if sender.send(Ok((set_aside, knowledge))).is_ok() {
-                            serve(store, &inbox, &results);
-                        }
-                    }
-                    Err(error) => drop(sender.send(Err(error))),
+        let started = start("store", move || match Store::open(&folder, &boot_id, offset_ns, limits) {
+            Ok(Opened { store, knowledge, set_aside }) => {
+                if sender.send(Ok((set_aside, knowledge))).is_ok() {
+                    serve(store, &inbox, &results);
                 }
-            });
-        thread.map_err(|error| StoreError::file("start the thread of the store in", dir, &error))?;
+            }
+            Err(error) => drop(sender.send(Err(error))),
+        });
+        started.map_err(|error| StoreError::file("start the thread of the store in", dir, &error))?;
         let (set_aside, knowledge) =
             opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
         let mut writer = Self::absent(None);
@@ -171,25 +167,11 @@ impl StoreWriter {
         answer
     }
 
-    #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
-        self.queued.len()
-    }
-
-    /// When to commit again though nothing happens.
-    pub const fn due(&self) -> Option<BootTime> {
-        self.retry
-    }
-
     /// Why what the daemon announces may be lost, if it may: numbers are not safe.
     pub fn blind(&self) -> Option<String> {
         self.is_silent.then(|| {
             "the store does not answer: numbers and judgements are lost if orphand ends now".to_owned()
         })
-    }
-
-    pub const fn trouble(&self) -> Option<&String> {
-        self.trouble.as_ref()
     }
 
     /// Writes what is queued, and that the daemon stops in good order ([`Store::record_stop`]).

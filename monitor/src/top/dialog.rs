@@ -1,7 +1,13 @@
 //! What lies over the list: text to read, and the question before a server is ended. Pure.
 
+use std::ops::ControlFlow;
+
 use ratatui::crossterm::event::KeyCode;
 
+use super::{
+    state::{Effect, moved},
+    worker::Ask,
+};
 use crate::sink::{human, list::command_line};
 use orphand_core::model::{ReapRequest, ServerReport, ServerView, State, text};
 
@@ -34,7 +40,7 @@ pub struct Dialog {
     pub title: String,
     pub lines: Vec<String>,
     /// The first line that is shown.
-    pub top: u16,
+    pub top: usize,
     pub asks: Asks,
 }
 
@@ -46,15 +52,6 @@ pub enum Asks {
     Daemon(ReapRequest),
     /// A person: what would be ended and what stays because of guards, and whether "End" is selected; at first "Cancel" is.
     Person(Vec<ServerReport>, bool),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    Stay,
-    Close,
-    Quit,
-    /// It goes, and what it showed is ended.
-    End(ReapRequest),
 }
 
 impl Dialog {
@@ -92,15 +89,16 @@ impl Dialog {
         Self { title, lines, top: 0, asks: Asks::Person(planned, false) }
     }
 
-    pub fn key(&mut self, code: KeyCode) -> Answer {
+    /// It breaks off where the dialog goes, with what is to be done then: what it showed is ended, for instance.
+    pub fn key(&mut self, code: KeyCode) -> ControlFlow<Option<Effect>> {
         match (code, &mut self.asks) {
-            (KeyCode::F(10), _) => return Answer::Quit,
+            (KeyCode::F(10), _) => return ControlFlow::Break(Some(Effect::Quit)),
             (KeyCode::Esc, _) | (KeyCode::Enter | KeyCode::Char('?' | 'q'), Asks::Nothing) => {
-                return Answer::Close;
+                return ControlFlow::Break(None);
             }
             (KeyCode::Enter, Asks::Person(planned, end)) => {
                 let request = end.then(|| exactly(planned)).flatten();
-                return request.map_or(Answer::Close, Answer::End);
+                return ControlFlow::Break(request.map(|request| Effect::Ask(Ask::Reap(request))));
             }
             (KeyCode::Left | KeyCode::Char('h'), Asks::Person(_, end)) => *end = false,
             (KeyCode::Right | KeyCode::Char('l'), Asks::Person(planned, end)) => {
@@ -109,20 +107,9 @@ impl Dialog {
             (KeyCode::Tab | KeyCode::BackTab, Asks::Person(planned, end)) => {
                 *end = !*end && exactly(planned).is_some();
             }
-            _ => {
-                let last = u16::try_from(self.lines.len()).unwrap_or(u16::MAX).saturating_sub(1);
-                self.top = match code {
-                    KeyCode::Up | KeyCode::Char('k') => self.top.saturating_sub(1),
-                    KeyCode::Down | KeyCode::Char('j') => self.top.saturating_add(1).min(last),
-                    KeyCode::PageUp => self.top.saturating_sub(10),
-                    KeyCode::PageDown => self.top.saturating_add(10).min(last),
-                    KeyCode::Home => 0,
-                    KeyCode::End => last,
-                    _ => self.top,
-                };
-            }
+            _ => self.top = moved(code, self.top, 10, self.lines.len()).unwrap_or(self.top),
         }
-        Answer::Stay
+        ControlFlow::Continue(())
     }
 }
 

@@ -10,6 +10,7 @@ use ratatui::{
     text::{Line, Span},
     widgets::{Block, Borders, Cell, Clear, Paragraph, Row as TableRow, Sparkline, Table, Wrap},
 };
+use strum::VariantArray as _;
 
 use super::{
     dialog::{Asks, Dialog, exactly},
@@ -136,18 +137,18 @@ fn head_lines(state: &State) -> Vec<Line<'static>> {
 /// room beside what is said there.
 fn draw_past(state: &State, said: usize, head: Rect, frame: &mut Frame<'_>) {
     let label = format!(" memory without owner, {} ", state.past.span());
-    let wanted = label.len() + state.past.bytes().len().max(8);
+    let bytes = &state.past.bytes;
     let room = usize::from(head.width).saturating_sub(said + 1);
-    let width = room.min(wanted);
-    if state.past.bytes().len() < 2 || width < label.len() + 8 || head.height < 2 {
+    let width = room.min(label.len() + bytes.len().max(8));
+    if bytes.len() < 2 || width < label.len() + 8 || head.height < 2 {
         return;
     }
     let [y, width, text] = [head.y + 1, cells_of(width), cells_of(label.len())];
     let place = Rect { x: head.right() - width, y, width: text, height: 1 };
     frame.render_widget(Paragraph::new(label).style(Modifier::DIM), place);
     let place = Rect { x: place.right(), y, width: width - text, height: 1 };
-    let skipped = state.past.bytes().len().saturating_sub(usize::from(place.width));
-    let bars = Sparkline::default().data(state.past.bytes().iter().skip(skipped).copied());
+    let skipped = bytes.len().saturating_sub(usize::from(place.width));
+    let bars = Sparkline::default().data(bytes.iter().skip(skipped).copied());
     let bars = if state.look.ascii { bars.bar_set(ASCII_BARS) } else { bars };
     frame.render_widget(bars.style(warning(state)), place);
 }
@@ -173,10 +174,14 @@ fn foot_line(state: &State) -> Line<'static> {
 }
 
 fn table(state: &State, width: u16) -> Table<'static> {
-    let fits = |column: &Column| is_shown(*column, state.commands, width);
-    let columns: Vec<Column> = Column::ALL.into_iter().filter(fits).collect();
-    let wide = width >= WIDE;
-    let widths = columns.iter().map(|column| room(*column, wide));
+    // Commands need the room of the agent.
+    let is_wanted = |column: Column| !(state.commands && column == Column::Agent);
+    let fits = |column: &Column| width >= measures(*column).0 && is_wanted(*column);
+    let columns: Vec<Column> = Column::VARIANTS.iter().copied().filter(fits).collect();
+    let widths = columns.iter().map(|column| match measures(*column).1 {
+        _ if *column == Column::Server => Constraint::Fill(1),
+        [wide, other] => Constraint::Length(if width >= WIDE { wide } else { other }),
+    });
     let widths: Vec<Constraint> = widths.chain(further(width).map(|column| column.room)).collect();
     let last = further(width).map(|column| Cell::from(Span::styled(column.heading, Modifier::DIM)));
     let headings: Vec<Cell<'_>> = columns.iter().map(|column| heading(state, *column)).chain(last).collect();
@@ -189,26 +194,18 @@ fn table(state: &State, width: u16) -> Table<'static> {
     Table::new(rows, widths).header(TableRow::new(headings)).column_spacing(1)
 }
 
-/// Narrow terminals lose the columns that say least; commands need the room of the agent.
-const fn is_shown(column: Column, commands: bool, width: u16) -> bool {
+/// From which width of the terminal on a column is there, for narrow ones lose those that say least; and its own width, in a
+/// wide terminal and in others. The server has what is left.
+const fn measures(column: Column) -> (u16, [u16; 2]) {
     match column {
-        Column::State | Column::Server | Column::Pid | Column::Memory => true,
-        Column::Processes | Column::Age => width >= 45,
-        Column::Cpu => width >= 76,
-        Column::Agent => width >= 58 && !commands,
-        Column::Next => width >= 72,
-    }
-}
-
-const fn room(column: Column, wide: bool) -> Constraint {
-    match column {
-        Column::State => Constraint::Length(8),
-        Column::Server => Constraint::Fill(1),
-        Column::Agent => Constraint::Length(if wide { 20 } else { 11 }),
-        Column::Pid | Column::Memory => Constraint::Length(7),
-        Column::Processes => Constraint::Length(3),
-        Column::Cpu | Column::Age => Constraint::Length(5),
-        Column::Next => Constraint::Length(if wide { 24 } else { 15 }),
+        Column::State => (0, [8, 8]),
+        Column::Server => (0, [0, 0]),
+        Column::Agent => (58, [20, 11]),
+        Column::Pid | Column::Memory => (0, [7, 7]),
+        Column::Processes => (45, [3, 3]),
+        Column::Cpu => (76, [5, 5]),
+        Column::Age => (45, [5, 5]),
+        Column::Next => (72, [24, 15]),
     }
 }
 
@@ -290,16 +287,9 @@ fn warning(state: &State) -> Style {
     if state.look.colours { Style::default().fg(Color::Yellow) } else { Modifier::BOLD.into() }
 }
 
-const ASCII: border::Set<'static> = border::Set {
-    top_left: "+",
-    top_right: "+",
-    bottom_left: "+",
-    bottom_right: "+",
-    vertical_left: "|",
-    vertical_right: "|",
-    horizontal_top: "-",
-    horizontal_bottom: "-",
-};
+/// Of a border only the lines above and below are drawn.
+const ASCII: border::Set<'static> =
+    border::Set { horizontal_top: "-", horizontal_bottom: "-", ..border::PLAIN };
 
 fn buttons(end: bool) -> Line<'static> {
     let style = |on: bool| if on { Modifier::REVERSED } else { Modifier::empty() };
@@ -334,7 +324,7 @@ fn draw_dialog(state: &State, frame: &mut Frame<'_>) {
     frame.render_widget(block, place);
     let [text, foot] = Layout::vertical([Constraint::Fill(1), Constraint::Length(below.min(1))]).areas(inner);
     let lines: Vec<Line<'_>> = lines.iter().map(|line| Line::from(line.as_str())).collect();
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((*top, 0)), text);
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((cells_of(*top), 0)), text);
     if let Some(buttons) = buttons {
         frame.render_widget(Paragraph::new(buttons), foot);
     }

@@ -13,7 +13,6 @@ mod worker;
 use std::{
     io,
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -27,6 +26,7 @@ use self::{
 };
 use crate::{
     cli::{ExitCode, Places},
+    os::start,
     sink::{list::Sample, paint::Paint},
 };
 use orphand_core::model::ServerReport;
@@ -74,10 +74,7 @@ pub fn top(flags: &Flags) -> anyhow::Result<ExitCode> {
     let (tell, news) = channel();
     screen::watch_signals(tell.clone())?;
     let ask = worker::start(config, flags.places.clone(), tell.clone())?;
-    thread::Builder::new()
-        .name("keys".to_owned())
-        .spawn(move || read_keys(&tell))
-        .context("cannot read keys")?;
+    start("keys", move || read_keys(&tell)).context("cannot read keys")?;
     let state = State::new(Look { colours, ascii: flags.ascii, readonly: flags.readonly });
     let now = Instant::now();
     Shell { state, ask, news, looking: false, looked_at: now, due: now }.run(&mut screen)
@@ -111,7 +108,7 @@ impl Shell {
                 self.looking = true;
             }
             let draw = |frame: &mut ratatui::Frame<'_>| draw::draw(&mut self.state, frame);
-            screen.terminal().draw(draw).context("cannot draw on the terminal")?;
+            screen.0.draw(draw).context("cannot draw on the terminal")?;
             let mut next = if self.looking {
                 self.news.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {

@@ -13,7 +13,7 @@ const POINTS: usize = 150;
 /// The memory of servers that lost their owner, a point each [`STEP`].
 #[derive(Debug, Default)]
 pub struct Past {
-    bytes: VecDeque<u64>,
+    pub bytes: VecDeque<u64>,
     latest: BootTime,
 }
 
@@ -32,10 +32,6 @@ impl Past {
                 self.latest = sample.now;
             }
         }
-    }
-
-    pub const fn bytes(&self) -> &VecDeque<u64> {
-        &self.bytes
     }
 
     /// How long ago the oldest point was, in words.

@@ -2,12 +2,10 @@
 //! [`Screen`]'s drop, at a panic by a hook, at a signal because the loop ends.
 
 use std::{
-    future::poll_fn,
     io::{self, IsTerminal as _},
     mem::ManuallyDrop,
     panic,
     sync::mpsc::Sender,
-    task::{self, Poll},
     thread,
     time::Duration,
 };
@@ -18,22 +16,20 @@ use crossterm::{
     event::{DisableMouseCapture, EnableMouseCapture},
     execute,
 };
+use nix::sys::signal::{SigSet, Signal};
 use ratatui::DefaultTerminal;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
 };
-use tokio::{
-    runtime::Builder,
-    signal::unix::{Signal, SignalKind, signal},
-};
 
 use super::News;
+use crate::os::start;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The terminal in raw mode, on its second screen. At its own drop it would write to standard error if it is gone, and panic.
-pub(super) struct Screen(ManuallyDrop<DefaultTerminal>);
+pub(super) struct Screen(pub(super) ManuallyDrop<DefaultTerminal>);
 
 impl Screen {
     pub(super) fn take() -> anyhow::Result<Self> {
@@ -50,10 +46,6 @@ impl Screen {
             ratatui::try_init().map(|it| Self(ManuallyDrop::new(it))).context("cannot use the terminal")?;
         execute!(io::stdout(), EnableMouseCapture).context("cannot use the mouse")?;
         Ok(screen)
-    }
-
-    pub(super) fn terminal(&mut self) -> &mut DefaultTerminal {
-        &mut self.0
     }
 }
 
@@ -75,30 +67,24 @@ pub(super) fn copy(text: &str) -> anyhow::Result<()> {
     execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text)).context("cannot write to the terminal")
 }
 
-/// From now on a signal that asks the program to end is told instead.
+/// From now on a signal that asks the program to end is told instead. No other thread may have been started before: it would
+/// be ended by such a signal.
 pub(super) fn watch_signals(tell: Sender<News>) -> anyhow::Result<()> {
     let why = "cannot wait for signals";
-    let runtime = Builder::new_current_thread().enable_all().build().context(why)?;
-    let entered = runtime.enter();
-    let asked = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()];
-    let mut signals: Vec<Signal> = asked.into_iter().map(signal).collect::<io::Result<_>>().context(why)?;
-    drop(entered);
+    let asked: SigSet =
+        [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT].into_iter().collect();
+    asked.thread_block().context(why)?;
     let hung_up = tell.clone();
-    let run = move || {
-        let came = |context: &mut task::Context<'_>| {
-            let came = signals.iter_mut().any(|one| one.poll_recv(context).is_ready());
-            if came { Poll::Ready(()) } else { Poll::Pending }
-        };
-        runtime.block_on(poll_fn(came));
+    let signalled = move || {
+        let _ = asked.wait();
         leave(&tell);
     };
-    thread::Builder::new().name("signals".to_owned()).spawn(run).context(why)?;
-    let run = move || {
+    start("signals", signalled).context(why)?;
+    let hangup = move || {
         wait_for_hangup();
         leave(&hung_up);
     };
-    thread::Builder::new().name("hangup".to_owned()).spawn(run).context("cannot wait for the terminal")?;
-    Ok(())
+    start("hangup", hangup).context("cannot wait for the terminal")
 }
 
 /// Returns when the terminal is gone: not everybody gets SIGHUP then.
@@ -136,7 +122,7 @@ mod tests {
     #[test]
     fn a_panic_leaves_the_terminal_whole() {
         if env::var_os(INSIDE).is_some() {
-            let screen = Screen::take().unwrap().terminal().size().unwrap();
+            let screen = Screen::take().unwrap().0.size().unwrap();
             panic!("while it has {screen:?}");
         }
         let inside =

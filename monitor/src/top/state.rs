@@ -1,6 +1,6 @@
 //! The state of the view, and what keys do to it. Pure: a key gives at most one [`Effect`], which the shell carries out.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::ControlFlow};
 
 use ratatui::{
     crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind},
@@ -8,7 +8,7 @@ use ratatui::{
 };
 
 use super::{
-    dialog::{Answer, Asks, Dialog},
+    dialog::{Asks, Dialog},
     past::Past,
     worker::Ask,
 };
@@ -131,18 +131,9 @@ impl State {
         }
         self.message.clear();
         if let Some(dialog) = &mut self.dialog {
-            return match dialog.key(key.code) {
-                Answer::Stay => None,
-                Answer::Close => {
-                    self.dialog = None;
-                    None
-                }
-                Answer::Quit => Some(Effect::Quit),
-                Answer::End(request) => {
-                    self.dialog = None;
-                    Some(Effect::Ask(Ask::Reap(request)))
-                }
-            };
+            let ControlFlow::Break(effect) = dialog.key(key.code) else { return None };
+            self.dialog = None;
+            return effect;
         }
         if self.typing {
             self.type_filter(key.code);
@@ -200,16 +191,8 @@ impl State {
     }
 
     fn move_by(&mut self, code: KeyCode) -> bool {
-        let last = self.rows.len().saturating_sub(1);
-        self.selected = match code {
-            KeyCode::Up | KeyCode::Char('k') => self.selected.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.selected.saturating_add(1).min(last),
-            KeyCode::PageUp => self.selected.saturating_sub(self.page),
-            KeyCode::PageDown => self.selected.saturating_add(self.page).min(last),
-            KeyCode::Home => 0,
-            KeyCode::End => last,
-            _ => return false,
-        };
+        let Some(selected) = moved(code, self.selected, self.page, self.rows.len()) else { return false };
+        self.selected = selected;
         self.scroll(self.page);
         true
     }
@@ -352,9 +335,7 @@ impl State {
         self.dialog = Some(Dialog::asking(request.clone()));
         Some(Effect::Ask(Ask::Plan(request)))
     }
-}
 
-impl State {
     pub fn mouse(&mut self, mouse: MouseEvent) {
         let steps = match mouse.kind {
             MouseEventKind::ScrollUp => [KeyCode::Up; 3],
@@ -376,6 +357,20 @@ impl State {
             }
         }
     }
+}
+
+/// Where a key leads to from this line of so many, if it moves anything.
+pub(super) fn moved(code: KeyCode, from: usize, page: usize, lines: usize) -> Option<usize> {
+    let last = lines.saturating_sub(1);
+    Some(match code {
+        KeyCode::Up | KeyCode::Char('k') => from.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => (from + 1).min(last),
+        KeyCode::PageUp => from.saturating_sub(page),
+        KeyCode::PageDown => (from + page).min(last),
+        KeyCode::Home => 0,
+        KeyCode::End => last,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::{
     control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
     host::{Proc, with_deadline},
-    os::clock,
+    os::{self, clock},
     probe::holdings,
     sink::{
         history::{self, Watched},
@@ -74,9 +74,8 @@ pub(super) fn start(config: Config, places: Places, tell: Sender<News>) -> anyho
             }
         }
     };
-    thread::Builder::new().name("looks".to_owned()).spawn(run).context("cannot start a thread")?;
-    let run = move || listen(&listener, &hear);
-    thread::Builder::new().name("events".to_owned()).spawn(run).context("cannot start a thread")?;
+    os::start("looks", run).context("cannot start a thread")?;
+    os::start("events", move || listen(&listener, &hear)).context("cannot start a thread")?;
     Ok(ask)
 }
 

@@ -8,7 +8,6 @@ use std::{
         Arc, Mutex,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -16,7 +15,7 @@ use super::{
     HookError, Settings,
     run::{self, Outcome, Report},
 };
-use crate::os::lock;
+use crate::os::{lock, start};
 use orphand_core::model::{BootTime, EventSubject, Notice, text};
 
 const QUEUE: usize = 64;
@@ -83,8 +82,7 @@ impl Hooks {
             let (end, ended) = mpsc::channel();
             let state = Arc::new(Mutex::new(State::default()));
             let served = Arc::clone(&state);
-            let thread = thread::Builder::new().name("orphand-hook".to_owned());
-            let started = thread.spawn(move || {
+            let started = start("hook", move || {
                 serve(&served, inbox);
                 drop(end);
             });

@@ -9,7 +9,6 @@ use std::{
         unix::{net::UnixStream, process::CommandExt as _},
     },
     process::{Command, Stdio},
-    thread,
 };
 
 use rustix::{
@@ -19,7 +18,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, queue::Event, runner};
-use crate::os::{descriptors, own};
+use crate::os::{apart, descriptors, own};
 
 /// The longest report in bytes. The hook's output in it is limited to some kB, and is escaped.
 const LONGEST: u64 = 64 * 1024;
@@ -80,14 +79,10 @@ pub(super) fn run(
     }
     let mut child = match settings.user.other {
         None => command.spawn(),
-        // `uid` drops supplementary groups only if root becomes another user. Groups belong to the thread,
-        // and this thread ends after the start.
-        Some(_) => thread::scope(|scope| {
-            let born = thread::Builder::new().spawn_scoped(scope, || {
-                set_thread_groups(&[])?;
-                command.spawn()
-            });
-            born?.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        // `uid` drops supplementary groups only if root becomes another user. Groups belong to the thread.
+        Some(_) => apart(|| {
+            set_thread_groups(&[])?;
+            command.spawn()
         }),
     }?;
     // The command holds the runner's side of the socket.

@@ -38,7 +38,7 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     // Warnings at the start are among the checks.
     logging::start_at(LevelFilter::ERROR);
     let mut checks = checks::of_host(&config, &flags.lock);
-    checks.push(check());
+    checks.push(named_pipes(duplicate()));
     checks.extend(all(&config));
     let seen = Offline::inspect(&config, None)?.report();
     checks.push(checks::sight(&seen));
@@ -147,13 +147,7 @@ fn engine(name: &str, socket: &str, version: Result<EngineVersion, String>) -> C
     }
 }
 
-const NAME: &str = "named pipes";
-
 /// Tries it with a descriptor of this process, which only a filter or an old kernel refuses.
-fn check() -> Check {
-    of(duplicate())
-}
-
 fn duplicate() -> Result<bool, Errno> {
     let (read, _write) = rustix::pipe::pipe()?;
     let ourselves = pidfd_open(getpid(), PidfdFlags::empty())?;
@@ -161,7 +155,8 @@ fn duplicate() -> Result<bool, Errno> {
     Ok(fstat(&copy)?.st_ino == fstat(&read)?.st_ino)
 }
 
-fn of(tried: Result<bool, Errno>) -> Check {
+fn named_pipes(tried: Result<bool, Errno>) -> Check {
+    const NAME: &str = "named pipes";
     const COST: &str =
         "servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown)";
     match tried {
@@ -229,17 +224,17 @@ mod tests {
         #[test]
         fn it_works_here() {
             assert_eq!(duplicate(), Ok(true));
-            assert_eq!(check().is, Health::Ok);
+            assert_eq!(named_pipes(duplicate()).is, Health::Ok);
         }
 
         #[test]
         fn what_it_costs_is_told_with_the_reason() {
             for (errno, word) in [(Errno::PERM, "EPERM"), (Errno::NOSYS, "ENOSYS"), (Errno::MFILE, "fails")] {
-                let check = of(Err(errno));
+                let check = named_pipes(Err(errno));
                 assert!(check.is == Health::Note && check.found.contains(word), "{check:?}");
                 assert!(check.found.contains("wire_unknown"), "{check:?}");
             }
-            assert_eq!(of(Ok(false)).is, Health::Wrong);
+            assert_eq!(named_pipes(Ok(false)).is, Health::Wrong);
         }
     }
 }

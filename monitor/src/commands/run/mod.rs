@@ -1,6 +1,6 @@
 //! `orphand run`: reads flags and configuration, and runs the daemon.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use rustix::{process::Signal, system::uname, thread::CapabilitySet};
@@ -17,19 +17,18 @@ use crate::{
     control::ControlServer,
     daemon::{
         Daemon,
-        command_lines::Completer,
         descriptor_shortage::DescriptorShortage,
         environment::Environment,
         inspections::Inspections,
         last_check::PendingRecords,
         member_shares::MemberShares,
-        persistence,
+        records::Completer,
         reload::{self, Configuration},
         standing::Decisions,
         stuck_reads::StuckReads,
     },
     driver::Driver,
-    host::{Alone, Instance, Proc},
+    host::{Alone, Instance, Proc, boot_id},
     os::{
         capabilities, clock, descriptors,
         systemd_notify::Notify,
@@ -44,11 +43,11 @@ use crate::{
         members, selftest,
         trace::TraceWriter,
     },
-    store::{self, standing},
+    store::{self, Limits, StoreError, StoreWriter, standing},
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Policy, RingSize, Status, TRACE_FORMAT, TraceHeader},
+    model::{Knowledge, Policy, RingSize, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
@@ -191,7 +190,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
     let probe = Probe::new()?.with_engines(Engines { docker, podman }).with_kernel(kernel.side());
     let metrics = Metrics::new(wall);
-    let (store, knowledge) = persistence::open(&config.state_dir, wall.offset_ns)?;
+    let (store, knowledge) = open_store(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);
     let (stream, events) = event_stream::open(flags.format, wall, &config.state_dir)?;
     let (_serving, queries) = front.start(metrics.clone(), events, &config.state_dir)?;
@@ -215,7 +214,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         shares: MemberShares::default(),
         descriptors: DescriptorShortage::default(),
         stuck: StuckReads::default(),
-        inspections: Inspections::new(),
+        inspections: Inspections::default(),
         registry: Registry::new(config.sessions.as_ref().map(reload::registry)),
     };
     let daemon = Daemon {
@@ -228,6 +227,29 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         ready_at: None,
     };
     daemon.run(knowledge, early).await
+}
+
+/// Opens the store in `dir`; returns what earlier daemons knew, too. `offset_ns` leads from the boot clock to the wall clock.
+/// The only failures are a store that a newer orphand wrote and a kernel that does not name this boot. Where the store cannot be
+/// opened, there is one that keeps nothing.
+fn open_store(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledge)> {
+    // Without it processes of an earlier boot would pass for those of this one.
+    let boot = boot_id()?;
+    match StoreWriter::open(dir, &boot, offset_ns, Limits::default()) {
+        Ok((store, set_aside, knowledge)) => {
+            if let Some(aside) = set_aside {
+                tracing::warn!("{aside}");
+            }
+            Ok((store, knowledge))
+        }
+        Err(error @ StoreError::Newer { .. }) => Err(error.into()),
+        Err(error) => {
+            tracing::warn!("{error}; numbers and history are lost when this daemon ends");
+            // Nobody knows whether there was an earlier daemon: what was there before is left to a person.
+            let knowledge = Knowledge { first_start: Some(clock::now()), ..Knowledge::default() };
+            Ok((StoreWriter::absent(Some(error.to_string())), knowledge))
+        }
+    }
 }
 
 /// Gives up the capabilities that only the start needs. No other thread may have been started before: it would keep them

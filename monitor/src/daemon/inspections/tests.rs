@@ -53,7 +53,7 @@ fn a_user_whose_looks_hang_has_one_thread() {
 #[test]
 fn looks_that_wait_are_bounded() {
     let probe = Probe::new().unwrap();
-    let mut inspections = Inspections::new();
+    let mut inspections = Inspections::default();
     let busy = (7..1000).map(Share::of).collect();
     inspections.crews[Haste::AtLeisure as usize].shared.queue().busy = busy;
     let mut ask = |user: u32, token| {
@@ -73,7 +73,7 @@ fn looks_that_wait_are_bounded() {
 #[test]
 fn inspections_do_not_wait_for_what_nobody_waits_for() {
     let probe = Probe::new().unwrap();
-    let mut inspections = Inspections::new();
+    let mut inspections = Inspections::default();
     // Its thread is busy, and stays so.
     inspections.crews[Haste::AtLeisure as usize].shared.queue().busy.insert(Share::of(7));
     for token in 0..128 {
@@ -130,7 +130,7 @@ fn users_have_their_turns() {
 #[test]
 fn every_question_is_answered_once() {
     let probe = Probe::new().unwrap();
-    let mut inspections = Inspections::new();
+    let mut inspections = Inspections::default();
     for token in 0..50 {
         let haste = [Haste::InTurn, Haste::AtOnce, Haste::AtLeisure][usize::try_from(token % 3).unwrap()];
         let user = Share::of(u32::try_from(token % 5).unwrap());

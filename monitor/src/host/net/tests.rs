@@ -19,6 +19,7 @@ fn a_line_of_the_tables() {
             local: (loopback, 8080),
             remote: (any, 0),
             state: TcpState::Listen,
+            user: 1000,
             inode: 12345
         })
     );

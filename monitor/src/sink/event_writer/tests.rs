@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Read},
     os::fd::OwnedFd,
+    thread,
     time::Instant,
 };
 

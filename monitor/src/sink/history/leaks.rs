@@ -13,7 +13,7 @@ use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, RunView};
 
 const LEAKS: &str = "RUN|?>UID|STARTED|>ORPHANS|>MEMORY|>REAPED|>LEFT|LAST|WHERE";
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Leak {
     /// The run; absent if the run of the owner was not known.
     pub run: Option<RunView>,
@@ -47,11 +47,7 @@ pub fn leaks(past: &History) -> Vec<Leak> {
             owner: orphan.owner.clone(),
             started: run.map(|run| run.started),
             hints: run.map(|run| run.hints.clone()).unwrap_or_default(),
-            orphans: 0,
-            rss_bytes: 0,
-            reaped: 0,
-            left: 0,
-            last: orphan.judged,
+            ..Leak::default()
         });
         leak.add(orphan);
     }

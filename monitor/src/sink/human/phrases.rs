@@ -1,7 +1,6 @@
 //! Phrases for the parts of a notice.
 
-use orphand_core::model::text;
-use orphand_core::model::{AgentView, Doubt, Guard, Leftover, ProcessView, ServerView, Watched, list};
+use orphand_core::model::{AgentView, Doubt, Guard, Leftover, ProcessView, ServerView, Watched, list, text};
 
 const LINKS: usize = 5;
 

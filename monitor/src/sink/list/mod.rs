@@ -8,6 +8,7 @@ mod words;
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
+use strum::VariantArray;
 
 use super::{status, wall_clock::WallClock};
 use orphand_core::model::{
@@ -76,8 +77,8 @@ impl Sample {
     }
 }
 
-/// A column, and what the list is sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+/// A column, from left to right, and what the list is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, VariantArray)]
 pub enum Column {
     /// The worst first, of those the largest.
     #[default]
@@ -103,19 +104,6 @@ pub enum Column {
 }
 
 impl Column {
-    /// From left to right.
-    pub const ALL: [Self; 9] = [
-        Self::State,
-        Self::Server,
-        Self::Agent,
-        Self::Pid,
-        Self::Processes,
-        Self::Memory,
-        Self::Cpu,
-        Self::Age,
-        Self::Next,
-    ];
-
     /// Its heading for a table.
     pub(super) const fn title(self) -> &'static str {
         match self {
@@ -141,10 +129,9 @@ impl Column {
 
     /// The one `by` places to the right; it goes round.
     pub fn step(self, forward: bool) -> Self {
-        let places = Self::ALL.len();
-        let here = Self::ALL.iter().position(|one| *one == self).unwrap_or_default();
-        let there = if forward { here + 1 } else { here + places - 1 } % places;
-        Self::ALL.get(there).copied().unwrap_or_default()
+        let places = Self::VARIANTS.len();
+        let there = self as usize + if forward { 1 } else { places - 1 };
+        Self::VARIANTS.get(there % places).copied().unwrap_or_default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use serde_json::{Value, json};
+use strum::VariantArray as _;
 
 use super::{
     super::{
@@ -33,7 +34,7 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
     let mut out = String::new();
     if !rows.is_empty() {
         let rows: Vec<_> = rows.iter().map(|row| cells(entries, row, layout.wide)).collect();
-        let columns = Column::ALL.iter().map(|column| column.title());
+        let columns = Column::VARIANTS.iter().map(|column| column.title());
         let columns: Vec<_> = columns.chain(layout.wide.then_some(WIDE)).collect();
         // The order in which columns give way where the line is too long, and how narrow each may get.
         let narrower = [
@@ -104,7 +105,7 @@ fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
         Kind::Server(_) => {}
     }
     let more = entry.filter(|_| wide).map(further);
-    let cells = Column::ALL.into_iter().map(cell).chain(more.into_iter().flatten());
+    let cells = Column::VARIANTS.iter().copied().map(cell).chain(more.into_iter().flatten());
     (entry.map_or(paint::PLAIN, |entry| style(entry.report.state)), cells.collect())
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Names and labels are a contract with users. The tests hold a whole scrape to this table.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// It only grows. Its samples end in `_total`.
     Counter,
@@ -10,17 +13,6 @@ pub enum Kind {
     Histogram,
     /// It names something in its labels. Its sample ends in `_info`.
     Info,
-}
-
-impl Kind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Counter => "counter",
-            Self::Gauge => "gauge",
-            Self::Histogram => "histogram",
-            Self::Info => "info",
-        }
-    }
 }
 
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use std::{
 };
 
 use self::{
-    families::{Family, ORPHAN_CPU, ORPHANS_DETECTED, REAP_FAILURES, REAPED, RECLAIMED_BYTES, RECOGNISED},
+    families::{ORPHAN_CPU, ORPHANS_DETECTED, REAP_FAILURES, REAPED, RECLAIMED_BYTES, RECOGNISED},
     scrape::{Histogram, Scrape},
 };
 use super::wall_clock::WallClock;
@@ -59,7 +59,7 @@ impl Metrics {
                 let counts = all.of(labels, user);
                 for evidence in evidence {
                     let labels = labels::with(&labels::of_class(*class), "evidence", evidence.reason().name);
-                    counts.add(&ORPHANS_DETECTED, labels, 1);
+                    counts.add(ORPHANS_DETECTED.name, labels, 1);
                 }
             }
             Notice::OrphanReaped { class, server, owner, signal, freed_bytes, .. } => {
@@ -68,17 +68,17 @@ impl Metrics {
                 let signal = signal.map_or("unknown", Signal::word);
                 let counts = all.of(labels::owner_of(server, owner.as_ref()), labels::user(server));
                 let class = labels::of_class(*class);
-                counts.add(&REAPED, labels::with(&class, "signal", signal), 1);
-                counts.add(&RECLAIMED_BYTES, class, *freed_bytes);
+                counts.add(REAPED.name, labels::with(&class, "signal", signal), 1);
+                counts.add(RECLAIMED_BYTES.name, class, *freed_bytes);
             }
             Notice::OrphanUnproven { server, .. }
             | Notice::OrphanCleared { server, .. }
             | Notice::OrphanExited { server, .. } => all.end(&server.id, server.cpu_ms),
             Notice::ServerStarted { server, .. } => {
-                all.host.add(&RECOGNISED, vec![("by", recognised_by(&server.rule).to_owned())], 1);
+                all.host.add(RECOGNISED.name, vec![("by", recognised_by(&server.rule).to_owned())], 1);
             }
             Notice::ReapFailed { errno, .. } => {
-                all.host.add(&REAP_FAILURES, vec![("reason", reason(*errno).to_owned())], 1);
+                all.host.add(REAP_FAILURES.name, vec![("reason", reason(*errno).to_owned())], 1);
             }
             _ => {}
         }
@@ -122,12 +122,8 @@ const fn reason(errno: Option<i32>) -> &'static str {
 struct Counts(BTreeMap<(&'static str, Labels), u64>);
 
 impl Counts {
-    fn add(&mut self, family: &Family, labels: Labels, more: u64) {
-        self.add_to((family.name, labels), more);
-    }
-
-    fn add_to(&mut self, series: (&'static str, Labels), more: u64) {
-        let sum = self.0.entry(series).or_default();
+    fn add(&mut self, family: &'static str, labels: Labels, more: u64) {
+        let sum = self.0.entry((family, labels)).or_default();
         *sum = sum.saturating_add(more);
     }
 }
@@ -194,7 +190,11 @@ impl Counters {
         let eldest = self.owners.iter().filter(|(_, owner)| of(owner)).min_by_key(|(_, owner)| owner.last);
         let eldest = eldest.map(|(labels, _)| labels.clone());
         if let Some(owner) = eldest.and_then(|labels| self.owners.remove(&labels)) {
-            owner.counts.0.into_iter().for_each(|(series, more)| self.other.add_to(series, more));
+            owner
+                .counts
+                .0
+                .into_iter()
+                .for_each(|((family, labels), more)| self.other.add(family, labels, more));
         }
     }
 
@@ -211,7 +211,7 @@ impl Counters {
         orphan.cpu_ms = orphan.cpu_ms.max(cpu_ms);
         if used > 0 {
             let (owner, whose) = (orphan.owner.clone(), orphan.user);
-            self.of(owner, whose).add(&ORPHAN_CPU, Labels::new(), used);
+            self.of(owner, whose).add(ORPHAN_CPU.name, Labels::new(), used);
         }
     }
 

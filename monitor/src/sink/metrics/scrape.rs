@@ -6,6 +6,7 @@ use super::{
     families::{ALL, Family, Kind},
     labels::Labels,
 };
+use orphand_core::model::text::word;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
@@ -87,13 +88,13 @@ impl Scrape {
                 Kind::Info => "_info",
                 Kind::Gauge | Kind::Histogram => "",
             };
-            let (named, kind_name) = match (format, kind) {
-                (Exposition::OpenMetrics, _) => ("", kind.name()),
-                (Exposition::Text, Kind::Info) => (suffix, Kind::Gauge.name()),
-                (Exposition::Text, _) => (suffix, kind.name()),
+            let (named, shown) = match (format, kind) {
+                (Exposition::OpenMetrics, kind) => ("", kind),
+                (Exposition::Text, Kind::Info) => (suffix, &Kind::Gauge),
+                (Exposition::Text, kind) => (suffix, kind),
             };
             // Writing to a string cannot fail.
-            let _ = writeln!(out, "# HELP {name}{named} {help}\n# TYPE {name}{named} {kind_name}");
+            let _ = writeln!(out, "# HELP {name}{named} {help}\n# TYPE {name}{named} {}", word(shown));
             for (labels, value) in samples.into_iter().flatten() {
                 let _ = writeln!(out, "{name}{suffix}{} {value:?}", written(&labels));
             }

@@ -8,7 +8,7 @@ use orphand_core::model::{
     AgentReport, BootTime, Doubt, Evidence, Guard, LeftoverReport, Losses, Report, RunReport, RunView,
     ServerReport, SessionState, SessionsStatus, State,
 };
-use orphand_core::model::{Class, ServerView};
+use orphand_core::model::{Class, ServerView, text};
 
 fn run(agent: &str, generation: Option<u64>) -> RunView {
     RunView {
@@ -178,7 +178,7 @@ fn the_table_of_families_is_true_and_complete() {
         if let Some(typed) = line.strip_prefix("# TYPE ") {
             let family = families::ALL
                 .iter()
-                .find(|family| typed == format!("{} {}", family.name, family.kind.name()));
+                .find(|family| typed == format!("{} {}", family.name, text::word(family.kind)));
             seen.push(family.unwrap_or_else(|| panic!("not in the table: {typed}")));
         } else if !line.starts_with('#') {
             let family = seen.last().unwrap();
@@ -323,7 +323,7 @@ mod counters {
 
     use super::super::*;
 
-    fn sum(counters: &Counters, family: &Family) -> u64 {
+    fn sum(counters: &Counters, family: &families::Family) -> u64 {
         let owners = counters.owners.values().map(|owner| &owner.counts).chain([&counters.other]);
         let all = owners.flat_map(|counts| &counts.0).filter(|((name, _), _)| *name == family.name);
         all.map(|(_, value)| value).sum()
@@ -365,7 +365,7 @@ mod counters {
             let of_honest = |n: u32| vec![("agent", format!("claude{n}")), ("uid", "1000".to_owned())];
             let mut count = |all: &mut Counters, owner, user, reaped: bool| {
                 let family = if reaped { REAPED } else { ORPHANS_DETECTED };
-                all.of(owner, user).add(&family, Labels::new(), 3);
+                all.of(owner, user).add(family.name, Labels::new(), 3);
                 expected[usize::from(reaped)] += 3;
                 expected
             };

@@ -4,7 +4,6 @@
 //! address, so it has what the metrics have, and the names of programs that everybody sees in the process list.
 //! Everything is bounded, whatever users start.
 
-mod happening;
 mod past;
 mod snapshot;
 
@@ -14,14 +13,20 @@ use std::{
     hash::{BuildHasher as _, Hash},
 };
 
-use super::wall_clock::WallClock;
-use crate::sink::metrics::Labels;
+use serde_json::{Value, json};
+
+use super::{
+    human::Text,
+    metrics::Labels,
+    paint::{self, appearance},
+    wall_clock::WallClock,
+};
 use orphand_core::model::{
-    ServerView,
+    BootTime, Notice, ServerView,
     text::{base, sanitise},
 };
 
-pub use self::{happening::happening, past::Range};
+pub use self::past::Range;
 
 const HTML: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -86,6 +91,24 @@ fn cut(name: &str) -> String {
         Some((end, _)) => format!("{}..", name.get(..end).unwrap_or_default()),
         None => name.into_owned(),
     }
+}
+
+/// What the page is told of the event with this number: when it was (milliseconds since 1970), in one word what happened, how
+/// it is meant, and a sentence. Nothing for events that say little without a process number.
+pub fn happening(id: u64, wall: WallClock, at: BootTime, notice: &Notice) -> Option<Value> {
+    if matches!(notice, Notice::AgentsFolded { .. } | Notice::ServerDetached { .. }) {
+        return None;
+    }
+    let look = appearance(notice.kind());
+    let tone = match look.style {
+        paint::ALARM => "alarm",
+        paint::GOOD => "good",
+        _ if matches!(notice, Notice::Stopping { .. }) => "warning",
+        paint::WARNING => "warning",
+        _ => "note",
+    };
+    let (time, text) = (wall.timestamp(at).as_millisecond(), Text::public(wall, at, notice));
+    Some(json!({ "id": id, "time": time, "kind": look.word, "tone": tone, "text": text }))
 }
 
 #[cfg(test)]

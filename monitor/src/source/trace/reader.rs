@@ -27,15 +27,6 @@ pub struct TraceReader {
     done: bool,
 }
 
-impl std::fmt::Debug for TraceReader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TraceReader")
-            .field("path", &self.path)
-            .field("line", &self.line)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A beginning that every trace has, whatever its version.
 #[derive(Deserialize)]
 struct Mark {

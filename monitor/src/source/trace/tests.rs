@@ -126,7 +126,7 @@ fn write(path: &Path) -> Vec<TraceEntry> {
     for entry in &entries {
         writer.record(entry.at, &entry.input);
     }
-    assert!(writer.recording());
+    assert!(writer.file.is_some());
     entries
 }
 
@@ -145,7 +145,7 @@ fn read(bytes: impl Into<Vec<u8>>) -> anyhow::Result<(Vec<TraceEntry>, Option<an
 
 #[track_caller]
 fn fails(bytes: impl Into<Vec<u8>>, line: &str) {
-    assert_eq!(read(bytes).unwrap_err().to_string(), line);
+    assert_eq!(read(bytes).err().unwrap().to_string(), line);
 }
 
 #[test]
@@ -236,11 +236,11 @@ fn a_broken_line_is_named() {
 
 #[test]
 fn a_missing_file_is_told() {
-    let error = TraceReader::open(Path::new("/nonexistent/t")).unwrap_err().to_string();
+    let error = TraceReader::open(Path::new("/nonexistent/t")).err().unwrap().to_string();
     assert_eq!(error, "cannot open the trace /nonexistent/t: No such file or directory (os error 2)");
-    let error = TraceWriter::create(Path::new("/nonexistent/t"), &header()).unwrap_err().to_string();
+    let error = TraceWriter::create(Path::new("/nonexistent/t"), &header()).err().unwrap().to_string();
     assert_eq!(error, "cannot create the trace /nonexistent/t: No such file or directory (os error 2)");
-    let error = TraceReader::open(Path::new("/")).unwrap_err().to_string();
+    let error = TraceReader::open(Path::new("/")).err().unwrap().to_string();
     assert_eq!(error, "cannot read the trace / at line 1: Is a directory (os error 21)");
 }
 
@@ -252,7 +252,7 @@ fn an_older_trace_gives_way_another_file_does_not() {
     fs::write(&other, "precious\n").unwrap();
     let entries = write(&old);
     assert_eq!(TraceReader::open(&old).unwrap().count(), entries.len());
-    let error = TraceWriter::create(&other, &header()).unwrap_err();
+    let error = TraceWriter::create(&other, &header()).err().unwrap();
     assert!(error.to_string().contains("exists and is not a trace"), "{error}");
     assert_eq!(fs::read_to_string(&other).unwrap(), "precious\n");
 }
@@ -284,10 +284,10 @@ fn a_full_disk_ends_the_recording_and_nothing_else() {
     for n in 0..10 {
         writer.record(BootTime(n * 2_000_000_000), &input);
     }
-    assert!(!writer.recording());
+    assert!(writer.file.is_none());
     writer.flush();
     writer.record(BootTime(0), &input);
-    let error = TraceWriter::create(Path::new("/dev/full"), &header()).unwrap_err().to_string();
+    let error = TraceWriter::create(Path::new("/dev/full"), &header()).err().unwrap().to_string();
     assert_eq!(error, "cannot create the trace /dev/full: No space left on device (os error 28)");
 }
 
@@ -299,7 +299,7 @@ fn whoever_reads_a_pipe_late_gets_all_of_it_and_holds_nobody_up() {
     let input = Input::Ready { kernel: "x".repeat(100_000), hooks: Vec::new() };
     let mut writer = TraceWriter::create(&path, &header()).unwrap();
     (0..20).for_each(|n| writer.record(BootTime(n), &input));
-    assert!(writer.recording());
+    assert!(writer.file.is_some());
     let file = fs::File::open(&path).unwrap();
     let reader = std::thread::spawn(move || io::read_to_string(file).unwrap());
     drop(writer);
@@ -307,7 +307,7 @@ fn whoever_reads_a_pipe_late_gets_all_of_it_and_holds_nobody_up() {
     let mut writer = TraceWriter::create(&path, &header()).unwrap();
     let ended = (0..1000).find(|n| {
         writer.record(BootTime(*n), &input);
-        !writer.recording()
+        writer.file.is_none()
     });
     assert!(ended.is_some_and(|n| (160..180).contains(&n)), "{ended:?}");
 }

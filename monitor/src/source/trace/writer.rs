@@ -36,20 +36,11 @@ const AGAIN: Duration = Duration::from_millis(10);
 pub struct TraceWriter {
     path: PathBuf,
     /// Nothing after a failure.
-    file: Option<Box<dyn Write + Send>>,
+    pub(super) file: Option<Box<dyn Write + Send>>,
     line: Vec<u8>,
     /// What is still to be written.
     waiting: VecDeque<u8>,
     flushed: BootTime,
-}
-
-impl std::fmt::Debug for TraceWriter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TraceWriter")
-            .field("path", &self.path)
-            .field("recording", &self.recording())
-            .finish_non_exhaustive()
-    }
 }
 
 impl TraceWriter {
@@ -124,10 +115,6 @@ impl TraceWriter {
     pub fn flush(&mut self) {
         let flushed = self.file.as_mut().map_or(Ok(()), |file| pour(&mut self.waiting, &mut **file));
         self.settle(flushed);
-    }
-
-    pub const fn recording(&self) -> bool {
-        self.file.is_some()
     }
 
     fn settle(&mut self, result: io::Result<()>) {

@@ -45,9 +45,9 @@ fn what_does_not_fit_waits_in_memory() {
     let error = store.try_commit().unwrap_err();
     let line = error.to_string();
     assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
-    assert_eq!(store.waiting(), 398);
+    assert_eq!(store.queued.len(), 398);
     store.commit();
-    assert!(store.trouble().is_some());
+    assert!(store.trouble.is_some());
     // At once again: not tried.
     let line = store.try_commit().unwrap_err().to_string();
     assert!(line.contains("398 facts wait in memory"), "{line}");
@@ -59,7 +59,7 @@ fn what_does_not_fit_waits_in_memory() {
     fs::remove_file(&ballast).unwrap();
     commit_all(&mut store);
     store.commit();
-    assert_eq!(store.trouble(), None);
+    assert_eq!(store.trouble, None);
     drop(store);
     assert_eq!(known(dir).runs.len(), 399);
 }
@@ -104,7 +104,7 @@ fn the_oldest_go_first_and_numbers_last() {
     for pid in 10..10 + u32::try_from(PENDING).unwrap() {
         store.remember(at(2), &server(pid, claude(), 1));
     }
-    assert_eq!(store.waiting(), PENDING);
+    assert_eq!(store.queued.len(), PENDING);
     commit_all(&mut store);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
     assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 11);

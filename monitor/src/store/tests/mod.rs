@@ -56,7 +56,7 @@ pub(super) fn commit_all(writer: &mut StoreWriter) {
         assert!(begun.elapsed() < Duration::from_secs(20), "still not written");
         thread::yield_now();
     }
-    assert_eq!((writer.waiting(), writer.blind()), (0, None));
+    assert_eq!((writer.queued.len(), writer.blind()), (0, None));
 }
 
 pub(super) fn record(store: &mut Store, facts: impl IntoIterator<Item = (u64, Fact)>) {

@@ -17,7 +17,7 @@ fn one_that_hangs_is_waited_for_once_and_written_when_it_answers() {
     }
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(20), "1,000 facts held the daemon {took:?}");
-    assert_eq!((writer.waiting(), writer.blind().is_some()), (997, true));
+    assert_eq!((writer.queued.len(), writer.blind().is_some()), (997, true));
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 1);
     drop(hung);
     commit_all(&mut writer);
@@ -59,7 +59,7 @@ fn memory_is_bounded_while_it_hangs() {
     for pid in 10..=11 + u32::try_from(PENDING).unwrap() {
         writer.remember(at(2), &server(pid, claude(), 1));
     }
-    assert_eq!(writer.waiting(), PENDING);
+    assert_eq!(writer.queued.len(), PENDING);
     drop(hung);
     commit_all(&mut writer);
     assert_eq!(number(dir.path(), "SELECT min(pid) FROM servers"), 12);

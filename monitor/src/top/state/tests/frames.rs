@@ -98,7 +98,7 @@ fn the_head_shows_the_last_minutes() {
     }
     now = BootTime(now.0 + 2 * SECOND);
     state.update(Sample { now, report: Report::default(), ..sample() });
-    assert_eq!(state.past.bytes(), &[178_000_000, 178_000_000, 178_000_000, 178_000_000, 0]);
+    assert_eq!(&state.past.bytes, &[178_000_000, 178_000_000, 178_000_000, 178_000_000, 0]);
     let head = &frame(&mut state, 140, 10)[1];
     assert!(head.ends_with("memory without owner, 10 s ████"), "{head}");
     state.look.ascii = true;
