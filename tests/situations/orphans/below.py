@@ -16,7 +16,11 @@ def bridge(stage):
     "orphan", twin="let_go/dev_server_with_a_log",
     cost="when the server has ended, its driver listens and looks like a service that it let go",
 )
-def driver(stage):
+@scene(
+    "orphan", name="driver_that_is_read", twin="let_go/dev_server_that_is_read", stdout="subprocess.PIPE",
+    about="The same, and the server reads what the driver prints.",
+)
+def driver(stage, stdout="None"):
     """A server has a driver for its browser: a child with a port that only the server calls, and /dev/null; the agent is killed."""
     stage.part("driver", """
         listener = listen("tcp")
@@ -27,8 +31,8 @@ def driver(stage):
         connection.close()
         rest()
     """)
-    stage.part("mcp-server-shell", """
-        start("driver", wire=None, stderr=subprocess.DEVNULL)
+    stage.part("mcp-server-shell", f"""
+        child = start("driver", wire=None, stdout={stdout}, stderr=subprocess.DEVNULL)
         present("driver")
         driver = dial("tcp", "driver")
         serve()
