@@ -133,7 +133,11 @@ def tied_browser(stage):
     "orphan", name="tool_that_works_elsewhere", twin="orphans/waits_for_its_tool", work="with dial('tcp', 'database') as database:\n    database.recv(1)",
     about="A server waits for a tool that waits for the answer of a database; the agent is killed: the tool comes to its end, then the server ends.",
 )
-def tool_at_work(stage, steps=40, work=None):
+@scene(
+    "orphan", name="tool_on_its_wires", twin="orphans/waits_for_its_tool", streams="None",
+    about="A server waits for a tool that inherited its wires, as ffmpeg does; the agent is killed: the tool comes to its end, then the server ends.",
+)
+def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL"):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
     steadily = f"""
         for step in range({steps}):
@@ -149,10 +153,10 @@ def tool_at_work(stage, steps=40, work=None):
             caller.send(b"x")
             rest()
         """))
-    stage.part("mcp-server-shell", """
+    stage.part("mcp-server-shell", f"""
         here()
         answer(os.read(0, 65536))
-        subprocess.run([f"{BIN}/migrate"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        subprocess.run([f"{{BIN}}/migrate"], stdin={streams}, stdout={streams})
         serve()
     """)
     agent = stage.agent("mcp-server-shell")
