@@ -9,6 +9,7 @@ use crate::{
         ProcessId, Stdio, UnitFacts,
         scene::{Address, Began, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
+    reach::is_standard_error,
     world::Server,
 };
 
@@ -107,8 +108,10 @@ impl<'a> Rows<'a> {
         let is_wire =
             |near: u64, far: u64| [near, far].iter().any(|one| wires.contains(&Stdio::Socket(*one)));
         self.of(process).any(|(endpoint, end)| match endpoint {
-            Endpoint::Connection { near, far, .. } if !is_wire(*near, *far) && !end.numbers.contains(&2) => {
-                self.opposite(end).any(|other| !is_held_by(other, members))
+            Endpoint::Connection { near, far, .. } => {
+                !is_wire(*near, *far)
+                    && !is_standard_error(endpoint, end)
+                    && self.opposite(end).any(|other| !is_held_by(other, members))
             }
             _ => false,
         })
