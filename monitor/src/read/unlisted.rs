@@ -98,7 +98,10 @@ fn kind(socket: &OwnedFd) -> Option<Kind> {
         }
         _ => true,
     };
-    (kind != Ok(SocketType::STREAM) && kind != Ok(SocketType::SEQPACKET) && is_bound).then_some(Kind::Open)
+    // Listeners of other families have states of their own (Bluetooth), which SO_ACCEPTCONN does not know.
+    let tells = is_internet || [AddressFamily::UNIX, AddressFamily::VSOCK].contains(&family);
+    let is_idle = tells && [Ok(SocketType::STREAM), Ok(SocketType::SEQPACKET)].contains(&kind);
+    (!is_idle && is_bound).then_some(Kind::Open)
 }
 
 fn is_named(address: SocketAddrAny) -> bool {

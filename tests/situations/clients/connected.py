@@ -81,6 +81,27 @@ def keep_alive(stage, kind="tcp", server="mcp-server-web"):
     stage.client(kind, server)
     return stage.killed(agent, in_use=[server])
 
+@scene("in use", twin="orphans/stderr_is_read_over_sockets")
+def program_for_each_call(stage):
+    """A server starts a program right on the connection of each caller, as inetd does; a caller says nothing for now; the agent is killed."""
+    stage.part("attendant", "here()\nwhile os.read(0, 100):\n    os.write(1, b'pong')\n")
+    stage.part("mcp-server-super", """
+        listener = listen("tcp")
+        def attend():
+            while True:
+                with listener.accept()[0] as call:
+                    subprocess.Popen([f"{BIN}/attendant"], stdin=call, stdout=call, stderr=call)
+        in_background(attend)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-super")
+    stage.when_over("person", """
+        call = dial("tcp", "mcp-server-super")
+        ask_over(call)
+        on_call("person", lambda: ask_over(call))
+    """)
+    return stage.killed(agent, in_use=["mcp-server-super", "attendant"])
+
 @scene("in use", twin="orphans/calls_a_database")
 def listener_closed(stage):
     """The server accepted its one client and closed the listener; the agent is killed."""

@@ -153,15 +153,27 @@ def server_crashed(stage):
     starts="""subprocess.Popen([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)""",
 )
 @scene(
+    "mixed", name="job_of_a_tool_that_inherited_the_input", twin="orphans/tool_with_a_log",
+    about="A leaking server ran a tool, which inherited its input, that started a job with a pipe and a log; the agent is killed, the job works on.",
+    starts="""subprocess.run([f"{BIN}/tool"], capture_output=True)""",
+    tool="""subprocess.Popen([f"{BIN}/job"], stdin=subprocess.PIPE, stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT, start_new_session=True)""",
+)
+@scene(
+    "mixed", name="shell_pipeline_of_a_shell_on_its_wires", twin="orphans/shell_job_that_is_waited_for",
+    about="A leaking server ran `job 2>&1 | tee log &` in a shell that inherited its wires; the agent is killed, the job works on.",
+    starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job 2>&1 | tee {DIR}/job.log > /dev/null 2>&1 &"])""",
+)
+@scene(
     "mixed", twin="orphans/shell_job_that_is_waited_for",
     starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",
 )
-def shell_job(stage, starts=None, commands=None):
+def shell_job(stage, starts=None, commands=None, tool=""):
     """A leaking server's shell tool ran `job > log 2>&1 &`, in the server's session; the agent is killed, the job works on."""
     starts = starts or f"""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 shell.stdin.write(f"{commands}\\n".encode())
 shell.stdin.flush()"""
     stage.part("job", JOB)
+    stage.part("tool", f"{tool}\nos._exit(0)\n")
     stage.part("mcp-server-shell", f"{starts}\npresent('job')\nserve()\n")
     agent = stage.agent("mcp-server-shell")
     stage.beats("job")

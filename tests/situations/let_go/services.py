@@ -153,6 +153,19 @@ def dev_server_with_a_log(stage, stdin="None"):
     stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
     return stage.killed(agent, in_use=["web-server"], orphans=["mcp-server-shell"])
 
+@scene("in use", twin="orphans/driver_that_is_read")
+def dev_server_that_is_read(stage):
+    """A leaking server started a web server and reads what it prints, as tools for commands do; the agent is killed, a person visits it later."""
+    stage.part("web-server", "in_background(answer_calls, listen('tcp'))\nhere()\nrest_in_a_thread()\n")
+    stage.part("mcp-server-shell", """
+        child = subprocess.Popen([f"{BIN}/web-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-shell"])
+
 @scene("in use", twin="let_go/dev_server")
 def dies_with_its_parent(stage):
     """A server started a dev server in a session of its own, which is to die with it (prctl(2), PR_SET_PDEATHSIG); a person visits it. The agent is killed."""

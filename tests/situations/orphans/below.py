@@ -16,7 +16,11 @@ def bridge(stage):
     "orphan", twin="let_go/dev_server_with_a_log",
     cost="when the server has ended, its driver listens and looks like a service that it let go",
 )
-def driver(stage):
+@scene(
+    "orphan", name="driver_that_is_read", twin="let_go/dev_server_that_is_read", stdout="subprocess.PIPE",
+    about="The same, and the server reads what the driver prints.",
+)
+def driver(stage, stdout="None"):
     """A server has a driver for its browser: a child with a port that only the server calls, and /dev/null; the agent is killed."""
     stage.part("driver", """
         listener = listen("tcp")
@@ -27,8 +31,8 @@ def driver(stage):
         connection.close()
         rest()
     """)
-    stage.part("mcp-server-shell", """
-        start("driver", wire=None, stderr=subprocess.DEVNULL)
+    stage.part("mcp-server-shell", f"""
+        child = start("driver", wire=None, stdout={stdout}, stderr=subprocess.DEVNULL)
         present("driver")
         driver = dial("tcp", "driver")
         serve()
@@ -129,7 +133,11 @@ def tied_browser(stage):
     "orphan", name="tool_that_works_elsewhere", twin="orphans/waits_for_its_tool", work="with dial('tcp', 'database') as database:\n    database.recv(1)",
     about="A server waits for a tool that waits for the answer of a database; the agent is killed: the tool comes to its end, then the server ends.",
 )
-def tool_at_work(stage, steps=40, work=None):
+@scene(
+    "orphan", name="tool_on_its_wires", twin="orphans/waits_for_its_tool", streams="None",
+    about="A server waits for a tool that inherited its wires, as ffmpeg does; the agent is killed: the tool comes to its end, then the server ends.",
+)
+def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL"):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
     steadily = f"""
         for step in range({steps}):
@@ -145,10 +153,10 @@ def tool_at_work(stage, steps=40, work=None):
             caller.send(b"x")
             rest()
         """))
-    stage.part("mcp-server-shell", """
+    stage.part("mcp-server-shell", f"""
         here()
         answer(os.read(0, 65536))
-        subprocess.run([f"{BIN}/migrate"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        subprocess.run([f"{{BIN}}/migrate"], stdin={streams}, stdout={streams})
         serve()
     """)
     agent = stage.agent("mcp-server-shell")

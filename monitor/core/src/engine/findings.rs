@@ -165,8 +165,21 @@ impl Engine {
             rows.row(process).is_some_and(|row| row.waits == Wait::Anything)
                 || rows.is_connected(process, wires, &finding.members)
         };
-        let tied = finding.members.tied.iter().copied();
-        let mut working = tied.filter(|process| seen.worked(*process) || goes_on(*process));
+        // What a server runs on its own wires is a tool, too. What a launcher runs there may be the server itself.
+        let is_run = |process: &ProcessId| {
+            let is_known = |node: &&Node| server.recognised().contains(&node.id);
+            let above = || self.world.graph().near_ancestors(*process).find(is_known).and_then(Node::image);
+            self.world.node(*process).is_some_and(|node| !is_known(&node) && node.origin().process == node.id)
+                && above().is_some_and(|image| self.settings.rules.runs_itself(image))
+        };
+        let core = finding.members.core.iter().copied().filter(is_run);
+        let mut working = finding
+            .members
+            .tied
+            .iter()
+            .copied()
+            .chain(core)
+            .filter(|process| seen.worked(*process) || goes_on(*process));
         let works = working.any(|process| !is_of_a_browser(process));
         if works && *seen.awaited.get_or_insert(now) + self.settings.work_grace > now {
             finding.case.doubts.push(Doubt::Working);

@@ -7,7 +7,7 @@ use super::{edges::Pair, party::Kind};
 use crate::{
     model::{
         Image, Stdio,
-        scene::{Address, Began, Called, Endpoint, Holder, ProcessRow, Side},
+        scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Side},
     },
     recognise::{container_client, fork_server_listener, is_shell_of_a_person},
 };
@@ -26,8 +26,7 @@ const TABLE: [Exception; 8] = [
     },
     Exception {
         reason: "nobody waits for what is written to standard error",
-        // A duplicate of it, or the output of a helper that goes there, is the same.
-        applies: |pair| is_server(pair) && !pair.is_wire() && pair.own.numbers.contains(&2),
+        applies: |pair| is_server(pair) && !pair.is_wire() && is_standard_error(pair.endpoint, pair.own),
     },
     Exception {
         reason: "nobody ever called this listener, or used this FIFO, and it was not told to serve",
@@ -96,6 +95,19 @@ const TABLE: [Exception; 8] = [
         },
     },
 ];
+
+/// Whether this end is standard error, with its duplicates, or the output of a helper that goes there. Not what is read, too, as
+/// the connection on which inetd starts a program is, nor a call that got the number of a standard error that was closed.
+pub fn is_standard_error(endpoint: &Endpoint, own: &End) -> bool {
+    let is_written = match endpoint {
+        Endpoint::Pipe { .. } => true,
+        Endpoint::Connection { began, .. } => {
+            !matches!((began, own.side), (Began::Far, Side::Near) | (Began::Near, Side::Far))
+        }
+        _ => false,
+    };
+    is_written && own.numbers.contains(&2) && !own.numbers.contains(&0)
+}
 
 /// Why the edge over this pair of ends does not count; `None` if it does.
 pub(super) fn reason(pair: &Pair<'_>) -> Option<&'static str> {

@@ -21,6 +21,7 @@ mod path;
 mod tests;
 
 pub use edges::{Edge, Source, Way};
+pub use exceptions::is_standard_error;
 pub use mark::{Reach, mark};
 pub use party::{Kind, Party};
 pub use path::words;

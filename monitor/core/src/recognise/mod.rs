@@ -193,6 +193,12 @@ impl Rules {
             || matches!(self.role(image), Role::Launcher | Role::Shell)
     }
 
+    /// Whether `image` does its work itself, and runs no other program on its own standard streams in its place, as `npx` does.
+    pub fn runs_itself(&self, image: &Image) -> bool {
+        let carrier = Program::find(&program::words(image), image).0.carrier;
+        matches!(carrier, Carrier::Itself | Carrier::Interpreter) && !self.only_launches(image)
+    }
+
     /// Whether `image` is the first process of a host, a container or a login: what it starts is everything there.
     pub fn starts_everything(&self, image: &Image) -> bool {
         let name = text::base(text::without_deleted(&image.exe));

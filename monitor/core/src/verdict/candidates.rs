@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use super::{
     inspection::Inspection,
-    membership::{Members, members},
+    membership::{Members, is_a_browser, members},
     rest::{is_unused, stays_silent},
+    rows::Sides,
 };
 use crate::{
     case::{By, Cause},
@@ -91,6 +92,7 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
         wires: [inspection.server.stdin, inspection.server.stdout],
         told_to_serve: is_gateway(inspection)
             || may_serve_instead(inspection)
+            || runs_a_service(inspection, own)
             || told.any(|process| is_told(inspection, *process)),
         ..Party::default()
     }
@@ -102,6 +104,18 @@ fn is_gateway(inspection: &Inspection<'_>) -> bool {
     let server = inspection.server;
     let mut inner = server.recognised().iter().filter_map(|process| inspection.node(*process));
     inner.any(|node| node.stdin() != server.stdin)
+}
+
+/// Whether a process that it started, and reads from, listens for others: a web server that a person has asked for. Of a server
+/// that is being ended none is left that could be connected there.
+fn runs_a_service(inspection: &Inspection<'_>, own: &Members) -> bool {
+    let rows = inspection.rows;
+    let held: Sides = own.all().flat_map(|process| rows.sides(process)).collect();
+    let serves = |process: ProcessId| {
+        rows.serves_beyond(process, &held)
+            && rows.row(process).is_some_and(|row| !is_a_browser(inspection, row))
+    };
+    inspection.server.phase.strongest_signal().is_none() && own.tied.iter().any(|process| serves(*process))
 }
 
 /// Whether nobody was seen to speak to it over its wires, and its name or its host proves little: programs start their

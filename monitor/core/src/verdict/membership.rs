@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, iter};
 
 use super::{inspection::Inspection, rows::Sides};
 use crate::{
+    lineage::Maker,
     model::{ProcessId, Stdio, scene::ProcessRow, text::base},
     recognise::{Role, is_browser},
 };
@@ -244,21 +245,22 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it. A shell makes
-    /// those of `job | tee log &` for the two alone.
+    /// those of `job | tee log &` for the two alone, and a standard input that has ended is of no use to anybody.
     fn was_joined(&self, facts: &ProcessRow) -> bool {
         let Some(node) = self.inspection.node(facts.process) else { return false };
         // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
         // server that is being ended.
         let was_tied = self.was_tied(facts);
         let left_by = facts.parent.filter(|_| self.works_apart(facts));
-        let made_here = |process: ProcessId| {
-            (self.members.contains(process) && left_by != Some(process))
-                || self.inspection.server.ended().contains(&process)
+        let made_here = |maker: &Maker| {
+            (self.members.contains(maker.process) && left_by != Some(maker.process))
+                || (self.inspection.server.ended().contains(&maker.process)
+                    && maker.program.role != Role::Shell)
         };
         let then = node.streams();
         let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
-        streams.take(self.binding(facts)).any(|((then, now), maker)| {
-            let made = || maker.as_ref().is_some_and(|maker| made_here(maker.process));
+        streams.take(self.binding(facts)).skip(usize::from(!was_tied)).any(|((then, now), maker)| {
+            let made = || maker.as_ref().is_some_and(|maker| made_here(maker));
             now.is_wire() && then == now && (was_tied || made())
         })
     }
@@ -326,7 +328,7 @@ fn with_windows(inspection: &Inspection<'_>, all: &[&ProcessRow]) -> BTreeSet<Pr
 
 /// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
 /// is none here, for it may be a link of the launch chain.
-fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
+pub fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let name = inspection.rules.title(&facts.image);
     [name.as_str(), base(&facts.image.exe)].into_iter().any(|name| name != "electron" && is_browser(name))
 }

@@ -9,6 +9,7 @@ use crate::{
         ProcessId, Stdio, UnitFacts,
         scene::{Address, Began, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
+    reach::is_standard_error,
     world::Server,
 };
 
@@ -107,8 +108,10 @@ impl<'a> Rows<'a> {
         let is_wire =
             |near: u64, far: u64| [near, far].iter().any(|one| wires.contains(&Stdio::Socket(*one)));
         self.of(process).any(|(endpoint, end)| match endpoint {
-            Endpoint::Connection { near, far, .. } if !is_wire(*near, *far) && !end.numbers.contains(&2) => {
-                self.opposite(end).any(|other| !is_held_by(other, members))
+            Endpoint::Connection { near, far, .. } => {
+                !is_wire(*near, *far)
+                    && !is_standard_error(endpoint, end)
+                    && self.opposite(end).any(|other| !is_held_by(other, members))
             }
             _ => false,
         })
@@ -118,6 +121,17 @@ impl<'a> Rows<'a> {
     pub fn is_called_by(&self, process: ProcessId, held: &Sides) -> bool {
         let mut ends = self.of(process);
         ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
+    }
+
+    /// Whether the process listens at a TCP port, and has no connection that a process of a server, which has these ends, began.
+    pub fn serves_beyond(&self, process: ProcessId, held: &Sides) -> bool {
+        let is_tcp = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Open { by: Address::Tcp, .. });
+        let is_called = |(endpoint, end): (&Endpoint, &End)| {
+            let Endpoint::Connection { began, .. } = endpoint else { return false };
+            let by_itself = matches!((began, end.side), (Began::Near, Side::Near) | (Began::Far, Side::Far));
+            *began != Began::Pair && !by_itself && is_opposed(end, held)
+        };
+        self.of(process).any(|(endpoint, _)| is_tcp(endpoint)) && !self.of(process).any(is_called)
     }
 
     /// Whether a process of a server, which has these ends, has the other end of one of the first `streams` of this process.

@@ -70,8 +70,10 @@ impl World {
         if let Some(owner) = owner.filter(|owner| !owner.is_alive() && owner.ended.len() < ENDED) {
             owner.ended.insert(lost.id);
         }
-        let has_wire = server.stdin.is_wire() && server.stdin == lost.stdin();
-        let was_core = server.recognised.remove(&lost.id) || has_wire;
+        // A tool that it ran may have inherited its standard input alone.
+        let wires = [server.stdin, server.stdout];
+        let has_wires = server.stdin.is_wire() && wires == [lost.stdin(), lost.stdout()];
+        let was_core = server.recognised.remove(&lost.id) || has_wires;
         server.forget_name_by(lost.id);
         if was_core && leaves && server.ended.len() < ENDED {
             server.ended.insert(lost.id);
