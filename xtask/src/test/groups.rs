@@ -38,7 +38,8 @@ const GROUPS: [Group; 6] = [
     Group {
         name: "packages",
         programs: &["package"],
-        inputs: "packaging/ xtask/src/dist/ monitor/Cargo.toml tests/tests/package.rs tests/src/root.rs tests/stage/root.sh",
+        inputs: "packaging/ xtask/src/dist/ monitor/Cargo.toml monitor/build.rs tests/tests/package.rs tests/src/root.rs \
+                 tests/stage/root.sh",
     },
     Group {
         name: FUZZ,
