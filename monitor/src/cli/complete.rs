@@ -43,10 +43,8 @@ pub(super) fn generations() -> Vec<CompletionCandidate> {
     offered(|report| {
         let runs =
             report.agents.iter().filter_map(|one| Some((one.agent.generation?, one.agent.name.as_str())));
-        runs.collect::<BTreeSet<_>>()
-            .into_iter()
-            .map(|(run, name)| (run.to_string(), name.to_owned()))
-            .collect()
+        let runs: BTreeSet<_> = runs.collect();
+        runs.into_iter().map(|(run, name)| (run.to_string(), name.to_owned())).collect()
     })
 }
 

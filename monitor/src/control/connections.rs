@@ -70,10 +70,8 @@ impl<P: Ord + Copy> Connections<P> {
 
     fn close_one(&mut self, peer: P) -> bool {
         let of_peer = |connection: &Connection<P>| connection.peer == peer;
-        let idle = self
-            .open
-            .iter()
-            .position(|connection| of_peer(connection) && !connection.request_read.load(Ordering::Relaxed));
+        let is_idle = |one: &Connection<P>| of_peer(one) && !one.request_read.load(Ordering::Relaxed);
+        let idle = self.open.iter().position(is_idle);
         let oldest = || self.open.iter().position(of_peer).filter(|_| self.may_close_active);
         let Some(connection) = idle.or_else(oldest).and_then(|at| self.open.remove(at)) else { return false };
         connection.task.abort();

@@ -62,14 +62,8 @@ pub(super) struct LoopHandle {
 
 impl LoopHandle {
     pub(super) fn new(queries: mpsc::Sender<Query>, proc: Proc, state_dir: &Path) -> Self {
-        let history_reads = Arc::new(Semaphore::new(HISTORY_READS));
-        Self {
-            queries,
-            proc: Arc::new(proc),
-            state_dir: state_dir.into(),
-            history_reads,
-            decisions: Arc::default(),
-        }
+        let (proc, history_reads) = (Arc::new(proc), Arc::new(Semaphore::new(HISTORY_READS)));
+        Self { queries, proc, state_dir: state_dir.into(), history_reads, decisions: Arc::default() }
     }
 
     /// Answers a request of this user: what only the loop knows from there, the rest from here.

@@ -114,13 +114,8 @@ impl Peers {
             Ok(None) => Err(failed(name, "there is no such group".to_owned())),
             Err(error) => Err(failed(name, error.to_string())),
         });
-        let look_ups = Arc::new(Semaphore::new(LOOK_UPS));
-        Ok(Self {
-            ourselves: geteuid().as_raw(),
-            group: group.transpose()?,
-            members: Arc::default(),
-            look_ups,
-        })
+        let (ourselves, look_ups) = (geteuid().as_raw(), Arc::new(Semaphore::new(LOOK_UPS)));
+        Ok(Self { ourselves, group: group.transpose()?, members: Arc::default(), look_ups })
     }
 
     pub(super) const fn are_ours(&self, uid: u32) -> bool {

@@ -53,24 +53,19 @@ impl Daemon {
             blind.push("records of the kernel were lost and /proc has not been read again yet".to_owned());
         }
         blind.extend(outside.shares.blind().into_iter().chain(outside.descriptors.why.clone()));
+        let mut sink_dropped = outside.stream.dropped();
+        sink_dropped.insert("hook".to_owned(), outside.hooks.dropped());
+        let (up, sessions) = (self.ready_at.map(|at| clock::now().since(at)), engine.session_counts());
         Status {
-            up_ms: self
-                .ready_at
-                .map_or(0, |at| u64::try_from(clock::now().since(at).as_millis()).unwrap_or(u64::MAX)),
+            up_ms: up.map_or(0, |up| u64::try_from(up.as_millis()).unwrap_or(u64::MAX)),
             blind,
             store_error: outside.store.trouble.clone(),
             stuck: stuck().into_iter().filter(stuck_reads::is_reported).collect(),
             report: engine.report(),
             processes: engine.processes() as u64,
-            sink_dropped: {
-                let mut dropped = outside.stream.dropped();
-                dropped.insert("hook".to_owned(), outside.hooks.dropped());
-                dropped
-            },
+            sink_dropped,
             hook_runs: outside.hooks.runs(),
-            sessions: engine
-                .session_counts()
-                .map(|states| SessionsStatus { states, errors: outside.registry.errors() }),
+            sessions: sessions.map(|states| SessionsStatus { states, errors: outside.registry.errors() }),
             kernel_errors: outside.kernel.errors().unwrap_or_default(),
             ..outside.status.clone()
         }

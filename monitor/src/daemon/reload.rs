@@ -110,23 +110,23 @@ impl Daemon {
     }
 
     fn apply(&mut self, loaded: Loaded) -> anyhow::Result<Result<Reloaded, String>> {
-        let (fresh, hooks) = match loaded {
-            Ok(read) => read,
+        let outside = &mut self.outside;
+        let taken_over = loaded.and_then(|(fresh, hooks)| {
+            outside.hooks.replace(hooks)?;
+            let rules = fresh.rules();
+            let changed = rules.source() != outside.rules.source();
+            if changed {
+                // If it fails midway, some processes are reported without need, and none is missed.
+                outside.kernel.set_candidates(&rules.candidates())?;
+                outside.rules = rules;
+            }
+            Ok((fresh, changed))
+        });
+        let (fresh, changed) = match taken_over {
+            Ok(taken_over) => taken_over,
             Err(error) => return Ok(Err(self.keep_old(&error))),
         };
-        if let Err(error) = self.outside.hooks.replace(hooks) {
-            return Ok(Err(self.keep_old(&error.into())));
-        }
         let later = later(&self.configuration.config, &fresh);
-        let rules = fresh.rules();
-        let changed = rules.source() != self.outside.rules.source();
-        if changed {
-            // If it fails midway, some processes are reported without need, and none is missed.
-            if let Err(error) = self.outside.kernel.set_candidates(&rules.candidates()) {
-                return Ok(Err(self.keep_old(&error.into())));
-            }
-            self.outside.rules = rules;
-        }
         let policy = self.decisions.policy(&fresh);
         self.outside.status.mode = policy.mode;
         self.outside.status.term_timeout_ms =

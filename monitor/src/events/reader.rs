@@ -40,15 +40,8 @@ impl Reader {
         let in_this_life = expected.is_some() && at >= ring.began;
         drop(ring);
         let since = query.since.filter(|_| query.after.is_none()).map(time_text);
-        Self {
-            latest: latest.clone(),
-            at,
-            in_this_life,
-            expected,
-            read_before,
-            at_cursor: read_before > 0,
-            since,
-        }
+        let (latest, at_cursor) = (latest.clone(), read_before > 0);
+        Self { latest, at, in_this_life, expected, read_before, at_cursor, since }
     }
 
     /// The next lines. Reads a file unless they are in memory: [`Reader::is_fast`].

@@ -21,40 +21,38 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
     } else {
         "then it is ended: SIGTERM, and later SIGKILL"
     };
-    vec![match one.next {
-        None => "Nothing, while it lives. When it has exited, its servers have their grace, and are judged."
-            .to_owned(),
+    let says = match one.next {
+        None => "Nothing, while it lives. When it has exited, its servers have their grace, and are judged.",
         Some(NextStep::OwnerEnds) if one.owner.as_ref().is_some_and(|owner| !owner.alive) => {
-            "Its owner has exited, and it is judged before long.".to_owned()
+            "Its owner has exited, and it is judged before long."
         }
         Some(NextStep::OwnerEnds) if one.owner.is_some() => {
             "Nothing, while its owner lives. When the owner has exited, it has its grace, and is judged."
-                .to_owned()
         }
-        Some(NextStep::OwnerEnds) => "Its owner is sought.".to_owned(),
-        Some(NextStep::Idle) => format!(
+        Some(NextStep::OwnerEnds) => "Its owner is sought.",
+        Some(NextStep::Idle) => {
             "A newer server of the same identity is in use. If this one does nothing, it counts as released {due}, and is \
              judged after abandoned_grace. If nothing keeps it, {ended}."
-        ),
-        Some(NextStep::Never) => "Nothing: it has no owner that could leave it behind.".to_owned(),
-        Some(NextStep::Judged) if one.taken_for == TakenFor::Agent => format!(
+        }
+        Some(NextStep::Never) => "Nothing: it has no owner that could leave it behind.",
+        Some(NextStep::Judged) if one.taken_for == TakenFor::Agent => {
             "What started it has ended, or its unit was started anew. It is looked at again {due}. If its unit has gone on \
              without it, it is reported, and ended only where its rule says reap = true."
-        ),
-        Some(NextStep::Judged) => format!("It is judged {due}. If nobody can use it, {ended}."),
-        Some(NextStep::Inspected) => "It is looked at now.".to_owned(),
+        }
+        Some(NextStep::Judged) => "It is judged {due}. If nobody can use it, {ended}.",
+        Some(NextStep::Inspected) => "It is looked at now.",
         Some(NextStep::InspectedAgain) if is_kept => {
-            format!("It is looked at again {due}. If no guard holds it, {ended}.")
+            "It is looked at again {due}. If no guard holds it, {ended}."
         }
-        Some(NextStep::InspectedAgain) => format!(
-            "It is looked at again {due}, or when a process that orphand follows has ended. If nothing keeps it, \
-             {ended}."
-        ),
-        Some(NextStep::Ended) => format!("It is being ended. The next step comes {due}."),
+        Some(NextStep::InspectedAgain) => {
+            "It is looked at again {due}, or when a process that orphand follows has ended. If nothing keeps it, {ended}."
+        }
+        Some(NextStep::Ended) => "It is being ended. The next step comes {due}.",
         Some(NextStep::GivenUp) => {
-            "Nothing: it could not be ended, and no more is tried unless a person asks.".to_owned()
+            "Nothing: it could not be ended, and no more is tried unless a person asks."
         }
-    }]
+    };
+    vec![says.replace("{due}", &due).replace("{ended}", ended)]
 }
 
 /// What a person can type now, and what each does.

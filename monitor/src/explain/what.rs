@@ -138,10 +138,8 @@ fn holdings_sentences(one: &Explained) -> Vec<String> {
         (!all.is_empty()).then(|| format!("{what}: {}.", text::sanitise(&all.join(", "))))
     };
     let held = &one.holdings;
-    [of("It listens on", &held.listens), of("It holds locks, or lock files", &held.locks)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let sentences = [of("It listens on", &held.listens), of("It holds locks, or lock files", &held.locks)];
+    sentences.into_iter().flatten().collect()
 }
 
 fn owner_sentence(one: &Explained, moment: &Moment) -> String {
@@ -173,51 +171,47 @@ pub(super) fn cause_sentence(cause: &str) -> Option<&'static str> {
 pub(super) fn nothing_sentence(nothing: &Nothing) -> String {
     let rule = text::clean(nothing.rule.as_deref().unwrap_or("of the configuration"));
     let [stdin, stdout] = nothing.streams.map(stream);
-    match nothing.reason {
-        NoServer::KernelThread => "It is nothing: a thread of the kernel.".to_owned(),
-        NoServer::NoWire => format!(
-            "It is nothing, though the rule {rule} knows its program: a stdio server talks through pipes or \
-             sockets, and its standard input is {stdin}, its standard output {stdout}."
-        ),
-        NoServer::NotFollowed => format!(
-            "The rule {rule} knows its program, and it has wires, but it is not followed: it has just begun, \
-             or it is outside of what was looked at."
-        ),
-        NoServer::Shell => "It is nothing: a shell. What a shell starts belongs to nobody.".to_owned(),
-        NoServer::Launcher => "It is nothing: a program that starts others, and no server runs below it on \
-             its streams."
-            .to_owned(),
-        NoServer::Multiplexer => {
-            "It is nothing: a terminal multiplexer. What runs in it belongs to nobody.".to_owned()
+    let says = match nothing.reason {
+        NoServer::KernelThread => "It is nothing: a thread of the kernel.",
+        NoServer::NoWire => {
+            "It is nothing, though the rule {rule} knows its program: a stdio server talks through pipes or sockets, and its \
+             standard input is {stdin}, its standard output {stdout}."
         }
-        NoServer::Exempt => format!("It is nothing: the rule {rule} exempts it and what it starts."),
+        NoServer::NotFollowed => {
+            "The rule {rule} knows its program, and it has wires, but it is not followed: it has just begun, or it is outside \
+             of what was looked at."
+        }
+        NoServer::Shell => "It is nothing: a shell. What a shell starts belongs to nobody.",
+        NoServer::Launcher => {
+            "It is nothing: a program that starts others, and no server runs below it on its streams."
+        }
+        NoServer::Multiplexer => "It is nothing: a terminal multiplexer. What runs in it belongs to nobody.",
+        NoServer::Exempt => "It is nothing: the rule {rule} exempts it and what it starts.",
         NoServer::ServiceManager => {
-            "It is nothing: a supervisor. It starts again what ends, or adopts what others leave.".to_owned()
+            "It is nothing: a supervisor. It starts again what ends, or adopts what others leave."
         }
-        NoServer::Protected => {
-            "It is nothing: it was started inside a multiplexer or an exempt program.".to_owned()
+        NoServer::Protected => "It is nothing: it was started inside a multiplexer or an exempt program.",
+        NoServer::AgentNotFollowed => {
+            "The rule {rule} knows it as an agent, but it is not followed: it has just begun, or it is outside of what was \
+             looked at."
         }
-        NoServer::AgentNotFollowed => format!(
-            "The rule {rule} knows it as an agent, but it is not followed: it has just begun, or it is \
-             outside of what was looked at."
-        ),
-        NoServer::NearMiss => format!(
-            "It is nothing, though its name looks like that of a server: no rule matches it, and no message \
-             of the protocol to it was seen. Its standard input is {stdin}."
-        ),
-        NoServer::ShellsJob => {
-            "It is nothing: a shell made its pipes, so it is a job of that shell.".to_owned()
+        NoServer::NearMiss => {
+            "It is nothing, though its name looks like that of a server: no rule matches it, and no message of the protocol to \
+             it was seen. Its standard input is {stdin}."
         }
-        NoServer::Silent => "It is nothing: no rule knows its program, and no message of the protocol to it \
-             was seen."
-            .to_owned(),
-        NoServer::Unrelated => format!(
+        NoServer::ShellsJob => "It is nothing: a shell made its pipes, so it is a job of that shell.",
+        NoServer::Silent => {
+            "It is nothing: no rule knows its program, and no message of the protocol to it was seen."
+        }
+        NoServer::Unrelated => {
             "It is nothing: no rule knows its program, and it has no wire. Its standard input is {stdin}."
-        ),
-        NoServer::Unread => {
-            "What it is cannot be said: its program or its streams could not be read. Ask as root.".to_owned()
         }
-    }
+        NoServer::Unread => {
+            "What it is cannot be said: its program or its streams could not be read. Ask as root."
+        }
+    };
+    // The name of a rule comes last: what is in it is no place for anything.
+    says.replace("{stdin}", stdin).replace("{stdout}", stdout).replace("{rule}", &rule)
 }
 
 const fn stream(stdio: Stdio) -> &'static str {

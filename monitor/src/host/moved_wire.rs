@@ -123,15 +123,11 @@ fn find(
     let Stdio::Pipe(_) = stdin else { return Some([stdin, stdin]) };
     // Standard output is the one pipe that no inside process reads. With several candidates it cannot be
     // told apart, so standard output is reported to be the same as standard input.
-    let outward: HashSet<u64> = table
-        .fds
-        .iter()
-        .filter(moved)
-        .filter_map(|fd| match fd.target {
-            Target::Pipe(inode) if writers.contains(&inode) && !readers.contains(&inode) => Some(inode),
-            _ => None,
-        })
-        .collect();
+    let outward = |fd: &Fd| match fd.target {
+        Target::Pipe(inode) if writers.contains(&inode) && !readers.contains(&inode) => Some(inode),
+        _ => None,
+    };
+    let outward: HashSet<u64> = table.fds.iter().filter(moved).filter_map(outward).collect();
     let mut outward = outward.into_iter();
     let stdout = outward.next().filter(|_| outward.next().is_none()).map_or(stdin, Stdio::Pipe);
     Some([stdin, stdout])

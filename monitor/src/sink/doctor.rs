@@ -61,12 +61,10 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
 }
 
 fn properties(shown: &UnitProperties) -> String {
+    let UnitProperties { kill_mode, restart, .. } = shown;
     let stop = shown.timeout_stop_ms.map_or_else(|| "infinity".to_owned(), text::millis);
     let delegate = if shown.delegate { "yes" } else { "no" };
-    format!(
-        "KillMode={} Restart={} TimeoutStopSec={stop} Delegate={delegate}",
-        shown.kill_mode, shown.restart
-    )
+    format!("KillMode={kill_mode} Restart={restart} TimeoutStopSec={stop} Delegate={delegate}")
 }
 
 #[cfg(test)]

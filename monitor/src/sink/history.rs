@@ -224,28 +224,21 @@ fn sum(past: &History, watched: Watched) -> String {
 fn warnings(past: &History, watched: Watched) -> Vec<String> {
     let mut warnings = Vec::new();
     if !watched.by_daemon() {
-        warnings.push(
-            "No daemon was asked: what had not ended when the last one stopped may have ended since"
-                .to_owned(),
-        );
+        let why = "No daemon was asked: what had not ended when the last one stopped may have ended since";
+        warnings.push(why.to_owned());
     }
     let lost = past.losses.iter().flat_map(|loss| loss.records.kinds());
     let lost: u64 = lost.map(|(_, number)| number).sum();
     if lost > 0 {
-        warnings.push(format!(
-            "{} lost by the kernel side; /proc was read instead",
-            text::count(lost, "record was", "records were")
-        ));
+        let lost = text::count(lost, "record was", "records were");
+        warnings.push(format!("{lost} lost by the kernel side; /proc was read instead"));
     }
     // The last daemon may still be running.
     let earlier = past.daemons.len().saturating_sub(1);
     let killed = past.daemons.iter().take(earlier).filter(|daemon| daemon.stopped.is_none()).count();
     if killed > 0 {
-        let killed = u64::try_from(killed).unwrap_or(u64::MAX);
-        warnings.push(format!(
-            "{} without a regular stop: killed, or the host went down",
-            text::count(killed, "daemon ended", "daemons ended")
-        ));
+        let killed = text::count(killed as u64, "daemon ended", "daemons ended");
+        warnings.push(format!("{killed} without a regular stop: killed, or the host went down"));
     }
     warnings
 }

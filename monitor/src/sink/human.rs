@@ -156,24 +156,18 @@ impl Text {
                 format!("{name}: pid {pid}{others} is still alive: {}{errno}", text::sanitise(error))
             }
             Notice::OrphanExited { ending, let_go, .. } => {
-                format!(
-                    "{name}{of}, an orphan, {}{}",
-                    ended(ending, Ending::told),
-                    phrases::remaining(let_go)
-                )
+                let ended = ended(ending, Ending::told);
+                format!("{name}{of}, an orphan, {ended}{}", phrases::remaining(let_go))
             }
             Notice::Ready { mode, processes, agents, servers, found, .. } => {
                 let doing = match mode {
                     Mode::Reap => "watching",
                     Mode::Observe => "observing, ends nothing",
                 };
-                format!(
-                    "{doing}: {}, {}, {} followed{}",
-                    text::count(*agents, "agent", "agents"),
-                    text::count(*servers, "server", "servers"),
-                    text::count(*processes, "process", "processes"),
-                    phrases::left_before(*found),
-                )
+                let agents = text::count(*agents, "agent", "agents");
+                let servers = text::count(*servers, "server", "servers");
+                let processes = text::count(*processes, "process", "processes");
+                format!("{doing}: {agents}, {servers}, {processes} followed{}", phrases::left_before(*found))
             }
             Notice::AgentsFolded { uid, count, names } => {
                 let agents = text::count(*count, "agent", "agents");

@@ -152,8 +152,8 @@ pub(super) fn raw_tracepoint(programs: &mut Ebpf, hook: &'static str) -> Result<
 fn function(programs: &mut Ebpf, btf: &Btf) -> Result<String, KernelError> {
     let program: &mut FExit = program(programs, SETSID_FUNCTION)?;
     let attached = program.load(SETSID_FUNCTION, btf).and_then(|()| program.attach());
-    attached.map_err(|error| KernelError::program(SETSID_FUNCTION, &error))?;
-    Ok(format!("fexit:{SETSID_FUNCTION}"))
+    let attached = attached.map(|_| format!("fexit:{SETSID_FUNCTION}"));
+    attached.map_err(|error| KernelError::program(SETSID_FUNCTION, &error))
 }
 
 fn tracepoint(programs: &mut Ebpf) -> Result<String, KernelError> {

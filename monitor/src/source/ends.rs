@@ -44,11 +44,10 @@ pub fn settle(records: &[EndRecord], wanted: &[Stdio], shared: &[u64]) -> Result
     }
     let wanted: HashSet<Stdio> = wanted.iter().copied().collect();
     let mut seen = HashSet::new();
-    let records: Vec<&EndRecord> = records
-        .iter()
-        .filter(|record| is_wanted(record, &wanted, shared))
-        .filter(|record| seen.insert((record.tgid, record.start, slot(record), record.file, record.ino)))
-        .collect();
+    let mut is_new =
+        |record: &EndRecord| seen.insert((record.tgid, record.start, slot(record), record.file, record.ino));
+    let wanted = records.iter().filter(|record| is_wanted(record, &wanted, shared));
+    let records: Vec<&EndRecord> = wanted.filter(|record| is_new(record)).collect();
 
     let mut files: HashMap<(u64, u64, u32), File> = HashMap::new();
     for record in &records {
@@ -60,10 +59,8 @@ pub fn settle(records: &[EndRecord], wanted: &[Stdio], shared: &[u64]) -> Result
         file.ends += 1;
         file.slots.insert(slot(record));
     }
-    Ok(records
-        .into_iter()
-        .filter_map(|record| files.get(&key(record)).map(|file| end(record, file)))
-        .collect())
+    let ends = records.into_iter().filter_map(|record| Some(end(record, files.get(&key(record))?)));
+    Ok(ends.collect())
 }
 
 #[derive(Default)]

@@ -208,14 +208,9 @@ impl KernelSource {
             "terminals, namespaces and debuggers are read from /proc, where a process may not answer";
         source.side.tasks = optional(tasks::HOOK, without, tasks).map(Arc::new);
         let KernelSide { holders, tasks, calls } = &source.side;
-        let further = [
-            (holders.is_some(), holders::HOOK),
-            (tasks.is_some(), tasks::HOOK),
-            (calls.is_some(), CALL_HOOK),
-        ];
-        source
-            .hooks
-            .extend(further.iter().filter(|(is_there, _)| *is_there).map(|(_, hook)| (*hook).to_owned()));
+        let holders = holders.iter().map(|_| holders::HOOK);
+        let further = holders.chain(tasks.iter().map(|_| tasks::HOOK)).chain(calls.iter().map(|_| CALL_HOOK));
+        source.hooks.extend(further.map(str::to_owned));
         drop(btf);
         monitor_common::trim_heap();
         Ok(source)

@@ -73,10 +73,8 @@ impl Dialog {
         let mut lines = Vec::new();
         for one in &planned {
             let (name, state) = (text::sanitise(&one.server.name), one.state);
-            lines.push(format!(
-                "{name}, {state}, {} in memory",
-                text::size(one.server.rss_bytes.unwrap_or(0))
-            ));
+            let memory = text::size(one.server.rss_bytes.unwrap_or(0));
+            lines.push(format!("{name}, {state}, {memory} in memory"));
             lines.extend(processes(&one.server));
             if one.state == State::Unproven {
                 lines.push("Somebody may still use it: it is not proven that it is an orphan.".to_owned());

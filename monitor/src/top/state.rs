@@ -228,13 +228,8 @@ impl State {
         self.how.toggled.clear();
         self.arrange();
         // Opening an agent shows runs and servers that were not in the list.
-        let others: Vec<String> = self
-            .rows
-            .iter()
-            .filter(|row| row.open.is_some_and(|now| now != open))
-            .map(|row| row.key.clone())
-            .collect();
-        self.how.toggled.extend(others);
+        let others = self.rows.iter().filter(|row| row.open.is_some_and(|now| now != open));
+        self.how.toggled.extend(others.map(|row| row.key.clone()));
         self.arrange();
     }
 
@@ -311,29 +306,22 @@ impl State {
 
     /// Begins to end the selected server: first it is asked which processes that means.
     fn reap(&mut self) -> Option<Effect> {
-        if self.look.readonly {
-            self.say("Nothing is ended here: --readonly.");
-            return None;
-        }
-        if self.sample.as_ref().is_none_or(|sample| sample.mode.is_none()) {
-            self.say("No daemon answers. `orphand reap` ends orphans without one.");
-            return None;
-        }
-        if self.leftovers {
-            self.say("`orphand reap --leftovers` ends leftovers.");
-            return None;
-        }
-        let Some(entry) = self.selection() else {
-            self.say("Select a server: only one server at a time is ended here.");
-            return None;
+        let has_daemon = self.sample.as_ref().is_some_and(|sample| sample.mode.is_some());
+        let why_not = match self.selection() {
+            _ if self.look.readonly => "Nothing is ended here: --readonly.",
+            _ if !has_daemon => "No daemon answers. `orphand reap` ends orphans without one.",
+            _ if self.leftovers => "`orphand reap --leftovers` ends leftovers.",
+            None => "Select a server: only one server at a time is ended here.",
+            Some(Entry { report, .. }) => {
+                let servers = Some(vec![report.server.id.clone()]);
+                let include_unproven = report.is_unproven();
+                let request = ReapRequest { servers, include_unproven, ..ReapRequest::default() };
+                self.dialog = Some(Dialog::asking(request.clone()));
+                return Some(Effect::Ask(Ask::Plan(request)));
+            }
         };
-        let request = ReapRequest {
-            servers: Some(vec![entry.report.server.id.clone()]),
-            include_unproven: entry.report.is_unproven(),
-            ..ReapRequest::default()
-        };
-        self.dialog = Some(Dialog::asking(request.clone()));
-        Some(Effect::Ask(Ask::Plan(request)))
+        self.say(why_not);
+        None
     }
 
     pub fn mouse(&mut self, mouse: MouseEvent) {

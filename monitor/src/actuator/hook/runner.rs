@@ -170,11 +170,9 @@ async fn run(time: Duration, path: OsString, event: OsString) -> io::Result<Repo
     // Who cannot be killed may hold the pipe open.
     while !words.ended && timeout(LOOK_AGAIN, words.hear(&mut said)).await.is_ok() {}
     words.kept.truncate(KEPT);
-    match String::from_utf8_lossy(&words.kept).trim() {
-        "" => {}
-        said => {
-            let _ = write!(why, "; it said: {said}");
-        }
+    let said = String::from_utf8_lossy(&words.kept);
+    if !said.trim().is_empty() {
+        let _ = write!(why, "; it said: {}", said.trim());
     }
     Ok(Report { outcome, why })
 }

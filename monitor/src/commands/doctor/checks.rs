@@ -147,18 +147,12 @@ fn memlock(limit: Option<u64>, kernel: &str) -> Check {
 /// A running daemon proves that the programs load, and says how setsid is observed.
 fn daemon(pid: u32, config: &Config) -> Vec<Check> {
     let loaded = "kernel programs";
-    match Client::new(&config.socket).within(PATIENCE).status(false) {
-        Ok(status) if status.pid != pid => vec![
-            Check::note(
-                "daemon",
-                format!(
-                    "pid {pid} holds the lock, but pid {} answers at {}: give the right socket with --socket",
-                    status.pid,
-                    config.socket.display()
-                ),
-            ),
-            Check::note(loaded, "not loaded again while a daemon runs"),
-        ],
+    let unknown = match Client::new(&config.socket).within(PATIENCE).status(false) {
+        Ok(status) if status.pid != pid => format!(
+            "pid {pid} holds the lock, but pid {} answers at {}: give the right socket with --socket",
+            status.pid,
+            config.socket.display()
+        ),
         Ok(status) => {
             let daemon = match (status.blind.as_slice(), &status.store_error) {
                 ([], None) => Check::ok("daemon", format!("runs as pid {pid} and sees all")),
@@ -170,15 +164,13 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
                 }
             };
             let loaded = Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)));
-            let mut checks = vec![daemon, loaded];
-            checks.extend(found_out(&status.hooks).chain(kernel_side(&status)));
-            checks
+            let further = found_out(&status.hooks).chain(kernel_side(&status));
+            return [daemon, loaded].into_iter().chain(further).collect();
         }
-        Err(error) => vec![
-            Check::note("daemon", format!("runs as pid {pid}, but its status is not known: {error}")),
-            Check::note(loaded, "not loaded again while a daemon runs"),
-        ],
-    }
+        Err(error) => format!("runs as pid {pid}, but its status is not known: {error}"),
+    };
+    let loaded = Check::note(loaded, "not loaded again while a daemon runs");
+    vec![Check::note("daemon", unknown), loaded]
 }
 
 /// Errors of the eBPF programs since the daemon's start, if there were any.
@@ -188,10 +180,9 @@ fn kernel_side(status: &Status) -> Option<Check> {
 
 fn programs() -> Vec<Check> {
     let opened = KernelSource::open(&KernelOptions::default()).map(|source| source.hooks());
-    let found = opened.as_deref().unwrap_or_default();
-    let found_out: Vec<Check> = found_out(found).collect();
+    let found = opened.clone().unwrap_or_default();
     let loaded = of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found))));
-    std::iter::once(loaded).chain(found_out).collect()
+    std::iter::once(loaded).chain(found_out(&found)).collect()
 }
 
 /// What a hook finds out, and what is done without it.

@@ -81,11 +81,8 @@ pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
         "Nothing leaked.\n".to_owned()
     } else {
         let runs = text::count(leaks.len() as u64, "run", "runs");
-        format!(
-            "{runs} leaked {}, {}.\n",
-            text::count(orphans, "MCP server", "MCP servers"),
-            text::size(bytes)
-        )
+        let servers = text::count(orphans, "MCP server", "MCP servers");
+        format!("{runs} leaked {servers}, {}.\n", text::size(bytes))
     };
     out + &sum
 }

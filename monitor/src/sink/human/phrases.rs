@@ -86,11 +86,8 @@ fn launch_chain(processes: &[ProcessView]) -> String {
         }
     }
     let more = if links.len() > LINKS { " > .." } else { "" };
-    let shown: Vec<String> = links
-        .into_iter()
-        .take(LINKS)
-        .map(|(program, times)| if times > 1 { format!("{program} x{times}") } else { program })
-        .collect();
+    let link = |(program, times)| if times > 1 { format!("{program} x{times}") } else { program };
+    let shown: Vec<String> = links.into_iter().take(LINKS).map(link).collect();
     format!("{}{more}", shown.join(" > "))
 }
 

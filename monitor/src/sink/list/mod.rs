@@ -35,12 +35,11 @@ pub fn narrow(report: &mut Report, states: &[State], agent: Option<&str>) -> boo
     };
     report.agents.retain(|one| is_asked(agent, one));
     report.unowned.retain(|server| stays(server.state) && server.belongs_to(agent));
-    let (wants_leftovers, is_all) = (states.contains(&State::Leftover), states.is_empty());
     report.leftovers.retain(|one| {
-        (wants_leftovers || is_all)
-            && agent.is_none_or(|name| one.agent.is_called(name) || one.run.is_called(name))
+        let is_named = agent.is_none_or(|name| one.agent.is_called(name) || one.run.is_called(name));
+        stays(State::Leftover) && is_named
     });
-    let has_leftovers = wants_leftovers && !report.leftovers.is_empty();
+    let has_leftovers = states.contains(&State::Leftover) && !report.leftovers.is_empty();
     report.runs.retain(|one| agent.is_none_or(|name| one.run.is_called(name)));
     !report.agents.is_empty() || !report.unowned.is_empty() || has_leftovers
 }

@@ -111,10 +111,8 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
             None => human::list_doubts(&report.doubts),
         },
         _ if !report.guards.is_empty() => {
-            format!(
-                "stays: {}",
-                report.guards.iter().map(|one| one.reason().name).collect::<Vec<_>>().join(", ")
-            )
+            let guards: Vec<&str> = report.guards.iter().map(|one| one.reason().name).collect();
+            format!("stays: {}", guards.join(", "))
         }
         State::Orphan if report.next == Some(NextStep::GivenUp) => "cannot be ended".to_owned(),
         State::Orphan if mode == Some(Mode::Reap) => "TERM now".to_owned(),
@@ -224,11 +222,8 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
     let runs = tree(shown, agents, how);
     let twins =
         |run: &Run<'_>| runs.iter().filter(|one| one.agent == run.agent && one.number == run.number).count();
-    let mut names: Vec<&str> = Vec::new();
-    names.extend(runs.iter().map(|run| run.agent.as_str()));
     let mut seen = BTreeSet::new();
-    names.retain(|name| seen.insert(*name));
-    for agent in names {
+    for agent in runs.iter().map(|run| run.agent.as_str()).filter(|name| seen.insert(*name)) {
         let key = format!("agent {agent}");
         let open = how.is_open(&key, true);
         let of_agent = || runs.iter().filter(|run| run.agent == agent);

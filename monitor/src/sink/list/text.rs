@@ -94,13 +94,9 @@ fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
     match row.kind {
         Kind::Agent | Kind::Generation => return (paint::NAME, vec![cell(Column::Server)]),
         Kind::Process(..) => {
-            let command = format!(
-                "{:9}{}  {}",
-                "",
-                row.value(entries, Column::Pid),
-                row.value(entries, Column::Server)
-            );
-            return (paint::PLAIN, vec!["  ".repeat(usize::from(row.depth)) + &command]);
+            let indent = "  ".repeat(usize::from(row.depth)) + &" ".repeat(9);
+            let [pid, command] = [Column::Pid, Column::Server].map(|column| row.value(entries, column));
+            return (paint::PLAIN, vec![format!("{indent}{pid}  {command}")]);
         }
         Kind::Server(_) => {}
     }

@@ -60,12 +60,8 @@ fn counters(status: &Status, scrape: &mut Scrape) {
     by(scrape, &f::KERNEL_ERRORS, "kind", of(&status.kernel_errors));
     by(scrape, &f::HOOK_RUNS, "outcome", of(&status.hook_runs));
     // There are no records of the kind "member"; only entries of the membership map can be lost.
-    by(
-        scrape,
-        &f::KERNEL_RECORDS,
-        "kind",
-        status.records.kinds().into_iter().filter(|kind| kind.0 != "member"),
-    );
+    let records = status.records.kinds().into_iter().filter(|(kind, _)| *kind != "member");
+    by(scrape, &f::KERNEL_RECORDS, "kind", records);
     by(scrape, &f::KERNEL_RECORDS_LOST, "kind", status.lost.kinds());
     scrape.one(&f::RESYNCS, float(status.resyncs));
     by(scrape, &f::SINK_DROPPED, "sink", of(&status.sink_dropped));

@@ -190,11 +190,9 @@ impl Counters {
         let eldest = self.owners.iter().filter(|(_, owner)| of(owner)).min_by_key(|(_, owner)| owner.last);
         let eldest = eldest.map(|(labels, _)| labels.clone());
         if let Some(owner) = eldest.and_then(|labels| self.owners.remove(&labels)) {
-            owner
-                .counts
-                .0
-                .into_iter()
-                .for_each(|((family, labels), more)| self.other.add(family, labels, more));
+            for ((family, labels), more) in owner.counts.0 {
+                self.other.add(family, labels, more);
+            }
         }
     }
 
