@@ -84,6 +84,18 @@ def hook_job_crash(stage):
     stage.beats("job")
     return stage.ended(server, in_use=["job"])
 
+@scene("in use", twin="orphans/waits_for_its_tool")
+def job_that_was_read(stage):
+    """A server started a job in a session of its own and read what it printed; the session ends cleanly, the server exits, the job works on."""
+    stage.part("job", "here()\nuse('job', lambda: os.stat(DIR))\n")
+    stage.part("mcp-server-ops", """
+        child = subprocess.Popen([f"{BIN}/job"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+        serve("exit")
+    """)
+    agent = stage.closes("mcp-server-ops", "job")
+    stage.beats("job")
+    return stage.ended(agent, in_use=["job"])
+
 @scene("mixed")
 def own_wires(stage):
     """A let-go job has a pipeline of its own, with pipes that the server never had; the server leaks, the agent is killed."""

@@ -154,8 +154,12 @@ impl<'a> Bonds<'a> {
     /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
     /// that is joined with the server, or was until the other end was closed.
     fn is_tied(&self, facts: &ProcessRow) -> bool {
-        // If the main process exited by itself, a service that still listens is not a remainder of the server.
-        if self.inspection.server.main_ended && self.inspection.rows.listens(facts.process) {
+        // If the main process exited by itself, a service that still listens is not a remainder of the server, nor is a job in a
+        // session of its own.
+        let server = self.inspection.server;
+        let is_a_job =
+            || facts.sid != server.session && !is_a_browser(self.inspection, facts) && !self.was_tied(facts);
+        if server.main_ended && (self.inspection.rows.listens(facts.process) || is_a_job()) {
             return false;
         }
         let is_for_others = || {
@@ -166,7 +170,7 @@ impl<'a> Bonds<'a> {
         if self.is_opened(facts) || is_for_others() {
             return false;
         }
-        let wires = [self.inspection.server.stdin, self.inspection.server.stdout];
+        let wires = [server.stdin, server.stdout];
         if is_a_browser(self.inspection, facts) {
             return self.was_tied(facts)
                 || self.inspection.rows.is_driven_by(facts.process, wires, &self.held)

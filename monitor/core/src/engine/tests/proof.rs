@@ -96,9 +96,13 @@ fn a_browser_tied_to_its_server_goes_with_it() {
     for by_itself in [false, true] {
         let mut story = with_child(socket);
         let joined = if by_itself { Vec::new() } else { vec![id(30)] };
-        story.apart.insert(31, ProcessFacts { joined, ..apart(31, socket) });
+        story.apart.insert(31, ProcessFacts { joined, argv: &["chromium"], ..apart(31, socket) });
         assert!(goes_along(&mut story, 31, by_itself));
     }
+    // A job in a session of its own outlives a server that ends by itself.
+    let mut story = with_child(socket);
+    story.apart.insert(31, apart(31, socket));
+    assert!(!goes_along(&mut story, 31, true));
 }
 
 #[test]

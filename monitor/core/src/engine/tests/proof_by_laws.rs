@@ -210,7 +210,7 @@ fn of_what_ended_by_itself_no_wire_tells_that_nobody_uses_it() {
         story.gone.insert(20);
         story.exec(30, 20, SERVER, WIRE);
         story.start(30, 31, &["chrome"], joined);
-        story.apart.insert(31, apart(31, joined));
+        story.apart.insert(31, ProcessFacts { argv: &["chrome"], ..apart(31, joined) });
         if by_itself {
             story.end(30);
         }

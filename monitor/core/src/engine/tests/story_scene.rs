@@ -2,7 +2,7 @@
 
 use super::story::{id, image};
 use crate::model::{
-    Container, ContainerFacts, ProcessId, Stdio, UnitFacts, Work,
+    Container, ContainerFacts, Image, ProcessId, Stdio, UnitFacts, Work,
     scene::{
         Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, SceneServer, Side, Unread, Wait,
     },
@@ -56,6 +56,7 @@ impl Default for Outside {
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ProcessFacts {
     pub process: ProcessId,
+    pub argv: &'static [&'static str],
     pub uid: u32,
     pub sid: u32,
     pub parent: u32,
@@ -133,6 +134,7 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
         let parent = outside.processes.iter().map(|one| one.process).find(|one| one.pid == facts.parent);
         let row = ProcessRow {
             process: facts.process,
+            image: if facts.argv.is_empty() { Image::default() } else { image(facts.argv) },
             parent: parent.or(Some(ProcessId::new(facts.parent, u64::from(facts.parent)))),
             uid: facts.uid,
             sid: facts.sid,
