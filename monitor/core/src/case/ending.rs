@@ -13,7 +13,7 @@ use super::{
 use crate::model::{ContainerId, ProcessId, Signal};
 
 /// The time that a container has to end beyond the time that its engine gives it.
-const FOR_THE_ENGINE: Duration = Duration::from_secs(10);
+const FOR_THE_ENGINE: Duration = Duration::from_secs(20);
 
 /// Carries out what the last inspection allowed.
 pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {

@@ -13,8 +13,8 @@ use orphand_core::{
     verdict::change,
 };
 
-/// How long a stop may take, beyond the time that the container has after SIGTERM.
-const STOPPING: Duration = Duration::from_secs(5);
+/// How long a stop may take, beyond the time that the container has after SIGTERM. On a busy host Docker has taken 11 s.
+const STOPPING: Duration = Duration::from_secs(15);
 
 impl Probe {
     /// Has a container stopped, if nothing changed since it was `seen`.
