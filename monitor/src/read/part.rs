@@ -14,18 +14,19 @@ use orphand_core::model::{
 pub(super) fn of(scene: &Scene, question: &SceneQuestion) -> Scene {
     let groups = Groups::of(&[question]);
     let mut asked: BTreeSet<ProcessId> = due(question).collect();
-    let endpoints = loop {
-        let near = near(scene, question, &asked);
+    let (endpoints, wires) = loop {
+        let wires = wires(scene, question, &asked);
+        let near = near(scene, &wires, &asked);
         let mut next = groups.joined(scene.ends.iter().filter(|end| near.contains(&end.endpoint)), &asked);
         let is_below = |parent: ProcessId| asked.contains(&parent);
         let below = scene.processes.iter().filter(|row| row.full && row.parent.is_some_and(is_below));
         next.extend(below.map(|row| row.process).filter(|process| !asked.contains(process)));
         if next.is_empty() {
-            break near;
+            break (near, wires);
         }
         asked.extend(next);
     };
-    cut(scene, &endpoints, &asked, &wires(scene, question, &asked))
+    cut(scene, &endpoints, &asked, &wires)
 }
 
 /// The endpoints that are wires of the servers that these processes belong to.
@@ -38,9 +39,9 @@ fn wires(scene: &Scene, question: &SceneQuestion, asked: &BTreeSet<ProcessId>) -
 }
 
 /// What these processes have an end of, and the wires of their servers.
-fn near(scene: &Scene, question: &SceneQuestion, asked: &BTreeSet<ProcessId>) -> BTreeSet<u32> {
+fn near(scene: &Scene, wires: &BTreeSet<u32>, asked: &BTreeSet<ProcessId>) -> BTreeSet<u32> {
     let held = scene.ends.iter().filter(|end| end.holder.process().is_some_and(|one| asked.contains(&one)));
-    held.map(|end| end.endpoint).chain(wires(scene, question, asked)).collect()
+    held.map(|end| end.endpoint).chain(wires.iter().copied()).collect()
 }
 
 /// These endpoints, who has an end of them, and these processes.

@@ -172,14 +172,9 @@ impl Engine {
             self.world.node(*process).is_some_and(|node| !is_known(&node) && node.origin().process == node.id)
                 && above().is_some_and(|image| self.settings.rules.runs_itself(image))
         };
-        let core = finding.members.core.iter().copied().filter(is_run);
-        let mut working = finding
-            .members
-            .tied
-            .iter()
-            .copied()
-            .chain(core)
-            .filter(|process| seen.worked(*process) || goes_on(*process));
+        let members = &finding.members;
+        let tools = members.tied.iter().copied().chain(members.core.iter().copied().filter(is_run));
+        let mut working = tools.filter(|process| seen.worked(*process) || goes_on(*process));
         let works = working.any(|process| !is_of_a_browser(process));
         if works && *seen.awaited.get_or_insert(now) + self.settings.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
