@@ -305,16 +305,18 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     let process = trial.make_the_meant();
     let own = rustix::process::getuid().as_raw();
     let request = SignalRequest { process, uid: Some(own + 1), signal: Signal::Term };
-    let mut signal = |doubtful, request| {
-        trial.pending.signal(&mut trial.kernel, &trial.reaper, doubtful, request).unwrap()
-    };
+    let Trial { pending, kernel, reaper, .. } = &mut trial;
+    let mut signal = |doubtful, request| pending.signal(kernel, reaper, doubtful, request).unwrap();
     // Another user's, then records lost: both times it is left alone.
     assert!(matches!(signal(false, request), Err(SignalError::Unsure { .. })));
     let request = SignalRequest { uid: Some(own), ..request };
     assert!(matches!(signal(true, request), Err(SignalError::Unsure { .. })));
     assert_eq!(signal(false, request), Ok(()));
-    // Held since: a loss takes nothing away from that.
-    assert!(matches!(signal(true, request), Ok(()) | Err(SignalError::Gone)));
+    // Its end is told, though it is not waited for: what else may be lost takes nothing away from that.
+    while !pending.has_exit(process) {
+        pending.drain(kernel);
+    }
+    assert_eq!(pending.signal(kernel, reaper, true, request).unwrap(), Err(SignalError::Gone));
     trial.first.tell(0);
     assert_eq!(trial.first.says(), 15);
 }
