@@ -221,7 +221,10 @@ impl Board {
         // Of programs that have no test of this round nothing is said.
         let silent = self.terminal || count == Count::default();
         self.clear();
-        if !well {
+        if well {
+            // What a test had to do once more is a sign of a defect to come.
+            printed.lines().filter(|line| line.contains(": once more: ")).for_each(|line| println!("{line}"));
+        } else {
             print!("{printed}");
         }
         if !well || !silent {
@@ -283,7 +286,7 @@ impl Board {
 fn reason(printed: &str) -> String {
     const LINES: usize = 12;
     const WIDTH: usize = 300;
-    let is_reason = |line: &&str| line.starts_with("Error: ") || line.contains("' panicked at ");
+    let is_reason = |line: &&str| line.starts_with("Error: ") || line.contains(" panicked at ");
     let lines = printed.lines().skip_while(|line| !is_reason(line));
     let lines = lines.take_while(|line| !line.to_lowercase().contains("stack backtrace"));
     let lines = lines.take(LINES).map(|line| line.chars().take(WIDTH).collect::<String>());
@@ -298,6 +301,8 @@ mod tests {
     fn the_reason_of_a_failure_is_what_it_says_before_the_backtrace() {
         let printed = "running 1 test\nError: judged wrongly:\na/b WRONG\n\nStack backtrace:\n   0: x\n";
         assert_eq!(reason(printed), "Error: judged wrongly:\n      a/b WRONG");
+        let printed = "test a ... FAILED\n\nthread 'a' (7) panicked at a.rs:1:2:\nwhy\nstack backtrace:\n";
+        assert_eq!(reason(printed), "thread 'a' (7) panicked at a.rs:1:2:\n      why");
     }
 
     fn shell(name: &str, script: &str) -> Job {
