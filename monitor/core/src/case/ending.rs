@@ -20,7 +20,6 @@ pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     match verdict.stage {
         // Its engine was asked to stop it, and had the time. The container, or its client, is still there.
         stage if stage.is_terminating() && verdict.attempt.container.is_some() => {
-            verdict.attempt.signalled.remove(&facts.known_by);
             let error = "the container engine was asked to stop its container, and it is still there";
             fail(verdict, facts, error)
         }

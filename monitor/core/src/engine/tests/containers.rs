@@ -245,6 +245,9 @@ fn an_engine_that_does_not_stop_it_is_told() {
     story.pass_secs(10_000);
     assert_eq!(story.told(), ["reap_failed"]);
     assert_eq!((story.sent(), story.stops.len()), (vec![], 1));
+    // Too late, and still by the engine.
+    story.end(30);
+    assert_eq!(story.told(), ["orphan_reaped TERM"]);
 }
 
 #[test]
