@@ -136,10 +136,11 @@ ctypes.CDLL(None).pthread_exit(None)";
         let mut command = std::process::Command::new("python3");
         let pipe = std::process::Stdio::piped;
         let mut child = command.args(["-c", source]).stdin(pipe()).stdout(pipe()).spawn().unwrap();
-        let id = identity(child.id()).unwrap();
-        while !stat(id.pid).unwrap().leader_exited() {
+        // It does not answer while it is in execve(2), which takes its time on a busy host.
+        while !stat(child.id()).is_ok_and(|stat| stat.leader_exited()) {
             std::thread::yield_now();
         }
+        let id = identity(child.id()).unwrap();
         assert!(stays(id));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -149,10 +150,10 @@ ctypes.CDLL(None).pthread_exit(None)";
     #[test]
     fn a_zombie_is_gone_and_keeps_its_identity() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let id = identity(child.id()).unwrap();
-        while stat(id.pid).unwrap().is_alive() {
+        while !stat(child.id()).is_ok_and(|stat| !stat.is_alive()) {
             std::thread::yield_now();
         }
+        let id = identity(child.id()).unwrap();
         assert_eq!((presence(id), identity(id.pid)), (Presence::Gone, Some(id)));
         child.wait().unwrap();
         assert_eq!(identity(id.pid), None);

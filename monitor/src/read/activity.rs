@@ -42,14 +42,14 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::host::identity;
+    use crate::probe::tests::id;
 
     #[test]
     fn a_request_shows_and_rest_does_not() {
         let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut answers = BufReader::new(cat.stdout.take().unwrap());
         let mut requests = cat.stdin.take().unwrap();
-        let id = identity::identity(cat.id()).unwrap();
+        let id = id(cat.id());
         let proc = Proc::system().unwrap();
         let mut ask = || {
             requests.write_all(b"0123456\n").unwrap();
@@ -99,7 +99,7 @@ mod tests {
         std::fs::create_dir(&group).unwrap();
         let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         std::fs::write(format!("{group}/cgroup.procs"), cat.id().to_string()).unwrap();
-        let (proc, id) = (Proc::system().unwrap(), identity::identity(cat.id()).unwrap());
+        let (proc, id) = (Proc::system().unwrap(), id(cat.id()));
         let dir = || proc.process(id.pid).unwrap();
         for frozen in [true, false] {
             std::fs::write(format!("{group}/cgroup.freeze"), if frozen { "1" } else { "0" }).unwrap();

@@ -94,10 +94,11 @@ impl Actor {
             .stdout(Io::piped())
             .spawn()
             .unwrap();
-        let id = identity(child.id()).unwrap();
-        // Its own exec is over when it speaks, and not when it was started: vfork(2) returns before the tracepoint.
+        // Its own exec is over when it speaks, and not when it was started: vfork(2) returns before the tracepoint, and
+        // before it can be read.
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut String::new()).unwrap();
+        let id = identity(child.id()).unwrap();
         Self { child, said, id }
     }
 
