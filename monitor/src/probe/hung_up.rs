@@ -68,6 +68,7 @@ mod tests {
     use std::{
         os::{fd::OwnedFd, unix::net::UnixStream},
         process::Stdio as Std,
+        time::{Duration, Instant},
     };
 
     use super::*;
@@ -77,6 +78,14 @@ mod tests {
         settle();
         let end = OwnEnd { process: server.id(), stdin: wire };
         Probe::new().unwrap().hung_up(&[end]) == [server.id()]
+    }
+
+    /// A busy host may not answer in time, and then nobody is listed.
+    fn is_listed_at_last(server: &Started, wire: Stdio) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !listed(server, wire) {
+            assert!(Instant::now() < until);
+        }
     }
 
     #[test]
@@ -89,7 +98,7 @@ mod tests {
         drop(writer);
         assert!(!listed(&server, wire));
         drop(copy);
-        assert!(listed(&server, wire));
+        is_listed_at_last(&server, wire);
     }
 
     #[test]
@@ -100,12 +109,12 @@ mod tests {
         ours.shutdown(std::net::Shutdown::Both).unwrap();
         assert!(!listed(&server, wire));
         drop(ours);
-        assert!(listed(&server, wire));
+        is_listed_at_last(&server, wire);
     }
 
     #[test]
     fn a_wire_that_was_moved_is_asked_where_it_is_and_one_that_was_closed_is_not_listed() {
-        for (target, expected) in [("9", true), ("None", false)] {
+        for target in ["9", "None"] {
             let script = format!(
                 "import os, time\nif {target}: os.dup2(0, 9)\nos.dup2(os.open('/dev/null', 0), 0); print(flush=True); time.sleep(600)"
             );
@@ -113,7 +122,11 @@ mod tests {
             let wire = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
             let (server, _) = Started::python(&script, reader);
             drop(writer);
-            assert_eq!(listed(&server, wire), expected, "{target}");
+            if target == "9" {
+                is_listed_at_last(&server, wire);
+            } else {
+                assert!(!listed(&server, wire));
+            }
         }
     }
 

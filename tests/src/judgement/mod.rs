@@ -89,7 +89,7 @@ fn play_again(scripts: &[Script], restarts: bool, lines: &mut [Line]) -> Result<
         return Ok(());
     }
     let names: Vec<&str> = left.iter().map(|script| script.stated.name.as_str()).collect();
-    eprintln!("judgement: once more: {}", names.join(", "));
+    eprintln!("NOTE judgement: once more: {}", names.join(", "));
     for line in once(&left, restarts)? {
         if let Some(old) = lines.iter_mut().find(|old| old.name == line.name) {
             *old = line;

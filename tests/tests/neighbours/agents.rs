@@ -1,6 +1,6 @@
 //! Agents by the thousands, each for a moment.
 
-use std::fs;
+use std::{fs, time::Instant};
 
 use anyhow::{Result, ensure};
 use tests::{
@@ -28,6 +28,7 @@ fn a_storm_of_agents_is_a_line_a_second() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon_with(&Launch::default())?;
         let agent = program(s, "claude", &fs::read("/usr/bin/true")?)?;
+        let began = Instant::now();
         let storm = hostile(s, STORM, &[&agent, &AGENTS.to_string()])?;
         daemon.wait("the storm has begun", |event| event.kind() == "agent_started")?;
         // Its agent is told of by itself, with its number, in the midst of it.
@@ -49,9 +50,11 @@ fn a_storm_of_agents_is_a_line_a_second() -> Result<()> {
         ensure!(count() == AGENTS, "{} of {AGENTS} agents are accounted for", count());
         ensure!(storm.alive(), "the storm's own process is gone");
         let (lines, folded) = (told("agent_started") + told("agent_exited"), folded().len());
-        ensure!(lines < 1000, "{lines} lines about {AGENTS} agents");
+        // At once, and each second; one is the honest user's, and each has two lines.
+        let room = 64 + 10 * (usize::try_from(began.elapsed().as_secs())? + 1) + 1;
+        ensure!(lines <= 2 * room, "{lines} lines about {AGENTS} agents, of which {room} may be told");
         let runs = daemon.history()?["runs"].as_array().map_or(0, Vec::len);
-        ensure!(runs < 500, "the store has {runs} runs");
+        ensure!(runs <= room, "the store has {runs} runs, of which {room} have room");
         println!(
             "{AGENTS} agents: {lines} lines and {folded} that count; the honest one judged after {took:?}"
         );

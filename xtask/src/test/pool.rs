@@ -222,8 +222,8 @@ impl Board {
         let silent = self.terminal || count == Count::default();
         self.clear();
         if well {
-            // What a test had to do once more is a sign of a defect to come.
-            printed.lines().filter(|line| line.contains(": once more: ")).for_each(|line| println!("{line}"));
+            // Such as what it had to do once more: the sign of a defect to come.
+            printed.lines().filter(|line| line.starts_with("NOTE ")).for_each(|line| println!("{line}"));
         } else {
             print!("{printed}");
         }
