@@ -18,24 +18,15 @@ pub fn may_contain(tgid: u32) -> bool {
 }
 
 #[inline(always)]
-pub fn add(tgid: u32) {
-    change(tgid, 1);
-}
-
-#[inline(always)]
-pub fn subtract(tgid: u32) {
-    change(tgid, -1);
-}
-
-#[inline(always)]
 fn count_of(tgid: u32) -> Option<*mut u32> {
     let counts: *mut Filter = FILTER.get_ptr_mut(0)?;
     // SAFETY: the slot is below the length by construction.
     Some(unsafe { counts.cast::<u32>().add(filter_slot(tgid)) })
 }
 
+/// An entry was added (1) or removed (-1).
 #[inline(always)]
-fn change(tgid: u32, number: i32) {
+pub fn change(tgid: u32, number: i32) {
     if let Some(count) = count_of(tgid) {
         maps::add(count, number);
     }

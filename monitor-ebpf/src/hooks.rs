@@ -197,7 +197,11 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     // Only agents own servers, so no thread of another process is looked up.
     let made_a_server = member.is(State::Agent) && members::remove_thread(tgid);
     if !dead {
-        return if made_a_server { thread_exit(task, tgid) } else { Ok(()) };
+        // Where the whole group is ending, its last exit says so.
+        if made_a_server && !task.group_exiting()? {
+            report(Kind::ThreadExit, task, tgid, current_thread(), Urgency::Ordinary)?;
+        }
+        return Ok(());
     }
     // The last two threads may both see the group dead: the one that removes it reports it.
     if !members::remove(tgid, member) {
@@ -208,15 +212,6 @@ pub fn exit(ctx: &RawTracePointContext) -> Result<(), Counter> {
     let urgent = member.is(State::Agent) || member.reports_only_exit();
     let urgency = if urgent { Urgency::AtOnce } else { Urgency::Ordinary };
     report(Kind::Exit, task, tgid, task.group_status()?, urgency)
-}
-
-/// A thread that made a server exits before its group does. Where the whole group is ending, its last exit says so.
-#[inline(always)]
-fn thread_exit(task: Task, tgid: u32) -> Result<(), Counter> {
-    if task.group_exiting()? {
-        return Ok(());
-    }
-    report(Kind::ThreadExit, task, tgid, current_thread(), Urgency::Ordinary)
 }
 
 /// setsid(2) returned `ret`: the session id, or a negative error. The new session has the number of the caller's thread

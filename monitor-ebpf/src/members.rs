@@ -140,11 +140,11 @@ fn insert(tgid: u32, anchor: u32, state: State, uid: u32) -> bool {
     }
     let Some(slot) = shares::reserve(uid) else { return false };
     let member = Member::new(anchor, state, slot);
-    filter::add(tgid);
+    filter::change(tgid, 1);
     match MEMBERS.insert(tgid, member, u64::from(BPF_NOEXIST)) {
         Ok(()) => true,
         Err(error) => {
-            filter::subtract(tgid);
+            filter::change(tgid, -1);
             shares::release(member);
             // Another CPU, or user space, has just inserted it.
             if error != -EEXIST {
@@ -160,7 +160,7 @@ fn insert(tgid: u32, anchor: u32, state: State, uid: u32) -> bool {
 pub fn remove(tgid: u32, member: Member) -> bool {
     let removed = MEMBERS.remove(tgid).is_ok();
     if removed {
-        filter::subtract(tgid);
+        filter::change(tgid, -1);
         shares::release(member);
     }
     removed

@@ -112,12 +112,10 @@ impl Task {
     /// The status that the parent will receive: `wait_task_zombie()`, kernel/exit.c.
     #[inline(always)]
     pub fn group_status(self) -> Result<u32, Counter> {
-        let signal = self.signal()?;
-        let flags: u32 = read(signal, global!(OFFSETS.signal_flags))?;
-        if flags & SIGNAL_GROUP_EXIT != 0 {
-            return read(signal, global!(OFFSETS.signal_group_exit_code));
+        if self.group_exiting()? {
+            return read(self.signal()?, global!(OFFSETS.signal_group_exit_code));
         }
-        read(pointer(self.0, global!(OFFSETS.task_group_leader))?, global!(OFFSETS.task_exit_code))
+        read(self.leader()?.0, global!(OFFSETS.task_exit_code))
     }
 
     /// The address of its descriptor table; null once it has released it.

@@ -12,15 +12,15 @@ use orphand::{
 use orphand_core::model::text::{sanitise, with_causes};
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|first| first == selftest::CHILD_ARGUMENT) {
-        selftest::child();
-        return ExitCode::Done;
-    }
-    if std::env::args_os().nth(1).is_some_and(|first| first == helper::ARGUMENT) {
-        return if probe::help() { ExitCode::Done } else { ExitCode::Failed };
-    }
-    if std::env::args_os().nth(1).is_some_and(|first| first == runner::ARGUMENT) {
-        return if runner::main() { ExitCode::Done } else { ExitCode::Failed };
+    let done = |done: bool| if done { ExitCode::Done } else { ExitCode::Failed };
+    match std::env::args_os().nth(1).unwrap_or_default().to_str() {
+        Some(selftest::CHILD_ARGUMENT) => {
+            selftest::child();
+            return ExitCode::Done;
+        }
+        Some(helper::ARGUMENT) => return done(probe::help()),
+        Some(runner::ARGUMENT) => return done(runner::main()),
+        _ => {}
     }
     complete::answer();
     match Cli::try_parse().map_or_else(|asked| commands::help(&asked), commands::execute) {

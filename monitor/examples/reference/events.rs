@@ -35,6 +35,18 @@ pub fn words() -> [(&'static str, Vec<&'static Reason>); 3] {
     ]
 }
 
+/// The objects that have a section of their own: its title, and the type.
+const OBJECTS: [(&str, &str); 8] = [
+    ("Agent", "AgentView"),
+    ("Server", "ServerView"),
+    ("Process", "ProcessView"),
+    ("Run", "RunView"),
+    ("Container", "Container"),
+    ("Reached by", "ReachedBy"),
+    ("Killed by", "Killer"),
+    ("Leftover", "Leftover"),
+];
+
 /// Every event, then the objects in their fields.
 pub fn all(sources: &Sources) -> Result<String> {
     let mut text = String::new();
@@ -49,17 +61,7 @@ pub fn all(sources: &Sources) -> Result<String> {
         );
         text += &(listed(sources, &fields)? + "\n");
     }
-    let objects = [
-        ("Agent", "AgentView"),
-        ("Server", "ServerView"),
-        ("Process", "ProcessView"),
-        ("Run", "RunView"),
-        ("Container", "Container"),
-        ("Reached by", "ReachedBy"),
-        ("Killed by", "Killer"),
-        ("Leftover", "Leftover"),
-    ];
-    for (title, name) in objects {
+    for (title, name) in OBJECTS {
         let _ = write!(text, "### {title}\n\n{}\n", listed(sources, &sources.fields(name)?)?);
     }
     Ok(text)
@@ -91,6 +93,10 @@ fn value(kind: &str) -> Result<String> {
     if let Some(inner) = inner("Vec<") {
         return Ok(format!("list: {}", value(inner)?));
     }
+    if let Some((title, _)) = OBJECTS.iter().find(|(_, name)| *name == kind) {
+        let title = title.to_lowercase();
+        return Ok(format!("[{title}](#{})", title.replace(' ', "-")));
+    }
     let word = match kind {
         "String" => "text",
         "u8" | "u32" | "u64" | "i32" | "f64" | "super::BootTime" => "number",
@@ -101,14 +107,6 @@ fn value(kind: &str) -> Result<String> {
         "Evidence" => "[evidence](#evidence)",
         "Doubt" => "[doubt](#doubts)",
         "Guard" => "[guard](#guards)",
-        "AgentView" => "[agent](#agent)",
-        "ServerView" => "[server](#server)",
-        "ProcessView" => "[process](#process)",
-        "RunView" => "[run](#run)",
-        "Container" => "[container](#container)",
-        "ReachedBy" => "[reached by](#reached-by)",
-        "Killer" => "[killed by](#killed-by)",
-        "Leftover" => "[leftover](#leftover)",
         "LeftoverClass" => "`browser`, `listener`, `shell`, `copy` or `other`",
         "KilledBy" => "`process`, `itself`, `kernel`, `out_of_memory` or `orphand`",
         "Mode" => "`reap` or `observe`",

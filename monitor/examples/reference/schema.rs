@@ -96,29 +96,37 @@ impl Schema<'_> {
         for (verb, of) in [("mode", "Decided"), ("reload", "Reloaded"), ("doctor", "Checkup")] {
             add(verb, of, &[])?;
         }
-        for (verb, lists) in [
-            ("reap", &[("planned", "PlanItem"), ("ended", "String"), ("stayed", "PlanItem")][..]),
-            ("release", &[("servers", "Released")]),
-            ("leaks", &[("since", "Option<Timestamp>"), ("until", "Option<Timestamp>"), ("leaks", "Leak")]),
+        for (verb, fields) in [
+            (
+                "reap",
+                &[("planned", "Vec<PlanItem>"), ("ended", "Vec<String>"), ("stayed", "Vec<PlanItem>")][..],
+            ),
+            ("release", &[("servers", "Vec<Released>")]),
+            (
+                "leaks",
+                &[("since", "Option<Timestamp>"), ("until", "Option<Timestamp>"), ("leaks", "Vec<Leak>")],
+            ),
         ] {
-            let mut object = Object::default();
-            for (name, of) in lists {
-                let value = self.value(of)?;
-                let is_list = !of.starts_with("Option");
-                let value = if is_list { json!({ "type": "array", "items": value }) } else { value };
-                object.add(name, value, true);
-            }
-            self.defs.insert(verb.to_owned(), object.done());
+            let object = self.object(fields)?.done();
+            self.defs.insert(verb.to_owned(), object);
         }
         self.explain()
+    }
+
+    /// An object that has all of these fields of these types.
+    fn object(&mut self, fields: &[(&str, &str)]) -> Result<Object> {
+        let mut object = Object::default();
+        for (name, of) in fields {
+            object.add(name, self.value(of)?, true);
+        }
+        Ok(object)
     }
 
     /// What `explain` prints is put together, and no type.
     fn explain(&mut self) -> Result<()> {
         let reason = json!({ "type": "object" });
         let reasons = json!({ "type": "array", "items": reason });
-        let mut one = Object::default();
-        for (name, of) in [
+        let mut one = self.object(&[
             ("id", "String"),
             ("process", "ProcessView"),
             ("taken_for", "TakenFor"),
@@ -141,31 +149,23 @@ impl Schema<'_> {
             ("pss_bytes", "Option<u64>"),
             ("commands", "Vec<String>"),
             ("started", "Timestamp"),
-        ] {
-            let value = self.value(of)?;
-            one.add(name, value, true);
-        }
+        ])?;
         for name in ["evidence", "doubts", "guards", "creators"] {
             one.add(name, reasons.clone(), true);
         }
         one.add("nothing", json!({ "type": ["object", "null"] }), true);
-        let mut next = Object::default();
-        for (name, of) in [
+        let next = self.object(&[
             ("step", "Option<NextStep>"),
             ("at", "Option<Timestamp>"),
             ("in_ms", "Option<u64>"),
             ("says", "Vec<String>"),
-        ] {
-            let value = self.value(of)?;
-            next.add(name, value, true);
-        }
+        ])?;
         one.add("next", next.done(), true);
-        let mut ended = Object::default();
-        ended.add("server", self.value("PastOrphan")?, true);
+        let mut ended = self.object(&[("server", "PastOrphan")])?;
         ended.add("ended_by", json!({ "enum": ["orphand", null] }), true);
         let mut all = Object::default();
         all.add("source", json!({ "enum": ["daemon", "proc"] }), true);
-        all.add("blind", json!({ "type": "array", "items": { "type": "string" } }), true);
+        all.add("blind", self.value("Vec<String>")?, true);
         all.add("explained", json!({ "type": "array", "items": one.done() }), true);
         all.add("ended", json!({ "type": "array", "items": ended.done() }), true);
         self.defs.insert("explain".to_owned(), all.done());

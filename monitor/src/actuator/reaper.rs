@@ -10,7 +10,7 @@
 //! The code never uses `kill(pid)`, a process group or a name. For the daemon's shell, which carries out what
 //! a verdict asks for, and for `reap`.
 
-use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{os::fd::OwnedFd, time::Duration};
 
 use anyhow::Result;
 use rustix::{
@@ -35,13 +35,13 @@ pub struct Aim {
 /// Signals processes. It keeps nothing from one signal to the next.
 #[derive(Debug)]
 pub struct Reaper {
-    proc: Arc<Proc>,
+    proc: Proc,
     scope: Option<Scope>,
 }
 
 impl Reaper {
     pub fn new() -> Result<Self> {
-        Ok(Self { proc: Arc::new(Proc::system()?), scope: None })
+        Ok(Self { proc: Proc::system()?, scope: None })
     }
 
     /// With a scope: nothing is signalled that is not seen to be in it.
@@ -57,7 +57,7 @@ impl Reaper {
         if pid == Pid::INIT {
             return Err(never(process, "pid 1"));
         }
-        let proc = Arc::clone(&self.proc);
+        let proc = self.proc.clone();
         match hastily(move || is_ours(&proc, process.pid)) {
             Ok(false) => {}
             Ok(true) => return Err(never(process, "orphand or an ancestor of it")),
@@ -80,7 +80,7 @@ impl Reaper {
             Place::Outside => return Err(never(process, "outside of the scope of this daemon")),
             Place::Unseen => return Err(unsure(process, "its control groups cannot be read", Errno::NOENT)),
         }
-        let proc = Arc::clone(&self.proc);
+        let proc = self.proc.clone();
         hastily(move || compare(&proc, process, uid))?;
         // The signal fails unless the pidfd is still alive. Then the number belonged to this process all the
         // time.

@@ -53,7 +53,7 @@ const STOPPED: &str = "the daemon is stopping";
 #[derive(Clone, Debug)]
 pub(super) struct LoopHandle {
     queries: mpsc::Sender<Query>,
-    proc: Arc<Proc>,
+    proc: Proc,
     state_dir: Arc<Path>,
     history_reads: Arc<Semaphore>,
     /// How many decisions were made; that of the last one that was written.
@@ -62,7 +62,7 @@ pub(super) struct LoopHandle {
 
 impl LoopHandle {
     pub(super) fn new(queries: mpsc::Sender<Query>, proc: Proc, state_dir: &Path) -> Self {
-        let (proc, history_reads) = (Arc::new(proc), Arc::new(Semaphore::new(HISTORY_READS)));
+        let history_reads = Arc::new(Semaphore::new(HISTORY_READS));
         Self { queries, proc, state_dir: state_dir.into(), history_reads, decisions: Arc::default() }
     }
 
@@ -110,7 +110,7 @@ impl LoopHandle {
         let Answer::Status { status } = self.query(Request::Status { pss }, 0).await? else {
             return Err(STOPPED.to_owned());
         };
-        let proc = Arc::clone(&self.proc);
+        let proc = self.proc.clone();
         beside(move || {
             with_deadline(move || {
                 let mut status = (*status).clone();
@@ -123,7 +123,7 @@ impl LoopHandle {
     }
 
     async fn holdings(&self, groups: Vec<Vec<ProcessId>>) -> Result<Vec<Holdings>, String> {
-        let proc = Arc::clone(&self.proc);
+        let proc = self.proc.clone();
         beside(move || with_deadline(move || groups.iter().map(|group| holdings(&proc, group)).collect()))
             .await
     }

@@ -1,6 +1,7 @@
 //! What a process is taken for and why, or why it is nothing.
 
 use super::Moment;
+use crate::sink::human;
 use orphand_core::model::{
     AgentHints, AgentView, Explained, NoServer, Nothing, ServerReport, Stdio, TakenFor, recognised_by, text,
 };
@@ -19,6 +20,8 @@ pub(super) fn name(one: &Explained) -> String {
 }
 
 pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
+    let held = human::holdings(&one.holdings, ["It listens on: ", "It holds locks, or lock files: "]);
+    let held = held.into_iter().map(|held| held + ".");
     let mut all = Vec::new();
     match (one.taken_for, &one.report, &one.agent, &one.nothing) {
         (TakenFor::Agent, report, Some(agent), _) => {
@@ -26,17 +29,17 @@ pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
             if report.is_some() {
                 all.push("It was left behind itself.".to_owned());
             }
-            all.extend(holdings_sentences(one));
+            all.extend(held);
             return all;
         }
         (_, _, _, Some(nothing)) => {
-            return std::iter::once(nothing_sentence(nothing)).chain(holdings_sentences(one)).collect();
+            return std::iter::once(nothing_sentence(nothing)).chain(held).collect();
         }
         (TakenFor::Leftover, Some(report), ..) => all.extend(leftover_sentences(one, report)),
         (_, Some(report), ..) => all.extend(server_sentences(one, report)),
         _ => return all,
     }
-    all.extend(holdings_sentences(one));
+    all.extend(held);
     all.push(owner_sentence(one, moment));
     if let Some(place) = one.owner.as_ref().and_then(|owner| owner.hints.words()) {
         all.push(format!("That is the agent of {}.", text::sanitise(&place)));
@@ -131,15 +134,6 @@ fn whereabouts(hints: &AgentHints) -> Vec<String> {
     let facts: Vec<String> = [folder, terminal, session].into_iter().flatten().collect();
     let told = text::clean(&facts.join(", and "));
     if facts.is_empty() { Vec::new() } else { vec![format!("It {told}.")] }
-}
-
-fn holdings_sentences(one: &Explained) -> Vec<String> {
-    let of = |what: &str, all: &[String]| {
-        (!all.is_empty()).then(|| format!("{what}: {}.", text::sanitise(&all.join(", "))))
-    };
-    let held = &one.holdings;
-    let sentences = [of("It listens on", &held.listens), of("It holds locks, or lock files", &held.locks)];
-    sentences.into_iter().flatten().collect()
 }
 
 fn owner_sentence(one: &Explained, moment: &Moment) -> String {

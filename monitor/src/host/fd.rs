@@ -11,7 +11,7 @@ use rustix::{
     path::DecInt,
 };
 
-use super::{DIRECTORY, each_number, fields, link, mounts, read, watch::visit};
+use super::{DIRECTORY, fields, link, mounts, numbers, read, watch::visit};
 use orphand_core::model::Stdio;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,9 +93,9 @@ impl FdTable {
     pub(super) fn read(dir: impl AsFd, path: &str, pid: u32) -> Result<Self, Errno> {
         let mut at = visit(pid)?;
         let dir = openat(dir, path, DIRECTORY, Mode::empty())?;
-        let mut numbers = Vec::with_capacity(32);
-        let mut cut = false;
-        each_number(&dir, |n| if numbers.len() < FDS_MAX { numbers.push(n) } else { cut = true })?;
+        let mut numbers = numbers(&dir, ".")?;
+        let cut = numbers.len() > FDS_MAX;
+        numbers.truncate(FDS_MAX);
         numbers.sort_unstable();
         let mut fds = Vec::with_capacity(numbers.len());
         for number in numbers {

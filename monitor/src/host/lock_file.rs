@@ -6,17 +6,14 @@
 //! holds the lock.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
 use anyhow::{Result, anyhow, bail};
-use rustix::{
-    fs::{FlockOperation, OFlags, flock},
-    io::Errno,
-};
+use rustix::fs::OFlags;
 
 #[derive(Debug)]
 pub struct Instance {
@@ -26,7 +23,7 @@ pub struct Instance {
 impl Drop for Instance {
     /// What is just being started has the descriptor too, until its exec closes it: to close ours is not enough.
     fn drop(&mut self) {
-        let _ = flock(&self.lock, FlockOperation::Unlock);
+        let _ = self.lock.unlock();
     }
 }
 
@@ -48,13 +45,13 @@ impl Instance {
                 .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
                 .open(path)
                 .map_err(failed("open", path))?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match file.try_lock() {
                 Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => {
+                Err(TryLockError::WouldBlock) => {
                     let pid = lock_holder(path).map_or("unknown".to_owned(), |pid| pid.to_string());
                     bail!("another orphand is running on this host (pid {pid}); stop it first");
                 }
-                Err(errno) => return Err(failed("lock", path)(errno.into())),
+                Err(TryLockError::Error(error)) => return Err(failed("lock", path)(error)),
             }
             // A lock on a file that was removed or replaced does not exclude another daemon.
             let ours = file.metadata().map_err(failed("read", path))?;

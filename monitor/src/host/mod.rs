@@ -116,12 +116,7 @@ impl Proc {
 
     /// The pids of all processes, including zombies and kernel threads, in the kernel's order.
     pub fn pids(&self) -> Result<Vec<u32>, HostError> {
-        let mut pids = Vec::with_capacity(512);
-        // Opens a new descriptor, because the read position belongs to the open file.
-        openat(&*self.root, ".", DIRECTORY, Mode::empty())
-            .and_then(|dir| each_number(&dir, |n| pids.push(n)))
-            .map_err(|errno| HostError::of_file("list", &self.path, errno))?;
-        Ok(pids)
+        numbers(&*self.root, ".").map_err(|errno| HostError::of_file("list", &self.path, errno))
     }
 
     /// Opens the directory of the process that has the pid `pid` now. The error [`UNANSWERED`] means that
@@ -168,16 +163,16 @@ impl Proc {
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Calls `found` for each entry of `dir` whose name is a decimal number.
-fn each_number(dir: &OwnedFd, mut found: impl FnMut(u32)) -> Result<(), Errno> {
+/// The entries of a directory whose names are decimal numbers. It is opened anew: the read position belongs to the open file.
+fn numbers(dir: impl AsFd, path: &str) -> Result<Vec<u32>, Errno> {
+    let dir = openat(dir, path, DIRECTORY, Mode::empty())?;
+    let mut numbers = Vec::with_capacity(32);
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
     let mut entries = RawDir::new(dir, &mut buffer);
     while let Some(entry) = entries.next() {
-        if let Some(number) = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
-            found(number);
-        }
+        numbers.extend(entry?.file_name().to_str().ok().and_then(|name| name.parse::<u32>().ok()));
     }
-    Ok(())
+    Ok(numbers)
 }
 
 /// The target of a symbolic link, at most [`LINK_MAX`] bytes of it.

@@ -9,7 +9,7 @@ use rustix::{
     path::DecInt,
 };
 
-use super::{FdDir, FdTable, Stat, Visit, each_number, fields, link, read, watch::visit};
+use super::{FdDir, FdTable, Stat, Visit, fields, link, numbers, read, watch::visit};
 use orphand_core::model::{Image, ProcessId, Stdio};
 
 #[derive(Debug)]
@@ -64,8 +64,8 @@ impl ProcessDir {
         read(&self.dir, path, limit)
     }
 
-    /// The text of a link. Nothing is opened.
-    fn named(&self, path: &str) -> Result<Vec<u8>, Errno> {
+    /// The text of a link: `cwd`, or a namespace, `ns/pid`. Nothing is opened.
+    pub fn link(&self, path: &str) -> Result<Vec<u8>, Errno> {
         let _at = self.at()?;
         link(self.body(), path)
     }
@@ -155,21 +155,21 @@ impl ProcessDir {
     }
 
     pub fn exe(&self) -> String {
-        executable(&self.named("exe").unwrap_or_default()).0
+        executable(&self.link("exe").unwrap_or_default()).0
     }
 
     /// Whether it still has its memory, and with it command line and environment. A process that exits gives it up first
     /// (`exit_mm()` in the kernel's `do_exit()`); its link `exe` then leads nowhere (`proc_exe_link()`). The answer is `true`
     /// for a process that cannot be read.
     pub fn has_memory(&self) -> bool {
-        self.named("exe") != Err(Errno::NOENT)
+        self.link("exe") != Err(Errno::NOENT)
     }
 
     /// Whether its executable was replaced or deleted on disk since it started. The kernel says so in the text
     /// of the link; no path is walked, so this cannot hang on a remote file system, and it holds in any mount
     /// namespace.
     pub fn has_stale_binary(&self) -> bool {
-        executable(&self.named("exe").unwrap_or_default()).1
+        executable(&self.link("exe").unwrap_or_default()).1
     }
 
     /// The kinds of its standard streams: input, output, error. All are closed if `fd` is not readable.
@@ -199,10 +199,7 @@ impl ProcessDir {
 
     pub fn threads(&self) -> Result<Vec<u32>, Errno> {
         let _at = self.at()?;
-        let tasks = openat(&self.dir, "task", super::DIRECTORY, Mode::empty())?;
-        let mut tids = Vec::new();
-        each_number(&tasks, |tid| tids.push(tid))?;
-        Ok(tids)
+        numbers(&self.dir, "task")
     }
 
     /// The thread that traces its thread `tid`; 0 if none does. `None` means that thread `tid` has ended.
@@ -292,35 +289,8 @@ impl ProcessDir {
         openat2(&root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | resolve)
     }
 
-    /// Its working directory, as the text of the link `cwd`.
-    pub fn working_directory(&self) -> Result<Vec<u8>, Errno> {
-        self.named("cwd")
-    }
-
-    /// Its mount namespace, as the text of the link `ns/mnt`.
-    pub fn mounts(&self) -> Result<Vec<u8>, Errno> {
-        self.named("ns/mnt")
-    }
-
-    /// Its network namespace, as the text of the link `ns/net`.
-    pub fn network(&self) -> Result<Vec<u8>, Errno> {
-        self.named("ns/net")
-    }
-
-    /// Its PID namespace, `pid:[NUMBER]`.
-    pub fn pid_namespace_name(&self) -> Result<Vec<u8>, Errno> {
-        self.named("ns/pid")
-    }
-
-    pub fn network_namespace(&self) -> Result<OwnedFd, Errno> {
-        self.open_file("ns/net")
-    }
-
-    pub fn pid_namespace(&self) -> Result<OwnedFd, Errno> {
-        self.open_file("ns/pid")
-    }
-
-    pub(super) fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
+    /// Opens what a link leads to: a namespace, `ns/net`.
+    pub fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
         let _at = self.at()?;
         openat(self.body(), path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     }
@@ -338,11 +308,9 @@ fn stat(dir: impl AsFd) -> Result<Stat, Errno> {
 }
 
 fn living_thread(dir: &OwnedFd) -> Option<OwnedFd> {
-    let tasks = openat(dir, "task", super::DIRECTORY, Mode::empty()).ok()?;
-    let mut tids = Vec::new();
-    each_number(&tasks, |tid| tids.push(tid)).ok()?;
+    let tids = numbers(dir, "task").ok()?;
     tids.into_iter()
-        .filter_map(|tid| openat(&tasks, DecInt::new(tid).as_str(), PATH, Mode::empty()).ok())
+        .filter_map(|tid| openat(dir, format!("task/{tid}"), PATH, Mode::empty()).ok())
         .find(|thread| stat(thread).is_ok_and(|stat| !stat.leader_exited()))
 }
 

@@ -20,6 +20,8 @@ pub struct Stat {
     pub start: u64,
 }
 
+/// The major number of the terminals of devpts, whose minor numbers are their names.
+pub(super) const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
 /// Marks a kernel thread, include/linux/sched.h.
 const PF_KTHREAD: u64 = 0x0020_0000;
 /// Set at the beginning of `do_exit()`, before the process releases its files.
@@ -43,8 +45,7 @@ impl Stat {
 
     /// Its controlling terminal, if that is a pseudo terminal: the number in `/dev/pts`.
     pub const fn terminal(&self) -> Option<u32> {
-        // Linux counts the slaves of devpts from minor 0 of this major (`new_encode_dev()`, include/linux/kdev_t.h).
-        const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
+        // The numbers as `new_encode_dev()` writes them, include/linux/kdev_t.h.
         let major = (self.tty >> 8) & 0xfff;
         let minor = (self.tty & 0xff) | ((self.tty >> 12) & 0xf_ff00);
         if major == UNIX98_PTY_SLAVE_MAJOR { Some(minor) } else { None }

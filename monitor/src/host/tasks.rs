@@ -5,7 +5,7 @@
 
 use rustix::io::Errno;
 
-use super::{HostError, Proc, ProcessDir, fields};
+use super::{HostError, Proc, ProcessDir, fields, stat::UNIX98_PTY_SLAVE_MAJOR};
 use orphand_core::model::ProcessId;
 
 /// A process, as one pass over all of them shows it. Kernel threads are left out.
@@ -38,9 +38,6 @@ pub struct PidNamespace {
     /// The number of the process there: 1 is the first process, with which the kernel ends all others.
     pub number: u32,
 }
-
-/// The major number of the terminals of devpts, whose minor numbers are their names.
-const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
 
 impl TaskRow {
     /// Whether the process lives in the PID namespace whose first process is `first`, which the kernel ends with that one. Those
@@ -88,7 +85,7 @@ fn whole(dir: &ProcessDir) -> Result<Option<TaskRow>, Errno> {
     if stat.threads > 1 {
         row.tracers = dir.tracers()?;
     }
-    row.namespace.inode = match dir.pid_namespace_name() {
+    row.namespace.inode = match dir.link("ns/pid") {
         Ok(name) => {
             let inode = name.strip_prefix(b"pid:[").and_then(|rest| rest.strip_suffix(b"]"));
             inode.and_then(|inode| std::str::from_utf8(inode).ok()?.parse().ok()).ok_or(Errno::INVAL)?

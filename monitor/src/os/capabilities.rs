@@ -26,17 +26,6 @@ pub const OTHER_USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet
 /// containers are, and to start helpers as the users whose files they read.
 const HELD_BACK: CapabilitySet = CapabilitySet::SYS_ADMIN.union(OTHER_USERS);
 
-/// The capabilities that may stay, with their names from `capabilities(7)`.
-const NAMES: [(CapabilitySet, &str); 7] = [
-    (CapabilitySet::BPF, "CAP_BPF"),
-    (CapabilitySet::DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH"),
-    (CapabilitySet::KILL, "CAP_KILL"),
-    (CapabilitySet::SETGID, "CAP_SETGID"),
-    (CapabilitySet::SETUID, "CAP_SETUID"),
-    (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
-    (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
-];
-
 fn failed(operation: &str) -> impl FnOnce(Errno) -> anyhow::Error {
     move |errno| {
         let advice = "a security module or seccomp filter must allow capset(2) and prctl(2)";
@@ -63,8 +52,8 @@ impl Kept {
 }
 
 fn names(set: CapabilitySet) -> String {
-    let names: Vec<&str> =
-        NAMES.iter().filter(|(one, _)| set.contains(*one)).map(|(_, name)| *name).collect();
+    let mut names: Vec<String> = set.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
+    names.sort_unstable();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 

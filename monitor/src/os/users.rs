@@ -12,12 +12,13 @@ use std::{
     io,
     process::{Command, Output, Stdio},
     sync::mpsc,
-    thread,
     time::Duration,
 };
 
 use anyhow::{Result, anyhow, bail};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::start;
 
 /// The directories of the host's own programs, independent of our environment. The last is for `NixOS`.
 const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin";
@@ -81,8 +82,7 @@ fn run(program: &'static str, arguments: &[&str]) -> Result<Output> {
         .map_err(failed)?;
     let holds = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(|e| failed(e.into()))?;
     let (tell, told) = mpsc::channel();
-    let thread = thread::Builder::new().spawn(move || drop(tell.send(child.wait_with_output())));
-    thread.map_err(failed)?;
+    start("name", move || drop(tell.send(child.wait_with_output()))).map_err(failed)?;
     if let Ok(output) = told.recv_timeout(PATIENCE) {
         return output.map_err(failed);
     }

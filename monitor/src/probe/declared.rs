@@ -141,7 +141,7 @@ impl Probe {
         if gathered.user.get_or_insert((user, group)).0 != user {
             return Ok(None);
         }
-        let places = [dir.working_directory()?, parent.working_directory()?];
+        let places = [dir.link("cwd")?, parent.link("cwd")?];
         let files = Finder::new(&dir, fds, user).all(&places, &home, gathered);
         Ok((!files.is_empty()).then_some(Program { lines, files }))
     }

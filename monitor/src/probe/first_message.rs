@@ -15,7 +15,7 @@ use rustix::{
     buffer::spare_capacity,
     event::{PollFd, PollFlags, Timespec, poll},
     fd::OwnedFd,
-    fs::{FileType, fstat},
+    fs::FileType,
     io::{Errno, read, retry_on_intr},
     net::{
         AddressFamily, RecvFlags, SocketType, recv,
@@ -24,7 +24,10 @@ use rustix::{
     pipe::{PipeFlags, SpliceFlags, pipe_with, tee},
 };
 
-use super::{Probe, pipe::duplicate_any};
+use super::{
+    Probe,
+    pipe::{duplicate_any, is_file},
+};
 use orphand_core::{
     model::{FirstMessage, OwnEnd, Stdio},
     recognise::first_message,
@@ -68,11 +71,6 @@ impl Probe {
         };
         Ok((is_it() && dir.still_alive()).then_some(bytes))
     }
-}
-
-fn is_file(file: &OwnedFd, kind: FileType, inode: u64) -> Result<bool, Errno> {
-    let stat = fstat(file)?;
-    Ok(stat.st_ino == inode && FileType::from_raw_mode(stat.st_mode) == kind)
 }
 
 /// Only such a socket is a wire: a connection over the network is not the parent's, and datagrams are no lines.

@@ -14,7 +14,7 @@ impl Probe {
     /// there belongs to whoever started it.
     pub(crate) fn agent_hints(&self, process: ProcessId) -> Option<AgentHints> {
         let dir = self.proc.identified(process).ok()??;
-        let cwd = dir.working_directory().ok().and_then(|path| shown_path(&path));
+        let cwd = dir.link("cwd").ok().and_then(|path| shown_path(&path));
         let terminal = dir.stat().terminal_name().map(|name| {
             let pane = dir.environment("TMUX_PANE").ok().flatten();
             let pane = pane.as_deref().and_then(tmux_pane);
@@ -47,7 +47,7 @@ impl Probe {
         owner: Option<ProcessId>,
     ) -> Option<(Option<String>, Option<String>)> {
         let dir = self.proc.identified(server).ok()??;
-        let cwd = dir.working_directory().ok().and_then(|path| shown_path(&path));
+        let cwd = dir.link("cwd").ok().and_then(|path| shown_path(&path));
         let values = dir.environment_of(SESSION_VARIABLES).unwrap_or_default();
         let named = SESSION_VARIABLES.into_iter().zip(values);
         let found = named.into_iter().find_map(|(name, id)| Some((name, hinted_session(&id?)?)));

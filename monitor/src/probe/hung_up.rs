@@ -54,7 +54,7 @@ impl Probe {
         match ours.find(inode) {
             Ok(Some(socket)) => socket.hung_up(),
             // It belongs to another network namespace.
-            Ok(None) => dir.network_namespace().is_ok_and(|namespace| {
+            Ok(None) => dir.open_file("ns/net").is_ok_and(|namespace| {
                 let found = UnixSockets::inside(namespace).and_then(|mut sockets| sockets.find(inode));
                 matches!(found, Ok(Some(socket)) if socket.hung_up())
             }),

@@ -18,7 +18,7 @@ impl Probe {
     /// another one may have had the same path.
     pub(super) fn whereabouts(&self, process: ProcessId) -> Option<Whereabouts> {
         let dir = self.proc.identified(process).ok()??;
-        let (directory, mounts) = (dir.working_directory().ok()?, dir.mounts().ok()?);
+        let (directory, mounts) = (dir.link("cwd").ok()?, dir.link("ns/mnt").ok()?);
         if !directory.starts_with(b"/") || directory.ends_with(b" (deleted)") {
             return None;
         }
@@ -30,7 +30,7 @@ impl Probe {
         // Another user, or another network, is another environment, too.
         let around = |environment: Vec<u8>| {
             let user = dir.uid().ok()?.to_ne_bytes();
-            Some(self.hash_of(&[&environment[..], &user, &dir.network().ok()?].join(&0)))
+            Some(self.hash_of(&[&environment[..], &user, &dir.link("ns/net").ok()?].join(&0)))
         };
         let environment = environment.and_then(around);
         dir.still_alive().then_some(Whereabouts { directory, command, environment })

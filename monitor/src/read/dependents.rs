@@ -51,31 +51,26 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], lines: &Lines, kern
     for member in members {
         let process = member.process;
         for terminal in &member.ends.terminals {
-            let at = rows.endpoint(Key::Terminal(*terminal), || Endpoint::Terminal);
-            rows.hold(at, Side::Serves, process);
+            let at = serves(rows, process, Key::Terminal(*terminal), Endpoint::Terminal);
             wanted.terminals.insert(*terminal, (at, process));
         }
         if let Some(name) = &member.leads {
-            let at = rows.endpoint(Key::PidNamespace(name.clone()), || Endpoint::PidNamespace);
-            rows.hold(at, Side::Serves, process);
+            let at = serves(rows, process, Key::PidNamespace(name.clone()), Endpoint::PidNamespace);
             wanted.namespaces.push((process, at));
         }
         // The kernel hangs up on who works in the terminal of a session when its leader ends.
         if member.leads_a_terminal {
-            let at = rows.endpoint(Key::Session(process), || Endpoint::Terminal);
-            rows.hold(at, Side::Serves, process);
+            let at = serves(rows, process, Key::Session(process), Endpoint::Terminal);
             wanted.leaders.push((process, at));
         }
         if member.ends.serves_a_device {
-            let at = rows.endpoint(Key::Device(process), || Endpoint::Device);
-            rows.hold(at, Side::Serves, process);
+            let at = serves(rows, process, Key::Device(process), Endpoint::Device);
             rows.anybody(at, Side::Depends);
         }
         // Only the traced processes tell who traces them, and there may be tens of thousands. So they are asked only if
         // one of those that were asked about is named like a debugger.
         if is_debugger(&member.image) {
-            let at = rows.endpoint(Key::Trace(process), || Endpoint::Trace);
-            rows.hold(at, Side::Serves, process);
+            let at = serves(rows, process, Key::Trace(process), Endpoint::Trace);
             match threads(rows, process) {
                 Ok(threads) => wanted.debuggers.extend(threads.into_iter().map(|thread| (thread, at))),
                 Err(Errno::NOENT | Errno::SRCH) => {}
@@ -100,6 +95,13 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], lines: &Lines, kern
     ask_maps(rows, &wanted);
 }
 
+/// Enters that this process offers this.
+fn serves(rows: &mut Rows<'_>, process: ProcessId, key: Key, endpoint: Endpoint) -> u32 {
+    let at = rows.endpoint(key, || endpoint);
+    rows.hold(at, Side::Serves, process);
+    at
+}
+
 fn threads(rows: &Rows<'_>, process: ProcessId) -> Result<Vec<u32>, Errno> {
     rows.proc.identified(process)?.ok_or(Errno::SRCH)?.threads()
 }
@@ -111,18 +113,17 @@ fn traced(rows: &mut Rows<'_>, member: &Member) {
             .process(thread)
             .and_then(|dir| dir.leader())
             .and_then(|leader| rows.proc.process(leader));
-        let process = member.process;
-        let (at, tracer) = match tracer {
-            Ok(tracer) => (rows.endpoint(Key::Trace(tracer.id()), || Endpoint::Trace), Some(tracer.id())),
+        let at = match tracer {
+            Ok(tracer) => serves(rows, tracer.id(), Key::Trace(tracer.id()), Endpoint::Trace),
             // The tracer has ended, and its tracing with it.
             Err(Errno::NOENT | Errno::SRCH) => continue,
-            Err(_) => (rows.endpoint(Key::Trace(ProcessId::new(thread, 0)), || Endpoint::Trace), None),
+            Err(_) => {
+                let at = rows.endpoint(Key::Trace(ProcessId::new(thread, 0)), || Endpoint::Trace);
+                rows.unreadable(at, Side::Serves);
+                at
+            }
         };
-        match tracer {
-            Some(process) => rows.hold(at, Side::Serves, process),
-            None => rows.unreadable(at, Side::Serves),
-        }
-        rows.hold(at, Side::Depends, process);
+        rows.hold(at, Side::Depends, member.process);
     }
 }
 
@@ -175,8 +176,7 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, lines: &Lines, kernel: &Kerne
             rows.hold(at, Side::Depends, row.process);
         }
         if let Some(parent) = row.ends_with.and_then(|pid| wanted.parents.get(&pid).copied()) {
-            let at = rows.endpoint(Key::ParentDeath(parent), || Endpoint::ParentDeath);
-            rows.hold(at, Side::Serves, parent);
+            let at = serves(rows, parent, Key::ParentDeath(parent), Endpoint::ParentDeath);
             rows.hold(at, Side::Depends, row.process);
         }
     }

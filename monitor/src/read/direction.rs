@@ -66,7 +66,7 @@ impl<'a> Network<'a> {
     /// unknown.
     pub fn gives_out(&self, port: u16) -> Option<bool> {
         let read = || {
-            let namespace = if self.is_ours { None } else { Some(self.dir.network_namespace().ok()?) };
+            let namespace = if self.is_ours { None } else { Some(self.dir.open_file("ns/net").ok()?) };
             port_range(namespace).ok()
         };
         let (first, last) = (*self.range.get_or_init(read))?;

@@ -38,7 +38,7 @@ pub(super) fn enter(
     let pipes: BTreeSet<u64> = members
         .iter()
         .flat_map(|member| member.ends.streams.iter().map(|stream| stream.inode))
-        .chain(joints.wires().filter_map(|(wire, _)| pipe_of(wire)))
+        .chain(joints.wires().filter_map(Stdio::try_as_pipe))
         .collect();
     let sockets: BTreeSet<u64> = joints.joined().chain(joints.sockets()).collect();
     let wanted: Vec<Stdio> =
@@ -49,66 +49,36 @@ pub(super) fn enter(
     }
     let told = told(kernel, rows, &wanted, &beside);
     let is_complete = told.is_ok();
-    let ends = told.unwrap_or_else(|why| {
+    let all = told.unwrap_or_else(|why| {
         tracing::debug!("no pass over the open files: {why}");
         listed(rows, &wanted)
     });
-    let lines = shared::enter(rows, members, &ends);
-    let mut by_file: BTreeMap<Stdio, Vec<&OpenEnd>> = BTreeMap::new();
-    for end in &ends {
-        by_file.entry(end.of).or_default().push(end);
+    let lines = shared::enter(rows, members, &all);
+    let ends = Ends::new(&all, members, is_complete);
+    for inode in pipes {
+        ends.enter_pipe(rows, joints, inode);
     }
-    // The oldest holders are described: a process that is older than a server may own it.
-    for ends in by_file.values_mut() {
-        ends.sort_unstable_by_key(|end| (end.process.start, end.process.pid, end.number));
-    }
-    let mut streams: HashMap<u64, Vec<(ProcessId, Stream)>> = HashMap::new();
-    for member in members {
-        for stream in &member.ends.streams {
-            streams.entry(stream.inode).or_default().push((member.process, *stream));
+    // The ports that programs chose, as a VPN or a mesh network chooses one, are not those that the system gave out to
+    // who only sends. Without passes that is not known.
+    for socket in joints.take_perhaps_open() {
+        if !is_complete || ends.of_socket(socket).iter().any(|end| end.has_chosen_port) {
+            joints.open(rows, socket, Address::Udp, Called::Unknown);
         }
     }
-    let host = Host { joints, beyond: Beyond::of(&ends), is_complete };
-    for inode in pipes {
-        let ends = by_file.get(&Stdio::Pipe(inode)).map_or(&[][..], Vec::as_slice);
-        let streams = streams.get(&inode).map_or(&[][..], Vec::as_slice);
-        host.enter_pipe(rows, &Pipe { inode, ends, streams });
-    }
-    let beyond = host.beyond;
-    enter_chosen_ports(rows, joints, &by_file, is_complete);
-    tell_own_tables(rows, &ends);
-    join_lost_wires(rows, joints, &by_file, is_complete);
+    tell_own_tables(rows, &all);
+    ends.join_lost_wires(rows, joints);
     for (socket, at) in joints.take_without_peer() {
-        let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
-        let peer = ends.iter().find_map(|end| end.peer).filter(|peer| *peer != 0);
+        let peer = ends.of_socket(socket).iter().find_map(|end| end.peer).filter(|peer| *peer != 0);
         match peer {
             Some(peer) => joints.join(peer, at, Side::Far),
             None if joints.is_wire(Stdio::Socket(socket)) => rows.unreadable(at, Side::Far),
             None => rows.anybody(at, Side::Far),
         }
     }
-    let joined: BTreeSet<u64> = joints.joined().collect();
-    for socket in joined {
-        let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
-        enter_socket(rows, joints, socket, ends, &beyond, is_complete);
+    for socket in joints.joined().collect::<BTreeSet<_>>() {
+        ends.enter_socket(rows, joints, socket);
     }
     lines
-}
-
-/// Enters the sockets whose port may be one that the system gave out to who only sends, and is not: their programs chose
-/// it, as a VPN or a mesh network chooses one. Without passes that is not known.
-fn enter_chosen_ports(
-    rows: &mut Rows<'_>,
-    joints: &mut Joints,
-    by_file: &BTreeMap<Stdio, Vec<&OpenEnd>>,
-    is_complete: bool,
-) {
-    for socket in joints.take_perhaps_open() {
-        let ends = by_file.get(&Stdio::Socket(socket)).map_or(&[][..], Vec::as_slice);
-        if !is_complete || ends.iter().any(|end| end.has_chosen_port) {
-            joints.open(rows, socket, Address::Udp, Called::Unknown);
-        }
-    }
 }
 
 /// Enters the processes of which a thread has a descriptor table of its own: /proc/PID/fd does not show what that has, a
@@ -123,36 +93,6 @@ fn tell_own_tables(rows: &mut Rows<'_>, ends: &[OpenEnd]) {
     }
     for process in several {
         rows.unread(Some(process), "a thread of it has open files of its own");
-    }
-}
-
-/// Joins sockets that are wires and that no table tells. One that nobody has any more is closed.
-fn join_lost_wires(
-    rows: &mut Rows<'_>,
-    joints: &mut Joints,
-    by_file: &BTreeMap<Stdio, Vec<&OpenEnd>>,
-    is_complete: bool,
-) {
-    let of_socket = |(wire, _): (Stdio, _)| match wire {
-        Stdio::Socket(inode) => Some(inode),
-        _ => None,
-    };
-    let wires: Vec<u64> = joints.wires().filter_map(of_socket).collect();
-    for near in wires {
-        if !joints.ends(near).is_empty() {
-            continue;
-        }
-        let is_open = by_file.contains_key(&Stdio::Socket(near)) || !joints.holders(near).is_empty();
-        if is_open || !is_complete {
-            joints.half(rows, near);
-        }
-    }
-}
-
-const fn pipe_of(wire: Stdio) -> Option<u64> {
-    match wire {
-        Stdio::Pipe(inode) => Some(inode),
-        _ => None,
     }
 }
 
@@ -214,25 +154,54 @@ impl Beyond {
     }
 }
 
-/// A pipe or FIFO, the descriptors of it on the host, and those that the processes that were asked about had before.
-struct Pipe<'a> {
-    inode: u64,
-    ends: &'a [&'a OpenEnd],
-    streams: &'a [(ProcessId, Stream)],
-}
-
-/// What pipes are looked up in.
-struct Host<'a> {
-    joints: &'a Joints,
+/// Who has what is looked for.
+struct Ends<'a> {
+    by_file: BTreeMap<Stdio, Vec<&'a OpenEnd>>,
+    /// What the processes that were asked about had before, by inode number.
+    streams: HashMap<u64, Vec<(ProcessId, Stream)>>,
     beyond: Beyond,
     /// Whether a pass told, which misses nobody.
     is_complete: bool,
 }
 
-impl Host<'_> {
-    fn enter_pipe(&self, rows: &mut Rows<'_>, pipe: &Pipe<'_>) {
-        let Pipe { inode, ends, streams } = *pipe;
-        let named = streams.iter().any(|(_, stream)| stream.named);
+impl<'a> Ends<'a> {
+    fn new(all: &'a [OpenEnd], members: &[Member], is_complete: bool) -> Self {
+        let mut by_file: BTreeMap<Stdio, Vec<&OpenEnd>> = BTreeMap::new();
+        for end in all {
+            by_file.entry(end.of).or_default().push(end);
+        }
+        // The oldest holders are described: a process that is older than a server may own it.
+        for ends in by_file.values_mut() {
+            ends.sort_unstable_by_key(|end| (end.process.start, end.process.pid, end.number));
+        }
+        let mut streams: HashMap<u64, Vec<(ProcessId, Stream)>> = HashMap::new();
+        for member in members {
+            for stream in &member.ends.streams {
+                streams.entry(stream.inode).or_default().push((member.process, *stream));
+            }
+        }
+        Self { by_file, streams, beyond: Beyond::of(all), is_complete }
+    }
+
+    fn of(&self, file: Stdio) -> &[&'a OpenEnd] {
+        self.by_file.get(&file).map_or(&[], Vec::as_slice)
+    }
+
+    fn of_socket(&self, socket: u64) -> &[&'a OpenEnd] {
+        self.of(Stdio::Socket(socket))
+    }
+
+    fn streams(&self, pipe: u64) -> &[(ProcessId, Stream)] {
+        self.streams.get(&pipe).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the pipe is a FIFO, which has a path.
+    fn is_named(&self, pipe: u64) -> bool {
+        self.streams(pipe).iter().any(|(_, stream)| stream.named)
+    }
+
+    fn enter_pipe(&self, rows: &mut Rows<'_>, joints: &Joints, inode: u64) {
+        let (ends, named) = (self.of(Stdio::Pipe(inode)), self.is_named(inode));
         // The same inode number on another device is another file.
         let all: BTreeSet<u32> = ends.iter().map(|end| end.device).collect();
         let of_members = ends.iter().filter(|end| rows.is_full(end.process));
@@ -245,7 +214,7 @@ impl Host<'_> {
             let ours = [Side::Reads, Side::Writes].map(|side| (side, ours(side)));
             for (side, is_ours) in ours {
                 let is_opposed = ours.iter().any(|(other, is_ours)| *other != side && *is_ours);
-                let is_shared = is_ours && !is_opposed && !self.joints.is_wire(Stdio::Pipe(inode));
+                let is_shared = is_ours && !is_opposed && !joints.is_wire(Stdio::Pipe(inode));
                 for end in here.iter().filter(|end| has(end.access, side)) {
                     // Hundreds of servers share the standard error of their agent: nobody can use a server through an end
                     // that both have.
@@ -254,74 +223,82 @@ impl Host<'_> {
                     }
                     rows.hold_open(at, side, end, self.beyond.files.contains(&end.file));
                 }
-                self.enter_unseen(rows, pipe, at, (device, side));
+                self.enter_unseen((rows, joints), inode, at, (device, side));
             }
         }
     }
 
     /// Enters who may have this side of a pipe without a descriptor that is seen.
-    fn enter_unseen(&self, rows: &mut Rows<'_>, pipe: &Pipe<'_>, at: u32, (device, side): (u32, Side)) {
-        let wire = Stdio::Pipe(pipe.inode);
-        let is_ours = |end: &&&OpenEnd| {
-            let is_member = rows.is_full(end.process) && !self.joints.is_of_another(end.process, wire);
+    fn enter_unseen(
+        &self,
+        (rows, joints): (&mut Rows<'_>, &Joints),
+        inode: u64,
+        at: u32,
+        (device, side): (u32, Side),
+    ) {
+        let wire = Stdio::Pipe(inode);
+        let is_ours = |end: &&OpenEnd| {
+            let is_member = rows.is_full(end.process) && !joints.is_of_another(end.process, wire);
             end.device == device && has(end.access, side) && is_member
         };
-        let is_lost = self.joints.is_own(wire, side) && pipe.ends.iter().find(is_ours).is_none();
-        if self.beyond.pipes.contains(&(pipe.inode, device, side)) {
+        let is_lost = joints.is_own(wire, side) && !self.of(wire).iter().any(is_ours);
+        if self.beyond.pipes.contains(&(inode, device, side)) {
             // The server itself may have its end without a descriptor.
             if is_lost { rows.unreadable(at, side) } else { rows.anybody(at, side) }
         }
         // It had the end a moment ago; or it may have it where /proc/PID/fd does not show it: a thread may have a table of
         // its own (unshare(2)), and an `io_uring` may keep a file.
-        let had_it = || pipe.streams.iter().any(|(_, stream)| has(stream.access, side));
+        let had_it = || self.streams(inode).iter().any(|(_, stream)| has(stream.access, side));
         if is_lost && (had_it() || !self.is_complete) {
             rows.unreadable(at, side);
         }
-        let named = pipe.streams.iter().any(|(_, stream)| stream.named);
-        if !self.is_complete && (self.joints.is_wire(wire) || named) && is_open(rows, pipe, side) {
+        let is_told = joints.is_wire(wire) || self.is_named(inode);
+        if !self.is_complete && is_told && self.is_open(rows, inode, side) {
             rows.anybody(at, side);
         }
     }
-}
 
-/// Whether this side of the pipe is open anywhere, as poll(2) on the other side tells: without passes, who has it is
-/// not known for certain.
-fn is_open(rows: &Rows<'_>, pipe: &Pipe<'_>, side: Side) -> bool {
-    let other = if side == Side::Writes { Side::Reads } else { Side::Writes };
-    let mut is_open = false;
-    for (process, stream) in pipe.streams.iter().filter(|(_, stream)| has(stream.access, other)) {
-        let Ok(Some(dir)) = rows.proc.identified(*process) else { continue };
-        match pipe::ask(&dir, stream.number, pipe.inode, other) {
-            Ok(Some(Said::HungUp | Said::Waits)) => return false,
-            Ok(Some(Said::Held)) | Err(_) => is_open = true,
-            Ok(None) => {}
+    /// Whether this side of the pipe is open anywhere, as poll(2) on the other side tells: without passes, who has it is
+    /// not known for certain.
+    fn is_open(&self, rows: &Rows<'_>, pipe: u64, side: Side) -> bool {
+        let other = if side == Side::Writes { Side::Reads } else { Side::Writes };
+        let mut is_open = false;
+        for (process, stream) in self.streams(pipe).iter().filter(|(_, stream)| has(stream.access, other)) {
+            let Ok(Some(dir)) = rows.proc.identified(*process) else { continue };
+            match pipe::ask(&dir, stream.number, pipe, other) {
+                Ok(Some(Said::HungUp | Said::Waits)) => return false,
+                Ok(Some(Said::Held)) | Err(_) => is_open = true,
+                Ok(None) => {}
+            }
+        }
+        is_open
+    }
+
+    /// Joins sockets that are wires and that no table tells. One that nobody has any more is closed.
+    fn join_lost_wires(&self, rows: &mut Rows<'_>, joints: &mut Joints) {
+        for near in joints.wires().filter_map(Stdio::try_as_socket).collect::<Vec<_>>() {
+            let is_open = !self.of_socket(near).is_empty() || !joints.holders(near).is_empty();
+            if joints.ends(near).is_empty() && (is_open || !self.is_complete) {
+                joints.half(rows, near);
+            }
         }
     }
-    is_open
-}
 
-fn enter_socket(
-    rows: &mut Rows<'_>,
-    joints: &Joints,
-    socket: u64,
-    ends: &[&OpenEnd],
-    beyond: &Beyond,
-    is_complete: bool,
-) {
-    let wire = Stdio::Socket(socket);
-    for (at, side) in joints.ends(socket).iter().copied() {
-        for end in ends {
-            rows.hold_open(at, side, end, beyond.files.contains(&end.file));
-        }
-        let rings = joints.rings(socket);
-        for process in rings.iter().copied() {
-            rows.hold(at, side, process);
-        }
-        let is_own = side == Side::Near && joints.is_wire(wire);
-        if ends.is_empty() && rings.is_empty() && side != Side::Listens {
-            if is_own { rows.unreadable(at, side) } else { rows.anybody(at, side) }
-        } else if !is_complete && side == Side::Far && joints.is_wire_of(at) {
-            rows.anybody(at, side);
+    fn enter_socket(&self, rows: &mut Rows<'_>, joints: &Joints, socket: u64) {
+        let (ends, rings) = (self.of_socket(socket), joints.rings(socket));
+        for (at, side) in joints.ends(socket).iter().copied() {
+            for end in ends {
+                rows.hold_open(at, side, end, self.beyond.files.contains(&end.file));
+            }
+            for process in rings.iter().copied() {
+                rows.hold(at, side, process);
+            }
+            let is_own = side == Side::Near && joints.is_wire(Stdio::Socket(socket));
+            if ends.is_empty() && rings.is_empty() && side != Side::Listens {
+                if is_own { rows.unreadable(at, side) } else { rows.anybody(at, side) }
+            } else if !self.is_complete && side == Side::Far && joints.is_wire_of(at) {
+                rows.anybody(at, side);
+            }
         }
     }
 }

@@ -28,7 +28,7 @@ fn names(proc: &Proc, processes: &[ProcessId], most: usize) -> Holdings {
             locks.extend(found);
         }
         if table.sockets().next().is_some()
-            && let Ok(network) = dir.network()
+            && let Ok(network) = dir.link("ns/net")
         {
             let of_network =
                 sockets.entry(network).or_insert_with(|| Sockets { dir, inodes: BTreeSet::new() });

@@ -57,11 +57,7 @@ impl Joints {
     }
 
     pub fn sockets(&self) -> HashSet<u64> {
-        let wires = self.wires.keys().filter_map(|wire| match wire {
-            Stdio::Socket(inode) => Some(*inode),
-            _ => None,
-        });
-        self.owners.keys().copied().chain(wires).collect()
+        self.owners.keys().copied().chain(self.wires().filter_map(Stdio::try_as_socket)).collect()
     }
 
     /// Whether the process belongs to another server than the one with this wire.
@@ -78,9 +74,8 @@ impl Joints {
         self.owners.get(&inode).map_or(&[], Vec::as_slice)
     }
 
-    /// The wires, each with the ends that their servers have.
-    pub fn wires(&self) -> impl Iterator<Item = (Stdio, &BTreeSet<Side>)> {
-        self.wires.iter().map(|(wire, sides)| (*wire, sides))
+    pub fn wires(&self) -> impl Iterator<Item = Stdio> {
+        self.wires.keys().copied()
     }
 
     pub fn is_wire(&self, of: Stdio) -> bool {
@@ -88,11 +83,8 @@ impl Joints {
     }
 
     pub fn is_wire_of(&self, endpoint: u32) -> bool {
-        let is_near = |wire: Stdio| match wire {
-            Stdio::Socket(inode) => self.ends(inode).contains(&(endpoint, Side::Near)),
-            _ => false,
-        };
-        self.wires.keys().any(|wire| is_near(*wire))
+        let mut sockets = self.wires().filter_map(Stdio::try_as_socket);
+        sockets.any(|inode| self.ends(inode).contains(&(endpoint, Side::Near)))
     }
 
     /// Whether this is the end of a wire that its server has.

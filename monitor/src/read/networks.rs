@@ -36,7 +36,7 @@ pub(super) fn read(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints,
         let asked = if is_ours {
             UnixSockets::here()
         } else {
-            dir.network_namespace().map_err(io::Error::from).and_then(UnixSockets::inside)
+            dir.open_file("ns/net").map_err(io::Error::from).and_then(UnixSockets::inside)
         };
         // Entering another namespace takes CAP_SYS_ADMIN. Without it, /proc lists the sockets but not their peers.
         let known =
@@ -68,7 +68,7 @@ fn namespaces(proc: &Proc, members: &[Member]) -> Result<BTreeMap<Vec<u8>, (Proc
     for process in members.iter().filter(|one| one.sockets().next().is_some()).map(|one| one.process) {
         let found = proc
             .identified(process)
-            .and_then(|dir| dir.map(|dir| dir.network().map(|network| (network, dir))).transpose());
+            .and_then(|dir| dir.map(|dir| dir.link("ns/net").map(|network| (network, dir))).transpose());
         match found {
             Ok(Some((network, dir))) => _ = networks.entry(network).or_insert((dir, false)),
             Ok(None) | Err(Errno::NOENT | Errno::SRCH) => {}

@@ -95,7 +95,7 @@ pub(super) const fn has(access: Access, side: Side) -> bool {
 /// Opens the read end once more. The identity of `pinned` is compared first, because opening another kind of
 /// file might have effects.
 fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
-    if !is_pipe(pinned, inode)? {
+    if !is_file(pinned, FileType::Fifo, inode)? {
         return Ok(None);
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -105,7 +105,7 @@ fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
 /// A duplicate of the target's open file. Its flags are shared with the target, so it is only polled.
 fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd>, Errno> {
     match duplicate_any(dir, number)? {
-        Some(copy) if is_pipe(&copy.file, inode)? => Ok(Some(copy.file)),
+        Some(copy) if is_file(&copy.file, FileType::Fifo, inode)? => Ok(Some(copy.file)),
         _ => Ok(None),
     }
 }
@@ -148,9 +148,9 @@ fn tell_once() {
     });
 }
 
-fn is_pipe(file: impl AsFd, inode: u64) -> Result<bool, Errno> {
+pub(crate) fn is_file(file: impl AsFd, kind: FileType, inode: u64) -> Result<bool, Errno> {
     let stat = fstat(file)?;
-    Ok(stat.st_ino == inode && FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+    Ok(stat.st_ino == inode && FileType::from_raw_mode(stat.st_mode) == kind)
 }
 
 /// poll(2) reports both events without a request. A file that is open for reading and writing is both ends,
@@ -167,14 +167,10 @@ fn has_hung_up(file: &OwnedFd, side: Side) -> bool {
 /// How many bytes wait in this pipe or socket, asked through a duplicate of a descriptor of the first of these processes
 /// that has it: ioctl(2) with `FIONREAD`, which takes nothing. `None` if none of them has it, or it cannot be asked.
 pub(crate) fn waiting_bytes(proc: &Proc, processes: &[ProcessId], wire: Stdio) -> Option<u64> {
-    let (inode, target) = match wire {
-        Stdio::Pipe(inode) => (inode, Target::Pipe(inode)),
-        Stdio::Socket(inode) => (inode, Target::Socket(inode)),
-        _ => return None,
-    };
+    let inode = wire.inode()?;
     processes.iter().find_map(|process| {
         let dir = proc.identified(*process).ok()??;
-        let number = dir.fd_table().ok()?.fds.iter().find(|fd| fd.target == target)?.number;
+        let number = dir.fd_table().ok()?.fds.iter().find(|fd| fd.target.wire() == Some(wire))?.number;
         let copy = duplicate_any(&dir, number).ok()??;
         let is_same = fstat(&copy.file).is_ok_and(|stat| stat.st_ino == inode);
         ioctl_fionread(&copy.file).ok().filter(|_| is_same)

@@ -154,7 +154,7 @@ fn read(
         ..ProcessRow::default()
     };
     // Process 1 of our own namespace is no server.
-    let leads = (process.pid != 1 && dir.leads_namespace()?).then(|| dir.pid_namespace_name()).transpose()?;
+    let leads = (process.pid != 1 && dir.leads_namespace()?).then(|| dir.link("ns/pid")).transpose()?;
     let member = Member {
         process,
         ends: Ends::of(dir, &table)?,

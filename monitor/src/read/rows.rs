@@ -235,9 +235,9 @@ impl<'a> Rows<'a> {
             image: dir.image(),
             ignores_hangup,
             ignores_interrupt,
+            unit: (self.unit)(process),
             ..ProcessRow::default()
         };
-        let row = ProcessRow { unit: (self.unit)(process), ..row };
         self.described += 1;
         self.scene.processes.push(row);
         Ok(Known::Row { in_full: false })

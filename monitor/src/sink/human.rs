@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use jiff::{civil::Date, tz::TimeZone};
 
 pub(super) use phrases::pid_of;
-pub(crate) use phrases::{agent_name, counts, guards_of, list_doubts};
+pub(crate) use phrases::{agent_name, counts, guards_of, holdings, list_doubts};
 
 use super::{
     Format,
@@ -149,10 +149,7 @@ impl Text {
             }
             Notice::ReapFailed { pid, error, errno, failed, .. } => {
                 let errno = errno.map(|number| format!(" (errno {number})")).unwrap_or_default();
-                let others = match failed.saturating_sub(1) {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
+                let others = phrases::and_more(failed.saturating_sub(1));
                 format!("{name}: pid {pid}{others} is still alive: {}{errno}", text::sanitise(error))
             }
             Notice::OrphanExited { ending, let_go, .. } => {

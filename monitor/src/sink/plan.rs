@@ -124,12 +124,7 @@ fn leftover(one: &PlanItem) -> String {
 
 /// `listens on 127.0.0.1:3000; holds /srv/x.lock`.
 fn blocks(one: &PlanItem) -> String {
-    let held = &one.planned.holdings;
-    let of = |what: &str, all: &[String]| {
-        (!all.is_empty()).then(|| format!("{what} {}", text::sanitise(&all.join(", "))))
-    };
-    let parts = [of("listens on", &held.listens), of("holds", &held.locks)];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    human::holdings(&one.planned.holdings, ["listens on ", "holds "]).join("; ")
 }
 
 fn guard_reasons(one: &PlanItem) -> Option<String> {

@@ -7,6 +7,7 @@ use aya::Pod;
 use monitor_common::{
     ExecRecord, ForkRecord, Header, Kind, SenderKind, SignalRecord, StreamRecord, ValueRecord, flags, record,
 };
+use rustix::fs::FileType;
 use thiserror::Error;
 
 use crate::host::character_device;
@@ -111,19 +112,13 @@ pub(super) fn arguments(bytes: &[u8]) -> Vec<String> {
     bytes.split(|&b| b == 0).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
 }
 
-pub(super) const S_IFMT: u32 = 0o170_000;
-pub(super) const S_IFIFO: u32 = 0o010_000;
-const S_IFCHR: u32 = 0o020_000;
-const S_IFREG: u32 = 0o100_000;
-pub(super) const S_IFSOCK: u32 = 0o140_000;
-
 fn stdio(StreamRecord { ino, rdev, mode }: StreamRecord) -> Stdio {
-    match mode & S_IFMT {
+    match FileType::from_raw_mode(mode) {
         _ if mode == 0 => Stdio::Closed,
-        S_IFIFO => Stdio::Pipe(ino),
-        S_IFSOCK => Stdio::Socket(ino),
-        S_IFREG => Stdio::File,
-        S_IFCHR => character_device(rdev >> 20, rdev & 0xf_ffff),
+        FileType::Fifo => Stdio::Pipe(ino),
+        FileType::Socket => Stdio::Socket(ino),
+        FileType::RegularFile => Stdio::File,
+        FileType::CharacterDevice => character_device(rdev >> 20, rdev & 0xf_ffff),
         _ => Stdio::Other,
     }
 }

@@ -3,12 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use monitor_common::{EndRecord, end_flags};
+use rustix::fs::FileType;
 
-use super::{
-    decode::{S_IFIFO, S_IFMT, S_IFSOCK, id},
-    iterator::whole,
-    kernel_side::OpenEnd,
-};
+use super::{decode::id, iterator::whole, kernel_side::OpenEnd};
 use crate::host::Access;
 use orphand_core::model::Stdio;
 
@@ -87,18 +84,18 @@ fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>, shared: &[u64]) -> boo
         || peer(record).is_some_and(|peer| wanted.contains(&Stdio::Socket(peer)))
 }
 
-const fn of(record: &EndRecord) -> Stdio {
-    match record.mode & S_IFMT {
+fn of(record: &EndRecord) -> Stdio {
+    match FileType::from_raw_mode(record.mode) {
         _ if record.flags & (end_flags::LINE | end_flags::MASTER) != 0 => Stdio::Terminal,
-        S_IFIFO => Stdio::Pipe(record.ino),
-        S_IFSOCK => Stdio::Socket(record.ino),
+        FileType::Fifo => Stdio::Pipe(record.ino),
+        FileType::Socket => Stdio::Socket(record.ino),
         _ => Stdio::Other,
     }
 }
 
 /// Whether it is of a file that is told because of its process, and neither of a pipe or socket nor of a terminal.
-pub const fn is_other(record: &EndRecord) -> bool {
-    matches!(of(record), Stdio::Other)
+pub fn is_other(record: &EndRecord) -> bool {
+    of(record) == Stdio::Other
 }
 
 /// The addresses of those of these open files, each given by a process and a number, that have more references than that

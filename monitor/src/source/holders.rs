@@ -113,7 +113,7 @@ impl Holders {
         wanted: &[Stdio],
         beside: &Beside,
     ) -> Result<Vec<OpenEnd>, String> {
-        let inodes = wanted.iter().filter_map(|one| inode(*one));
+        let inodes = wanted.iter().filter_map(|one| one.inode());
         let processes = beside.files.iter().map(|(pid, _)| wanted::PROCESS | u64::from(*pid));
         let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));
         let mut records = self.pass_for(whose, inodes.chain(processes).chain(lines).collect())?;
@@ -124,13 +124,6 @@ impl Holders {
             records.extend(self.pass_for(whose, shared.clone())?);
         }
         ends::settle(&records, wanted, &shared)
-    }
-}
-
-const fn inode(of: Stdio) -> Option<u64> {
-    match of {
-        Stdio::Pipe(inode) | Stdio::Socket(inode) => Some(inode),
-        _ => None,
     }
 }
 

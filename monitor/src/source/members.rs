@@ -20,8 +20,8 @@ use super::{
     kernel_error::KernelError,
     maps::{self, absent_is_fine, counts, full_is_fine, hash_map, present_is_fine},
 };
-use crate::host::{identity, process_limits};
-use orphand_core::model::{MemberCount, ProcessId, Tracking};
+use crate::host::identity;
+use orphand_core::model::{ProcessId, Tracking};
 
 /// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
 const NOEXIST: u64 = 1;
@@ -193,8 +193,4 @@ impl Members {
         self.filter.subtract(filter_slot(pid), 1);
         self.shares.subtract(member.slot(), 1);
     }
-}
-
-pub fn as_many_as_can_live() -> MemberCount {
-    MemberCount::for_limits(process_limits())
 }

@@ -106,15 +106,8 @@ fn is_as_expected(event: &ProcessEvent, me: ProcessId, of: ProcessId, ended: Exi
     }
 }
 
-const fn kind(event: &ProcessEvent) -> &'static str {
-    match event {
-        ProcessEvent::Fork { .. } => "fork",
-        ProcessEvent::Exec { .. } => "exec",
-        ProcessEvent::Exit { .. } => "exit",
-        ProcessEvent::Setsid { .. } => "setsid",
-        ProcessEvent::ThreadExit { .. } => "thread exit",
-        ProcessEvent::Signal { .. } => "signal",
-    }
+fn kind(event: &ProcessEvent) -> &'static str {
+    event.into()
 }
 
 /// The number of the process a record is about.

@@ -2,10 +2,7 @@
 //! to the daemon's events.
 
 use std::{
-    sync::{
-        Arc,
-        mpsc::{Sender, channel},
-    },
+    sync::mpsc::{Sender, channel},
     thread,
     time::{Duration, Instant},
 };
@@ -99,12 +96,12 @@ fn listen(client: &Client, tell: &Sender<News>) {
 
 /// Adds the ports of what lost its owner. What may not be read has none.
 fn read_ports(report: &mut Report) {
-    let Ok(proc) = Proc::system().map(Arc::new) else { return };
+    let Ok(proc) = Proc::system() else { return };
     let unread =
         |server: &&mut ServerReport| server.state != State::Live && server.holdings == Holdings::default();
     let lost = report.servers_mut().filter(unread);
     for server in lost.take(PORTS) {
-        let (processes, proc) = (server.server.ids(), Arc::clone(&proc));
+        let (processes, proc) = (server.server.ids(), proc.clone());
         server.holdings = with_deadline(move || holdings(&proc, &processes));
     }
 }

@@ -3,13 +3,15 @@
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use super::{BootTime, Image, Killer, ProcessId, Stdio};
 
 /// One decoded record of the kernel side. Records arrive in causal order: the fork comes before everything
 /// the child does, the exit after everything the process did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ProcessEvent {
     /// A process was created (threads are not reported); tracepoint `sched:sched_process_fork`.
     Fork {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::EnumTryAs;
 
 use super::redact;
 
@@ -34,7 +35,9 @@ impl fmt::Debug for Image {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, EnumTryAs,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdio {
     /// Not open, or not known.
@@ -53,7 +56,15 @@ pub enum Stdio {
 impl Stdio {
     /// Whether it can carry a protocol: a pipe or a socket.
     pub const fn is_wire(self) -> bool {
-        matches!(self, Self::Pipe(_) | Self::Socket(_))
+        self.inode().is_some()
+    }
+
+    /// The inode number of a pipe or socket.
+    pub const fn inode(self) -> Option<u64> {
+        match self {
+            Self::Pipe(inode) | Self::Socket(inode) => Some(inode),
+            _ => None,
+        }
     }
 
     /// Whether these can be standard input and output of a stdio server. A process that writes its answers into a file

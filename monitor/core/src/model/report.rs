@@ -173,6 +173,11 @@ impl Report {
         owned.chain(self.unowned.iter().map(|server| (None, server)))
     }
 
+    /// The agents that were left behind themselves, each as its own owner.
+    pub fn left_agents(&self) -> impl Iterator<Item = (Option<&AgentView>, &ServerReport)> {
+        self.agents.iter().filter_map(|one| Some((Some(&one.agent), one.left_behind.as_deref()?)))
+    }
+
     /// Takes away the guards that a person overrules, from every server and every agent that was left behind.
     pub fn lift_for_person(&mut self) {
         self.servers_mut().for_each(ServerReport::lift_for_person);

@@ -28,7 +28,7 @@ use crate::{
         stuck_reads::StuckReads,
     },
     driver::Driver,
-    host::{Alone, Instance, Proc, boot_id},
+    host::{Alone, Instance, Proc, boot_id, process_limits},
     os::{
         capabilities, clock, descriptors,
         systemd_notify::Notify,
@@ -40,14 +40,14 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
-        members, selftest,
+        selftest,
         trace::TraceWriter,
     },
     store::{self, Limits, StoreError, StoreWriter, standing},
 };
 use orphand_core::{
     engine::{Engine, Settings},
-    model::{Knowledge, Policy, RingSize, Status, TRACE_FORMAT, TraceHeader},
+    model::{Knowledge, MemberCount, Policy, RingSize, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
@@ -171,7 +171,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         candidates: rules.candidates(),
         setsid: flags.setsid.unwrap_or_default(),
         ring_bytes: flags.ring_size.unwrap_or(RingSize::DEFAULT).bytes(),
-        members: flags.members.unwrap_or_else(members::as_many_as_can_live).get(),
+        // As many as can live.
+        members: flags.members.unwrap_or_else(|| MemberCount::for_limits(process_limits())).get(),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
         ..KernelOptions::default()

@@ -135,7 +135,7 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
         };
         // A bus answers from any PID namespace.
         let away = own && place.container.is_some();
-        let namespace = if away { Some(manager.pid_namespace().map_err(unseen)?) } else { None };
+        let namespace = if away { Some(manager.open_file("ns/pid").map_err(unseen)?) } else { None };
         let question =
             Question { path: told, manager: own.then_some(own_pid), uid: inside, unit: unit.to_owned() };
         let patience = PATIENCE + Duration::from_secs(1);

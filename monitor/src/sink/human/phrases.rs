@@ -1,6 +1,8 @@
 //! Phrases for the parts of a notice.
 
-use orphand_core::model::{AgentView, Doubt, Guard, Leftover, ProcessView, ServerView, Watched, list, text};
+use orphand_core::model::{
+    AgentView, Doubt, Guard, Holdings, Leftover, ProcessView, ServerView, Watched, list, text,
+};
 
 const LINKS: usize = 5;
 
@@ -120,6 +122,12 @@ pub(crate) fn guards_of(server: &ServerView, guards: &[Guard]) -> String {
     format!("{}{}", list(guards), run.unwrap_or_default())
 }
 
+/// The ports and the locks that block others, each behind its words.
+pub(crate) fn holdings(held: &Holdings, [ports, locks]: [&str; 2]) -> Vec<String> {
+    let all = [(ports, &held.listens), (locks, &held.locks)].into_iter().filter(|(_, all)| !all.is_empty());
+    all.map(|(words, all)| format!("{words}{}", text::sanitise(&all.join(", ")))).collect()
+}
+
 /// `; 2 processes that it started stay`, or nothing.
 pub(super) fn remaining(let_go: &[ProcessView]) -> String {
     match let_go.len() {
@@ -127,6 +135,11 @@ pub(super) fn remaining(let_go: &[ProcessView]) -> String {
         1 => "; 1 process that it started stays".to_owned(),
         more => format!("; {more} processes that it started stay"),
     }
+}
+
+/// ` and 2 more`, or nothing.
+pub(super) fn and_more(number: u64) -> String {
+    if number == 0 { String::new() } else { format!(" and {number} more") }
 }
 
 /// `left 3 leftovers, 45.0 MB: bash (pid 4711, shell), node (pid 4712, listener, 127.0.0.1:3000)`.
@@ -140,10 +153,7 @@ pub(super) fn leftovers(count: u64, rss_bytes: u64, heads: &[Leftover]) -> Strin
         format!("{name} (pid {}, {}{ports})", head.process.pid, text::word(head.class))
     };
     let shown: Vec<String> = heads.iter().take(MOST).map(one).collect();
-    let more = match count.saturating_sub(shown.len() as u64) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let more = and_more(count.saturating_sub(shown.len() as u64));
     let left = format!("left {}, {}", text::count(count, "leftover", "leftovers"), text::size(rss_bytes));
     if heads.is_empty() { left } else { format!("{left}: {}{more}", shown.join(", ")) }
 }

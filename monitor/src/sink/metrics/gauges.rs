@@ -133,11 +133,9 @@ fn servers(report: &Report, series: &Series, scrape: &mut Scrape) {
             orphan(&labels, server, scrape);
         }
     }
-    for agent in &report.agents {
-        if let Some(left) = agent.left_behind.as_deref().filter(|left| left.is_orphan()) {
-            let labels = series.labels(left.server.run.as_ref(), Some(&agent.agent));
-            orphan(&[labels, labels::of_class(Class::Agent)].concat(), left, scrape);
-        }
+    for (agent, left) in report.left_agents().filter(|(_, left)| left.is_orphan()) {
+        let labels = series.labels(left.server.run.as_ref(), agent);
+        orphan(&[labels, labels::of_class(Class::Agent)].concat(), left, scrape);
     }
     for left in &report.leftovers {
         let labels = series.labels(Some(&left.run), Some(&left.agent));
@@ -163,8 +161,7 @@ fn generations(report: &Report, series: &Series, wall: WallClock, scrape: &mut S
 /// Why servers stay, and duplicates. Without the generation: an unproven server is not an orphan of a run, and a duplicate
 /// counts only while its owner lives. A server with two doubts counts for both.
 fn reasons(report: &Report, own: &OwnersWithSeries, scrape: &mut Scrape) {
-    let left = report.agents.iter().filter_map(|agent| agent.left_behind.as_deref());
-    for server in report.servers().map(|(_, server)| server).chain(left) {
+    for (_, server) in report.servers().chain(report.left_agents()) {
         for guard in server.guards.iter().filter(|_| server.state == State::Kept) {
             scrape.add(&f::SPARED, &vec![("guard", guard.reason().name.to_owned())], 1.0);
         }

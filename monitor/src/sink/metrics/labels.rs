@@ -66,9 +66,7 @@ impl OwnersWithSeries {
         for run in &report.runs {
             add(owner(Some(&run.run), None), run.user, u8::from(run.alive));
         }
-        let left = report.agents.iter();
-        let left = left.filter_map(|agent| Some((Some(&agent.agent), agent.left_behind.as_deref()?)));
-        for (agent, server) in report.servers().chain(left) {
+        for (agent, server) in report.servers().chain(report.left_agents()) {
             add(owner_of(&server.server, agent), user(&server.server), 2);
         }
         let mut all: Vec<_> =

@@ -172,8 +172,8 @@ function drawHeadline() {
 
 function drawTiles() {
   if (!now) return;
-  const of = (state, label, hint) => ({ key: state, state, label, value: String(now.sums[state].count), more: now.sums[state].count ? size(now.sums[state].bytes) : hint });
-  const tiles = [of("orphan", "Orphans", "none"), of("unproven", "Unproven", "none"), of("suspect", "Suspects", "none"), of("live", "In use", "none")];
+  const of = (state, label) => ({ key: state, state, label, value: String(now.sums[state].count), more: now.sums[state].count ? size(now.sums[state].bytes) : "none" });
+  const tiles = [of("orphan", "Orphans"), of("unproven", "Unproven"), of("suspect", "Suspects"), of("live", "In use")];
   if (past) tiles.push({ key: "freed", label: `Freed in ${rangeName()}`, value: size(past.sums.freed_bytes), more: past.sums.reaped ? `${many(past.sums.reaped, "orphan")} ended` : "none ended" });
   keep(byId("tiles"), tiles, (tile) => tile.key,
     (tile) => make("li", {}, make(tile.state ? "a" : "div", { "data-go": tile.state && "show" },

@@ -62,9 +62,8 @@ impl Page {
             let began = self.wall.timestamp(run.started).as_millisecond();
             generation.started = Some(generation.started.map_or(began, |earlier: i64| earlier.min(began)));
         }
-        let left = report.agents.iter();
-        let left = left.filter_map(|agent| Some((Some(&agent.agent), agent.left_behind.as_deref()?, true)));
-        let left = left.filter(|(_, left, _)| left.is_orphan() || left.is_unproven());
+        let left = report.left_agents().filter(|(_, left)| left.is_orphan() || left.is_unproven());
+        let left = left.map(|(agent, left)| (agent, left, true));
         let servers = report.servers().map(|(owner, server)| (owner, server, false));
         let mut sums = Sums::default();
         for (owner, server, agent) in servers.chain(left) {
@@ -98,8 +97,9 @@ impl Page {
         // The latest first, what is older than those at the end.
         let mut generations: Vec<_> = numbers.into_iter().rev().take(GENERATIONS).map(named).collect();
         let mut older = Generation { older: true, ..Generation::default() };
+        // The worst first.
         servers
-            .sort_by_key(|(number, server, _)| (rank(server), Reverse(*number), Reverse(server.rss_bytes())));
+            .sort_by_key(|(number, server, _)| (server.state, Reverse(*number), Reverse(server.rss_bytes())));
         let mut sums = Sums::default();
         for (at, (number, server, agent)) in servers.into_iter().enumerate() {
             let generation = generations.iter_mut().find(|one| one.number == number).unwrap_or(&mut older);
@@ -145,24 +145,13 @@ struct Found<'a> {
     servers: Vec<(Option<u64>, &'a ServerReport, bool)>,
 }
 
-/// The worst first.
-fn rank(server: &ServerReport) -> u8 {
-    match server.state {
-        State::Orphan | State::Ending => 0,
-        State::Kept => 1,
-        State::Unproven => 2,
-        State::Suspect => 3,
-        State::Live | State::Leftover => 4,
-    }
-}
-
 impl Sums {
     fn add(&mut self, server: &ServerReport) {
-        let sum = match rank(server) {
-            0 | 1 => &mut self.orphan,
-            2 => &mut self.unproven,
-            3 => &mut self.suspect,
-            _ => &mut self.live,
+        let sum = match server.state {
+            State::Orphan | State::Ending | State::Kept => &mut self.orphan,
+            State::Unproven => &mut self.unproven,
+            State::Suspect => &mut self.suspect,
+            State::Live | State::Leftover => &mut self.live,
         };
         sum.count += 1;
         sum.bytes = sum.bytes.saturating_add(server.rss_bytes());
