@@ -58,7 +58,7 @@ use process::CGROUP_MAX;
 pub use process::ProcessDir;
 pub use rights::Rights;
 pub use scope::{Place, Scope};
-pub use snapshot::{COMMAND_LINE_MAX, CommandLine};
+pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Room};
 use snapshot::{Seen, as_parent};
 pub use stat::Stat;
 pub use stuck::stuck;

@@ -9,7 +9,7 @@ use rustix::{
     path::DecInt,
 };
 
-use super::{FdDir, FdTable, Stat, Visit, fields, link, numbers, read, watch::visit};
+use super::{COMMAND_LINE_MAX, FdDir, FdTable, Stat, Visit, fields, link, numbers, read, watch::visit};
 use orphand_core::model::{Image, ProcessId, Stdio};
 
 #[derive(Debug)]
@@ -22,9 +22,6 @@ pub struct ProcessDir {
     stat: Stat,
 }
 
-/// Bytes of `cmdline` that are read. A longer command line is cut (`MAX_ARG_STRLEN` is 128 KiB for one
-/// argument).
-const ARGV_MAX: usize = 128 * 1024;
 /// Bytes of `environ` that are read to find one value.
 const ENVIRON_MAX: usize = 1024 * 1024;
 /// Bytes of `status` that are read: it is shorter, however long the name and the list of groups (65,536) may be.
@@ -143,9 +140,9 @@ impl ProcessDir {
     /// on disk since it started.
     pub fn program(&self) -> (Image, bool) {
         let Ok(_at) = self.at() else { return Default::default() };
-        let (cmdline, argv_truncated) = read(self.body(), "cmdline", ARGV_MAX).unwrap_or_default();
+        let (cmdline, argv_truncated) = read(self.body(), "cmdline", COMMAND_LINE_MAX).unwrap_or_default();
         let (exe, stale) = executable(&link(self.body(), "exe").unwrap_or_default());
-        (Image { exe, argv: split_argv(&cmdline), argv_truncated }, stale)
+        (Image::new(exe, split_argv(&cmdline), argv_truncated), stale)
     }
 
     /// Its present command line, at most `most` bytes of it, and whether there is more. The bytes come from

@@ -11,9 +11,28 @@ use std::collections::{BTreeMap, HashMap};
 use rustix::io::Errno;
 
 use super::{HostError, Proc, ProcessDir, UNANSWERED, hastily, moved_wire, with_deadline};
-use orphand_core::model::{BootTime, Image, ProcessId, Snapshot, SnapshotProcess, Stdio};
+use orphand_core::model::{BootTime, Image, ProcessId, Share, Snapshot, SnapshotProcess, Stdio};
 
 pub const COMMAND_LINE_MAX: usize = 32 * 1024;
+
+/// What the programs and arguments of processes take in one reading of many: a user decides how long they are, and how
+/// many.
+#[derive(Debug, Default)]
+pub struct Room(BTreeMap<Share, usize>);
+
+impl Room {
+    /// The most bytes for one user: some thousand ordinary programs.
+    const OF_USER: usize = 8 << 20;
+
+    /// Shortens the program of a user whose others have taken his room.
+    pub fn fit(&mut self, uid: u32, image: &mut Image) {
+        let taken = self.0.entry(Share::of(uid)).or_default();
+        *taken = taken.saturating_add(image.size());
+        if *taken > Self::OF_USER {
+            image.shorten();
+        }
+    }
+}
 
 /// The program and arguments of a process, as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +68,7 @@ impl Proc {
         known: &BTreeMap<ProcessId, SnapshotProcess>,
     ) -> Result<Snapshot, HostError> {
         let (mut seen, mut unread) = (Vec::with_capacity(1024), Vec::new());
+        let mut room = Room::default();
         let mut processes = Vec::new();
         for pid in self.pids()? {
             let found = self.process(pid).and_then(|dir| {
@@ -62,7 +82,10 @@ impl Proc {
                 Ok(None)
             });
             match found {
-                Ok(found) => seen.extend(found),
+                Ok(found) => seen.extend(found.map(|mut seen: Seen| {
+                    room.fit(seen.process.uid, &mut seen.process.image);
+                    seen
+                })),
                 // The process ended meanwhile, or it is hidden from us (hidepid), which yields EPERM or
                 // EACCES.
                 Err(Errno::NOENT | Errno::SRCH | Errno::PERM | Errno::ACCESS) => {}

@@ -11,12 +11,9 @@ use super::{
     shared::Lines,
 };
 use crate::{host::TaskRow, source::kernel_side::KernelSide};
-use orphand_core::{
-    model::{
-        ProcessId, Stdio,
-        scene::{Endpoint, ProcessRow, Side},
-    },
-    recognise::is_debugger,
+use orphand_core::model::{
+    ProcessId, Stdio,
+    scene::{Endpoint, ProcessRow, Side},
 };
 
 /// What is looked for among all processes of the host, each with its endpoint.
@@ -69,7 +66,7 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], lines: &Lines, kern
         }
         // Only the traced processes tell who traces them, and there may be tens of thousands. So they are asked only if
         // one of those that were asked about is named like a debugger.
-        if is_debugger(&member.image) {
+        if member.is_debugger {
             let at = serves(rows, process, Key::Trace(process), Endpoint::Trace);
             match threads(rows, process) {
                 Ok(threads) => wanted.debuggers.extend(threads.into_iter().map(|thread| (thread, at))),

@@ -35,7 +35,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use self::holdings::holdings;
 
 use self::{joints::Joints, rows::Rows};
-use crate::{host::Proc, source::kernel_side::KernelSide};
+use crate::{
+    host::{Proc, Room},
+    source::kernel_side::KernelSide,
+};
 use orphand_core::model::{
     ProcessId, UnitFacts,
     scene::{End, Holder, Scene, SceneQuestion, Side},
@@ -75,7 +78,15 @@ impl Reader<'_> {
         };
         match questions {
             [_] => vec![scene],
-            _ if is_whole(&scene) => questions.iter().map(|question| part::of(&scene, question)).collect(),
+            _ if is_whole(&scene) => {
+                let mut room = Room::default();
+                let part = |question: &&SceneQuestion| {
+                    let mut part = part::of(&scene, question);
+                    part.processes.iter_mut().for_each(|row| room.fit(row.uid, &mut row.image));
+                    part
+                };
+                questions.iter().map(part).collect()
+            }
             // What could not be read of one is no obstacle for the others.
             _ => questions.iter().flat_map(|question| self.scenes(&[question])).collect(),
         }

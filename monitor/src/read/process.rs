@@ -14,10 +14,10 @@ use super::{
 use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
 use orphand_core::{
     model::{
-        BootTime, Image, ProcessId,
+        BootTime, ProcessId,
         scene::{ProcessRow, SceneQuestion, Wait},
     },
-    recognise::{entry_names_port, entry_names_service},
+    recognise::{entry_names_port, entry_names_service, is_debugger},
 };
 
 /// A process that was asked about, and what joins it with others.
@@ -30,7 +30,7 @@ pub(super) struct Member {
     pub leads: Option<Vec<u8>>,
     /// Whether it leads a session that has a terminal.
     pub leads_a_terminal: bool,
-    pub image: Image,
+    pub is_debugger: bool,
     /// The ports that its environment names.
     pub ports: BTreeSet<u16>,
     /// What it waits at that has no descriptor.
@@ -136,7 +136,7 @@ fn read(
         uid: dir.uid()?,
         sid: dir.stat().sid,
         parent,
-        image: image.clone(),
+        image,
         slices: slices_above(dir)?,
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
@@ -162,7 +162,7 @@ fn read(
         tracers: dir.tracers()?,
         leads,
         leads_a_terminal: dir.stat().sid == process.pid && dir.stat().tty != 0,
-        image,
+        is_debugger: is_debugger(&row.image),
         ports,
         places,
     };

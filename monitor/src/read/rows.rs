@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rustix::io::Errno;
 
 use crate::{
-    host::{Proc, ProcessDir},
+    host::{Proc, ProcessDir, Room},
     source::kernel_side::OpenEnd,
 };
 use orphand_core::model::{
@@ -71,6 +71,7 @@ pub(super) struct Rows<'a> {
     /// How many holders of an endpoint were described in brief.
     strangers: HashMap<u32, usize>,
     described: usize,
+    room: Room,
     children: BTreeSet<ProcessId>,
 }
 
@@ -91,6 +92,7 @@ impl<'a> Rows<'a> {
             known: HashMap::new(),
             strangers: HashMap::new(),
             described: 0,
+            room: Room::default(),
             children: BTreeSet::new(),
         }
     }
@@ -102,8 +104,13 @@ impl<'a> Rows<'a> {
 
     pub fn full(&mut self, row: ProcessRow) {
         self.known.insert(row.process, Known::Row { in_full: true });
-        let unit = (self.unit)(row.process);
-        self.scene.processes.push(ProcessRow { unit, ..row });
+        self.push(row);
+    }
+
+    fn push(&mut self, mut row: ProcessRow) {
+        self.room.fit(row.uid, &mut row.image);
+        row.unit = (self.unit)(row.process);
+        self.scene.processes.push(row);
     }
 
     pub fn gone(&mut self, process: ProcessId) {
@@ -239,7 +246,7 @@ impl<'a> Rows<'a> {
             ..ProcessRow::default()
         };
         self.described += 1;
-        self.scene.processes.push(row);
+        self.push(row);
         Ok(Known::Row { in_full: false })
     }
 

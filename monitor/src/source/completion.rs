@@ -20,13 +20,9 @@ pub fn completed(record: &Image, found: &CommandLine) -> Option<Image> {
         base(&record.exe) == base(&found.exe)
     } else {
         let beginning = found.cmdline.get(..ARGV_MAX)?;
-        arguments(beginning) == record.argv
+        Image::new(String::new(), arguments(beginning), true).argv == record.argv
     };
-    goes_on.then(|| Image {
-        exe: record.exe.clone(),
-        argv: arguments(&found.cmdline),
-        argv_truncated: found.more,
-    })
+    goes_on.then(|| Image::new(record.exe.clone(), arguments(&found.cmdline), found.more))
 }
 
 #[cfg(test)]

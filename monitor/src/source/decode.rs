@@ -65,11 +65,8 @@ fn exec(at: BootTime, process: ProcessId, bytes: &[u8]) -> Option<ProcessEvent> 
     let ExecRecord { parent_start, parent, uid, sid, flags, exe_len, argv_len, streams, .. } = record(bytes)?;
     let (exe, argv) = bytes.get(size_of::<ExecRecord>()..)?.split_at_checked(exe_len as usize)?;
     (argv.len() == argv_len as usize).then_some(())?;
-    let image = Image {
-        exe: String::from_utf8_lossy(exe).into_owned(),
-        argv: arguments(argv),
-        argv_truncated: flags & flags::ARGV_TRUNCATED != 0,
-    };
+    let is_cut = flags & flags::ARGV_TRUNCATED != 0;
+    let image = Image::new(String::from_utf8_lossy(exe).into_owned(), arguments(argv), is_cut);
     let parent = id(parent, parent_start);
     Some(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio: streams.map(stdio) })
 }

@@ -23,6 +23,40 @@ pub struct Image {
     pub argv_truncated: bool,
 }
 
+impl Image {
+    /// The most arguments that are kept: each takes some forty bytes beside its text, however short that is.
+    const WORDS: usize = 128;
+
+    pub fn new(exe: String, argv: Vec<String>, argv_truncated: bool) -> Self {
+        let mut image = Self { exe, argv, argv_truncated };
+        image.cut(Self::WORDS);
+        image
+    }
+
+    fn cut(&mut self, words: usize) {
+        self.argv_truncated |= words < self.argv.len();
+        self.argv.truncate(words);
+        self.argv.shrink_to_fit();
+    }
+
+    /// About how many bytes it takes.
+    pub fn size(&self) -> usize {
+        self.exe.len() + self.argv.iter().map(|word| word.len() + 2 * size_of::<String>()).sum::<usize>()
+    }
+
+    /// Keeps no more than the first arguments.
+    pub fn shorten(&mut self) {
+        const WORDS: usize = 16;
+        const BYTES: usize = 1024;
+        let mut bytes = 0;
+        let fits = |word: &&String| {
+            bytes += word.len();
+            bytes <= BYTES
+        };
+        self.cut(self.argv.iter().take(WORDS).take_while(fits).count());
+    }
+}
+
 impl fmt::Debug for Image {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { exe, argv, argv_truncated } = self;
@@ -77,6 +111,23 @@ impl Stdio {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_of_it_is_bounded() {
+        let line = |word: &str, count: usize| Image::new("x".to_owned(), vec![word.to_owned(); count], false);
+        let whole = line("a", 128);
+        assert!(!whole.argv_truncated && whole.argv.len() == 128);
+        let mut many = line("a", 10_000);
+        assert!(many.argv_truncated && many.size() < 10_000, "{}", many.size());
+        many.shorten();
+        assert_eq!(many.argv, ["a"; 16]);
+        let mut long = line(&"a".repeat(1000), 2);
+        long.shorten();
+        assert!(long.argv_truncated && long.argv.len() == 1);
+        let mut short = line("a", 3);
+        short.shorten();
+        assert_eq!(short, line("a", 3));
+    }
 
     #[test]
     fn what_is_written_of_it_has_no_secret() {

@@ -141,3 +141,22 @@ os.write(out, b'ready\\n'); time.sleep(60)";
     let (child, _) = Started::python(script, Std::piped());
     assert_eq!(found(&child).stdio[0], Stdio::Null);
 }
+
+/// Any user may start thousands of processes with sixty thousand arguments each.
+#[test]
+fn what_is_kept_of_command_lines_is_bounded() {
+    let mut command = std::process::Command::new("sleep");
+    let child = Started::new(command.arg("600").args(std::iter::repeat_n("0", 20_000)).stdin(Std::null()));
+    let image = found(&child).image;
+    assert!(image.argv_truncated && image.argv.len() < 200, "{}", image.argv.len());
+    let (mut room, mut bytes) = (Room::default(), 0);
+    for _ in 0..10_000 {
+        let mut image = image.clone();
+        room.fit(1000, &mut image);
+        bytes += image.size();
+    }
+    assert!(bytes < 2 * Room::OF_USER + 10_000 * 1024, "{bytes}");
+    let mut other = image.clone();
+    room.fit(1001, &mut other);
+    assert_eq!(other, image);
+}
