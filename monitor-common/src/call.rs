@@ -31,6 +31,8 @@ pub struct Caller {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CallKey {
+    /// The address of its network namespace in the kernel, in two halves: in one of his own a user may give a connection any ends.
+    pub network: [u32; 2],
     /// The address of both sides as IPv6 has it, each word in network byte order; an IPv4 address is mapped (RFC 4291).
     pub address: [u32; 4],
     pub near: u16,
@@ -38,4 +40,4 @@ pub struct CallKey {
 }
 
 const _: () = assert!(size_of::<CallRecord>() == 4 * 8);
-const _: () = assert!(size_of::<CallKey>() == 4 * 4 + 2 * 2);
+const _: () = assert!(size_of::<CallKey>() == 2 * 4 + 4 * 4 + 2 * 2);

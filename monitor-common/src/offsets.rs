@@ -69,6 +69,7 @@ offsets! {
     /// What only the hook on connections reads. A kernel without one of them (`CONFIG_IPV6=n`) has no such hook: who called
     /// is known for a minute only.
     CallOffsets {
+        sock_network = "sock.__sk_common.skc_net.net", 8;
         sock_family = "sock.__sk_common.skc_family", 2;
         // Addresses and port of the other side, the port in network byte order.
         sock_far = "sock.__sk_common.skc_daddr", 4;

@@ -71,7 +71,7 @@ fn begins(sk: u64) -> Result<(), Counter> {
 fn is_there(sk: u64) -> Result<(), Counter> {
     let (near, far) = ports(sk)?;
     let Some((own, address)) = addresses(sk)? else { return Ok(()) };
-    let key = CallKey { address, near, far };
+    let key = CallKey { network: network(sk)?, address, near, far };
     let Some(at) = CALLERS.get_ptr_mut(sk) else {
         if own == address {
             let _ = OUTGOING.remove(key);
@@ -108,7 +108,7 @@ fn is_over(sk: u64) -> Result<(), Counter> {
     let mut caller = ANYBODY;
     if own == other
         // SAFETY: the value is copied; its writer was done before this connection was there.
-        && let Some(known) = unsafe { OUTGOING.get(CallKey { address: own, near: far, far: near }) }
+        && let Some(known) = unsafe { OUTGOING.get(CallKey { network: network(sk)?, address: own, near: far, far: near }) }
     {
         caller = *known;
     }
@@ -152,6 +152,11 @@ const fn is_for(record: &CallRecord, caller: Caller, now: u64) -> bool {
 fn ports(sk: u64) -> Result<(u16, u16), Counter> {
     let near = read(sk as *const u8, global!(CALL_OFFSETS.sock_near_port))?;
     Ok((u16::from_be(near), u16::from_be(read(sk as *const u8, global!(CALL_OFFSETS.sock_far_port))?)))
+}
+
+#[inline(always)]
+fn network(sk: u64) -> Result<[u32; 2], Counter> {
+    read(sk as *const u8, global!(CALL_OFFSETS.sock_network))
 }
 
 /// The own address and that of the other side. None: it is no internet socket.

@@ -90,11 +90,9 @@ fn it_has_no_rights_and_bounds(user: Option<(u32, u32)>) {
     }
     assert_eq!(value(&status, "NoNewPrivs"), "1");
     if let Some((uid, gid)) = user {
-        for (name, id) in [("Uid", uid), ("Gid", gid)] {
-            assert_eq!(
-                value(&status, name),
-                [id.to_string(), id.to_string(), id.to_string(), id.to_string()].join("\t")
-            );
+        // That user cannot trace it from its execve(2) on.
+        for (name, [real, other]) in [("Uid", [helper::NOBODY, uid]), ("Gid", [gid, gid])] {
+            assert_eq!(value(&status, name), format!("{real}\t{other}\t{other}\t{other}"));
         }
         assert_eq!(value(&status, "Groups"), "");
     }

@@ -2,7 +2,8 @@
 //!
 //! Whoever connects may send descriptors along. The kernel closes those that nobody takes in the thread that reads over
 //! them, or that closes the connection; and the close of the last descriptor of a TCP connection waits for as long as its
-//! owner said (`SO_LINGER`). Invariant: no close here is the last one of somebody else's descriptor.
+//! owner said (`SO_LINGER`). Invariant: no close here is the last one of somebody else's descriptor, and none by a child that
+//! is about to run a program.
 
 use std::{
     io::{self, IoSliceMut},
@@ -16,7 +17,7 @@ use tokio::{
     net::{UnixStream, unix::UCred},
 };
 
-use crate::os::{lock, start};
+use crate::os::{between_launches, lock, start};
 
 /// How much is read at once.
 const CHUNK: usize = 1024;
@@ -125,7 +126,7 @@ fn see_to_them() {
         if last.is_ok() {
             let _ = told.recv();
         }
-        drop(some);
+        between_launches(|| drop(some));
         drop(over);
     }
 }

@@ -43,7 +43,7 @@ const LIMITS: [(Resource, u64); 6] = [
 pub fn serve(work: impl FnOnce(Task, &[u8], Vec<OwnedFd>) -> Option<Vec<u8>>) -> bool {
     let name = std::env::args().nth(2).unwrap_or_default();
     let Ok(task) = serde_json::from_value::<Task>(name.into()) else { return false };
-    let asked = confine(task).and_then(|()| question()).ok();
+    let asked = confine().and_then(|()| question()).ok();
     let answer = asked.and_then(|(question, files)| work(task, &question, files));
     answer.is_some_and(|answer| io::stdout().write_all(&answer).is_ok())
 }
@@ -56,7 +56,7 @@ pub fn answered<Q: DeserializeOwned, A: Serialize>(
     serde_json::to_vec(&work(serde_json::from_slice(question).ok()?)).ok()
 }
 
-fn confine(task: Task) -> io::Result<()> {
+fn confine() -> io::Result<()> {
     // execve(2) made the process dumpable again. Root owns the files in /proc of one that is not.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     set_no_new_privs(true)?;
@@ -68,12 +68,8 @@ fn confine(task: Task) -> io::Result<()> {
         let most = getrlimit(resource).maximum.map_or(most, |had| had.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
-    if task == Task::Settings {
-        // A file that does not answer must not keep it for longer than the daemon. (The thread that starts one of another
-        // task may end before.)
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-    }
-    Ok(())
+    // A file that does not answer must not keep it for longer than who asks.
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 fn question() -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {

@@ -4,7 +4,8 @@
 //! own (`confine.rs`): without capabilities, as another user where it can be, with limits of memory, stack, processor
 //! time and descriptors. Invariant: whatever is in those bytes, a call of [`ask`] returns an answer of bounded size or
 //! an error, within its patience and `ENDING`; the helper is ended and waited for; and nothing else happens. What it
-//! cost is charged to the calling thread ([`processor_time`]).
+//! cost is charged to the calling thread ([`processor_time`]). The user as whom it reads cannot trace it: it lives in the
+//! daemon's control group, with its limits.
 
 mod confine;
 
@@ -12,12 +13,9 @@ use std::{
     fs::File,
     io::{self, IoSlice, Read as _, Seek as _, Write as _},
     mem::MaybeUninit,
-    os::{
-        fd::{AsFd as _, BorrowedFd, OwnedFd},
-        unix::process::CommandExt as _,
-    },
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::Mutex,
+    sync::{Mutex, mpsc},
     time::{Duration, Instant},
 };
 
@@ -29,21 +27,26 @@ use rustix::{
         sendmsg, socketpair,
     },
     process::{
-        DumpableBehavior, Pid, PidfdFlags, Signal, dumpable_behavior, pidfd_open, pidfd_send_signal,
-        set_dumpable_behavior,
+        DumpableBehavior, Gid, Pid, PidfdFlags, Signal, Uid, dumpable_behavior, pidfd_open,
+        pidfd_send_signal, set_dumpable_behavior,
     },
-    thread::{LinkNameSpaceType, capabilities, move_into_link_name_space},
+    thread::{
+        LinkNameSpaceType, capabilities, move_into_link_name_space, set_thread_groups, set_thread_res_gid,
+        set_thread_res_uid,
+    },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use self::confine::{ARGUMENT, answered, serve};
 use crate::os::{
-    apart,
+    self,
     capabilities::{OTHER_USERS, raise},
     has_ended, lock, own, processor_time,
 };
 use orphand_core::model::{Share, text};
 
+/// A user that is nobody (systemd keeps 65520 to 65533 free).
+pub const NOBODY: u32 = 65_533;
 /// The most files that a helper is given.
 pub const FILES: usize = 64;
 const LONGEST: u64 = 64 * 1024;
@@ -101,7 +104,7 @@ pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Resu
     require_room(user)?;
     // A file, not a pipe: a process with two wires might be a server.
     let mut answer = File::from(memfd_create("answer", MemfdFlags::CLOEXEC)?);
-    let child = start(order, question, answer.try_clone()?)?;
+    let (child, _stays) = start(order, question, answer.try_clone()?)?;
     let pid = Pid::from_raw(child.id().cast_signed()).ok_or(Errno::SRCH);
     let pidfd = match pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())) {
         Ok(pidfd) => pidfd,
@@ -131,31 +134,47 @@ pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Resu
     said.ok_or(HelperError::Failed(status))
 }
 
-fn start(order: Order, question: &impl Serialize, stdout: File) -> Result<Child, HelperError> {
+/// The helper, and what it ends with: the thread that started it, since users, groups and namespaces are those of a thread.
+fn start(
+    order: Order,
+    question: &impl Serialize,
+    stdout: File,
+) -> Result<(Child, mpsc::Sender<()>), HelperError> {
     let Order { task, files, user, namespace, .. } = order;
     let stdin = sent(question, &files)?;
     drop(files);
-    let mut command = Command::new(own::PROGRAM);
-    command
-        .args([ARGUMENT, &text::word(task)])
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(stdin))
-        .stdout(stdout)
-        .stderr(Stdio::null());
-    let mut _raised = None;
-    if let Some((uid, gid)) = user {
-        _raised = Some(raise(OTHER_USERS).ok_or(Errno::PERM)?);
-        // `uid` drops the supplementary groups as well.
-        command.uid(uid).gid(gid);
-    }
-    let Some(namespace) = namespace else { return Ok(command.spawn()?) };
-    // The PID namespace of new children is a property of the thread.
-    Ok(apart(|| {
-        let _hidden = Hidden::begin()?;
+    let ((tell, told), (stays, over)) = (mpsc::channel(), mpsc::channel());
+    os::start("helper", move || {
+        let _ = tell.send(started(task, user, namespace, stdin, stdout));
+        let _ = over.recv();
+    })?;
+    Ok((told.recv().map_err(io::Error::other)??, stays))
+}
+
+fn started(
+    task: Task,
+    user: Option<(u32, u32)>,
+    namespace: Option<OwnedFd>,
+    stdin: OwnedFd,
+    stdout: File,
+) -> io::Result<Child> {
+    let _hidden = namespace.as_ref().map(|_| Hidden::begin()).transpose()?;
+    if let Some(namespace) = namespace {
+        // The PID namespace of new children.
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
-        command.spawn()
-    })?)
+    }
+    if let Some((uid, gid)) = user {
+        let _raised = raise(OTHER_USERS).ok_or(Errno::PERM)?;
+        let (nobody, uid, gid) = (Uid::from_raw(NOBODY), Uid::from_raw(uid), Gid::from_raw(gid));
+        set_thread_groups(&[])?;
+        set_thread_res_gid(gid, gid, gid)?;
+        // Only who has each of its user ids may trace it (`__ptrace_may_access()`): between its execve(2) and the first
+        // thing that it does, too.
+        set_thread_res_uid(nobody, uid, nobody)?;
+    }
+    let mut command = Command::new(own::PROGRAM);
+    command.args([ARGUMENT, &text::word(task)]).env_clear().current_dir("/");
+    os::launch(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()))
 }
 
 /// The end of a socket in which the question and the files wait.

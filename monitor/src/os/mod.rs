@@ -20,7 +20,8 @@ pub mod users;
 use std::{
     io,
     os::fd::OwnedFd,
-    sync::{Mutex, MutexGuard, PoisonError},
+    process::{Child, Command},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock},
     thread,
     time::{Duration, Instant},
 };
@@ -52,6 +53,27 @@ pub async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 /// Starts a thread of this name. An error if there is no room for one, where `thread::spawn` panics.
 pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(format!("orphand-{name}")).spawn(work).map(drop)
+}
+
+/// Programs that are being launched: a child has all our descriptors until its execve(2) closes them.
+static LAUNCHES: RwLock<()> = RwLock::new(());
+
+/// Starts a program.
+pub fn launch(command: &mut Command) -> io::Result<Child> {
+    let _launches = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
+
+/// Does this when no program is being launched, and lets none be launched meanwhile.
+pub fn between_launches(work: impl FnOnce()) {
+    const PAUSE: Duration = Duration::from_millis(1);
+    loop {
+        // Whoever waits for the lock would keep others from launching for as long as one launch hangs.
+        if let Ok(_none) = LAUNCHES.try_write() {
+            return work();
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 /// Does on a thread of its own what changes the thread for good: its groups, its namespaces.
@@ -91,4 +113,20 @@ pub fn if_there<T>(tried: io::Result<T>) -> io::Result<Option<T>> {
 )]
 pub fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(fd, Interest::READABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_for_launches_stops_none() {
+        let launches = LAUNCHES.read().unwrap();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| between_launches(|| {}));
+            launch(&mut Command::new("true")).unwrap().wait().unwrap();
+            assert!(!waits.is_finished());
+            drop(launches);
+        });
+    }
 }

@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use super::launch;
 use anyhow::{Result, anyhow, bail};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -70,16 +71,16 @@ fn entry(database: &str, key: &str) -> Result<Option<String>> {
 
 fn run(program: &'static str, arguments: &[&str]) -> Result<Output> {
     let failed = |error: io::Error| anyhow!("cannot run {program}: {error}");
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .env_clear()
         .env("PATH", PATH)
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
+        .stderr(Stdio::piped());
+    let child = launch(&mut command).map_err(failed)?;
     let holds = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(|e| failed(e.into()))?;
     let (tell, told) = mpsc::channel();
     start("name", move || drop(tell.send(child.wait_with_output()))).map_err(failed)?;

@@ -32,9 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const COMMAND_LINE: usize = 32 * 1024;
 /// How many processes are looked at above one: a bridge, and the shells and launchers between the two.
 const BETWEEN: u8 = 5;
-/// Who reads the files of root's processes, with no right but to read these: a number that is nobody's (systemd keeps
-/// 65520 to 65533 free).
-const READER_FOR_ROOT: (u32, u32) = (65_533, 65_533);
+/// Who reads the files of root's processes, with no right but to read these.
+const READER_FOR_ROOT: (u32, u32) = (helper::NOBODY, helper::NOBODY);
 /// Between two lines in the log about helpers that failed.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 

@@ -1,7 +1,7 @@
 //! Who calls a followed process over TCP.
 
 use std::{
-    io::Read as _,
+    io::{Read as _, Write as _},
     net::{Ipv6Addr, SocketAddr, TcpStream},
 };
 
@@ -19,12 +19,13 @@ def serve(what, family, host):
         say(what, port=port)
         while True:
             c = s.accept()[0]
-            try: what.startswith("reset") and c.recv(1)
+            try: what in ("reset by a stranger", "called by a stranger like a relative elsewhere") and c.recv(1)
             except ConnectionResetError: pass
             c.close()
     s.close(); return port
 four, six = socket.AF_INET, socket.AF_INET6
 for what in ("silent", "called by a stranger", "reset by a stranger"): serve(what, four, "127.0.0.1")
+masked = serve("called by a stranger like a relative elsewhere", four, "127.0.0.1")
 serve("called by a stranger over IPv6", six, "::1")
 ports = [serve("called by a relative", four, "127.0.0.1"), serve("called by a relative from elsewhere", four, "127.0.0.1"),
     serve("called by several", six, "::")]
@@ -35,7 +36,14 @@ socket.create_connection(("127.0.0.1", ports[2])).recv(1)
 if os.fork() == 0:
     socket.create_connection(("::1", ports[2])).recv(1); os._exit(0)
 wait()
-say("done"); go(); os.kill(0, 9)
+say("done"); go()
+# A network of its own: CLONE_NEWNET, SIOCSIFFLAGS with IFF_UP.
+import fcntl, struct
+assert libc.unshare(0x40000000) == 0
+fcntl.ioctl(socket.socket(four), 0x8914, struct.pack("16sh", b"lo", 1))
+there = socket.create_server(("127.0.0.1", masked))
+like = socket.create_connection(("127.0.0.1", masked), source_address=("127.0.0.1", int(sys.stdin.readline())))
+say("masked"); go(); os.kill(0, 9)
 "#;
 
 #[test]
@@ -59,11 +67,18 @@ fn every_caller_is_somebody() {
     let reset = TcpStream::connect(("127.0.0.1", port("reset by a stranger"))).unwrap();
     rustix::net::sockopt::set_socket_linger(&reset, Some(std::time::Duration::ZERO)).unwrap();
     drop(reset);
+    let mut masked =
+        TcpStream::connect(("127.0.0.1", port("called by a stranger like a relative elsewhere"))).unwrap();
+    actor.tell(&format!("x{}\n", masked.local_addr().unwrap().port()));
+    assert_eq!(actor.line()["what"], "masked");
+    masked.write_all(b"x").unwrap();
+    assert_eq!(masked.read(&mut [0]).unwrap(), 0);
     let relative = LastCaller::Process(id(line("relative")));
     let server = |what| id(line(what));
     for (what, caller) in [
         ("silent", LastCaller::Nobody),
         ("called by a stranger", LastCaller::Anybody),
+        ("called by a stranger like a relative elsewhere", LastCaller::Anybody),
         ("called by a stranger over IPv6", LastCaller::Anybody),
         ("called by a relative", relative),
         ("called by a relative from elsewhere", LastCaller::Anybody),

@@ -104,13 +104,18 @@ impl Actor {
 
     /// Gives the word; the first line it says.
     pub fn run(mut self) -> (Truth, ExitStatus) {
-        self.child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        self.word();
         self.finish()
     }
 
     /// Gives the word and keeps the actor.
     pub fn word(&mut self) {
-        self.child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        self.tell("x");
+    }
+
+    /// Writes to its standard input.
+    pub fn tell(&mut self, text: &str) {
+        self.child.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// The next line it says names a process.

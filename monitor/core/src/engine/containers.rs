@@ -142,7 +142,7 @@ impl Engine {
         let client = self.world.node(client)?;
         let (engine, setting) = SETTINGS.iter().find(|(engine, _)| *engine == started.engine)?;
         let is_missing = !self.asks(engine) && (*engine != "podman" || client.uid == 0);
-        is_missing.then(|| Container { setting: Some((*setting).to_owned()), ..started })
+        is_missing.then(|| Container { setting: Some((*setting).to_owned()), ..started.of_user(client.uid) })
     }
 
     fn asks(&self, engine: &str) -> bool {

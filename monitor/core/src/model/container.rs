@@ -44,14 +44,10 @@ impl Container {
         Self { engine: engine.clone(), id: Some(id.clone()), command, ..Self::default() }
     }
 
-    /// The same for a client of this user. Each user has a podman of his own, so the command is for that user.
+    /// The same for a client of this user: he may have an engine of his own, and he chose the name.
     #[must_use]
     pub fn of_user(self, uid: u32) -> Self {
-        if self.engine != "podman" {
-            return self;
-        }
-        let command = as_user(uid, self.command);
-        Self { command, ..self }
+        Self { command: as_user(uid, self.command), ..self }
     }
 
     /// Its texts, which count in bounded queues.

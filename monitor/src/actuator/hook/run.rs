@@ -18,7 +18,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, queue::Event, runner};
-use crate::os::{apart, descriptors, own};
+use crate::os::{apart, descriptors, launch, own};
 
 /// The longest report in bytes. The hook's output in it is limited to some kB, and is escaped.
 const LONGEST: u64 = 64 * 1024;
@@ -78,11 +78,11 @@ pub(super) fn run(
         return Ok(Report { outcome: Outcome::Stopped, why: "the daemon stops".to_owned() });
     }
     let mut child = match settings.user.other {
-        None => command.spawn(),
+        None => launch(&mut command),
         // `uid` drops supplementary groups only if root becomes another user. Groups belong to the thread.
         Some(_) => apart(|| {
             set_thread_groups(&[])?;
-            command.spawn()
+            launch(&mut command)
         }),
     }?;
     // The command holds the runner's side of the socket.

@@ -32,7 +32,8 @@ pub fn read(sections: &[String], asked: BootTime) -> Result<RegistryLife, Troubl
     if is_copy && !(is("master_link_status", "up") && is("master_sync_in_progress", "0")) {
         return Err(Trouble::Loading);
     }
-    let emptied: u64 = EMPTYING.iter().filter_map(|command| calls(fields.get(command)?)).sum();
+    let emptied = EMPTYING.iter().filter_map(|command| calls(fields.get(command)?));
+    let emptied = emptied.fold(0, u64::saturating_add);
     let uptime = fields.get("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
     let began =
         uptime.map(|seconds| asked - Duration::from_secs(seconds)).filter(|_| emptied == 0 && !is_copy);
@@ -67,6 +68,8 @@ mod tests {
             life(&[SERVER, MASTER, "cmdstat_flushall:calls=2,usec=1\r\ncmdstat_flushdb:calls=1,usec=9\r\n"])
                 .unwrap();
         assert_eq!((emptied.name.as_str(), emptied.began), ("aa11/bb22/3", None));
+        let much = format!("cmdstat_flushall:calls={}\r\ncmdstat_flushdb:calls=1\r\n", u64::MAX);
+        assert!(life(&[SERVER, MASTER, &much]).is_ok());
     }
 
     #[test]

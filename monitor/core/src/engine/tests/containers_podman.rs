@@ -132,7 +132,7 @@ fn another_monitor_is_a_change() {
     }
 }
 
-/// Each user has a podman of his own: its command is for that user, and no setting would help.
+/// A user may have an engine of his own, and chose the name: the command is for that user.
 #[test]
 fn the_command_is_for_the_user_of_the_client() {
     let told = |argv: &[&str]| {
@@ -147,7 +147,7 @@ fn the_command_is_for_the_user_of_the_client() {
     };
     let named = &["podman", "run", "-i", "--name", "box", "mcp/fetch"];
     assert_eq!(told(named), ("sudo -iu '#1000' podman stop box".to_owned(), false));
-    // Docker is one for all.
+    // Of Docker it may be the host's, which a setting lets stop it.
     let named = &["docker", "run", "-i", "--name", "box", "mcp/fetch"];
-    assert_eq!(told(named), ("docker stop box".to_owned(), true));
+    assert_eq!(told(named), ("sudo -iu '#1000' docker stop box".to_owned(), true));
 }
