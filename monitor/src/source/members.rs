@@ -21,7 +21,7 @@ use super::{
     maps::{self, absent_is_fine, counts, full_is_fine, hash_map, present_is_fine},
 };
 use crate::host::{identity, process_limits};
-use orphand_core::model::{MemberCount, ProcessId, Tracking};
+use orphand_core::model::{ProcessId, Tracking, members_for};
 
 /// `BPF_NOEXIST` and `BPF_EXIST`, include/uapi/linux/bpf.h.
 const NOEXIST: u64 = 1;
@@ -195,6 +195,6 @@ impl Members {
     }
 }
 
-pub fn as_many_as_can_live() -> MemberCount {
-    MemberCount::for_limits(process_limits())
+pub fn as_many_as_can_live() -> u32 {
+    members_for(process_limits())
 }

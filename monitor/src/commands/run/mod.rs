@@ -47,7 +47,7 @@ use crate::{
 };
 use orphand_core::{
     engine::Engine,
-    model::{Knowledge, Policy, ProcessId, RingSize, Status, TRACE_FORMAT, TraceHeader},
+    model::{Knowledge, Policy, ProcessId, RING_BYTES, Status, TRACE_FORMAT, TraceHeader},
 };
 
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
@@ -170,8 +170,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let options = KernelOptions {
         candidates: rules.candidates(),
         setsid: flags.setsid.unwrap_or_default(),
-        ring_bytes: flags.ring_size.unwrap_or(RingSize::DEFAULT).bytes(),
-        members: flags.members.unwrap_or_else(members::as_many_as_can_live).get(),
+        ring_bytes: flags.ring_size.unwrap_or(RING_BYTES),
+        members: flags.members.unwrap_or_else(members::as_many_as_can_live),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
         ..KernelOptions::default()
