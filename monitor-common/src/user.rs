@@ -15,16 +15,11 @@ use std::{
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use crate::{
-    Anchor, CallOffsets, CallRecord, Counters, EndOffsets, EndRecord, ExecRecord, ForkRecord, Header, Member,
-    Offsets, SignalOffsets, SignalRecord, TaskOffsets, TaskRecord, Tuning, ValueRecord,
-};
-
 /// Types that aya may copy as bytes.
 macro_rules! plain {
     ($($name:ident),+ $(,)?) => {$(
         // SAFETY: repr(C), without padding and pointers, every bit pattern valid.
-        unsafe impl aya::Pod for $name {}
+        unsafe impl aya::Pod for crate::$name {}
     )+};
 }
 

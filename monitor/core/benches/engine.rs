@@ -7,7 +7,7 @@ use std::{fs, hint::black_box};
 
 use divan::{Bencher, counter::ItemsCount};
 use orphand_core::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{Answer, BootTime, Effect, ExitStatus, Image, Input, ProcessEvent, ProcessId, Stdio},
 };
 
@@ -24,7 +24,7 @@ const CROWD: usize = 500_000;
 
 fn main() {
     let before = resident_bytes();
-    let mut engine = Engine::new(Settings::default());
+    let mut engine = Engine::default();
     let mut history = History::default();
     for _ in 0..AGENTS {
         history.begin_agent();
@@ -42,7 +42,7 @@ fn main() {
 
 #[divan::bench(sample_count = BATCHES, sample_size = 1)]
 fn ten_million_events(bencher: Bencher<'_, '_>) {
-    let mut engine = Engine::new(Settings::default());
+    let mut engine = Engine::default();
     let mut history = History::default();
     for _ in 0..AGENTS {
         history.begin_agent();

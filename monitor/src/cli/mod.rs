@@ -25,7 +25,7 @@ use crate::{
     config::{self, Listen, Mistake},
     host::Scope,
 };
-use orphand_core::model::{Found, MemberCount, RingSize, SetsidHook, duration::parse_duration};
+use orphand_core::model::{Found, SetsidHook, duration::parse_duration, parse_members, parse_ring_size};
 
 pub use self::verbs::{
     Config, Doctor, Events, Explain, History, Mode, Pause, Ps, Reap, Release, Replay, Spare, Status,
@@ -235,11 +235,11 @@ pub struct Run {
     #[arg(long, value_name = "HOOK", value_parser = one_of(SETSID))]
     pub setsid: Option<SetsidHook>,
     /// Size of the ring buffer between kernel and daemon, a power of two such as 256K [default: 2M]
-    #[arg(long, value_name = "BYTES", hide_short_help = true)]
-    pub ring_size: Option<RingSize>,
+    #[arg(long, value_name = "BYTES", value_parser = parse_ring_size, hide_short_help = true)]
+    pub ring_size: Option<u32>,
     /// How many processes below agents can be followed at once, at most half of them of one user [default: as many as can live]
-    #[arg(long, value_name = "N", hide_short_help = true)]
-    pub members: Option<MemberCount>,
+    #[arg(long, value_name = "N", value_parser = parse_members, hide_short_help = true)]
+    pub members: Option<u32>,
     /// The user that the registry of sessions runs as, if that is a person: a password is sent to it
     #[arg(long, value_name = "UID", hide_short_help = true)]
     pub registry_user: Option<u32>,

@@ -16,7 +16,6 @@ use orphand_core::model::{Asked, Decision, Mode as RunMode, State, duration::par
   sudo orphand ps -t --agent claude                     the runs of claude, with all processes
   orphand ps --no-daemon --json | jq .totals
   orphand ps --exit-code > /dev/null || echo 'orphans, or a failure'")]
-#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Ps {
     /// Show a tree: agents, runs, servers, processes
     #[arg(short, long)]
@@ -79,7 +78,6 @@ pub struct Status {
   sudo orphand reap 4711 --include-unproven             this server, although somebody may still use it
   sudo orphand reap 4711 --include-active               this server, although its owner is alive
   sudo orphand reap --leftovers                         background shells, development servers and the like")]
-#[expect(clippy::struct_excessive_bools, reason = "they are flags")]
 pub struct Reap {
     /// Only servers with these processes, by process number or by the id of the server
     #[arg(value_name = "PID|ID", value_parser = target, add = ArgValueCandidates::new(complete::servers))]

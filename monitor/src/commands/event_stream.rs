@@ -26,7 +26,7 @@ use crate::{
     },
     source::trace::TraceReader,
 };
-use orphand_core::engine::{Engine, Settings};
+use orphand_core::engine::Engine;
 
 /// Starts the writers: to standard output, to the journal if standard error leads there, and to what keeps events for their
 /// readers. Where an event would be in the journal twice it is there once: as an entry, unless lines were asked for.
@@ -86,13 +86,13 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     logging::start();
     let trace = TraceReader::open(&flags.file)?;
     let header = trace.header().clone();
-    let settings = Settings::new(header.policy, header.ourselves)
+    let engine = Engine::new(header.policy, header.ourselves)
         .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
     let wall = WallClock { offset_ns: header.realtime_offset_ns };
     let mut format = format_of(flags.format, wall);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = String::new();
-    let replayed = replay::replay(trace, Engine::new(settings), |at, notice| {
+    let replayed = replay::replay(trace, engine, |at, notice| {
         line.clear();
         format.write(at, &notice, &mut line);
         out.write_all(line.as_bytes()).context(super::UNWRITTEN)

@@ -3,6 +3,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use anyhow::Context as _;
+
 use crate::{
     actuator::reaper::Reaper,
     config::Config,
@@ -15,10 +17,10 @@ use crate::{
     store::{self, StoreError},
 };
 use orphand_core::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{
-        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, ReapRequest, Report,
-        ServerReport, SignalError, text,
+        About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, Policy, ReapRequest,
+        Report, ServerReport, SignalError, text,
     },
     recognise::Rules,
 };
@@ -55,18 +57,18 @@ impl Offline {
     pub(crate) fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
         let rules = config.rules();
         let (procfs, probe) = (Proc::system()?, Probe::new()?);
-        let settings = Settings {
+        let policy = Policy {
             mode: Mode::Observe,
             grace: Duration::ZERO,
             abandoned_grace: Duration::ZERO,
             work_grace: Duration::ZERO,
             term_timeout: config.term_timeout,
             other_uids: config.other_uids,
-            rules: rules.clone(),
-            ourselves: procfs.ourselves()?,
-            ..Settings::default()
+            rules: rules.source(),
+            ..Policy::default()
         };
-        let driver = Driver::new(Engine::new(settings), None).within(scope.clone());
+        let engine = Engine::new(policy, procfs.ourselves()?).context("cannot read the rules back")?;
+        let driver = Driver::new(engine, None).within(scope.clone());
         let host =
             Host { rules, scope, procfs, probe, reaper: None, blind: Vec::new(), numbered: true, hinted: 0 };
         let mut offline = Self { driver, host };

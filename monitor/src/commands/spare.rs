@@ -155,7 +155,7 @@ fn apply(
 
 fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
     let line = |rule: &Rule| {
-        let (name, patterns) = (quoted(rule.name()), rule.patterns());
+        let (name, patterns) = (quoted(&rule.name), rule.patterns());
         let patterns = sanitise(&patterns);
         if added {
             let back = format!("To take it back: sudo orphand spare --remove={name}");
@@ -170,7 +170,7 @@ fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
 }
 
 fn listed(spared: &Spared) -> String {
-    let line = |rule: &Rule| format!("{}: {}\n", sanitise(rule.name()), sanitise(&rule.patterns()));
+    let line = |rule: &Rule| format!("{}: {}\n", sanitise(&rule.name), sanitise(&rule.patterns()));
     let lines: String = spared.rules().iter().map(line).collect();
     if lines.is_empty() { format!("Nothing is spared in {}.\n", shown(&spared.file)) } else { lines }
 }

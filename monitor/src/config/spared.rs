@@ -56,7 +56,7 @@ impl Spared {
     /// Removes the exemptions of this name. Returns them.
     pub fn remove(&mut self, name: &str) -> Vec<Rule> {
         let (gone, left) =
-            std::mem::take(&mut self.book.exempt).into_iter().partition(|rule| rule.name() == name);
+            std::mem::take(&mut self.book.exempt).into_iter().partition(|rule| rule.name == name);
         self.book.exempt = left;
         gone
     }

@@ -88,7 +88,7 @@ fn unknown() -> Image {
 mod tests {
     use super::*;
     use orphand_core::{
-        engine::{Engine, Settings},
+        engine::Engine,
         model::{BootTime, OwnEnd, Stdio},
     };
 
@@ -97,7 +97,7 @@ mod tests {
 
     fn driver() -> Driver {
         let scope = "no-control-group-is-called-so".parse().unwrap();
-        Driver::new(Engine::new(Settings::default()), None).within(Some(scope))
+        Driver::new(Engine::default(), None).within(Some(scope))
     }
 
     fn ourselves() -> ProcessId {

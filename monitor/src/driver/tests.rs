@@ -10,7 +10,7 @@ use std::{
 use super::{Driver, EffectHandler, replay::replay};
 use crate::source::trace::{TraceReader, TraceWriter};
 use orphand_core::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{
         About, Answer, BootTime, Effect, ExitStatus, FirstMessage, Image, Input, Policy, ProcessEvent,
         ProcessId, Stdio, TRACE_FORMAT, TraceEntry, TraceHeader,
@@ -107,7 +107,7 @@ fn recorded() -> (Driver, Tape) {
     };
     let tape = Tape::default();
     let trace = TraceWriter::new(Path::new("tape"), tape.clone(), &header).unwrap();
-    (Driver::new(Engine::new(Settings::default()), Some(trace)), tape)
+    (Driver::new(Engine::default(), Some(trace)), tape)
 }
 
 fn entries(mut driver: Driver, tape: &Tape) -> Vec<TraceEntry> {
@@ -160,7 +160,7 @@ fn a_recording_is_replayed_at_its_own_times() {
     let entry = |seconds, input| Ok(TraceEntry { at: at(seconds), input });
     let mut told = Vec::new();
     let trace = [entry(9, Input::Timeout), entry(8, Input::Stop), entry(9, Input::Stop)];
-    replay(trace, Engine::new(Settings::default()), |at, _| {
+    replay(trace, Engine::default(), |at, _| {
         told.push(at);
         anyhow::bail!("enough")
     })
@@ -182,7 +182,7 @@ fn every_input_is_recorded_those_of_effects_included() {
 
 #[test]
 fn effects_are_carried_out_until_none_is_left() {
-    let mut driver = Driver::new(Engine::new(Settings::default()), None);
+    let mut driver = Driver::new(Engine::default(), None);
     let mut host = Host::default();
     orphaned(&mut driver, &mut host);
     // What the exit of the agent causes is told after the answer about the memory of its servers.
@@ -194,7 +194,7 @@ fn effects_are_carried_out_until_none_is_left() {
 
 #[test]
 fn what_fails_leaves_the_rest_for_the_next_time() {
-    let mut driver = Driver::new(Engine::new(Settings::default()), None);
+    let mut driver = Driver::new(Engine::default(), None);
     let mut host = Host { fails_at: Some("track"), ..Host::default() };
     let input = exec(AGENT, ProcessId::new(10, 10), &["claude"], Stdio::Terminal);
     assert_eq!(driver.handle(&mut host, input).unwrap_err().to_string(), "track");
@@ -206,7 +206,7 @@ fn what_fails_leaves_the_rest_for_the_next_time() {
 
 #[test]
 fn a_deadline_comes_when_it_is_due_and_not_before() {
-    let mut driver = Driver::new(Engine::new(Settings::default()), None);
+    let mut driver = Driver::new(Engine::default(), None);
     let mut host = Host::default();
     orphaned(&mut driver, &mut host);
     host.take();

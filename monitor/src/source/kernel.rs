@@ -35,7 +35,7 @@ use super::{
     threads::Threads,
 };
 use crate::os::lock;
-use orphand_core::model::{Candidate, Losses, ProcessEvent, RingSize, SetsidHook};
+use orphand_core::model::{Candidate, Losses, ProcessEvent, RING_BYTES, SetsidHook};
 
 /// The programs, built by build.rs.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/orphand-ebpf"));
@@ -79,7 +79,7 @@ impl Default for KernelOptions {
             mcp_names: true,
             wired_strangers: true,
             setsid: SetsidHook::default(),
-            ring_bytes: RingSize::DEFAULT.bytes(),
+            ring_bytes: RING_BYTES,
             members: 1 << 15,
             pending_budget: 256,
             threads: 1 << 12,

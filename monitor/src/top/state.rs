@@ -33,7 +33,6 @@ pub struct Look {
 }
 
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct State {
     pub(super) look: Look,
     /// The latest look at the host; absent before the first.

@@ -8,7 +8,7 @@ use orphand::{
     source::{decode, ends, layout, trace::TraceReader},
 };
 use orphand_core::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{Input, Stdio},
 };
 
@@ -49,8 +49,8 @@ pub fn control(line: &[u8]) {
 pub fn trace(bytes: &[u8]) {
     let Ok(reader) = TraceReader::new(Path::new("fuzzed"), Cursor::new(bytes.to_vec())) else { return };
     let header = reader.header().clone();
-    let Ok(settings) = Settings::new(header.policy, header.ourselves) else { return };
+    let Ok(engine) = Engine::new(header.policy, header.ourselves) else { return };
     let entries =
         reader.filter(|entry| entry.as_ref().map_or(true, |entry| !matches!(entry.input, Input::Stop)));
-    let _ = replay(entries, Engine::new(settings), |_, _| Ok(()));
+    let _ = replay(entries, engine, |_, _| Ok(()));
 }

@@ -10,7 +10,7 @@ use super::{
     Action, Announcement, Facts, Failure, INSPECT_AGAIN, Stage, Verdict,
     phase::{KILL_EVERY, KILL_ROUNDS},
 };
-use crate::model::{ContainerId, ProcessId, Signal};
+use crate::model::{BootTime, ContainerId, ProcessId, Signal};
 
 /// The time that a container has to end beyond the time that its engine gives it.
 const FOR_THE_ENGINE: Duration = Duration::from_secs(20);
@@ -111,12 +111,7 @@ pub(super) fn kill_new_child(verdict: &mut Verdict, child: ProcessId, facts: &Fa
 
 /// A signal was not sent, because the process may not be the one that was judged. Asks for an inspection and then
 /// takes the same step again.
-pub(super) fn retry(
-    verdict: &mut Verdict,
-    process: ProcessId,
-    signal: Signal,
-    facts: &Facts<'_>,
-) -> Vec<Action> {
+pub(super) fn retry(verdict: &mut Verdict, process: ProcessId, signal: Signal, now: BootTime) -> Vec<Action> {
     verdict.attempt.signalled.remove(&process);
     match verdict.stage {
         // Its container was not stopped. The procedure begins anew if the inspection still allows it.
@@ -129,20 +124,14 @@ pub(super) fn retry(
         Stage::Failed => return Vec::new(),
         Stage::Spared | Stage::Unproven => {}
     }
-    vec![Action::SetDeadline(Some(facts.now + INSPECT_AGAIN))]
+    vec![Action::SetDeadline(Some(now + INSPECT_AGAIN))]
 }
 
 /// The system refused a signal. The failure is announced when the other processes have been tried, too.
-pub(super) fn refused(
-    verdict: &mut Verdict,
-    process: ProcessId,
-    error: String,
-    errno: i32,
-    last: bool,
-) -> Vec<Action> {
-    verdict.attempt.signalled.remove(&process);
-    verdict.attempt.refused.insert(process);
-    verdict.attempt.failure.get_or_insert(Failure { process, error, errno: Some(errno) });
+pub(super) fn refused(verdict: &mut Verdict, failure: Failure, last: bool) -> Vec<Action> {
+    verdict.attempt.signalled.remove(&failure.process);
+    verdict.attempt.refused.insert(failure.process);
+    verdict.attempt.failure.get_or_insert(failure);
     // A guard or a doubt may have stopped the procedure before: then the phase does not change.
     let has_stopped = verdict.stage == Stage::Spared && !verdict.guards.is_empty();
     if last && !has_stopped { give_up(verdict) } else { Vec::new() }

@@ -3,8 +3,8 @@
 use std::mem;
 
 use super::{
-    Action, Announcement, By, Cause, Event, Facts, Finding, INSPECT_AGAIN, Outcome, Owner, Phase, Reason,
-    Stage, Verdict, ending,
+    Action, Announcement, By, Cause, Event, Facts, Failure, Finding, INSPECT_AGAIN, Outcome, Owner, Phase,
+    Reason, Stage, Verdict, ending,
     phase::{CLOSING, SPARED, UNPROVEN, WHILE_REPAIRED},
 };
 use crate::model::{BootTime, Guard, SignalError};
@@ -14,7 +14,8 @@ pub fn step(phase: &mut Phase, event: Event, facts: &Facts<'_>) -> Vec<Action> {
     let now = facts.now;
     match (event, phase) {
         (Event::Suspected { reason, since, deadline }, phase) => {
-            suspected(phase, reason, since, deadline, now)
+            let cause = Cause { reason, since, asked: phase.asked() };
+            suspected(phase, cause, deadline, now)
         }
         (Event::OwnerFound, phase) => clear(phase, "owner_found"),
         (Event::SessionLives, phase) => match phase.cause() {
@@ -37,9 +38,11 @@ pub fn step(phase: &mut Phase, event: Event, facts: &Facts<'_>) -> Vec<Action> {
             _ if verdict.stage == Stage::Unproven => Vec::new(),
             SignalError::Gone => Vec::new(),
             SignalError::Unsure { .. } | SignalError::NoRoom { .. } => {
-                ending::retry(verdict, process, signal, facts)
+                ending::retry(verdict, process, signal, now)
             }
-            SignalError::System { errno, message } => ending::refused(verdict, process, message, errno, last),
+            SignalError::System { errno, message: error } => {
+                ending::refused(verdict, Failure { process, error, errno: Some(errno) }, last)
+            }
         },
         (Event::NewChild { process }, Phase::Judged(verdict)) => {
             ending::kill_new_child(verdict, process, facts)
@@ -66,13 +69,7 @@ pub fn step(phase: &mut Phase, event: Event, facts: &Facts<'_>) -> Vec<Action> {
     }
 }
 
-fn suspected(
-    phase: &mut Phase,
-    reason: Reason,
-    since: BootTime,
-    deadline: BootTime,
-    now: BootTime,
-) -> Vec<Action> {
+fn suspected(phase: &mut Phase, cause: Cause, deadline: BootTime, now: BootTime) -> Vec<Action> {
     let released = phase.cause().is_some_and(|cause| cause.reason.under_living_owner());
     let terminating = phase.is_terminating();
     match phase {
@@ -81,11 +78,10 @@ fn suspected(
         // It was judged while its owner was alive: it is inspected again, and not judged again. What was done stays
         // done, and a step that was taken waits for what it waits for.
         Phase::Judged(verdict) if released && verdict.stage != Stage::Unproven => {
-            verdict.cause = Cause { reason, since, asked: verdict.cause.asked };
+            verdict.cause = cause;
             (!terminating).then_some(Action::SetDeadline(Some(now))).into_iter().collect()
         }
         phase => {
-            let cause = Cause { reason, since, asked: phase.asked() };
             *phase = Phase::Grace { cause, deadline };
             vec![Action::SetDeadline(Some(deadline))]
         }

@@ -106,11 +106,7 @@ impl Engine {
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the
     /// server.
-    pub(super) fn head_is_exiting(
-        &mut self,
-        head: ProcessId,
-        status: Option<ExitStatus>,
-    ) -> Option<ServerKey> {
+    pub(super) fn head_exits(&mut self, head: ProcessId, status: Option<ExitStatus>) -> Option<ServerKey> {
         let signal = match status? {
             ExitStatus::Signal(signal) => signal,
             ExitStatus::Code(code) => code.checked_sub(SIGNAL_CODES)?,

@@ -48,6 +48,8 @@ pub(super) enum Task {
     Duplicates,
     /// The next step of ending a leftover.
     LeftEnding(ProcessId),
+    /// What ended agents left is looked for.
+    Leftovers,
     Case(CaseOf),
 }
 
@@ -174,10 +176,10 @@ impl Engine {
                 Task::Alerts => self.alarms.dirty = true,
                 Task::Duplicates => self.look_for_duplicates(now),
                 Task::LeftEnding(head) => self.go_on_ending(now, head),
+                Task::Leftovers => self.look_for_leftovers(now),
                 Task::Case(_) => {}
             }
         }
-        self.look_for_leftovers(now);
         for _ in 0..CASES_AT_ONCE {
             let Some(of) = self.agenda.due_case(now) else { break };
             self.advance(now, of, Event::DeadlineReached, None);

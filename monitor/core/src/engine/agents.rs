@@ -127,15 +127,9 @@ impl Engine {
     /// itself, or the process was a wrapper that ends in the real program. The exception is a copy that took over,
     /// because no rule recognised its program. If such a copy runs another program, it was a child on its way to its
     /// own exec and never took over.
-    pub(super) fn agent_ran(
-        &mut self,
-        now: BootTime,
-        at: BootTime,
-        key: AgentKey,
-        id: ProcessId,
-        role: &Role,
-    ) {
+    pub(super) fn agent_ran(&mut self, now: BootTime, at: BootTime, key: AgentKey, id: ProcessId) {
         let node = self.world.node(id);
+        let role = node.and_then(Node::role).cloned();
         let origin = node.map(Node::origin);
         let has_wire = node.is_some_and(has_wires);
         let program = node.and_then(|n| n.exec.program.as_ref()).map(|program| program.name());
@@ -143,8 +137,8 @@ impl Engine {
         let Some(agent) = self.world.agent_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);
         // A process that was found in /proc between its fork and its exec never took over either.
-        let a_server = matches!(role, Role::Server { .. }) && has_wire && agent.servers().is_empty();
-        if a_server || (agent.took_over && !itself && !matches!(role, Role::Agent { .. })) {
+        let a_server = matches!(role, Some(Role::Server { .. })) && has_wire && agent.servers().is_empty();
+        if a_server || (agent.took_over && !itself && !matches!(role, Some(Role::Agent { .. }))) {
             self.agent_ended(now, AgentExit { agent: key, at, ending: Ending::default() });
             return;
         }
@@ -157,7 +151,7 @@ impl Engine {
 
     /// Whether an agent that runs as this process is a daemon by design.
     pub(super) fn is_daemon(&self, node: &Node) -> bool {
-        node.image().is_some_and(|image| self.settings.rules.is_daemon(image, node.stdin().is_wire()))
+        node.image().is_some_and(|image| self.rules.is_daemon(image, node.stdin().is_wire()))
     }
 
     /// The main process of an agent exited, or is no longer its main process.
@@ -236,7 +230,7 @@ impl Engine {
     /// How long the servers of this agent may outlive it.
     pub(super) fn grace_of(&self, owner: Option<&Agent>) -> Duration {
         let named = owner.filter(|owner| !owner.implied);
-        named.and_then(|owner| self.settings.rules.grace_of(&owner.name)).unwrap_or(self.settings.grace)
+        named.and_then(|owner| self.rules.grace_of(&owner.name)).unwrap_or(self.policy.grace)
     }
 
     /// Assigns what a process started to this process, because it turns out to be an agent. Until now it belonged to

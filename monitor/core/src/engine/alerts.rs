@@ -19,7 +19,7 @@ use std::{
 use super::{Engine, agenda::Task, lives::millis};
 use crate::{
     lineage::ServerKey,
-    model::{About, AlertRule, Answer, BootTime, Notice, ProcessId, RunView, Share, Watched},
+    model::{About, AlertRule, Answer, BootTime, Notice, RunView, Share, Watched},
     world::Server,
 };
 
@@ -209,12 +209,19 @@ impl Engine {
         let wanted = !servers.is_empty() && self.alarms.watch(Watched::Cpu);
         self.agenda.set(Task::Processor, wanted.then(|| now + EVERY));
         if wanted {
-            let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
-            let processes: Vec<ProcessId> = of_all.copied().collect();
-            self.ask(None, About::Memory(processes), move |engine, now, answer| {
-                engine.measured(now, &servers, answer);
-            });
+            self.measure_these(servers);
         }
+    }
+
+    /// Asks for memory and CPU time of all servers. The answer goes into the next report.
+    pub fn measure(&mut self) {
+        self.measure_these(self.world.server_keys());
+    }
+
+    fn measure_these(&mut self, servers: Vec<ServerKey>) {
+        let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
+        let about = About::Memory(of_all.copied().collect());
+        self.ask(None, about, move |engine, now, answer| engine.measured(now, &servers, answer));
     }
 
     /// Memory and processor time of these servers were measured: keeps the readings of this moment.

@@ -75,7 +75,7 @@ impl Engine {
     /// Whether nothing but its name says that this process is a server.
     pub(super) fn is_only_named(&self, id: ProcessId, rule: &str) -> bool {
         let image = self.world.node(id).and_then(Node::image);
-        rule != PROTOCOL && image.is_some_and(|image| self.settings.rules.is_only_named(image))
+        rule != PROTOCOL && image.is_some_and(|image| self.rules.is_only_named(image))
     }
 
     /// Whether it matters what is said to this server: only its name shows it, or no rule knows who made its wires, and it may
@@ -90,7 +90,7 @@ impl Engine {
         let Some(server) = self.world.server(key).filter(|_| self.awaits_confirmation(key)) else { return };
         let id = server.main_process();
         let Some(node) = self.world.node(id) else { return };
-        if !self.settings.recognise_protocol
+        if !self.policy.recognise_protocol
             || self.is_job(key)
             || self.first_messages.contains_key(&id)
             || !has_room_for(&self.first_messages, node.uid)

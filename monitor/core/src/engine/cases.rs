@@ -76,7 +76,7 @@ impl Engine {
 
     fn facts(&self, now: BootTime, of: CaseOf, event: &Event) -> Option<Facts<'_>> {
         let proceeds = matches!(event, Event::Proceed);
-        let (grace, term_timeout) = (self.settings.grace, self.settings.term_timeout);
+        let (grace, term_timeout) = (self.policy.grace, self.policy.term_timeout);
         Some(match of {
             CaseOf::Server(key) => {
                 let server = self.world.server(key)?;
@@ -126,7 +126,7 @@ impl Engine {
             (Action::Remember, CaseOf::Server(key)) => self.remember_server(now, key),
             (Action::Remember, CaseOf::Agent(key)) => self.remember_agent(now, key),
             (Action::RememberReaping, _) => {
-                if let Some(Reported { id: server, .. }) = self.reported(of) {
+                if let Some(server) = self.stored_as(of) {
                     self.persist(now, Fact::Reaping { server });
                 }
             }
@@ -182,10 +182,19 @@ impl Engine {
         }
     }
 
+    /// The process by which the store knows it.
+    pub(super) fn stored_as(&self, of: CaseOf) -> Option<ProcessId> {
+        match of {
+            CaseOf::Server(key) => self.world.server(key).map(|server| server.id),
+            CaseOf::Agent(key) => self.world.agent(key).map(Agent::main),
+        }
+    }
+
     pub(super) fn reported(&self, of: CaseOf) -> Option<Reported> {
+        let id = self.stored_as(of)?;
         Some(match of {
             CaseOf::Server(key) => Reported {
-                id: self.world.server(key)?.id,
+                id,
                 class: Class::Server,
                 server: self.world.view(key)?,
                 owner: self.world.owner(key).map(agent_view),
@@ -193,7 +202,7 @@ impl Engine {
             CaseOf::Agent(key) => {
                 let agent = self.world.agent(key)?;
                 Reported {
-                    id: agent.main(),
+                    id,
                     class: Class::Agent,
                     server: agent_as_server(agent, self.world.graph()),
                     owner: agent.above.and_then(|above| self.world.agent(above)).map(agent_view),

@@ -146,13 +146,13 @@ impl Engine {
     }
 
     fn asks(&self, engine: &str) -> bool {
-        self.settings.engines.iter().any(|asked| asked == engine)
+        self.policy.engines.iter().any(|asked| asked == engine)
     }
 
     /// Asks which containers living servers work in, so that a report can tell. A few times for each server, and about
     /// a few servers of each user at a time.
     pub(super) fn ask_containers(&mut self, now: BootTime) {
-        if self.settings.engines.is_empty() {
+        if self.policy.engines.is_empty() {
             return;
         }
         let mut asked = BTreeMap::<Share, usize>::new();
@@ -188,7 +188,7 @@ impl Engine {
     /// Asks for the stop of a server's container. The last check is made here: the server is an orphan without a
     /// guard, and the container is that of the last inspection.
     pub(super) fn stop_container(&mut self, key: ServerKey, container: &ContainerId) {
-        let term_timeout = self.settings.term_timeout;
+        let term_timeout = self.policy.term_timeout;
         let Some((server, inside)) = self.world.server(key).zip(self.containers.get_mut(&key)) else {
             return;
         };

@@ -35,6 +35,8 @@ const WHILE_DOUBTFUL: Duration = Duration::from_secs(1);
 /// The part of the identity that the host is asked for: the working directory, and the command line where it matters.
 type Identity = (u64, Option<u64>);
 type Compared<'a> = (AgentKey, &'a str, &'a [String], Identity);
+/// Of duplicates, the newest server of the same identity.
+pub(super) type Newest = BTreeMap<ServerKey, ProcessId>;
 
 /// What is kept of a server as long as it exists.
 #[derive(Debug, Default)]
@@ -57,7 +59,7 @@ pub(super) struct Entry {
 impl Engine {
     /// Something about a server may have changed that its identity depends on.
     pub(super) fn compare(&mut self, now: BootTime, key: ServerKey) {
-        let settles = now + self.settings.grace;
+        let settles = now + self.policy.grace;
         let entry = self.duplicates.entry(key).or_insert_with(|| Entry { settles, ..Entry::default() });
         let at = entry.settles;
         self.agenda.hasten(Task::Duplicates, at.max(now + self.pause()));
@@ -216,7 +218,7 @@ impl Engine {
     }
 
     /// The newest server of the same identity, of each that is not it.
-    pub(super) fn newest(&self) -> BTreeMap<ServerKey, ProcessId> {
+    pub(super) fn newest(&self) -> Newest {
         let of_group = |mut one: Vec<ServerKey>| {
             let newest = one.pop().and_then(|key| self.world.server(key)).map(|server| server.id);
             one.into_iter().filter_map(move |key| Some((key, newest?)))

@@ -78,7 +78,7 @@ impl Engine {
         self.advance(now, CaseOf::Server(key), event, Some(&finding));
         // The tools are looked at again before long, and at the end of their time.
         if let Some(deadline) = self.tools_deadline(key) {
-            let next = now + self.settings.grace.max(LEAST);
+            let next = now + self.policy.grace.max(LEAST);
             self.set_deadline(CaseOf::Server(key), Some(next.min(deadline)));
         }
     }
@@ -104,15 +104,15 @@ impl Engine {
         let siblings = self.siblings(key, server);
         Some(judge(&Inspection {
             world: &self.world,
-            rules: &self.settings.rules,
+            rules: &self.rules,
             server,
             siblings: &siblings,
             facts,
             rows,
-            other_uids: self.settings.other_uids,
-            observe: self.settings.mode == Mode::Observe,
+            other_uids: self.policy.other_uids,
+            observe: self.policy.mode == Mode::Observe,
             found: self.is_from_before(server),
-            rest: self.settings.abandoned_grace,
+            rest: self.policy.abandoned_grace,
         }))
     }
 
@@ -170,13 +170,13 @@ impl Engine {
             let is_known = |node: &&Node| server.recognised().contains(&node.id);
             let above = || self.world.graph().near_ancestors(*process).find(is_known).and_then(Node::image);
             self.world.node(*process).is_some_and(|node| !is_known(&node) && node.origin().process == node.id)
-                && above().is_some_and(|image| self.settings.rules.runs_itself(image))
+                && above().is_some_and(|image| self.rules.runs_itself(image))
         };
         let members = &finding.members;
         let tools = members.tied.iter().copied().chain(members.core.iter().copied().filter(is_run));
         let mut working = tools.filter(|process| seen.worked(*process) || goes_on(*process));
         let works = working.any(|process| !is_of_a_browser(process));
-        if works && *seen.awaited.get_or_insert(now) + self.settings.work_grace > now {
+        if works && *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
         }
     }
@@ -185,7 +185,7 @@ impl Engine {
     pub(super) fn tools_deadline(&self, key: ServerKey) -> Option<BootTime> {
         let verdict = self.world.server(key)?.phase.verdict()?;
         let awaited = self.tools.get(&key)?.awaited.filter(|_| verdict.doubts.contains(&Doubt::Working))?;
-        Some(awaited + self.settings.work_grace)
+        Some(awaited + self.policy.work_grace)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share, Stdio},
     recognise::{Role, container_client},
-    world::Server,
+    world::{NewServer, Server},
 };
 
 /// The rule that such a server is recognised by.
@@ -50,7 +50,7 @@ impl Engine {
         earlier: Option<Awaited>,
     ) -> bool {
         let Some(node) = self.world.node(id) else { return false };
-        if !self.settings.recognise_protocol || !has_wires(node) || node.protected || node.wraps.is_some() {
+        if !self.policy.recognise_protocol || !has_wires(node) || node.protected || node.wraps.is_some() {
             return false;
         }
         if let Some(key) = node.server.filter(|key| !self.is_job(*key)) {
@@ -113,13 +113,7 @@ impl Engine {
     }
 
     /// What the first message on the standard input of this process says.
-    fn first_message_answered(
-        &mut self,
-        now: BootTime,
-        id: ProcessId,
-        origin: Origin,
-        message: FirstMessage,
-    ) {
+    fn message_answered(&mut self, now: BootTime, id: ProcessId, origin: Origin, message: FirstMessage) {
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.origin == origin) else { return };
         let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
         let is_old = awaited.looks >= LOOKS;
@@ -223,7 +217,7 @@ impl Engine {
         // The process is about to read it.
         self.ask(Some((turn, Haste::AtOnce)), about, move |engine, now, answer| {
             if let Answer::FirstMessage { message } = answer {
-                engine.first_message_answered(now, process, origin, message);
+                engine.message_answered(now, process, origin, message);
             }
         });
     }
@@ -239,7 +233,7 @@ impl Engine {
                     engine.is_no_server(process);
                 }
             }
-            Answer::FirstMessage { message } => engine.first_message_answered(now, process, origin, message),
+            Answer::FirstMessage { message } => engine.message_answered(now, process, origin, message),
             _ => {}
         });
     }
@@ -285,8 +279,8 @@ impl Engine {
         let is_its =
             |server: &Server| server.rule == PROTOCOL && [server.stdin, server.stdout] == streams(node);
         if self.world.server(key).is_some_and(is_its) {
-            let name = self.title(id);
-            self.named_deeper(at, key, id, name, PROTOCOL.to_owned());
+            let (name, rule) = (self.title(id), PROTOCOL.to_owned());
+            self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
         }
     }
 
@@ -302,14 +296,8 @@ impl Engine {
     }
 
     /// A process further down the launch chain of a server shows what the server is.
-    pub(super) fn named_deeper(
-        &mut self,
-        at: BootTime,
-        key: ServerKey,
-        id: ProcessId,
-        name: String,
-        rule: String,
-    ) {
+    pub(super) fn named_deeper(&mut self, at: BootTime, key: ServerKey, link: NewServer) {
+        let NewServer { main: id, name, rule, .. } = link;
         let only_named = self.is_only_named(id, &rule);
         if let Some(server) = self.world.server_mut(key) {
             server.only_named &= only_named;
@@ -337,7 +325,7 @@ impl Engine {
     /// The name of a server that no rule knows.
     fn title(&self, id: ProcessId) -> String {
         let image = self.world.node(id).and_then(Node::image);
-        image.map(|image| self.settings.rules.title(image)).unwrap_or_default()
+        image.map(|image| self.rules.title(image)).unwrap_or_default()
     }
 }
 

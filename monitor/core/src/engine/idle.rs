@@ -38,6 +38,9 @@ pub(super) struct IdleDuplicates {
     all: BTreeMap<ServerKey, Idle>,
 }
 
+/// What was done, and whether that is of all processes of a server.
+type Done = (Accounts, bool);
+
 #[derive(Debug, Default)]
 struct Idle {
     /// What each of its processes had done at the last look.
@@ -56,24 +59,18 @@ struct Idle {
 }
 
 impl Idle {
-    /// A look. At most `longest` counts. `whole`: all of its processes could be read.
-    fn look(
-        &mut self,
-        now: BootTime,
-        (done, whole): (Accounts, bool),
-        owner: Option<Work>,
-        longest: Duration,
-    ) {
+    /// A look. At most `longest` counts.
+    fn look(&mut self, now: BootTime, (done, whole): Done, owner: Option<Work>, longest: Duration) {
         let rests = whole && done == self.done && owner.is_some() && self.owner.is_some();
         if rests && owner != self.owner {
             self.rested = self.rested.saturating_add(now.since(self.looked).min(longest));
         }
-        self.see(now, done, whole);
+        self.see(now, (done, whole));
         (self.owner, self.looked) = (owner, now);
     }
 
     /// Compares what its processes have done by now: if that is anything, its rest begins anew.
-    fn see(&mut self, now: BootTime, done: Accounts, whole: bool) {
+    fn see(&mut self, now: BootTime, (done, whole): Done) {
         if whole && done == self.done {
             return;
         }
@@ -90,7 +87,7 @@ impl Idle {
 impl Engine {
     /// Looks from time to time while there are servers, and a rule that says something of duplicates.
     pub(super) fn begin_idle_watch(&mut self, now: BootTime) {
-        let shortest = self.settings.rules.shortest_idle_duplicates();
+        let shortest = self.rules.shortest_idle_duplicates();
         let every = shortest.filter(|_| !self.world.servers().is_empty()).map(between_looks);
         if every.is_none() {
             self.idle.all.clear();
@@ -132,7 +129,7 @@ impl Engine {
     fn idle_after(&self, key: ServerKey) -> Option<Duration> {
         let server = self.world.server(key)?;
         let owner = self.world.agent(server.owner()?).filter(|owner| owner.is_alive())?;
-        let after = rule_of(&self.settings.rules, self.world.graph(), owner)?.idle_duplicates()?;
+        let after = rule_of(&self.rules, self.world.graph(), owner)?.idle_duplicates()?;
         (self.all_processes(key).len() <= PROCESSES && !server.disowned).then_some(after)
     }
 
@@ -151,8 +148,8 @@ impl Engine {
         let longest = between_looks(after) * 2;
         let (owner, own): (Vec<Work>, Vec<Work>) =
             work.iter().copied().partition(|work| work.process == user);
-        let (owner, (done, whole)) = (owner.first().copied(), self.accounts(key, &own));
-        self.idle.all.entry(key).or_default().look(now, (done, whole), owner, longest);
+        let (owner, done) = (owner.first().copied(), self.done(key, &own));
+        self.idle.all.entry(key).or_default().look(now, done, owner, longest);
         let rests = self.idle.all.get(&key).filter(|idle| idle.rested >= after);
         let Some(since) = rests.map(|idle| idle.changed) else { return };
         if let Some(successor) = self.newer_in_use(key)
@@ -178,14 +175,13 @@ impl Engine {
         if !self.idle.all.contains_key(&key) {
             return;
         }
-        let (done, whole) = self.accounts(key, work);
+        let done = self.done(key, work);
         if let Some(idle) = self.idle.all.get_mut(&key) {
-            idle.see(now, done, whole);
+            idle.see(now, done);
         }
     }
 
-    /// What was done, and whether that is of all processes of the server.
-    fn accounts(&self, key: ServerKey, work: &[Work]) -> (Accounts, bool) {
+    fn done(&self, key: ServerKey, work: &[Work]) -> Done {
         let done = accounts(work);
         let whole = self.all_processes(key).iter().all(|process| done.contains_key(process));
         (done, whole)

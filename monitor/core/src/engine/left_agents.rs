@@ -49,7 +49,7 @@ impl Engine {
     }
 
     fn suspect(&mut self, since: BootTime, reason: Reason, agents: &[AgentKey]) {
-        let deadline = since + self.settings.grace;
+        let deadline = since + self.policy.grace;
         for key in agents {
             if self.world.agent(*key).is_some_and(|agent| agent.phase.is_clear() && !agent.daemon) {
                 self.agent_event(since, *key, Event::Suspected { reason, since, deadline });
@@ -74,27 +74,21 @@ impl Engine {
         let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
         let question = SceneQuestion { servers, ..SceneQuestion::default() };
         let about = About::Server(Subject { processes, question, ..Subject::default() });
-        let observed = self.observe_agent(key);
+        let Some(observed) = self.observe_agent(key) else { return };
         self.ask(Some(turn), about, move |engine, now, answer| {
             if let Answer::Server { facts } = answer {
-                engine.agent_inspected(now, key, observed.as_ref(), &facts);
+                engine.agent_inspected(now, key, &observed, &facts);
             }
         });
     }
 
     /// The inspection of an agent was answered. The agent may have changed since it was asked for.
-    fn agent_inspected(
-        &mut self,
-        now: BootTime,
-        key: AgentKey,
-        asked: Option<&Observed>,
-        facts: &ServerFacts,
-    ) {
+    fn agent_inspected(&mut self, now: BootTime, key: AgentKey, asked: &Observed, facts: &ServerFacts) {
         let Some(agent) = self.world.agent(key).filter(|agent| agent.is_alive()) else { return };
         let missing = self.doubtful || self.crowded.contains(&agent.uid);
         let row = facts.scene.full(&[agent.main()]).next().cloned();
         let unseen = missing || facts.scene.blind(|one| one == agent.main()).is_some() || row.is_none();
-        let unchanged = asked == self.observe_agent(key).as_ref();
+        let unchanged = self.observe_agent(key).as_ref() == Some(asked);
         if unchanged {
             self.update_users(facts);
         }
@@ -139,19 +133,19 @@ impl Engine {
         let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
         let unit = row.unit.as_ref().map(|unit| &unit.unit);
-        let exempt = self.settings.rules.exempts(unit, &row.slices, row.uid)
+        let exempt = self.rules.exempts(unit, &row.slices, row.uid)
             || below.iter().chain([&agent.main()]).any(protected);
         // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. An agent
         // with clients is in use, so it is alive as far as anybody can tell.
         let lives = is_used(scene, agent.main(), &below)
             || below.iter().any(|p| self.world.agent_of(*p).is_some())
-            || !self.settings.rules.reap_agent(&agent.name);
+            || !self.rules.reap_agent(&agent.name);
         let guards = [
             (exempt, Guard::ExemptRule),
             (row.opted_out, Guard::OptedOut),
-            (row.uid != agent.uid && !self.settings.other_uids, Guard::OtherUid),
+            (row.uid != agent.uid && !self.policy.other_uids, Guard::OtherUid),
             (lives, Guard::LiveAgentBelow),
-            (self.settings.mode == Mode::Observe, Guard::Observe),
+            (self.policy.mode == Mode::Observe, Guard::Observe),
         ];
         guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect()
     }
@@ -163,9 +157,9 @@ impl Engine {
             agent.is_alive()
                 && !agent.daemon
                 && main.pid > 1
-                && self.settings.mode == Mode::Reap
-                && self.settings.rules.reap_agent(&agent.name)
-                && !self.settings.ourselves.contains(&main)
+                && self.policy.mode == Mode::Reap
+                && self.rules.reap_agent(&agent.name)
+                && !self.ourselves.contains(&main)
                 && self.world.node(main).is_some_and(|n| !n.protected)
                 && self.world.graph().below(main).all(|below| self.world.agent_of(below.id).is_none())
         })

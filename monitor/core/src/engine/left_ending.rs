@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Engine, agenda::Task};
 use crate::{
     lineage::AgentKey,
-    model::{BootTime, Effect, ProcessId, ReapRequest, ServerReport, Signal},
+    model::{BootTime, Effect, ProcessId, Signal},
 };
 
 /// How long a process that was killed may take to end until it is told that it stays.
@@ -20,25 +20,8 @@ pub(super) struct Ending {
 }
 
 impl Engine {
-    /// The leftovers that a request selects. No guard protects one: a person has seen it.
-    pub(super) fn plan_leftovers(&self, request: &ReapRequest) -> Vec<ServerReport> {
-        let is_meant = |id: &str, members: &[ProcessId]| {
-            let named = members.iter().any(|one| request.targets.iter().any(|target| target.is(*one)));
-            (request.targets.is_empty() || named)
-                && request.servers.as_ref().is_none_or(|ids| ids.iter().any(|one| one == id))
-        };
-        let reports = self.leftover_reports(crate::model::SHOWN).into_iter().filter(|one| {
-            let named = |name: &str| one.agent.is_called(name) || one.run.is_called(name);
-            request.agent.as_deref().is_none_or(named)
-                && request.generation.is_none_or(|number| one.run.generation == Some(number))
-        });
-        let heads = reports.flat_map(|one| one.heads);
-        heads.filter(|head| is_meant(&head.server.id, &head.members)).collect()
-    }
-
-    pub(super) fn end_leftovers(&mut self, now: BootTime, request: &ReapRequest) {
-        let ids: BTreeSet<String> =
-            self.plan_leftovers(request).into_iter().map(|one| one.server.id).collect();
+    /// Begins to end the leftovers with these ids. No guard protects one: a person has seen it.
+    pub(super) fn end_leftovers(&mut self, now: BootTime, ids: &BTreeSet<String>) {
         let heads = self.leftovers.of_agent.iter().flat_map(|(key, left)| {
             let found = left.heads.iter().filter(|(_, head)| head.is_some());
             found.map(|(head, _)| (*key, *head))
@@ -46,7 +29,7 @@ impl Engine {
         let meant: Vec<_> = heads.filter(|(_, head)| ids.contains(&head.to_string())).collect();
         for (agent, head) in meant {
             if !self.leftovers.ending.contains_key(&head) {
-                self.agenda.set(Task::LeftEnding(head), Some(now + self.settings.term_timeout));
+                self.agenda.set(Task::LeftEnding(head), Some(now + self.policy.term_timeout));
                 self.leftovers.ending.insert(head, Ending { agent, killed: false });
                 // From the top down: a shell must not go on with its next command.
                 self.signal_branch(agent, self.branch(agent, head), Signal::Term);

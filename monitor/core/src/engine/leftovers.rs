@@ -60,13 +60,6 @@ pub(super) struct Left {
     asked: u32,
 }
 
-impl Leftovers {
-    /// When the next look is due.
-    pub(super) fn due(&self) -> Option<BootTime> {
-        self.of_agent.values().filter_map(|left| left.due).min()
-    }
-}
-
 impl Engine {
     /// An agent has ended; or a server of one that has, or it has let processes go. What the agent left is looked at when
     /// its grace has passed.
@@ -74,11 +67,12 @@ impl Engine {
         let Some((key, agent)) = key.and_then(|key| Some((key, self.world.agent(key)?))) else { return };
         // Where its place is not known, nobody can tell what was detached.
         let Some(exited) = agent.exited().filter(|_| agent.place.is_some()) else { return };
-        let at = (exited + self.settings.grace).max(now + SOON);
+        let at = (exited + self.policy.grace).max(now + SOON);
         let round = u64::try_from(ROUND.as_nanos()).unwrap_or(u64::MAX);
         let at = BootTime(at.0.div_ceil(round).saturating_mul(round));
         let due = &mut self.leftovers.of_agent.entry(key).or_default().due;
         *due = Some(due.map_or(at, |due| due.min(at)));
+        self.agenda.hasten(Task::Leftovers, at);
     }
 
     /// Looks for what the agents left whose grace has passed.
@@ -86,9 +80,6 @@ impl Engine {
         let is_due = |left: &Left| left.due.is_some_and(|due| due <= now);
         let due = self.leftovers.of_agent.iter().filter(|(_, left)| is_due(left)).map(|(key, _)| *key);
         let due: BTreeSet<AgentKey> = due.take(AGENTS).collect();
-        if due.is_empty() {
-            return;
-        }
         // Who belongs to whom is certain only when /proc has been read again.
         let postponed = self.doubtful.then(|| now + ROUND);
         for key in &due {
@@ -96,7 +87,9 @@ impl Engine {
                 left.due = postponed;
             }
         }
-        if self.doubtful {
+        let next = self.leftovers.of_agent.values().filter_map(|left| left.due).min();
+        self.agenda.set(Task::Leftovers, next);
+        if self.doubtful || due.is_empty() {
             return;
         }
         let mut heads = self.heads_of(&due);
@@ -114,6 +107,7 @@ impl Engine {
         let Some(left) = self.leftovers.of_agent.get_mut(&key) else { return };
         let new: Vec<ProcessId> = heads.into_iter().filter(|head| !left.heads.contains_key(head)).collect();
         left.beyond = new.len().saturating_sub(HEADS) as u64;
+        left.asked += u32::from(!new.is_empty());
         if new.is_empty() {
             self.forget_if_nothing_is_left(key);
             return;
@@ -125,9 +119,6 @@ impl Engine {
             branch.truncate(room.clamp(1, BRANCH));
             room = room.saturating_sub(branch.len());
             branches.push(branch);
-        }
-        if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
-            left.asked += 1;
         }
         self.ask(Some((turn, Haste::InTurn)), About::Leftovers(branches), move |engine, now, answer| {
             if let Some(left) = engine.leftovers.of_agent.get_mut(&key) {
@@ -172,12 +163,11 @@ impl Engine {
         let Some(left) = self.leftovers.of_agent.get(&key) else { return };
         let living: Vec<_> = self.living_heads(key, left).collect();
         let count = left.beyond + living.len() as u64;
-        let sum = |used: fn(&Branch) -> u64| {
-            living.iter().map(|(_, found)| used(found)).fold(0, u64::saturating_add)
-        };
+        let sum =
+            |used: fn(&Branch) -> u64| living.iter().map(|found| used(found)).fold(0, u64::saturating_add);
         let (rss_bytes, cpu_ms) = (sum(|found| found.rss_bytes), sum(|found| found.cpu_ms));
         let shown =
-            living.iter().take(SHOWN).filter_map(|(head, found)| Some((self.world.node(*head)?, *found)));
+            living.iter().take(SHOWN).filter_map(|found| Some((self.world.node(found.head)?, *found)));
         let processes = shown.map(|(node, found)| Leftover {
             class: self.leftover_class(key, node, found),
             process: process_view(node),
@@ -203,20 +193,15 @@ impl Engine {
         };
         let lefts = self.leftovers.of_agent.iter().filter(|(key, _)| of_run(key));
         lefts.fold((0, 0), |(count, bytes), (key, left)| {
-            let found: Vec<u64> = self.living_heads(*key, left).map(|(_, found)| found.rss_bytes).collect();
+            let found: Vec<u64> = self.living_heads(*key, left).map(|found| found.rss_bytes).collect();
             let sum = found.iter().copied().fold(bytes, u64::saturating_add);
             (count + left.beyond + found.len() as u64, sum)
         })
     }
 
     /// The heads that were left behind and still are.
-    fn living_heads<'a>(
-        &'a self,
-        key: AgentKey,
-        left: &'a Left,
-    ) -> impl Iterator<Item = (ProcessId, &'a Branch)> {
-        let living = left.heads.iter().filter(move |(head, _)| self.is_left(key, **head));
-        living.filter_map(|(head, found)| Some((*head, found.as_ref()?)))
+    fn living_heads<'a>(&'a self, key: AgentKey, left: &'a Left) -> impl Iterator<Item = &'a Branch> {
+        left.heads.values().flatten().filter(move |found| self.is_left(key, found.head))
     }
 
     fn leftover_class(&self, key: AgentKey, node: &Node, found: &Branch) -> LeftoverClass {
@@ -238,21 +223,15 @@ impl Engine {
             let all: Vec<_> = self.living_heads(*key, left).collect();
             let count = left.beyond + all.len() as u64;
             let heads = all.into_iter().take(HEADS);
-            let heads = heads.filter_map(|(head, found)| self.leftover_report(*key, head, found, shown));
-            let heads: Vec<ServerReport> = heads.collect();
+            let heads = heads.filter_map(|found| self.leftover_report(*key, found, shown)).collect();
             let (agent, run) = (agent_view(agent), agent.account.clone());
             (count > 0).then_some(LeftoverReport { agent, run, count, heads })
         });
         reports.collect()
     }
 
-    fn leftover_report(
-        &self,
-        key: AgentKey,
-        head: ProcessId,
-        found: &Branch,
-        shown: usize,
-    ) -> Option<ServerReport> {
+    fn leftover_report(&self, key: AgentKey, found: &Branch, shown: usize) -> Option<ServerReport> {
+        let head = found.head;
         let node = self.world.node(head)?;
         let mut members = self.branch(key, head);
         let total = members.len() as u64;
@@ -287,7 +266,7 @@ impl Engine {
         }
         let left = self.leftovers.of_agent.get(&key)?;
         let found = left.heads.get(&head).filter(|_| self.is_left(key, process))?.as_ref()?;
-        Some((self.leftover_report(key, head, found, SHOWN)?, self.world.agent(key)?))
+        Some((self.leftover_report(key, found, SHOWN)?, self.world.agent(key)?))
     }
 
     /// A process is about to leave the graph. If it is a head, what is below it goes on in its place.
@@ -304,7 +283,7 @@ impl Engine {
         let due = self.agenda.at(Task::LeftEnding(id));
         for child in below {
             if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
-                left.heads.insert(child, head.clone());
+                left.heads.insert(child, head.clone().map(|found| Branch { head: child, ..found }));
             }
             if let Some(ending) = ending {
                 self.leftovers.ending.insert(child, ending);
@@ -335,7 +314,7 @@ impl Engine {
             && !node.protected
             && !node.pending
             && self.world.agent_of(node.id).is_none()
-            && !self.settings.ourselves.contains(&node.id)
+            && !self.ourselves.contains(&node.id)
             && self.world.agent(key).is_some_and(|agent| !Agent::is_alive(agent))
     }
 

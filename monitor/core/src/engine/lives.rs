@@ -79,7 +79,7 @@ impl Engine {
 
     pub(super) fn ran(&mut self, now: BootTime, at: BootTime, seen: &SnapshotProcess, how: Provenance) {
         let before = self.world.node(seen.id).and_then(|node| node.exec.program.clone());
-        self.world.run(&self.settings.rules, seen, how);
+        self.world.run(&self.rules, seen, how);
         if let Some(before) = before {
             self.server_ran(at, seen.id, &before.image);
         }
@@ -93,7 +93,7 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         let Some((key, image)) = node.server.zip(node.image()) else { return };
         let Some(server) = self.world.server(key).filter(|s| s.recognised().contains(&id)) else { return };
-        let rules = &self.settings.rules;
+        let rules = &self.rules;
         let same_wires = (node.stdin(), node.stdout()) == (server.stdin, server.stdout);
         // The path may be another one: the first may have been a link.
         let anew = before.argv.get(1..) == image.argv.get(1..)
@@ -138,7 +138,7 @@ impl Engine {
         let earlier = self.stop_waiting(id);
         let Some(node) = self.world.node(id) else { return };
         let Some(program) = node.exec.program.clone() else { return };
-        let (role, rules) = (&program.role, &self.settings.rules);
+        let (role, rules) = (&program.role, &self.rules);
         if matches!(role, Role::Exempt { .. })
             && has_wires(node)
             && let Role::Server { name, rule } = rules.role_but_for_exemption(&program.image)
@@ -148,7 +148,7 @@ impl Engine {
             return;
         }
         if let Some(agent) = self.world.agent_of(id) {
-            self.agent_ran(now, at, agent, id, role);
+            self.agent_ran(now, at, agent, id);
             if self.world.agent_of(id).is_some() {
                 return;
             }
@@ -288,7 +288,7 @@ impl Engine {
         if let Some(key) = self.world.agent_of(id) {
             self.agent_ended(now, AgentExit { agent: key, at, ending: ending.clone() });
         }
-        let closed = self.head_is_exiting(id, status);
+        let closed = self.head_exits(id, status);
         // The end of a server is reported with that of its main process.
         let key = self.world.node(id).and_then(|node| node.server);
         let server = key.and_then(|key| self.world.server_mut(key)).filter(|one| one.main_process() == id);

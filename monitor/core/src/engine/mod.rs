@@ -41,11 +41,11 @@ mod units;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-pub use self::settings::Settings;
 use crate::{
     lineage::ServerKey,
     model::{
-        BootTime, Effect, Fact, Input, KilledBy, Notice, ProcessEvent, ProcessId, SnapshotProcess, Tracking,
+        BootTime, Effect, Fact, Input, KilledBy, Notice, Policy, ProcessEvent, ProcessId, SnapshotProcess,
+        Tracking,
     },
     recognise::Rules,
     world::World,
@@ -54,7 +54,11 @@ use crate::{
 /// The engine: all state of the daemon, and the queue of effects that the shell has not fetched yet.
 #[derive(Debug, Default)]
 pub struct Engine {
-    settings: Settings,
+    policy: Policy,
+    /// Those of the policy.
+    rules: Rules,
+    /// The daemon and its ancestors. They never get a signal.
+    ourselves: Vec<ProcessId>,
     world: World,
     recall: recall::Recall,
     /// When orphand was started for the first time; absent if that was in an earlier boot.
@@ -99,12 +103,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that knows no process yet.
-    pub fn new(settings: Settings) -> Self {
-        let alerts = settings.alerts.clone();
-        let mut engine = Self { settings, ..Self::default() };
-        engine.change_alerts(BootTime::default(), &alerts);
-        engine
+    /// An engine that knows no process yet; an error if the rules of the policy are not TOML. `ourselves`: the daemon and
+    /// its ancestors.
+    pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
+        let rules = Rules::from_source(&policy.rules)?;
+        let mut engine = Self { rules, ourselves, ..Self::default() };
+        engine.change_alerts(BootTime::default(), &policy.alerts);
+        engine.policy = policy;
+        Ok(engine)
     }
 
     /// Handles one event. `now` is the time at which the shell passes it in.
@@ -129,7 +135,10 @@ impl Engine {
             Input::Lost { losses } => self.lost(now, losses),
             Input::Crowded { users } => self.crowded(now, users),
             Input::Snapshot { snapshot } => self.reconcile(now, snapshot),
-            Input::Signalled { process, signal, error } => self.signalled(now, process, signal, error),
+            Input::Signalled { process, signal, error: None } => self.signalled(now, process, signal),
+            Input::Signalled { process, signal, error: Some(error) } => {
+                self.signal_refused(now, process, signal, error);
+            }
             // Its exit record has usually come before. In that case there is nothing left to do.
             Input::Gone { process } => self.exit(now, now, process, None),
             Input::Answered { token, answer } => self.answered(now, token, answer),
@@ -152,11 +161,11 @@ impl Engine {
 
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
-        [self.agenda.next(), self.leftovers.due()].into_iter().flatten().min()
+        self.agenda.next()
     }
 
     pub const fn rules(&self) -> &Rules {
-        &self.settings.rules
+        &self.rules
     }
 
     /// The number of processes in the lineage graph.
@@ -185,7 +194,7 @@ impl Engine {
             // It ends by it: its exit follows.
             ProcessEvent::Signal { process, signal, mut killer, .. } => {
                 // The first one is the daemon, the others are its ancestors.
-                let daemon = self.settings.ourselves.first().map(|daemon| daemon.pid);
+                let daemon = self.ourselves.first().map(|daemon| daemon.pid);
                 if killer.pid.is_some() && killer.pid == daemon {
                     killer.by = KilledBy::Orphand;
                 }
@@ -224,7 +233,7 @@ impl Engine {
         self.ready = true;
         let notice = Notice::Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            mode: self.settings.mode,
+            mode: self.policy.mode,
             kernel,
             hooks,
             processes: self.world.graph().count() as u64,

@@ -21,8 +21,8 @@ pub(super) struct Recall {
     alive: FxHashSet<ProcessId>,
     /// Process numbers that could not be read in /proc. These processes may be alive.
     unread: FxHashSet<u32>,
-    /// Whether there was an earlier daemon.
-    restarted: bool,
+    /// Whether there was an earlier daemon in this boot.
+    pub(super) restarted: bool,
 }
 
 impl Recall {
@@ -51,11 +51,6 @@ impl Recall {
     pub(super) fn known_by_protocol(&self, process: ProcessId) -> Option<String> {
         let Tracked { id, name, rule, .. } = &self.servers.get(self.by_process.get(&process)?)?.server;
         (rule == PROTOCOL && (*id == process || !self.may_live(*id))).then(|| name.clone())
-    }
-
-    /// Whether there was an earlier daemon in this boot.
-    pub(super) const fn restarted(&self) -> bool {
-        self.restarted
     }
 
     fn may_live(&self, process: ProcessId) -> bool {
@@ -91,12 +86,8 @@ impl Engine {
     /// Enters a server that was found in /proc and that an earlier daemon followed, with what that daemon knew: its
     /// owner, which is alive or has exited meanwhile, or that it has none. Returns false if the owner was still sought;
     /// then the wire has to show it.
-    pub(super) fn server_recalled(
-        &mut self,
-        now: BootTime,
-        new: &NewServer,
-        recognised: &Recognised,
-    ) -> bool {
+    pub(super) fn server_recalled(&mut self, now: BootTime, recognised: &Recognised) -> bool {
+        let new = &recognised.new;
         let mut chain = [new.main].into_iter().chain(new.wrappers.iter().copied());
         let known = chain.find_map(|process| Some((process, self.recall.get(process)?.server.clone())));
         let Some((head, Tracked { owner, run, start, rule, .. })) = known else { return false };

@@ -33,7 +33,7 @@ const LEAST: Duration = Duration::from_millis(1);
 impl Engine {
     /// A server was released at `since` although its owner lives: opens a case.
     pub(super) fn release(&mut self, now: BootTime, key: ServerKey, by: By, since: BootTime) {
-        let deadline = now + self.settings.abandoned_grace;
+        let deadline = now + self.policy.abandoned_grace;
         let reason = Reason::Released(by);
         self.server_event(now, key, Event::Suspected { reason, since, deadline });
         match by {
@@ -59,7 +59,7 @@ impl Engine {
 
     /// Begins to watch what a server does, unless it is watched for that already.
     pub(super) fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
-        let settled = now + SETTLE.min(self.settings.abandoned_grace / 10);
+        let settled = now + SETTLE.min(self.policy.abandoned_grace / 10);
         self.look(key, Look::Begin(by));
         self.agenda.set(Task::Look(key, Look::Settled(by)), Some(settled));
     }
@@ -67,7 +67,7 @@ impl Engine {
     /// Has a server with a watch looked at late in its grace, which begins now: what it did before is known then, and
     /// it need not rest for longer than necessary.
     fn watch_its_grace(&mut self, now: BootTime, key: ServerKey) {
-        let late = now + self.settings.abandoned_grace * 4 / 5;
+        let late = now + self.policy.abandoned_grace * 4 / 5;
         self.agenda.set(Task::Look(key, Look::Later), Some(late));
     }
 
@@ -108,7 +108,7 @@ impl Engine {
             && cause.reason == Reason::Released(by)
             && !cause.asked
         {
-            let (reason, since, deadline) = (cause.reason, cause.since, now + self.settings.abandoned_grace);
+            let (reason, since, deadline) = (cause.reason, cause.since, now + self.policy.abandoned_grace);
             self.server_event(now, key, Event::Suspected { reason, since, deadline });
         }
     }
@@ -118,7 +118,7 @@ impl Engine {
     pub(super) fn must_rest(&self, now: BootTime, key: ServerKey, finding: &Finding) -> Option<Duration> {
         let phase = &self.world.server(key)?.phase;
         let waits = phase.grace().is_some_and(|deadline| deadline <= now);
-        let is_new = now.since(phase.since()?) < self.settings.abandoned_grace * 2;
+        let is_new = now.since(phase.since()?) < self.policy.abandoned_grace * 2;
         finding.must_rest.filter(|_| waits && is_new).map(|missing| missing.max(LEAST))
     }
 

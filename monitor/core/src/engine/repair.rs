@@ -21,6 +21,9 @@ const BETWEEN_REPAIRS: Duration = Duration::from_secs(1);
 /// The time between two inspections of a server whose owner is being sought.
 const LOOK_FOR_OWNER: Duration = Duration::from_secs(30);
 
+/// The processes of a snapshot that are not known yet.
+type Others<'a> = FxHashMap<ProcessId, &'a SnapshotProcess>;
+
 impl Engine {
     /// Records were lost: decides what must not be judged until a repair, and asks for one.
     pub(super) fn lost(&mut self, now: BootTime, losses: Losses) {
@@ -90,7 +93,7 @@ impl Engine {
         }
         self.execs_lost &= self.doubtful;
         let after_removal = self.world.graph().count().min(before);
-        let by_id: FxHashMap<ProcessId, &SnapshotProcess> = unknown.iter().map(|p| (p.id, p)).collect();
+        let by_id: Others<'_> = unknown.iter().map(|p| (p.id, p)).collect();
         for process in &unknown {
             self.found(now, process, &by_id, mains.contains(&process.id));
             self.report_unanswered_exits(now);
@@ -117,7 +120,7 @@ impl Engine {
         }
         let Some(node) = self.world.node(seen.id) else { return };
         let old = node.exec.program.as_deref();
-        let is = self.settings.rules.role(&seen.image);
+        let is = self.rules.role(&seen.image);
         // The kernel's record names the file that was requested. /proc names the file that a link led to (python3,
         // python3.11).
         let same = old.is_some_and(|old| {
@@ -137,13 +140,7 @@ impl Engine {
     }
 
     /// Enters a process that was found in /proc and is not known.
-    fn found(
-        &mut self,
-        now: BootTime,
-        seen: &SnapshotProcess,
-        others: &FxHashMap<ProcessId, &SnapshotProcess>,
-        main_of_unit: bool,
-    ) {
+    fn found(&mut self, now: BootTime, seen: &SnapshotProcess, others: &Others<'_>, main_of_unit: bool) {
         if self.world.node(seen.id).is_some() {
             return;
         }
@@ -151,7 +148,7 @@ impl Engine {
             seen.parent.and_then(|p| self.world.node(p)).is_some_and(|p| !p.pending && !p.protected);
         let wired = Stdio::are_wires(seen.stdio[0], seen.stdio[1]);
         let was_a_server = || wired && self.recall.known_by_protocol(seen.id).is_some();
-        let (up, provenance) = match self.settings.rules.role(&seen.image) {
+        let (up, provenance) = match self.rules.role(&seen.image) {
             _ if main_of_unit => (None, Provenance::FOUND),
             _ if parent_matters => (seen.parent, Provenance::FOUND),
             Role::Agent { .. } => (None, Provenance::FOUND),
@@ -171,14 +168,10 @@ impl Engine {
     }
 
     /// The shells and launchers that are ancestors of a server and share its wire, nearest first.
-    fn launch_chain<'a>(
-        &self,
-        seen: &SnapshotProcess,
-        others: &FxHashMap<ProcessId, &'a SnapshotProcess>,
-    ) -> Vec<&'a SnapshotProcess> {
+    fn launch_chain<'a>(&self, seen: &SnapshotProcess, others: &Others<'a>) -> Vec<&'a SnapshotProcess> {
         let launches = |link: &SnapshotProcess| {
             link.stdio[0] == seen.stdio[0]
-                && matches!(self.settings.rules.role(&link.image), Role::Launcher | Role::Shell)
+                && matches!(self.rules.role(&link.image), Role::Launcher | Role::Shell)
                 && self.world.node(link.id).is_none()
         };
         let mut chain: Vec<&SnapshotProcess> = Vec::new();
@@ -194,21 +187,14 @@ impl Engine {
 
     /// Whether the parent of a launch chain that was found in /proc is a service manager or init. Then its creator cannot be
     /// known: it ended before the daemon began, or the records about it are lost.
-    fn is_adopted(&self, head: &SnapshotProcess, others: &FxHashMap<ProcessId, &SnapshotProcess>) -> bool {
+    fn is_adopted(&self, head: &SnapshotProcess, others: &Others<'_>) -> bool {
         let Some(parent) = head.parent else { return false };
-        let manager =
-            |p: &&SnapshotProcess| matches!(self.settings.rules.role(&p.image), Role::ServiceManager);
+        let manager = |p: &&SnapshotProcess| matches!(self.rules.role(&p.image), Role::ServiceManager);
         parent.pid == 1 || others.get(&parent).is_some_and(manager)
     }
 
     /// Enters a process whose creator is inferred from its parent in /proc.
-    fn place(
-        &mut self,
-        now: BootTime,
-        seen: &SnapshotProcess,
-        up: Option<ProcessId>,
-        provenance: Provenance,
-    ) {
+    fn place(&mut self, now: BootTime, seen: &SnapshotProcess, up: Option<ProcessId>, how: Provenance) {
         if self.world.node(seen.id).is_some() {
             return;
         }
@@ -224,7 +210,7 @@ impl Engine {
         node.hints.clone_from(&seen.hints);
         let confirmed = !node.pending;
         self.world.enter(node, up);
-        self.world.run(&self.settings.rules, seen, provenance);
+        self.world.run(&self.rules, seen, how);
         if confirmed {
             let tracking = crate::model::Tracking::Member;
             self.effects.push_back(Effect::Track { process: seen.id, tracking });
@@ -252,7 +238,7 @@ impl Engine {
                 self.remember_server(now, key);
             }
         } else if proven {
-            let deadline = now + self.settings.grace;
+            let deadline = now + self.policy.grace;
             self.server_event(now, key, Event::Suspected { reason: Reason::NoOwner, since: now, deadline });
         } else {
             self.set_deadline(CaseOf::Server(key), Some(now + LOOK_FOR_OWNER));
@@ -271,14 +257,14 @@ impl Engine {
                 node.unit = ObservedUnit::Known(host.unit.clone().map(Box::new));
             }
         });
-        self.world.identify(&self.settings.rules, id, &host.image, None);
+        self.world.identify(&self.rules, id, &host.image, None);
         let agent = self.world.agent_of(id).or_else(|| {
             let node = self.world.node(id)?;
             node.agent
                 .filter(|a| self.world.agent(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin()))
         });
         let agent = agent.or_else(|| {
-            let (name, implied) = match self.settings.rules.role(&host.image) {
+            let (name, implied) = match self.rules.role(&host.image) {
                 Role::Agent { name } => (name, false),
                 Role::Server { name, .. } | Role::Other { name } => (name, true),
                 // A program that launches or adopts others is no agent, so the server stays without an owner.

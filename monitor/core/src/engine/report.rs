@@ -1,17 +1,15 @@
 //! What the engine knows: the present state for `ps` and whatever else lists servers, and the facts of one process behind
 //! `orphand explain`. Nothing here changes anything but what was measured.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 
-use super::{Engine, cases::CaseOf, containers::add_inner};
+use super::{Engine, cases::CaseOf, containers::add_inner, duplicates::Newest};
 use crate::{
     case::{By, Phase, Reason, Stage},
     lineage::{Node, ServerKey},
     model::{
-        About, AgentReport, Answer, Asked, BootTime, Creator, Explained, Memory, Mode, NextStep, Nothing,
-        ProcessId, Report, RunView, SHOWN, ServerReport, State, TakenFor,
+        AgentReport, Answer, Asked, BootTime, Creator, Explained, Memory, Mode, NextStep, Nothing, ProcessId,
+        Report, RunView, SHOWN, ServerReport, State, TakenFor,
     },
     recognise::{Known, Role},
     world::{Agent, Held, Server, agent_as_server, agent_view, process_view, short_view},
@@ -22,14 +20,6 @@ use crate::{
 const SHOWN_IN_ALL: usize = 4096;
 
 impl Engine {
-    /// Asks for memory and CPU time of all servers. The answer goes into the next report.
-    pub fn measure(&mut self) {
-        let servers = self.world.server_keys();
-        let members = self.world.servers().values().flat_map(Server::processes);
-        let about = About::Memory(members.copied().collect());
-        self.ask(None, about, move |engine, now, answer| engine.measured(now, &servers, answer));
-    }
-
     /// Keeps resident memory and CPU time of these servers, as measured.
     pub(super) fn remember_memory(&mut self, servers: &[ServerKey], answer: Answer) {
         let Answer::Memory { processes } = answer else { return };
@@ -111,12 +101,7 @@ impl Engine {
     }
 
     /// The report of a server, with at most `shown` of its processes.
-    fn server_report(
-        &self,
-        key: ServerKey,
-        shown: usize,
-        newest: &BTreeMap<ServerKey, ProcessId>,
-    ) -> Option<ServerReport> {
+    fn server_report(&self, key: ServerKey, shown: usize, newest: &Newest) -> Option<ServerReport> {
         let server = self.world.server(key)?;
         let (next, deadline) = self.upcoming(key, server);
         let judged = judged(&server.phase);
@@ -160,7 +145,7 @@ impl Engine {
         let node = self.world.node(id)?;
         let mut told = Explained::nothing(process_view(node), self.nothing(node));
         told.creators = self.creators(node);
-        told.observes = self.settings.mode == Mode::Observe;
+        told.observes = self.policy.mode == Mode::Observe;
         if let Some((of, agent)) = self.world.agent_of(id).and_then(|of| Some((of, self.world.agent(of)?))) {
             if let Some(Role::Agent { name }) = node.role() {
                 told.rule = Some(name.clone());
@@ -222,7 +207,7 @@ impl Engine {
             protected: node.protected,
             made_by_shell: by_shell(stdin) || by_shell(stdout),
         };
-        self.settings.rules.why_nothing(&node.image().cloned().unwrap_or_default(), known)
+        self.rules.why_nothing(&node.image().cloned().unwrap_or_default(), known)
     }
 
     /// The creators of a process, the nearest first. Of those that have exited there are the nearest one, and

@@ -6,6 +6,8 @@
 //! Invariant: this follows from two stored times, the birth of the process and the first start. So a daemon that is started
 //! again says the same, and nothing has to be remembered of a single server.
 
+use std::collections::BTreeSet;
+
 use super::Engine;
 use crate::{
     case::Event,
@@ -14,31 +16,29 @@ use crate::{
 };
 
 impl Engine {
-    /// The servers that a request selects, each with the guards that forbid ending it.
+    /// The servers, or the leftovers, that a request selects, each with the guards that forbid ending it.
     pub fn plan(&self, request: &ReapRequest) -> Vec<ServerReport> {
-        if request.leftovers {
-            return self.plan_leftovers(request);
-        }
         let mut report = self.report();
         // A person may overrule what orphand was told not to do by itself, and no other guard.
         report.lift_for_person();
-        let planned = report.servers().filter(|(owner, server)| selects(request, *owner, server));
-        planned.map(|(_, server)| server.clone()).collect()
+        let leftovers = report.leftovers().map(|(agent, head)| (Some(agent), head));
+        let leftovers = leftovers.filter(|_| request.leftovers);
+        let servers =
+            report.servers().filter(|(_, server)| !request.leftovers && is_asked_for(request, server));
+        let planned = servers.chain(leftovers).filter(|(owner, one)| selects(request, *owner, one));
+        planned.map(|(_, one)| one.clone()).collect()
     }
 
-    /// Begins to end the servers that a request selects and no guard forbids. Each server is inspected first, like
-    /// any orphan.
+    /// Begins to end the servers, or the leftovers, that a request selects and no guard forbids. Each server is
+    /// inspected first, like any orphan.
     pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
+        let planned = self.plan(request).into_iter().filter(|one| one.guards.is_empty());
+        let ids: BTreeSet<String> = planned.map(|one| one.server.id).collect();
         if request.leftovers {
-            self.end_leftovers(now, request);
+            self.end_leftovers(now, &ids);
             return;
         }
-        let planned = self.plan(request);
-        let is_meant = |server: &Server| {
-            let id = server.id.to_string();
-            planned.iter().any(|one| one.guards.is_empty() && one.server.id == id)
-        };
-        let meant = self.world.servers().iter().filter(|(_, server)| is_meant(server));
+        let meant = self.world.servers().iter().filter(|(_, server)| ids.contains(&server.id.to_string()));
         for key in meant.map(|(key, _)| *key).collect::<Vec<_>>() {
             self.server_event(now, key, Event::Asked);
         }
@@ -47,7 +47,7 @@ impl Engine {
     /// Whether only a person ends this server: it began before the first start, and no daemon saw its owner exit.
     pub(super) fn is_from_before(&self, server: &Server) -> bool {
         let owner = server.owner().and_then(|owner| self.world.agent(owner));
-        self.settings.found == Found::Ask
+        self.policy.found == Found::Ask
             && self.first_start.is_some_and(|first| BootTime::of_ticks(server.id.start) < first)
             && owner.is_none_or(Agent::is_alive)
     }
@@ -58,18 +58,21 @@ impl Engine {
     }
 }
 
-fn selects(request: &ReapRequest, owner: Option<&AgentView>, server: &ServerReport) -> bool {
-    let run = server.server.run.as_ref();
-    let named = |name: &str| owner.is_some_and(|o| o.is_called(name)) || server.belongs_to(Some(name));
-    let state = if request.duplicates {
+/// Whether a request is about servers in this state.
+fn is_asked_for(request: &ReapRequest, server: &ServerReport) -> bool {
+    if request.duplicates {
         server.is_duplicate()
     } else if server.is_unproven() {
         request.include_unproven
     } else {
         request.include_active || server.is_orphan()
-    };
-    state
-        && request.agent.as_deref().is_none_or(named)
+    }
+}
+
+fn selects(request: &ReapRequest, owner: Option<&AgentView>, server: &ServerReport) -> bool {
+    let run = server.server.run.as_ref();
+    let named = |name: &str| owner.is_some_and(|o| o.is_called(name)) || server.belongs_to(Some(name));
+    request.agent.as_deref().is_none_or(named)
         && request.generation.is_none_or(|g| run.and_then(|r| r.generation) == Some(g))
         && (request.targets.is_empty()
             || server.members.iter().any(|p| request.targets.iter().any(|target| target.is(*p))))

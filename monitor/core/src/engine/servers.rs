@@ -66,8 +66,7 @@ impl Engine {
         if let Some(key) = node.server {
             let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin());
             if same_wire || !self.is_job(key) {
-                let NewServer { name, rule, .. } = recognised.new;
-                self.named_deeper(at, key, id, name, rule);
+                self.named_deeper(at, key, recognised.new);
                 return;
             }
             self.leave_server(at, id);
@@ -81,10 +80,11 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         let (claim, wrappers) = trace(self.world.graph(), self.world.agents(), node);
         let (provenance, only_named) = (node.provenance, self.is_only_named(id, &recognised.new.rule));
-        let new = NewServer { only_named, wrappers, provenance, ..recognised.new.clone() };
-        if provenance.is_found() && self.server_recalled(now, &new, &recognised) {
+        recognised.new = NewServer { only_named, wrappers, provenance, ..recognised.new };
+        if provenance.is_found() && self.server_recalled(now, &recognised) {
             return;
         }
+        let new = recognised.new.clone();
         match self.next_of(at, id, provenance, claim) {
             Next::Ask(creator) => self.ask_creator(creator, recognised),
             Next::Join(key) => self.recognised_again(at, key, id, true),

@@ -127,7 +127,7 @@ impl Engine {
 
     /// How many sessions are in each state; `None` if sessions are not judged.
     pub fn session_counts(&self) -> Option<BTreeMap<SessionState, u64>> {
-        let policy = self.settings.sessions.as_ref()?;
+        let policy = self.policy.sessions.as_ref()?;
         let mut counts: BTreeMap<SessionState, u64> = SessionState::ALL.map(|state| (state, 0)).into();
         for session in self.sessions.by_id.values() {
             *counts.entry(self.state_of(session, policy)).or_default() += 1;
@@ -136,7 +136,7 @@ impl Engine {
     }
 
     pub(super) fn session_state(&self, server: &Server) -> Option<SessionState> {
-        let policy = self.settings.sessions.as_ref()?;
+        let policy = self.policy.sessions.as_ref()?;
         let session = self.sessions.by_id.get(server.session_id.as_ref()?)?;
         Some(self.state_of(session, policy))
     }
@@ -168,7 +168,7 @@ impl Engine {
     }
 
     fn ask_session_below(&mut self, key: ServerKey, owner: Option<ProcessId>) {
-        let Some(policy) = &self.settings.sessions else { return };
+        let Some(policy) = &self.policy.sessions else { return };
         let may_be_other = owner.is_some() && self.sessions.told_only.contains(&key);
         let is_sought = |server: &&Server| server.session_id.is_none() || may_be_other;
         let Some(server) = self.world.server(key).filter(is_sought) else { return };
@@ -190,7 +190,7 @@ impl Engine {
 
     /// The session that a server was started for is known, or it has none.
     fn session_answered(&mut self, key: ServerKey, id: Option<String>, told_only: bool) {
-        if self.settings.sessions.is_none() {
+        if self.policy.sessions.is_none() {
             return;
         }
         let Some(server) = self.world.server_mut(key) else { return };
@@ -227,7 +227,7 @@ impl Engine {
     }
 
     pub(super) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
-        let Some(policy) = self.settings.sessions.clone() else { return };
+        let Some(policy) = self.policy.sessions.clone() else { return };
         self.sessions.see(now, seen, policy.every);
         let active = self.sessions.by_id.values().filter(|session| session.state == KeyState::Active);
         let active = active.flat_map(|session| session.servers.difference(&self.sessions.told_only));
@@ -268,7 +268,7 @@ impl Engine {
     /// Whether the key of this server's session, which nobody has seen, must have existed. An earlier daemon may have
     /// seen a use of the server since it was gone.
     fn must_have_been(&self, server: &Server, policy: &SessionPolicy) -> bool {
-        if self.recall.restarted() && server.provenance != Provenance::Witnessed {
+        if self.recall.restarted && server.provenance != Provenance::Witnessed {
             return false;
         }
         let (Some(life), Some(asked)) = (&self.sessions.life, self.sessions.asked) else { return false };
@@ -282,7 +282,7 @@ impl Engine {
     /// the last answer of the registry is too old.
     pub(super) fn judge_session(&self, now: BootTime, key: ServerKey) -> Option<Duration> {
         let server = self.world.server(key).filter(|server| is_released(server, By::Session))?;
-        let Some(policy) = &self.settings.sessions else { return Some(LEAST) };
+        let Some(policy) = &self.policy.sessions else { return Some(LEAST) };
         let session = server.session_id.as_ref().and_then(|id| self.sessions.by_id.get(id));
         let missing = session.is_some_and(|session| session.state == KeyState::Missing);
         let fresh = self.sessions.asked.is_some_and(|asked| now.since(asked) <= policy.every * 2);

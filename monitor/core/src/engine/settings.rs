@@ -1,115 +1,41 @@
-//! The part of the configuration that the engine needs.
-//!
 //! A change of configuration while the daemon runs. From then on everything that is known is judged by the new
 //! rules.
 //!
 //! The engine forgets nothing that it follows, and a change alone has no consequence. What the new rules protect is
 //! spared at the next inspection. What they no longer protect is inspected again before anything is done to it.
 
-use std::time::Duration;
-
 use super::{Engine, agenda::Task, first_messages::PROTOCOL};
 use crate::{
     case::Event,
     lineage::{Node, Provenance, in_order},
-    model::{
-        AlertRule, BootTime, Found, Image, Mode, Notice, Policy, ProcessId, SessionPolicy, abandoned_grace,
-        work_grace,
-    },
+    model::{BootTime, Image, Notice, Policy},
     recognise::{Role, Rules},
 };
-
-/// The part of the configuration that the engine needs: each is what [`Policy`] says.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub mode: Mode,
-    pub decided_by: Option<String>,
-    pub found: Found,
-    pub grace: Duration,
-    pub abandoned_grace: Duration,
-    pub work_grace: Duration,
-    pub term_timeout: Duration,
-    pub other_uids: bool,
-    pub rules: Rules,
-    pub recognise_protocol: bool,
-    pub alerts: Vec<AlertRule>,
-    pub sessions: Option<SessionPolicy>,
-    pub engines: Vec<String>,
-    /// The daemon and its ancestors. They never get a signal.
-    pub ourselves: Vec<ProcessId>,
-}
-
-impl Settings {
-    /// The settings of a policy; an error if its rules are not TOML.
-    pub fn new(policy: Policy, ourselves: Vec<ProcessId>) -> Result<Self, toml::de::Error> {
-        Ok(Self {
-            mode: policy.mode,
-            decided_by: policy.decided_by,
-            found: policy.found,
-            grace: policy.grace,
-            abandoned_grace: policy.abandoned_grace,
-            work_grace: policy.work_grace,
-            term_timeout: policy.term_timeout,
-            other_uids: policy.other_uids,
-            rules: Rules::from_source(&policy.rules)?,
-            recognise_protocol: policy.recognise_protocol,
-            alerts: policy.alerts,
-            sessions: policy.sessions,
-            engines: policy.engines,
-            ourselves,
-        })
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            mode: Mode::Reap,
-            decided_by: None,
-            found: Found::default(),
-            grace: Duration::from_secs(10),
-            abandoned_grace: abandoned_grace(),
-            work_grace: work_grace(),
-            term_timeout: Duration::from_secs(5),
-            other_uids: false,
-            rules: Rules::default(),
-            recognise_protocol: true,
-            alerts: Vec::new(),
-            sessions: None,
-            engines: Vec::new(),
-            ourselves: Vec::new(),
-        }
-    }
-}
 
 impl Engine {
     /// Takes another configuration into use.
     pub(super) fn reconfigure(&mut self, now: BootTime, policy: Policy) {
-        let ourselves = std::mem::take(&mut self.settings.ourselves);
-        // The shell serialises the rules itself. If they cannot be parsed, the old settings stay.
-        let Ok(settings) = Settings::new(policy, ourselves.clone()) else {
-            self.settings.ourselves = ourselves;
-            return;
-        };
+        // The shell serialises the rules itself. If they cannot be parsed, the old policy stays.
+        let Ok(rules) = Rules::from_source(&policy.rules) else { return };
         self.policies += 1;
-        self.change_alerts(now, &settings.alerts);
-        let before = std::mem::replace(&mut self.settings, settings);
-        let Settings { rules: before, sessions, recognise_protocol, .. } = before;
-        let by_protocol = recognise_protocol != self.settings.recognise_protocol;
-        if !self.settings.recognise_protocol {
+        self.change_alerts(now, &policy.alerts);
+        let before = std::mem::replace(&mut self.rules, rules);
+        let Policy { sessions, recognise_protocol, .. } = std::mem::replace(&mut self.policy, policy);
+        let by_protocol = recognise_protocol != self.policy.recognise_protocol;
+        if !self.policy.recognise_protocol {
             for id in self.first_messages.keys().copied().collect::<Vec<_>>() {
                 self.is_no_server(id);
             }
         }
-        if by_protocol && before == self.settings.rules {
+        if by_protocol && before == self.rules {
             self.disown(&before);
         }
-        if before != self.settings.rules {
-            self.world.reclassify(&self.settings.rules);
+        if before != self.rules {
+            self.world.reclassify(&self.rules);
             self.disown(&before);
             self.recognise_anew(now, &before);
         }
-        if sessions != self.settings.sessions {
+        if sessions != self.policy.sessions {
             self.reconfigure_sessions(now);
         }
         self.judge_threads_anew(now);
@@ -121,14 +47,14 @@ impl Engine {
             self.agent_event(now, key, Event::RulesChanged);
         }
         self.agenda.hasten(Task::Duplicates, now);
-        let by = self.settings.decided_by.clone();
-        self.emit(now, Notice::Reconfigured { mode: self.settings.mode, by });
+        let by = self.policy.decided_by.clone();
+        self.emit(now, Notice::Reconfigured { mode: self.policy.mode, by });
     }
 
     /// Gives up what orphand must not end any more: servers that no rule recognises now, and servers of agents that
     /// are exempt now.
     fn disown(&mut self, before: &Rules) {
-        let now = &self.settings.rules;
+        let now = &self.rules;
         let is_server =
             |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
         for key in self.world.server_keys() {
@@ -137,7 +63,7 @@ impl Engine {
                 server.recognised().iter().filter_map(|p| self.world.node(*p)?.image().cloned()).collect();
             let spoken = server.rule == PROTOCOL;
             let was = spoken || images.iter().any(|image| is_server(before, image));
-            let is = (spoken && self.settings.recognise_protocol)
+            let is = (spoken && self.policy.recognise_protocol)
                 || images.iter().any(|image| is_server(now, image));
             let only_named = !spoken && images.iter().all(|image| now.is_only_named(image));
             let Some(server) = self.world.server_mut(key) else { continue };

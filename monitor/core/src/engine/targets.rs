@@ -4,10 +4,10 @@ use std::iter;
 
 use rustc_hash::FxHashSet;
 
-use super::Engine;
+use super::{Engine, cases::CaseOf};
 use crate::{
-    case::Event,
-    lineage::{Node, ServerKey, in_order},
+    case::{Event, Phase},
+    lineage::{AgentKey, Node, ServerKey, in_order},
     model::{BootTime, Fact, ProcessId, ServerFacts, Signal, SignalError},
     recognise::{Role, container_client},
 };
@@ -41,7 +41,7 @@ impl Engine {
         process.pid > 1
             && server.contains(process)
             && !node.protected
-            && !self.settings.ourselves.contains(&process)
+            && !self.ourselves.contains(&process)
             && (!is_wrapper || launches())
             && node.image().and_then(container_client).is_none()
     }
@@ -104,40 +104,44 @@ impl Engine {
         }
     }
 
-    pub(super) fn signalled(
+    /// The case of the agent, or of the server, that this process is being ended with.
+    fn case_of(&self, process: ProcessId) -> Option<CaseOf> {
+        let is_ending = |key: &AgentKey| self.world.agent(*key).is_some_and(|a| a.phase.is_terminating());
+        let agent = self.world.agent_of(process).filter(is_ending).map(CaseOf::Agent);
+        let server = || self.world.node(process).and_then(|node| node.server.or(node.wraps));
+        agent.or_else(|| server().map(CaseOf::Server))
+    }
+
+    /// A person can ask later whom orphand signalled, and why: the store has the verdict of that moment.
+    pub(super) fn signalled(&mut self, now: BootTime, process: ProcessId, signal: Signal) {
+        let node = self.world.node(process);
+        let exe = node.and_then(Node::image).map(|image| image.exe.as_str()).unwrap_or_default();
+        let program = exe.rsplit('/').next().unwrap_or_default().to_owned();
+        // No verdict is about a leftover.
+        let Some(of) = self.case_of(process) else { return };
+        if let Some((server, asked)) = self.stored_as(of).zip(self.phase(of).map(Phase::asked)) {
+            self.persist(now, Fact::Signalled { server, process, program, signal, asked });
+        }
+    }
+
+    pub(super) fn signal_refused(
         &mut self,
         now: BootTime,
         process: ProcessId,
         signal: Signal,
-        error: Option<SignalError>,
+        error: SignalError,
     ) {
-        let agent = self.world.agent_of(process);
-        let agent = agent.filter(|key| self.world.agent(*key).is_some_and(|a| a.phase.is_terminating()));
-        let Some(error) = error else {
-            // A person can ask later whom orphand signalled, and why: the store has the verdict of that moment.
-            let node = self.world.node(process);
-            let exe = node.and_then(Node::image).map(|image| image.exe.as_str()).unwrap_or_default();
-            let program = exe.rsplit('/').next().unwrap_or_default().to_owned();
-            let server = node.and_then(|n| n.server.or(n.wraps)).and_then(|key| self.world.server(key));
-            let (server, asked) = match (agent.and_then(|key| self.world.agent(key)), server) {
-                (Some(agent), _) => (agent.main(), agent.phase.asked()),
-                (None, Some(server)) => (server.id, server.phase.asked()),
-                // A leftover, which no verdict is about.
-                (None, None) => return,
-            };
-            self.persist(now, Fact::Signalled { server, process, program, signal, asked });
-            return;
+        let Some(of) = self.case_of(process) else { return };
+        let is_final = matches!(error, SignalError::System { .. });
+        let last = match of {
+            CaseOf::Agent(_) => true,
+            CaseOf::Server(key) => is_final && !self.is_target_left(key, process),
         };
-        if let Some(agent) = agent {
-            self.agent_event(now, agent, Event::SignalRefused { process, signal, error, last: true });
-        } else if let Some(key) = self.world.node(process).and_then(|n| n.server.or(n.wraps)) {
-            let last = matches!(error, SignalError::System { .. }) && !self.is_target_left(key, process);
-            self.server_event(now, key, Event::SignalRefused { process, signal, error, last });
-        }
+        self.advance(now, of, Event::SignalRefused { process, signal, error, last }, None);
     }
 
     /// Whether there is a process, other than this one, that may be signalled and did not refuse a signal.
-    fn is_target_left(&self, key: crate::lineage::ServerKey, but: ProcessId) -> bool {
+    fn is_target_left(&self, key: ServerKey, but: ProcessId) -> bool {
         let Some(server) = self.world.server(key) else { return false };
         let refused = |process: &ProcessId| {
             let orphan = server.phase.orphan();

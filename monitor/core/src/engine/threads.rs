@@ -45,17 +45,11 @@ impl Engine {
     }
 
     /// A thread ended that had started a server. Whatever had its number before has ended, too.
-    pub(super) fn thread_ended(
-        &mut self,
-        now: BootTime,
-        at: BootTime,
-        process: ProcessId,
-        thread: NonZeroU32,
-    ) {
-        let Some(agent) = self.world.agent_of(process).and_then(|key| self.world.agent(key)) else { return };
+    pub(super) fn thread_ended(&mut self, now: BootTime, at: BootTime, of: ProcessId, thread: NonZeroU32) {
+        let Some(agent) = self.world.agent_of(of).and_then(|key| self.world.agent(key)) else { return };
         for key in agent.servers().clone() {
             let spawner = self.world.server_mut(key).and_then(|server| server.spawner.as_mut());
-            if spawner.is_some_and(|spawner| spawner.end(process, thread, at)) {
+            if spawner.is_some_and(|spawner| spawner.end(of, thread, at)) {
                 self.watch(now, key, By::Thread);
                 self.suspect_for_its_thread(now, key);
             }
@@ -96,6 +90,6 @@ impl Engine {
         let Some(owner) = server.owner().and_then(|owner| self.world.agent(owner)) else { return false };
         let is_of = |spawner: &Spawner| owner.is_alive() && owner.main() == spawner.process;
         server.spawner.as_ref().is_some_and(is_of)
-            && rule_of(&self.settings.rules, self.world.graph(), owner).is_some_and(|rule| rule.thread_scoped)
+            && rule_of(&self.rules, self.world.graph(), owner).is_some_and(|rule| rule.thread_scoped)
     }
 }

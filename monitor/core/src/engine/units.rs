@@ -26,7 +26,7 @@ impl Engine {
             let seen = seen.filter(|seen| seen.id == id);
             let gone = seen.is_none();
             let seen = seen.unwrap_or_default();
-            let is_new = engine.world.identify(&engine.settings.rules, id, &seen.image, Some(seen.stdio));
+            let is_new = engine.world.identify(&engine.rules, id, &seen.image, Some(seen.stdio));
             engine.world.change(id, |node| {
                 if node.unit == ObservedUnit::Unasked {
                     let unit = seen.unit.map(Box::new);
@@ -85,7 +85,7 @@ impl Engine {
 
     /// A service manager was started. The execs of its children are needed if rules name units.
     pub(super) fn manager_ran(&mut self, id: ProcessId) {
-        if self.settings.rules.name_units() && self.managers.insert(id) {
+        if self.rules.name_units() && self.managers.insert(id) {
             self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Manager });
         }
     }
@@ -97,7 +97,7 @@ impl Engine {
             role,
             Role::Server { .. } | Role::Multiplexer | Role::Exempt { .. } | Role::ServiceManager
         );
-        if others || !self.settings.rules.name_units() || self.world.agent_of(id).is_some() {
+        if others || !self.rules.name_units() || self.world.agent_of(id).is_some() {
             return false;
         }
         let Some(node) = self.world.node(id) else { return false };
@@ -113,7 +113,7 @@ impl Engine {
             }
         };
         let Some(facts) = facts else { return false };
-        let Some(name) = self.settings.rules.unit_agent(&facts.unit).map(str::to_owned) else { return false };
+        let Some(name) = self.rules.unit_agent(&facts.unit).map(str::to_owned) else { return false };
         // The main process of a unit is its first one. A process that the manager adopts later is not.
         let same = |a: &Agent| {
             a.is_alive()
@@ -132,12 +132,11 @@ impl Engine {
     /// Finds the service managers in a snapshot of /proc, and the main processes of units that rules name. The main
     /// process is the oldest child of the manager in the present invocation of the unit.
     pub(super) fn find_managers(&mut self, snapshot: &Snapshot) -> BTreeSet<ProcessId> {
-        if !self.settings.rules.name_units() {
+        if !self.rules.name_units() {
             return BTreeSet::new();
         }
         for process in &snapshot.processes {
-            if process.id.pid == 1 || matches!(self.settings.rules.role(&process.image), Role::ServiceManager)
-            {
+            if process.id.pid == 1 || matches!(self.rules.role(&process.image), Role::ServiceManager) {
                 self.manager_ran(process.id);
             }
         }
@@ -145,8 +144,8 @@ impl Engine {
         for process in &snapshot.processes {
             let Some(facts) = process.unit.as_ref().filter(|facts| !facts.left_behind()) else { continue };
             let main = process.parent.is_some_and(|parent| self.managers.contains(&parent))
-                && self.settings.rules.unit_agent(&facts.unit).is_some()
-                && !matches!(self.settings.rules.role(&process.image), Role::Server { .. });
+                && self.rules.unit_agent(&facts.unit).is_some()
+                && !matches!(self.rules.role(&process.image), Role::Server { .. });
             if main {
                 let first = mains.entry(&facts.unit).or_insert(process.id);
                 if (process.id.start, process.id.pid) < (first.start, first.pid) {

@@ -108,7 +108,6 @@ pub struct Exec {
 }
 
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Node {
     pub id: ProcessId,
     /// The process that created it. Absent if unknown: it existed before the daemon and its parent is not in the

@@ -111,7 +111,6 @@ pub struct Reloaded {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 // `deny_unknown_fields`: a misspelt key must not widen the set of servers that are ended.
 #[serde(default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each widens or turns the selection by itself")]
 pub struct ReapRequest {
     /// Servers of agents of this name, or of this unit.
     pub agent: Option<String>,

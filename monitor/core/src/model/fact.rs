@@ -132,7 +132,6 @@ pub struct Tracked {
 
 /// What a daemon that saw the start of a server, or found it first, knew of that. A later one cannot find it out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct TrackedStart {
     /// Whether its owner was still sought. Otherwise a server without an owner has none.
     pub seeks_owner: bool,

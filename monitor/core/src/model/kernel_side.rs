@@ -1,6 +1,6 @@
 //! Settings of the eBPF programs, and numbers of their records by kind.
 
-use std::{ops::AddAssign, str::FromStr};
+use std::ops::{AddAssign, RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,65 +20,34 @@ pub enum SetsidHook {
     None,
 }
 
-/// Size in bytes of the ring buffer between kernel and daemon: a power of two (`BPF_MAP_TYPE_RINGBUF` accepts
-/// no other), from one page to 1 GiB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RingSize(u32);
+/// Size in bytes of the ring buffer between kernel and daemon, if nobody asks for another one. 2 MiB holds half a second of
+/// the fork rate that two cores reach below an agent (40,000 a second, 96 bytes each); it is drained every 20 ms. A larger
+/// ring costs twice its size: it is mapped twice and counts as resident memory.
+pub const RING_BYTES: u32 = 2 << 20;
 
-impl RingSize {
-    /// 2 MiB holds half a second of the fork rate that two cores reach below an agent (40,000 a second, 96
-    /// bytes each); it is drained every 20 ms. A larger ring costs twice its size: it is mapped twice and
-    /// counts as resident memory.
-    pub const DEFAULT: Self = Self(2 << 20);
-
-    pub const fn bytes(self) -> u32 {
-        self.0
-    }
+/// Parses a size of the ring: a number of bytes, or one of KiB, MiB or GiB: `65536`, `256K`, `4M`, `1G`. It is a power of two
+/// (`BPF_MAP_TYPE_RINGBUF` accepts no other), from one page to 1 GiB.
+pub fn parse_ring_size(text: &str) -> Result<u32, &'static str> {
+    let bytes = parse_size(text).and_then(|bytes| u32::try_from(bytes).ok());
+    bytes
+        .filter(|bytes| bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(bytes))
+        .ok_or("not a valid ring size: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)")
 }
 
-/// Parses a number of bytes, or one of KiB, MiB or GiB: `65536`, `256K`, `4M`, `1G`.
-impl FromStr for RingSize {
-    type Err = &'static str;
+/// How many processes can be followed at once: up to the largest number of processes that a kernel allows.
+const MEMBERS: RangeInclusive<u32> = 64..=1 << 22;
+/// The largest number that nobody has to ask for: 20 MB of kernel memory.
+const MOST_UNASKED: u32 = 1 << 18;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bytes = parse_size(text).and_then(|bytes| u32::try_from(bytes).ok());
-        bytes
-            .filter(|bytes| bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(bytes))
-            .map(Self)
-            .ok_or("not a valid ring size: give a power of two from 4096 (4 KiB) to 1073741824 (1 GiB)")
-    }
+pub fn parse_members(text: &str) -> Result<u32, &'static str> {
+    let number = text.parse().ok().filter(|number| MEMBERS.contains(number));
+    number.ok_or("not a valid number of processes: give a number from 64 to 4194304")
 }
 
-/// How many processes can be followed at once: from 64 to the largest number of processes that a kernel
-/// allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemberCount(u32);
-
-impl MemberCount {
-    /// The largest default: 20 MB of kernel memory.
-    pub const MOST_UNASKED: u32 = 1 << 18;
-    const LEAST: u32 = 64;
-    const MOST: u32 = 1 << 22;
-
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-
-    /// The default for a kernel with these limits on processes and threads: the least of them, at most
-    /// `MOST_UNASKED`.
-    pub fn for_limits(limits: impl IntoIterator<Item = u32>) -> Self {
-        let allowed = limits.into_iter().min().unwrap_or(Self::MOST_UNASKED);
-        Self(allowed.clamp(Self::LEAST, Self::MOST_UNASKED))
-    }
-}
-
-impl FromStr for MemberCount {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = text.parse().ok().filter(|number| (Self::LEAST..=Self::MOST).contains(number));
-        number.map(Self).ok_or("not a valid number of processes: give a number from 64 to 4194304")
-    }
+/// How many processes can be followed if nobody asks for a number: as many as these limits of the kernel on processes and
+/// threads let live.
+pub fn members_for(limits: impl IntoIterator<Item = u32>) -> u32 {
+    limits.into_iter().min().unwrap_or(MOST_UNASKED).clamp(*MEMBERS.start(), MOST_UNASKED)
 }
 
 /// A process name, as the kernel keeps it, whose exec is reported.
@@ -136,10 +105,10 @@ mod tests {
             (vec![], 1 << 18),
             (vec![10], 64),
         ] {
-            assert_eq!(MemberCount::for_limits(limits.clone()).get(), members, "{limits:?}");
+            assert_eq!(members_for(limits.clone()), members, "{limits:?}");
         }
         for wrong in [0, 63, 4_194_305] {
-            assert!(wrong.to_string().parse::<MemberCount>().is_err());
+            assert!(parse_members(&wrong.to_string()).is_err());
         }
     }
 
@@ -148,10 +117,10 @@ mod tests {
         for (text, bytes) in
             [("4096", 4096), ("4k", 4096), ("256K", 262_144), ("4M", 4 << 20), ("1g", 1 << 30)]
         {
-            assert_eq!(text.parse::<RingSize>().map(RingSize::bytes), Ok(bytes), "{text}");
+            assert_eq!(parse_ring_size(text), Ok(bytes), "{text}");
         }
         for text in ["5000", "2048", "2K", "0", "2G", "8G", "", "K", "-4096", "1M1", "4 M", "4MB"] {
-            assert!(text.parse::<RingSize>().is_err(), "{text}");
+            assert!(parse_ring_size(text).is_err(), "{text}");
         }
     }
 }

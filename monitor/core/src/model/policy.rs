@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{AlertRule, BootTime, Input, Mode, ProcessId, SessionPolicy};
 
 /// The settings that the engine judges by. They may change while the daemon runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     pub mode: Mode,
     /// Who decided the mode; absent if the configuration did.
@@ -43,6 +43,26 @@ pub struct Policy {
     /// The container engines that are asked, by name.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub engines: Vec<String>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Reap,
+            decided_by: None,
+            found: Found::default(),
+            grace: Duration::from_secs(10),
+            abandoned_grace: abandoned_grace(),
+            work_grace: work_grace(),
+            term_timeout: Duration::from_secs(5),
+            other_uids: false,
+            rules: String::new(),
+            recognise_protocol: recognise_protocol(),
+            alerts: Vec::new(),
+            sessions: None,
+            engines: Vec::new(),
+        }
+    }
 }
 
 /// Who ends orphans that were there before the first start of orphand on this host.

@@ -44,7 +44,6 @@ pub struct Scene {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ProcessRow {
     pub process: ProcessId,
     pub uid: u32,
@@ -190,6 +189,12 @@ impl Endpoint {
             _ => None,
         }
     }
+
+    /// Whether it is a connection that was begun on this side.
+    pub const fn was_begun_at(&self, side: Side) -> bool {
+        let Self::Connection { began, .. } = self else { return false };
+        matches!((began, side), (Began::Near, Side::Near) | (Began::Far, Side::Far))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -276,6 +281,19 @@ pub enum Side {
     Serves,
     /// Would end or stop with it.
     Depends,
+}
+
+impl Side {
+    /// The other end of a pipe or a connection.
+    pub const fn opposite(self) -> Option<Self> {
+        match self {
+            Self::Reads => Some(Self::Writes),
+            Self::Writes => Some(Self::Reads),
+            Self::Near => Some(Self::Far),
+            Self::Far => Some(Self::Near),
+            Self::Listens | Self::Serves | Self::Depends => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -70,6 +70,35 @@ pub enum Way {
     Depend,
 }
 
+impl Edge {
+    /// The kind of what joins the two (`stdin`, `stdout`, `connection`, `pipe`, `listener`, `terminal` ..), and what who is
+    /// named first can do, in words that follow its name: the explanation for a person.
+    pub const fn words(self, endpoint: Option<&Endpoint>) -> (&'static str, &'static str) {
+        match (self.way, endpoint) {
+            (Way::Input, _) => ("stdin", "can write to its standard input"),
+            (Way::Output, _) => ("stdout", "reads its standard output"),
+            (Way::Trace, _) => ("trace", "debugs it"),
+            (Way::Depend, Some(Endpoint::Trace)) => ("trace", "is debugged by it"),
+            (Way::Depend, Some(Endpoint::Terminal)) => ("terminal", "works in a terminal that it opened"),
+            (Way::Depend, Some(Endpoint::PidNamespace)) => {
+                ("pid_namespace", "would end with its PID namespace")
+            }
+            (Way::Depend, Some(Endpoint::ParentDeath)) => ("parent_death", "is to end with it, its parent"),
+            (Way::Depend, _) => ("device", "uses a file system or a device that it serves"),
+            (Way::Use, Some(Endpoint::Pipe { .. })) => ("pipe", "has the other end of a pipe of it"),
+            (Way::Use, Some(Endpoint::Open { .. })) => ("listener", "may call a socket at which it listens"),
+            (Way::Use, Some(Endpoint::Shared)) => {
+                ("open_file", "shares an open file with it, by which it can wake it")
+            }
+            (Way::Use, Some(Endpoint::Memory { .. })) => ("memory", "shares memory with it"),
+            (Way::Use, Some(Endpoint::Call)) => {
+                ("call", "called a port at which it listens, a few minutes ago")
+            }
+            (Way::Use, _) => ("connection", "is connected with it"),
+        }
+    }
+}
+
 /// One end of a candidate, and one that leads to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair<'a> {
@@ -185,19 +214,16 @@ fn others(
 }
 
 /// Whether the holder of the second side can reach the holder of the first.
-pub(super) const fn are_opposite(endpoint: &Endpoint, own: Side, other: Side) -> bool {
-    matches!(
-        (own, other),
-        (Side::Reads, Side::Writes)
-            | (Side::Writes, Side::Reads)
-            | (Side::Near, Side::Far)
-            | (Side::Far, Side::Near)
-            | (Side::Serves, Side::Depends)
-            // Who has the same listener handed it on, or was handed it, for those who call there.
-            | (Side::Listens, Side::Listens)
-    ) && !matches!((endpoint, own), (Endpoint::Memory { .. }, Side::Writes) | (Endpoint::Call, Side::Far))
-        // A debugger can make the program act that it debugs.
-        || matches!((endpoint, own, other), (Endpoint::Trace, Side::Depends, Side::Serves))
+pub(super) fn are_opposite(endpoint: &Endpoint, own: Side, other: Side) -> bool {
+    match (endpoint, own, other) {
+        (Endpoint::Memory { .. }, Side::Writes, _) | (Endpoint::Call, Side::Far, _) => false,
+        // A debugger can make the program act that it debugs. Who has the same listener handed it on, or was handed it, for those
+        // who call there.
+        (Endpoint::Trace, Side::Depends, Side::Serves)
+        | (_, Side::Listens, Side::Listens)
+        | (_, Side::Serves, Side::Depends) => true,
+        _ => own.opposite() == Some(other),
+    }
 }
 
 /// From whom an edge to this candidate comes; `None` if from itself.

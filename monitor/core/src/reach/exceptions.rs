@@ -22,7 +22,10 @@ struct Exception {
 const TABLE: [Exception; 8] = [
     Exception {
         reason: "the server began this connection itself: it is the client",
-        applies: |pair| is_server(pair) && !pair.is_wire() && is_outbound(pair) && !is_from_family(pair),
+        applies: |pair| {
+            let began_it = pair.endpoint.was_begun_at(pair.own.side);
+            is_server(pair) && !pair.is_wire() && began_it && !is_from_family(pair)
+        },
     },
     Exception {
         reason: "nobody waits for what is written to standard error",
@@ -101,9 +104,7 @@ const TABLE: [Exception; 8] = [
 pub fn is_standard_error(endpoint: &Endpoint, own: &End) -> bool {
     let is_written = match endpoint {
         Endpoint::Pipe { .. } => true,
-        Endpoint::Connection { began, .. } => {
-            !matches!((began, own.side), (Began::Far, Side::Near) | (Began::Near, Side::Far))
-        }
+        Endpoint::Connection { .. } => !own.side.opposite().is_some_and(|far| endpoint.was_begun_at(far)),
         _ => false,
     };
     is_written && own.numbers.contains(&2) && !own.numbers.contains(&0)
@@ -116,11 +117,6 @@ pub(super) fn reason(pair: &Pair<'_>) -> Option<&'static str> {
 
 fn is_server(pair: &Pair<'_>) -> bool {
     pair.party.kind == Kind::Server
-}
-
-fn is_outbound(pair: &Pair<'_>) -> bool {
-    let Endpoint::Connection { began, .. } = pair.endpoint else { return false };
-    matches!((began, pair.own.side), (Began::Near, Side::Near) | (Began::Far, Side::Far))
 }
 
 fn is_from_owner(pair: &Pair<'_>) -> bool {

@@ -16,7 +16,6 @@ mod edges;
 mod exceptions;
 mod mark;
 mod party;
-mod path;
 #[cfg(test)]
 mod tests;
 
@@ -24,4 +23,3 @@ pub use edges::{Edge, Source, Way};
 pub use exceptions::is_standard_error;
 pub use mark::{Reach, mark};
 pub use party::{Kind, Party};
-pub use path::words;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Kind, Party, Way, mark, words};
+use super::{Kind, Party, Way, mark};
 use crate::model::{
     Image, ProcessId, Stdio,
     scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
@@ -221,7 +221,7 @@ impl Small {
 
     fn path(&self) -> Vec<(u32, &'static str)> {
         let path = mark(&self.scene, &self.parties).path_to(0).into_iter();
-        path.map(|e| (e.from.process().unwrap().pid, words(e, self.scene.endpoint(e.endpoint)).0)).collect()
+        path.map(|e| (e.from.process().unwrap().pid, e.words(self.scene.endpoint(e.endpoint)).0)).collect()
     }
 
     fn join(&mut self, endpoint: Endpoint, ends: &[(u32, Side, u32)]) -> &mut Self {

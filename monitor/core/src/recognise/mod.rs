@@ -207,7 +207,7 @@ impl Rules {
 
     /// The agent that, according to a rule, is the main process of this unit.
     pub fn unit_agent(&self, unit: &Unit) -> Option<&str> {
-        self.agent.iter().find(|r| r.names_unit(unit)).map(Rule::name)
+        self.agent.iter().find(|r| r.names_unit(unit)).map(|rule| &*rule.name)
     }
 
     /// Whether there are rules about units.
@@ -217,7 +217,7 @@ impl Rules {
 
     /// Whether agents of this name are ended when their unit has left them behind.
     pub fn reap_agent(&self, name: &str) -> bool {
-        self.agent.iter().any(|r| r.reap && r.name() == name)
+        self.agent.iter().any(|r| r.reap && r.name == name)
     }
 
     /// Whether an agent is a daemon by design: it is meant to outlive whoever started it. A rule of the configuration
@@ -238,7 +238,7 @@ impl Rules {
     /// The rule that recognises this agent, known by this name: by its unit, or else by what it runs. `None` if it is
     /// built in, or if no rule has this name.
     pub fn rule_of(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> Option<&Rule> {
-        let is_it = |rule: &&Rule| rule.name() == name;
+        let is_it = |rule: &&Rule| rule.name == name;
         self.agent.iter().find(is_it)?;
         let of_unit = unit.and_then(|unit| self.agent.iter().find(|rule| rule.names_unit(unit)));
         let Some(image) = image.filter(|_| !of_unit.is_some_and(|rule| is_it(&rule))) else {
@@ -250,7 +250,7 @@ impl Rules {
 
     /// How long servers may outlive an agent of this name, if a rule of this name says so.
     pub fn grace_of(&self, name: &str) -> Option<std::time::Duration> {
-        self.agent.iter().filter(|rule| rule.name() == name).find_map(Rule::grace)
+        self.agent.iter().filter(|rule| rule.name == name).find_map(Rule::grace)
     }
 
     fn configured(&self, program: &Program<'_>, image: &Image, exempt: &[Rule]) -> Option<Role> {
@@ -258,8 +258,8 @@ impl Rules {
             return None;
         }
         let matches = |rule: &&Rule| rule.matches(program, image);
-        let first = |rules: &[Rule]| rules.iter().find(matches).map(|r| r.name().to_owned());
-        let of_kind = |kind| self.program.iter().filter(move |rule| rule.kind() == Some(kind)).find(matches);
+        let first = |rules: &[Rule]| rules.iter().find(matches).map(|rule| rule.name.clone());
+        let of_kind = |kind| self.program.iter().filter(move |rule| rule.kind == Some(kind)).find(matches);
         let kind = |kind| of_kind(kind).is_some();
         if let Some(rule) = first(exempt) {
             return Some(Role::Exempt { rule });
@@ -267,7 +267,7 @@ impl Rules {
         if kind(ProgramKind::Multiplexer) {
             return Some(Role::Multiplexer);
         }
-        if let Some(rule) = of_kind(ProgramKind::Server).map(|rule| rule.name().to_owned()) {
+        if let Some(rule) = of_kind(ProgramKind::Server).map(|rule| rule.name.clone()) {
             return Some(Role::Server { name: rule.clone(), rule });
         }
         if let Some(name) = first(&self.agent) {

@@ -106,7 +106,7 @@ impl Pattern {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
-    pub(super) name: String,
+    pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) program: Option<CommandPattern>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ pub struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) idle_duplicates: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) kind: Option<ProgramKind>,
+    pub kind: Option<ProgramKind>,
 }
 
 impl<'de> Deserialize<'de> for Rule {
@@ -241,10 +241,6 @@ impl Rule {
         Err(RuleError(format!("rule \"{}\"{refused}", self.name)))
     }
 
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(super) fn names_unit(&self, unit: &Unit) -> bool {
         self.unit.as_ref().is_some_and(|pattern| pattern.matches(&unit.name))
     }
@@ -258,11 +254,6 @@ impl Rule {
     const fn is_for_agents(&self) -> bool {
         let has_time = self.grace.is_some() || self.idle_duplicates.is_some();
         self.reap || self.daemon || self.thread_scoped || has_time
-    }
-
-    /// What such a program is, if that is neither agent nor server.
-    pub const fn kind(&self) -> Option<ProgramKind> {
-        self.kind
     }
 
     /// How long the servers of its agents may outlive them, if that is another time than for all.

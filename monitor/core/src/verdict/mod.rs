@@ -2,7 +2,6 @@
 //!
 //! Used by `engine` only.
 
-mod agent;
 mod candidates;
 mod container;
 mod guards;
@@ -14,7 +13,6 @@ mod rest;
 mod rows;
 mod uses;
 
-pub use agent::is_used;
 pub use candidates::rule_of;
 pub use container::{change, is_certain};
 pub use inspection::Inspection;
@@ -22,3 +20,4 @@ pub use membership::{Members, members};
 pub use owner::{Sought, seek};
 pub use proof::{Finding, examine};
 pub use rows::Rows;
+pub use uses::is_used;

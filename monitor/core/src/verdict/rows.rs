@@ -58,7 +58,7 @@ impl<'a> Rows<'a> {
     }
 
     fn opposite(&self, end: &End) -> impl Iterator<Item = &'a End> {
-        let other = opposed(end.side);
+        let other = end.side.opposite();
         let ends = self.by_endpoint.get(&end.endpoint).into_iter().flatten().copied();
         ends.filter(move |one| Some(one.side) == other)
     }
@@ -127,9 +127,8 @@ impl<'a> Rows<'a> {
     pub fn serves_beyond(&self, process: ProcessId, held: &Sides) -> bool {
         let is_tcp = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Open { by: Address::Tcp, .. });
         let is_called = |(endpoint, end): (&Endpoint, &End)| {
-            let Endpoint::Connection { began, .. } = endpoint else { return false };
-            let by_itself = matches!((began, end.side), (Began::Near, Side::Near) | (Began::Far, Side::Far));
-            *began != Began::Pair && !by_itself && is_opposed(end, held)
+            let is_call = matches!(endpoint, Endpoint::Connection { began, .. } if *began != Began::Pair);
+            is_call && !endpoint.was_begun_at(end.side) && is_opposed(end, held)
         };
         self.of(process).any(|(endpoint, _)| is_tcp(endpoint)) && !self.of(process).any(is_called)
     }
@@ -153,9 +152,7 @@ impl<'a> Rows<'a> {
         let mut ends = self.of(process).filter(|(endpoint, end)| match endpoint {
             _ if wires.into_iter().any(|wire| endpoint.is(wire)) => false,
             Endpoint::Pipe { named, .. } => !named,
-            Endpoint::Connection { began, .. } => {
-                !matches!((began, end.side), (Began::Near, Side::Near) | (Began::Far, Side::Far))
-            }
+            Endpoint::Connection { .. } => !endpoint.was_begun_at(end.side),
             _ => false,
         });
         ends.any(|(_, end)| is_opposed(end, held))
@@ -226,19 +223,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The side of an endpoint that is opposite to this one.
-const fn opposed(side: Side) -> Option<Side> {
-    match side {
-        Side::Reads => Some(Side::Writes),
-        Side::Writes => Some(Side::Reads),
-        Side::Near => Some(Side::Far),
-        Side::Far => Some(Side::Near),
-        Side::Listens | Side::Serves | Side::Depends => None,
-    }
-}
-
 fn is_opposed(end: &End, held: &Sides) -> bool {
-    opposed(end.side).is_some_and(|side| held.contains(&(end.endpoint, side)))
+    end.side.opposite().is_some_and(|side| held.contains(&(end.endpoint, side)))
 }
 
 fn is_held_by(end: &End, members: &Members) -> bool {

@@ -6,9 +6,9 @@ use super::{candidates::candidates, inspection::Inspection, membership::Members,
 use crate::{
     model::{
         Doubt, ProcessId, ReachedBy, Stdio,
-        scene::{Holder, ProcessRow},
+        scene::{Began, Endpoint, Holder, ProcessRow, Scene},
     },
-    reach::{Edge, Source, Way, mark, words},
+    reach::{Edge, Party, Source, Way, mark},
     world::Agent,
 };
 
@@ -79,7 +79,7 @@ pub(super) const fn doubt(edge: Edge) -> Doubt {
 /// A step of the path, with the names that people know.
 fn reached_by(inspection: &Inspection<'_>, edge: Edge) -> ReachedBy {
     let (process, scene) = (edge.from.process(), inspection.rows.scene);
-    let (by, via) = words(edge, scene.endpoint(edge.endpoint));
+    let (by, via) = edge.words(scene.endpoint(edge.endpoint));
     let row = process.and_then(|process| inspection.rows.row(process));
     let program = |row: &ProcessRow| {
         let (role, exe) = (inspection.rules.role(&row.image), row.image.exe.rsplit('/').next());
@@ -107,4 +107,17 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let wires = [(server.stdin, true), (server.stdout, false)];
     let closed = |(wire, reads)| !inspection.rows.has_own_end(wire, reads, members);
     (inspection.is_abandoned() || inspection.thread_has_ended()) && wires.into_iter().any(closed)
+}
+
+/// Whether an agent that may have been left behind has clients, or a debugger. What is `below` it works for it. Its pipes lead to its servers and to
+/// whoever reads its log.
+pub fn is_used(scene: &Scene, process: ProcessId, below: &[ProcessId]) -> bool {
+    let reach = mark(scene, &[Party { members: BTreeSet::from([process]), ..Party::default() }]);
+    let is_outside = |from: Source| !matches!(from, Source::Root(process) if below.contains(&process));
+    let mut edges = reach.edges_to(0).filter(|edge| is_outside(edge.from));
+    edges.any(|edge| match scene.endpoint(edge.endpoint) {
+        Some(Endpoint::Open { .. } | Endpoint::Pipe { named: true, .. }) => true,
+        Some(Endpoint::Connection { began, .. }) => *began != Began::Pair,
+        _ => edge.way == Way::Trace,
+    })
 }

@@ -23,7 +23,6 @@ pub(super) const ENDED: usize = 256;
 
 /// An agent: alive, or remembered because some of its servers are alive.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Agent {
     /// The name that events and reports show.
     pub name: String,

@@ -8,9 +8,7 @@ mod bounds;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
-
-use crate::model::{ProcessId, RememberedRun, Run, RunKey, RunReport, RunView, Unit, UnitFacts};
+use crate::model::{ProcessId, RememberedRun, Run, RunKey, RunReport, RunView, UnitFacts};
 
 /// The runs that a living agent or server is accounted to.
 pub type Held = BTreeMap<RunKey, BTreeSet<u64>>;
@@ -31,6 +29,8 @@ pub struct TopMost<'a> {
 #[derive(Clone, Debug)]
 struct Entry {
     run: Run,
+    /// Whether it began in this boot: otherwise its process means nothing.
+    this_boot: bool,
     /// How many runs had ended with it. Absent while it is alive.
     over: Option<u64>,
 }
@@ -41,18 +41,13 @@ pub struct Runs {
     /// How many runs have ever ended, and how many had when the bounds were last enforced.
     ended: u64,
     looked: u64,
-    mains: FxHashMap<ProcessId, (RunKey, u64)>,
-    invocations: FxHashMap<(Unit, String), u64>,
 }
 
 impl Runs {
     /// Takes over the runs that earlier daemons counted.
     pub fn remember(&mut self, remembered: Vec<RememberedRun>) {
         for RememberedRun { run, this_boot } in remembered {
-            if this_boot {
-                self.mains.insert(run.main, (run.key.clone(), run.generation));
-            }
-            self.enter(Run { alive: run.alive && this_boot, ..run });
+            self.enter(Run { alive: run.alive && this_boot, ..run }, this_boot);
         }
     }
 
@@ -61,27 +56,21 @@ impl Runs {
         let of_unit = agent.unit.and_then(|facts| Some((facts, facts.invocation_id.as_ref()?)));
         let Some((facts, invocation)) = of_unit else {
             let key = RunKey::Agent { name: agent.name.to_owned(), uid: agent.uid };
-            let known = self.mains.get(&agent.main).filter(|(k, _)| *k == key).map(|(_, g)| *g);
-            return self.count(key, known, None, agent);
+            let known = self.last(&key, |entry| entry.this_boot && entry.run.main == agent.main);
+            return self.count(key, known, agent);
         };
-        let unit = facts.unit.family();
-        let known = self.of_invocation(&unit, invocation);
-        let key = RunKey::Unit(unit);
+        let key = RunKey::Unit(facts.unit.family());
+        let known = self.of_invocation(&key, invocation);
         // The run is over and was not counted, so its number cannot be known.
         if known.is_none() && !agent.witnessed && facts.left_behind() {
             return (RunView::new(key, None, agent.name.to_owned(), Some(invocation.clone())), None);
         }
-        self.count(key, known, Some(invocation.clone()), agent)
+        self.count(key, known, agent)
     }
 
-    fn count(
-        &mut self,
-        key: RunKey,
-        known: Option<u64>,
-        invocation_id: Option<String>,
-        agent: &TopMost<'_>,
-    ) -> (RunView, Option<Run>) {
-        let last = self.by_key.get(&key).and_then(|r| r.keys().next_back().copied()).unwrap_or_default();
+    fn count(&mut self, key: RunKey, known: Option<u64>, agent: &TopMost<'_>) -> (RunView, Option<Run>) {
+        let invocation_id = agent.unit.and_then(|unit| unit.invocation_id.clone());
+        let last = self.last(&key, |_| true).unwrap_or_default();
         let generation = known.unwrap_or(last + 1);
         let before = self.get(&key, generation).cloned();
         let run = before.clone().unwrap_or_else(|| Run {
@@ -98,8 +87,7 @@ impl Runs {
         if before.as_ref() == Some(&run) {
             return (account, None);
         }
-        self.mains.insert(run.main, (run.key.clone(), generation));
-        self.enter(run.clone());
+        self.enter(run.clone(), true);
         (account, Some(run))
     }
 
@@ -107,9 +95,9 @@ impl Runs {
     pub fn left_behind(&self, facts: &UnitFacts) -> RunView {
         let invocation_id = facts.invocation_id.clone();
         let unit = facts.unit.family();
-        let generation = invocation_id.as_deref().and_then(|id| self.of_invocation(&unit, id));
         let name = unit.name.clone();
         let key = RunKey::Unit(unit);
+        let generation = invocation_id.as_deref().and_then(|id| self.of_invocation(&key, id));
         let agent = generation.and_then(|g| self.get(&key, g)).map_or(name, |run| run.agent.clone());
         RunView::new(key, generation, agent, invocation_id)
     }
@@ -121,9 +109,9 @@ impl Runs {
 
     /// Ends a run, because none of its top-most agents is alive. Returns the run if it counted as alive until now.
     pub fn end(&mut self, key: &RunKey, generation: u64) -> Option<Run> {
-        let run = self.get(key, generation).filter(|run| run.alive)?.clone();
-        let run = Run { alive: false, ..run };
-        self.enter(run.clone());
+        let entry = self.by_key.get(key)?.get(&generation).filter(|entry| entry.run.alive)?.clone();
+        let run = Run { alive: false, ..entry.run };
+        self.enter(run.clone(), entry.this_boot);
         Some(run)
     }
 
@@ -162,17 +150,20 @@ impl Runs {
         self.by_key.get(key)?.get(&generation).map(|entry| &entry.run)
     }
 
-    fn of_invocation(&self, unit: &Unit, invocation: &str) -> Option<u64> {
-        self.invocations.get(&(unit.clone(), invocation.to_owned())).copied()
+    /// The number of the last run of this key of which this holds.
+    fn last(&self, key: &RunKey, holds: impl Fn(&Entry) -> bool) -> Option<u64> {
+        self.by_key.get(key)?.iter().rev().find(|(_, entry)| holds(entry)).map(|(number, _)| *number)
     }
 
-    fn enter(&mut self, run: Run) {
-        if let (RunKey::Unit(unit), Some(invocation)) = (&run.key, &run.invocation_id) {
-            self.invocations.insert((unit.clone(), invocation.clone()), run.generation);
-        }
+    fn of_invocation(&self, key: &RunKey, invocation: &str) -> Option<u64> {
+        self.last(key, |entry| entry.run.invocation_id.as_deref() == Some(invocation))
+    }
+
+    fn enter(&mut self, run: Run, this_boot: bool) {
         self.ended += u64::from(!run.alive);
         let over = (!run.alive).then_some(self.ended);
-        self.by_key.entry(run.key.clone()).or_default().insert(run.generation, Entry { run, over });
+        let of_key = self.by_key.entry(run.key.clone()).or_default();
+        of_key.insert(run.generation, Entry { run, this_boot, over });
     }
 }
 

@@ -22,7 +22,6 @@ const NAMES: usize = 8;
 
 /// An MCP stdio server: its launch chain, the server's main process and its descendants.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Server {
     /// The head of its launch chain when it was recognised. It identifies the server for ever.
     pub id: ProcessId,

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, num::NonZeroU32};
 
 use orphand_core::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{
         About, Answer, BootTime, Effect, ExitStatus, Input, KilledBy, Killer, Losses, Memory, ProcessEvent,
         ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, Unit, UnitFacts,
@@ -294,7 +294,7 @@ proptest! {
         inputs in prop::collection::vec((0u32..20_000, input()), 0..120),
         answers in prop::collection::vec(answer(), 0..10),
     ) {
-        let mut engine = Engine::new(Settings::default());
+        let mut engine = Engine::default();
         prop_assert_eq!(abuse(&mut engine, &inputs, &answers), Ok(()));
     }
 }

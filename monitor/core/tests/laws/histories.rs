@@ -13,10 +13,7 @@ use crate::{
     using::Use,
     world::{AgentKind, World},
 };
-use orphand_core::{
-    engine::Settings,
-    model::{ExitStatus, Mode, ProcessId},
-};
+use orphand_core::model::{ExitStatus, Mode, Policy, ProcessId};
 
 /// What grows below a server.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +76,6 @@ pub enum Act {
 
 /// A story with its circumstances.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "circumstances that combine freely")]
 pub struct Story {
     /// What happens before the daemon starts.
     pub before: Vec<Act>,
@@ -98,9 +94,9 @@ pub struct Story {
 }
 
 impl Story {
-    pub fn settings(&self) -> Settings {
+    pub fn policy(&self) -> Policy {
         let mode = if self.observe { Mode::Observe } else { Mode::Reap };
-        Settings { mode, other_uids: self.other_uids, ..Settings::default() }
+        Policy { mode, other_uids: self.other_uids, ..Policy::default() }
     }
 
     pub fn manners(&self) -> Manners {
@@ -111,7 +107,7 @@ impl Story {
 
     /// The world at the beginning, and after `prepare` had a hand in it the end, settled.
     pub fn play(&self, prepare: impl FnOnce(&mut World)) -> World {
-        let mut world = World::new(self.settings(), self.manners(), self.space);
+        let mut world = World::new(self.policy(), self.manners(), self.space);
         prepare(&mut world);
         for act in &self.before {
             act.play(&mut world);

@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use orphand_core::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{About, BootTime, Effect, Input, Losses, Mode, Policy, ProcessId, Signal, SignalError, Snapshot},
 };
 
@@ -14,7 +14,6 @@ use crate::{
     answers::describe,
     kernel::{Kernel, Process},
     log::{Log, Shot},
-    trace::policy,
     truth::Truth,
 };
 
@@ -53,7 +52,6 @@ const LOOKS_APART: Duration = Duration::from_secs(600);
 
 /// How the shell behaves; the twins change it.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a defect or a habit of its own")]
 pub struct Manners {
     /// How long records wait in the ring at most.
     pub lag: Duration,
@@ -101,9 +99,9 @@ pub struct Host {
     pub truth: Truth,
     pub log: Log,
     pub manners: Manners,
-    pub settings: Settings,
-    /// What the engine was told to judge by at first.
     pub policy: Policy,
+    /// What the engine was told to judge by at first.
+    pub first_policy: Policy,
     pub drain_at: Option<BootTime>,
     pub pidfds: BTreeSet<ProcessId>,
     pub resync: bool,
@@ -114,17 +112,21 @@ pub struct Host {
     pub running: bool,
 }
 
+/// An engine that knows no process yet.
+pub fn engine(policy: &Policy, truth: &Truth) -> Engine {
+    Engine::new(policy.clone(), truth.ourselves.clone()).expect("no rules are rules")
+}
+
 impl Host {
-    pub fn new(kernel: Kernel, truth: Truth, settings: Settings, manners: Manners) -> Self {
-        let core = Box::new(Engine::new(settings.clone()));
+    pub fn new(kernel: Kernel, truth: Truth, policy: Policy, manners: Manners) -> Self {
         Self {
             kernel,
-            core,
+            core: Box::new(engine(&policy, &truth)),
             truth,
             log: Log::default(),
             manners,
-            policy: policy(&settings),
-            settings,
+            first_policy: policy.clone(),
+            policy,
             drain_at: None,
             pidfds: BTreeSet::new(),
             resync: false,
@@ -195,7 +197,7 @@ impl Host {
 
     /// Lets time pass until nothing is due any more, and whatever stays has been looked at again.
     pub fn settle(&mut self) {
-        let rounds = self.settings.grace + self.settings.term_timeout * 8 + Duration::from_secs(60);
+        let rounds = self.policy.grace + self.policy.term_timeout * 8 + Duration::from_secs(60);
         self.elapse(rounds);
         self.wake();
         self.elapse(rounds + LOOKS_APART * 2);
@@ -290,8 +292,8 @@ impl Host {
 
     /// Another configuration: to act, or only to look.
     pub fn configure(&mut self, mode: Mode) {
-        self.settings.mode = mode;
-        let policy = policy(&self.settings);
+        self.policy.mode = mode;
+        let policy = self.policy.clone();
         self.wake();
         self.give(Input::Configured { policy });
         self.wake();
@@ -367,8 +369,8 @@ impl Host {
             self.kernel.replace(meant);
         }
         let at = self.kernel.now();
-        let lawful = match self.settings.mode {
-            Mode::Reap => self.truth.permits(&self.kernel, meant, self.settings.grace),
+        let lawful = match self.policy.mode {
+            Mode::Reap => self.truth.permits(&self.kernel, meant, self.policy.grace),
             Mode::Observe => Err("it was told to look only".to_owned()),
         };
         self.truth.begins_to_end(&self.kernel, meant);

@@ -11,7 +11,6 @@ use crate::{
 
 /// How a server is started.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "ways that combine freely")]
 pub struct Launch {
     pub recipe: Recipe,
     /// A socket pair instead of pipes.

@@ -48,7 +48,7 @@ pub fn shots(host: &Host) -> Vec<String> {
         .iter()
         .filter_map(|s| Some(format!("{:?} to {} at {:?}: {}", s.signal, s.meant, s.at, s.wrong.as_ref()?)))
         .collect();
-    if host.settings.mode == Mode::Observe && !host.log.shots.is_empty() {
+    if host.policy.mode == Mode::Observe && !host.log.shots.is_empty() {
         found.push("a signal in observe mode".to_owned());
     }
     found
@@ -112,7 +112,7 @@ pub fn expect(host: &Host, service: &Service) -> Expect {
             Expect::Open
         }
         Standing::Ownerless(since) => {
-            let verdict = since + host.settings.grace;
+            let verdict = since + host.policy.grace;
             // Nobody can tell who has it but those that are seen: the server itself, for instance, or a bridge the wire behind it.
             let open = |own| kernel.opposite(own).is_some_and(|end| kernel.is_open(end));
             let unseen = host.manners.passless && (service.bridged || service.wires.into_iter().any(open));
@@ -305,7 +305,7 @@ pub fn orphan(host: &Host, service: &Service) -> bool {
 /// Every unguarded orphan is ended, every server's end is told once, in the word that fits.
 pub fn ended(host: &Host) -> Vec<String> {
     let mut found = Vec::new();
-    let able = host.settings.mode == Mode::Reap && !host.manners.refuses && !host.manners.blind;
+    let able = host.policy.mode == Mode::Reap && !host.manners.refuses && !host.manners.blind;
     for service in &host.truth.services {
         let head = service.head();
         let orphan = expect(host, service) == Expect::Orphan;

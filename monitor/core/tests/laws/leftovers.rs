@@ -20,7 +20,7 @@ pub fn leftovers(host: &Host) -> Vec<String> {
             Notice::LeftoversFound { agent, processes, .. } => {
                 let id = ProcessId::new(agent.pid, agent.start);
                 let mut wrong = |what: &str| found.push(format!("leftovers of {id} at {told:?}: {what}"));
-                if exited.get(&id).is_none_or(|at| told < *at + host.settings.grace) {
+                if exited.get(&id).is_none_or(|at| told < *at + host.policy.grace) {
                     wrong("its grace has not passed");
                 }
                 let heads: Vec<ProcessId> =

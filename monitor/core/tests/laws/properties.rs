@@ -143,7 +143,7 @@ proptest! {
         let world = story.play(|_| ());
         let again = story.play(|_| ());
         prop_assert_eq!(replay::effects(&world.host.log), replay::effects(&again.host.log));
-        let replayed = replay::replay(&world.host.log, world.host.settings.clone(), 1);
+        let replayed = replay::replay(&world.host, 1);
         prop_assert_eq!(replayed, replay::effects(&world.host.log));
     }
 
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn applying_twice_is_applying_once(story in strategies::story()) {
         let world = story.play(|_| ());
-        let twice = replay::replay(&world.host.log, world.host.settings.clone(), 2);
+        let twice = replay::replay(&world.host, 2);
         let once = replay::effects(&world.host.log);
         if replay::visible(&twice) != replay::visible(&once) {
             return Err(broken(&world, "told twice it is not the same"));

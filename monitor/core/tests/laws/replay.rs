@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use orphand_core::{
-    engine::{Engine, Settings},
-    model::{About, Answer, BootTime, Effect, Input},
+use orphand_core::model::{About, Answer, BootTime, Effect, Input};
+
+use crate::{
+    host::{Core, Host, engine},
+    log::Log,
 };
 
-use crate::{host::Core, log::Log};
-
-/// All effects of an engine that is given what `log` says, each record `times` times.
-pub fn replay(log: &Log, settings: Settings, times: usize) -> Vec<Effect> {
-    feed(&mut Engine::new(settings), log, times)
+/// All effects of an engine that is given what the log of this host says, each record `times` times.
+pub fn replay(host: &Host, times: usize) -> Vec<Effect> {
+    feed(&mut engine(&host.policy, &host.truth), &host.log, times)
 }
 
 /// The same with any core. A question is answered as it was answered when it was asked at that time; one that

@@ -1,16 +1,20 @@
 //! A daemon that is killed and started again, with the store between the two.
 
-use orphand_core::{
-    engine::Engine,
-    model::{Effect, Fact, Input, Knowledge, RememberedOrphan, RememberedRun, RememberedServer},
+use orphand_core::model::{
+    Effect, Fact, Input, Knowledge, RememberedOrphan, RememberedRun, RememberedServer,
 };
 
-use crate::{histories::Story, host::Host, log::Log, world::World};
+use crate::{
+    histories::Story,
+    host::{Host, engine},
+    log::Log,
+    world::World,
+};
 
 impl Story {
     /// The same story with a daemon that is restarted after some of its acts.
     pub fn play_with_restarts(&self, after: &[u8]) -> World {
-        let mut world = World::new(self.settings(), self.manners(), self.space);
+        let mut world = World::new(self.policy(), self.manners(), self.space);
         for act in &self.before {
             act.play(&mut world);
         }
@@ -27,7 +31,7 @@ impl Story {
 
     /// The same story with a daemon that is started for the first time on this host.
     pub fn play_with_first_start(&self) -> World {
-        let mut world = World::new(self.settings(), self.manners(), self.space);
+        let mut world = World::new(self.policy(), self.manners(), self.space);
         for act in &self.before {
             act.play(&mut world);
         }
@@ -46,7 +50,7 @@ impl Host {
     /// The daemon is killed, and the next one reads the store and /proc.
     pub fn restart(&mut self) {
         let knowledge = knowledge(&self.log);
-        self.core = Box::new(Engine::new(self.settings.clone()));
+        self.core = Box::new(engine(&self.policy, &self.truth));
         self.kernel.records.forget();
         self.waiting.clear();
         self.pidfds.clear();

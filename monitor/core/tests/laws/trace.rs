@@ -2,10 +2,7 @@
 
 use std::{error::Error, fs, io::Write as _, path::PathBuf};
 
-use orphand_core::{
-    engine::Settings,
-    model::{Policy, TRACE_FORMAT, TraceEntry, TraceHeader},
-};
+use orphand_core::model::{TRACE_FORMAT, TraceEntry, TraceHeader};
 
 use crate::host::Host;
 
@@ -19,8 +16,8 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: "model".to_owned(),
         realtime_offset_ns: 0,
-        policy: host.policy.clone(),
-        ourselves: host.settings.ourselves.clone(),
+        policy: host.first_policy.clone(),
+        ourselves: host.truth.ourselves.clone(),
     };
     let mut file = fs::File::create(&path)?;
     writeln!(file, "{}", serde_json::to_string(&header)?)?;
@@ -28,34 +25,4 @@ pub fn write(host: &Host, name: &str) -> Result<PathBuf, Box<dyn Error>> {
         writeln!(file, "{}", serde_json::to_string(&TraceEntry { at: *at, input: given.clone() })?)?;
     }
     Ok(path)
-}
-
-/// What settings say, as an engine is told.
-pub fn policy(settings: &Settings) -> Policy {
-    let Settings {
-        mode,
-        found,
-        grace,
-        abandoned_grace,
-        work_grace,
-        term_timeout,
-        other_uids,
-        recognise_protocol,
-        ..
-    } = *settings;
-    Policy {
-        mode,
-        found,
-        grace,
-        abandoned_grace,
-        work_grace,
-        term_timeout,
-        other_uids,
-        recognise_protocol,
-        decided_by: settings.decided_by.clone(),
-        rules: settings.rules.source(),
-        alerts: settings.alerts.clone(),
-        sessions: settings.sessions.clone(),
-        engines: settings.engines.clone(),
-    }
 }

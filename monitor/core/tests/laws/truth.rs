@@ -17,7 +17,6 @@ use crate::{
 
 /// A server as whoever started it knows it.
 #[derive(Clone, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Service {
     /// From the head of the launch chain to the server's main process.
     pub chain: Vec<ProcessId>,

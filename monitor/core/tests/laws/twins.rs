@@ -6,9 +6,9 @@ use std::time::Duration;
 use std::collections::VecDeque;
 
 use orphand_core::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{
-        Answer, BootTime, Effect, Input, Notice, ProcessEvent, ProcessId, Signal,
+        Answer, BootTime, Effect, Input, Notice, Policy, ProcessEvent, ProcessId, Signal,
         scene::{End, Holder},
     },
 };
@@ -34,7 +34,7 @@ struct Broken {
 
 impl Broken {
     fn new(hears: fn(Input) -> Option<Input>, says: fn(Effect) -> Vec<Effect>) -> Box<Self> {
-        let engine = Engine::new(settings());
+        let engine = Engine::new(policy(), Vec::new()).expect("no rules are rules");
         Box::new(Self { engine, hears, says, out: VecDeque::new() })
     }
 }
@@ -73,12 +73,12 @@ fn as_is(effect: Effect) -> Vec<Effect> {
 
 /// An agent with a server of this conduct and one whose wire a broker took over; the agent is killed.
 /// Nothing but the owner's exit is a reason here.
-fn settings() -> Settings {
-    Settings { abandoned_grace: Duration::from_secs(86_400), ..Settings::default() }
+fn policy() -> Policy {
+    Policy { abandoned_grace: Duration::from_secs(86_400), ..Policy::default() }
 }
 
 fn story(core: Option<Box<dyn Core>>, conduct: Conduct) -> World {
-    let mut world = World::new(settings(), crate::host::Manners::default(), 400);
+    let mut world = World::new(policy(), crate::host::Manners::default(), 400);
     if let Some(core) = core {
         world.host.core = core;
     }

@@ -6,8 +6,7 @@
 use std::time::Duration;
 
 use orphand_core::{
-    engine::Settings,
-    model::{ExitStatus, ProcessId},
+    model::{ExitStatus, Policy, ProcessId},
     recognise::{Candidate, Rules},
 };
 
@@ -97,8 +96,8 @@ pub struct World {
 
 impl World {
     /// A host with a login shell, inetd and the daemon (not yet started).
-    pub fn new(settings: Settings, manners: Manners, space: u32) -> Self {
-        let mut kernel = Kernel::new(space, Records::new(candidates(&settings.rules)));
+    pub fn new(policy: Policy, manners: Manners, space: u32) -> Self {
+        let mut kernel = Kernel::new(space, Records::new(candidates(&Rules::default())));
         let mut begin = |parent, program, uid, files: Files| {
             let id = kernel.fork(parent).unwrap_or_default();
             if let Some(p) = kernel.get_mut(id) {
@@ -112,10 +111,9 @@ impl World {
         let inetd = begin(INIT, &programs::INETD, 0, Files::on_null());
         let shell = begin(inetd, &programs::BASH, 1000, Files::on_terminal());
         let truth =
-            Truth { ourselves: vec![daemon, INIT], other_uids: settings.other_uids, ..Truth::default() };
-        let settings = Settings { ourselves: truth.ourselves.clone(), ..settings };
+            Truth { ourselves: vec![daemon, INIT], other_uids: policy.other_uids, ..Truth::default() };
         Self {
-            host: Host::new(kernel, truth, settings, manners),
+            host: Host::new(kernel, truth, policy, manners),
             shell,
             inetd,
             hosts: Vec::new(),
@@ -127,7 +125,7 @@ impl World {
 
     /// A world of usual size whose daemon runs and reaps.
     pub fn running() -> Self {
-        let mut world = Self::new(Settings::default(), Manners::default(), 400);
+        let mut world = Self::new(Policy::default(), Manners::default(), 400);
         world.host.start();
         world
     }

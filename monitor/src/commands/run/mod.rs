@@ -46,8 +46,8 @@ use crate::{
     store::{self, Limits, StoreError, StoreWriter, standing},
 };
 use orphand_core::{
-    engine::{Engine, Settings},
-    model::{Knowledge, MemberCount, Policy, RingSize, Status, TRACE_FORMAT, TraceHeader},
+    engine::Engine,
+    model::{Knowledge, Policy, ProcessId, RING_BYTES, Status, TRACE_FORMAT, TraceHeader, members_for},
 };
 
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
@@ -166,20 +166,20 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         ..Status::default()
     };
     let ourselves = procfs.ourselves()?;
-    let settings = Settings::new(policy.clone(), ourselves).context("cannot read the rules back")?;
+    let engine = Engine::new(policy.clone(), ourselves.clone()).context("cannot read the rules back")?;
     let options = KernelOptions {
         candidates: rules.candidates(),
         setsid: flags.setsid.unwrap_or_default(),
-        ring_bytes: flags.ring_size.unwrap_or(RingSize::DEFAULT).bytes(),
+        ring_bytes: flags.ring_size.unwrap_or(RING_BYTES),
         // As many as can live.
-        members: flags.members.unwrap_or_else(|| MemberCount::for_limits(process_limits())).get(),
+        members: flags.members.unwrap_or_else(|| members_for(process_limits())),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
         ..KernelOptions::default()
     };
     let wall = WallClock { offset_ns: clock::realtime_offset() };
     let trace = match &flags.record {
-        Some(path) => Some(TraceWriter::create(path, &header(policy, &settings, wall))?),
+        Some(path) => Some(TraceWriter::create(path, &header(policy, ourselves, wall))?),
         None => None,
     };
     // If SIGCHLD was ignored by the parent, nobody can wait for a child (wait(2)): that of the self-test, those of the hook.
@@ -219,7 +219,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         registry: Registry::new(config.sessions.as_ref().map(reload::registry)),
     };
     let daemon = Daemon {
-        driver: Driver::new(Engine::new(settings), trace).within(flags.places.below.clone()),
+        driver: Driver::new(engine, trace).within(flags.places.below.clone()),
         outside,
         configuration,
         decisions,
@@ -275,13 +275,13 @@ fn hook_line(wall: WallClock) -> Box<WriteLine> {
     })
 }
 
-fn header(policy: Policy, settings: &Settings, wall: WallClock) -> TraceHeader {
+fn header(policy: Policy, ourselves: Vec<ProcessId>, wall: WallClock) -> TraceHeader {
     TraceHeader {
         format: TRACE_FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: uname().release().to_string_lossy().into_owned(),
         realtime_offset_ns: wall.offset_ns,
         policy,
-        ourselves: settings.ourselves.clone(),
+        ourselves,
     }
 }

@@ -19,7 +19,7 @@ fn later_values_beat_and_rules_are_added() {
     .unwrap();
     let config = &loaded.config;
     assert_eq!((config.grace, config.observe), (Duration::from_secs(2), true));
-    assert_eq!(config.agent.iter().map(Rule::name).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert_eq!(config.agent.iter().map(|rule| &rule.name).collect::<Vec<_>>(), ["a", "b", "c"]);
     let place = |key: &str, index: usize| loaded.origins.location(key, index).unwrap().to_string();
     assert_eq!(place("grace", 0), "1.toml:2:1");
     assert_eq!(place("observe", 0), "0.toml:2:1");

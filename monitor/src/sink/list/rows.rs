@@ -48,7 +48,6 @@ pub struct Row {
 }
 
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Arrangement {
     pub tree: bool,
     pub sort: Column,

@@ -6,10 +6,7 @@ use serde_json::json;
 
 use super::story::*;
 use super::story_scene::{SocketUse, WireState};
-use crate::{
-    engine::Settings,
-    model::{ExitStatus, Signal, Stdio, Work},
-};
+use crate::model::{ExitStatus, Policy, Signal, Stdio, Work};
 
 const NPX: &[&str] = &["node", "/usr/bin/npx", "-y", "@modelcontextprotocol/server-everything"];
 
@@ -17,7 +14,7 @@ type Change<'c> = &'c dyn Fn(&mut Story);
 
 /// Agent 20 has a server, 30, and let go of both of its wires.
 fn let_go() -> Story {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.hung_up.insert(30);
     story.facts.own_ends = [true, true];
     story
@@ -187,7 +184,7 @@ fn what_its_main_process_leaves_is_ended_too() {
 
 #[test]
 fn wires_are_asked_about_four_times_a_minute_while_there_are_servers() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.pass_secs(60);
     assert_eq!(story.wire_looks.len(), 4);
     story.end_with(30, ExitStatus::Code(0));
@@ -198,7 +195,7 @@ fn wires_are_asked_about_four_times_a_minute_while_there_are_servers() {
 
 #[test]
 fn a_question_covers_a_bounded_number_of_servers_and_all_have_their_turn() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     for pid in 0..1099 {
         story.start(20, 1000 + pid, SERVER, [1, 2, 3].map(|n| Stdio::Pipe(u64::from(pid) * 3 + n)));
     }

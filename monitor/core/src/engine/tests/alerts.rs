@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use super::story_scene::WireState;
-use crate::{
-    engine::Settings,
-    model::{AlertRule, Input, Losses, Mode, Notice, Policy, Watched},
-};
+use crate::model::{AlertRule, Input, Losses, Mode, Notice, Policy, Watched};
 
 fn rule(on: Watched, above: u64) -> AlertRule {
     AlertRule {
@@ -23,7 +20,7 @@ fn rule(on: Watched, above: u64) -> AlertRule {
 
 /// A daemon that only observes, and agents 20, 21, .. with one server each: 120, 121, ..
 fn leaky(agents: u32, alerts: Vec<AlertRule>) -> Story {
-    let mut story = Story::new(Settings { mode: Mode::Observe, alerts, ..Settings::default() });
+    let mut story = Story::new(Policy { mode: Mode::Observe, alerts, ..Policy::default() });
     for agent in 20..20 + agents {
         story.exec(agent, 10, CLAUDE, TERMINAL);
         story.fork(agent, 100 + agent);
@@ -183,7 +180,7 @@ fn memory_is_that_of_the_last_look() {
 
 #[test]
 fn what_cannot_be_ended_is_counted() {
-    let settings = Settings { alerts: vec![rule(Watched::ReapFailures, 0)], ..Settings::default() };
+    let settings = Policy { alerts: vec![rule(Watched::ReapFailures, 0)], ..Policy::default() };
     let mut story = Story::agent_with_server(settings);
     story.errno = Some(1);
     story.end(20);

@@ -1,10 +1,7 @@
 //! Tests of bursts: of agents, and of new servers whose owners are unknown.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE};
-use crate::{
-    engine::Settings,
-    model::{Input, Notice, Stdio},
-};
+use crate::model::{Input, Notice, Policy, Stdio};
 
 /// Starts `count` agents of this user, one after the other. Each lives for a moment.
 fn burst(story: &mut Story, user: u32, first: u32, count: u32) {
@@ -25,7 +22,7 @@ fn told(story: &Story) -> (usize, usize, u64) {
 
 #[test]
 fn what_is_beyond_the_burst_is_counted() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     burst(&mut story, 1000, 1000, 5000);
     assert_eq!(told(&story), (64, 64, 0));
     story.pass_secs(60);
@@ -39,7 +36,7 @@ fn what_is_beyond_the_burst_is_counted() {
 
 #[test]
 fn nobody_elses_agent_is_folded() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     burst(&mut story, 1000, 1000, 500);
     burst(&mut story, 1001, 2000, 1);
     assert_eq!(told(&story), (65, 65, 0));
@@ -47,7 +44,7 @@ fn nobody_elses_agent_is_folded() {
 
 #[test]
 fn one_that_starts_a_server_is_told_of_before_it_and_with_its_number() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     burst(&mut story, 1000, 1000, 100);
     story.exec_as(1000, 3000, 10, CLAUDE, TERMINAL);
     assert_eq!(told(&story).0, 64);
@@ -68,7 +65,7 @@ fn one_that_starts_a_server_is_told_of_before_it_and_with_its_number() {
 
 #[test]
 fn one_that_lives_on_is_told_of_a_moment_later() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     burst(&mut story, 1000, 1000, 100);
     story.exec_as(1000, 3000, 10, CLAUDE, TERMINAL);
     story.pass_secs(2);
@@ -83,7 +80,7 @@ fn one_that_lives_on_is_told_of_a_moment_later() {
 
 #[test]
 fn what_was_not_told_yet_is_told_at_the_stop() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     burst(&mut story, 1000, 1000, 100);
     story.hand_in(Input::Stop);
     assert_eq!(told(&story), (64, 64, 36));
@@ -92,7 +89,7 @@ fn what_was_not_told_yet_is_told_at_the_stop() {
 /// Who started them has ended, so their owners are unknown. They are inspected in turn beside the loop.
 #[test]
 fn servers_without_a_known_owner_leave_the_loop_to_others() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.hand_in(Input::Ready { kernel: String::new(), hooks: Vec::new() });
     story.told();
     story.late = Some(Vec::new());

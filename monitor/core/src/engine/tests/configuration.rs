@@ -3,11 +3,7 @@
 use std::time::Duration;
 
 use super::story::{SERVER, Story, TERMINAL, WIRE, seen};
-use crate::{
-    engine::Settings,
-    model::{Guard, Input, Mode, Policy, ReapRequest, Signal, Unit, UnitFacts, UnitState},
-    recognise::Rules,
-};
+use crate::model::{Guard, Input, Mode, Policy, ReapRequest, Signal, Unit, UnitFacts, UnitState};
 
 const SCRIPT: &str = "/srv/node_modules/.bin/mcp-server-filesystem";
 
@@ -30,7 +26,7 @@ fn exempt(program: &str) -> String {
 
 #[test]
 fn a_daemon_that_looks_begins_to_act_and_the_other_way_round() {
-    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    let mut story = Story::agent_with_server(Policy { mode: Mode::Observe, ..Policy::default() });
     story.polite.insert(30);
     story.end(20);
     story.pass_secs(100);
@@ -40,7 +36,7 @@ fn a_daemon_that_looks_begins_to_act_and_the_other_way_round() {
     story.pass_secs(1);
     assert_eq!(story.told(), ["reconfigured", "orphan_reaped TERM"]);
 
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.end(20);
     story.pass_secs(10);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
@@ -67,8 +63,7 @@ fn a_place_may_be_exempt() {
         ("user = '8'\nunit = 'bot.service'", false),
     ] {
         let rules = format!("[[exempt]]\nname = 'mine'\n{keys}");
-        let settings =
-            Settings { rules: Rules::from_source(&rules).unwrap(), other_uids: true, ..Settings::default() };
+        let settings = Policy { rules, other_uids: true, ..Policy::default() };
         let mut story = Story::agent_with_server(settings);
         story.uid = 7;
         story.facts.unit = Some(service("bot.service"));
@@ -81,7 +76,7 @@ fn a_place_may_be_exempt() {
 
 #[test]
 fn observation_stops_rounds_of_sigkill() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.end(20);
     story.pass(Duration::from_millis(15_010));
     assert_eq!(story.sent(), [(30, Signal::Term), (30, Signal::Kill)]);
@@ -90,7 +85,7 @@ fn observation_stops_rounds_of_sigkill() {
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
     // Without the change, SIGKILL continues, also for what was forked meanwhile.
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.end(20);
     story.pass(Duration::from_millis(15_010));
     story.sent();
@@ -104,7 +99,7 @@ fn observation_stops_rounds_of_sigkill() {
 fn what_is_exempt_from_now_on_is_spared_at_any_point() {
     let rules = exempt(&format!("program = '{SCRIPT}'"));
     for seconds in [0, 5, 10, 11] {
-        let mut story = Story::agent_with_server(Settings::default());
+        let mut story = Story::agent_with_server(Policy::default());
         if seconds > 0 {
             story.end(20);
             story.pass_secs(seconds);
@@ -125,7 +120,7 @@ fn what_is_exempt_from_now_on_is_spared_at_any_point() {
 
 #[test]
 fn what_an_exempt_agent_leaves_is_left() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     configure(&mut story, policy(&exempt("program = 'claude'")));
     story.start(20, 40, SERVER, WIRE);
     story.end(20);
@@ -141,8 +136,7 @@ fn what_an_exempt_agent_leaves_is_left() {
 #[test]
 fn what_no_rule_takes_for_a_server_any_more_is_left() {
     let tools = "[[program]]\nkind = 'server'\nname = 'tools'\nprogram = '/srv/tools.py'";
-    let settings =
-        Settings { rules: crate::recognise::Rules::from_source(tools).unwrap(), ..Settings::default() };
+    let settings = Policy { rules: tools.to_owned(), ..Policy::default() };
     let leaked = |then: &str| {
         let mut story = Story::new(settings.clone());
         story.exec(20, 10, super::story::CLAUDE, TERMINAL);
@@ -160,7 +154,7 @@ fn what_no_rule_takes_for_a_server_any_more_is_left() {
 
 #[test]
 fn what_is_there_already_is_recognised_by_new_rules() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.exec(20, 10, super::story::CLAUDE, TERMINAL);
     story.start(20, 30, &["python3", "/srv/tools.py"], WIRE);
     story.start(20, 40, &["python3", "/srv/bot.py"], TERMINAL);
@@ -179,7 +173,7 @@ fn what_is_there_already_is_recognised_by_new_rules() {
 /// What a supervisor starts outlives it, also where it was taken for an agent before.
 #[test]
 fn an_agent_that_a_rule_calls_a_supervisor_leaves_its_servers() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     configure(&mut story, policy("[[program]]\nkind = 'supervisor'\nname = 'claude'\nprogram = 'claude'"));
     story.end(20);
     story.pass_secs(100);
@@ -188,7 +182,7 @@ fn an_agent_that_a_rule_calls_a_supervisor_leaves_its_servers() {
 
 #[test]
 fn what_nobody_followed_is_found_in_proc() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     configure(&mut story, policy("[[agent]]\nname = 'bot'\nprogram = '/srv/bot.py'"));
     story.snapshot(vec![seen(40, 1, &["python3", "/srv/bot.py"], TERMINAL)]);
     assert_eq!(story.told(), ["reconfigured", "agent_started"]);
@@ -196,7 +190,7 @@ fn what_nobody_followed_is_found_in_proc() {
 
 #[test]
 fn rules_that_cannot_be_read_change_nothing() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     configure(&mut story, Policy { mode: Mode::Observe, ..policy("[[") });
     assert_eq!(story.told(), [""; 0]);
     story.end(20);
@@ -208,7 +202,7 @@ fn rules_that_cannot_be_read_change_nothing() {
 #[test]
 fn a_look_at_proc_does_not_take_a_server_apart() {
     const PYTHON: &[&str] = &["/usr/bin/python3", "/srv/precious_mcp_server.py"];
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.exec(20, 10, super::story::CLAUDE, TERMINAL);
     story.start(20, 30, PYTHON, WIRE);
     story.told();
@@ -226,8 +220,7 @@ fn a_look_at_proc_does_not_take_a_server_apart() {
 fn an_agent_may_have_a_grace_of_its_own() {
     let rule = "[[agent]]\nname = 'bot'\nprogram = 'bot'\n";
     for (rules, detected) in [(rule.to_owned(), true), (format!("{rule}grace = '60s'\n"), false)] {
-        let rules = Rules::from_source(&rules).unwrap();
-        let mut story = Story::new(Settings { rules, ..Settings::default() });
+        let mut story = Story::new(Policy { rules, ..Policy::default() });
         story.exec(20, 10, &["bot"], TERMINAL);
         story.start(20, 30, SERVER, WIRE);
         story.end(20);

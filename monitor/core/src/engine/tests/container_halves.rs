@@ -6,10 +6,7 @@ use super::{
     story_scene::WireState,
     units::NOTHING,
 };
-use crate::{
-    engine::Settings,
-    model::{ContainerFacts, Report},
-};
+use crate::model::{ContainerFacts, Policy, Report};
 
 const RUN: &[&str] = &["docker", "run", "-i", "--name", "box", "mcp/fetch"];
 const SHIM: &[&str] = &["/usr/bin/containerd-shim-runc-v2"];
@@ -18,7 +15,7 @@ const SHIM: &[&str] = &["/usr/bin/containerd-shim-runc-v2"];
 /// was there before, or a conmon that the client started.
 fn story(client: &[&str], conmon: bool, engines: &[&str]) -> Story {
     let engines = engines.iter().map(|engine| (*engine).to_owned()).collect();
-    let mut story = Story::new(Settings { engines, ..Settings::default() });
+    let mut story = Story::new(Policy { engines, ..Policy::default() });
     story.facts.stdin = WireState::unseen();
     story.snapshot(vec![
         seen(1, 0, &["/sbin/init"], NOTHING),

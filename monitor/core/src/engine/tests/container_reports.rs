@@ -6,10 +6,7 @@ use super::{
     story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
     story_scene::WireState,
 };
-use crate::{
-    engine::Settings,
-    model::{ContainerFacts, Input, Notice, OtherClient, Policy},
-};
+use crate::model::{ContainerFacts, Input, Notice, OtherClient, Policy};
 
 #[test]
 fn the_memory_of_the_container_counts() {
@@ -33,12 +30,12 @@ fn the_memory_of_the_container_counts() {
     assert_eq!(freed(without), (Some(700), 703));
 }
 
-fn asking() -> Settings {
-    Settings { engines: vec!["docker".to_owned()], ..Settings::default() }
+fn asking() -> Policy {
+    Policy { engines: vec!["docker".to_owned()], ..Policy::default() }
 }
 
 /// Two agents with a server each: one is the client of a container.
-fn living(settings: Settings) -> Story {
+fn living(settings: Policy) -> Story {
     let mut story = Story::agent_with_server(settings);
     story.start(20, 40, RUN, OTHER);
     story
@@ -77,14 +74,14 @@ fn an_engine_that_does_not_tell_is_asked_three_times() {
     story.pass_secs(10_000);
     assert_eq!((story.containers_asked.len(), shown(&story)), (3, vec![None, None]));
     // No engine is configured.
-    let mut story = living(Settings::default());
+    let mut story = living(Policy::default());
     story.pass_secs(10_000);
     assert!(story.containers_asked.is_empty());
 }
 
 #[test]
 fn the_setting_that_is_missing_is_told() {
-    let setting = |argv: &[&str], settings: Settings| {
+    let setting = |argv: &[&str], settings: Policy| {
         let mut story = Story::new(settings);
         story.exec(20, 10, CLAUDE, TERMINAL);
         story.start(20, 30, argv, WIRE);
@@ -92,14 +89,14 @@ fn the_setting_that_is_missing_is_told() {
         detected(&story).container.clone().unwrap().setting
     };
     let line = "[containers] docker = \"/run/docker.sock\"";
-    assert_eq!(setting(RUN, Settings::default()).as_deref(), Some(line));
+    assert_eq!(setting(RUN, Policy::default()).as_deref(), Some(line));
     assert_eq!(setting(RUN, asking()), None);
     let line = "[containers] podman = \"/run/podman/podman.sock\"";
     let podman = &["podman", "run", "-i", "mcp/fetch"];
     assert_eq!(setting(podman, asking()).as_deref(), Some(line));
     let engines = vec!["podman".to_owned()];
-    assert_eq!(setting(podman, Settings { engines, ..Settings::default() }), None);
-    assert_eq!(setting(&["docker", "exec", "-i", "box", "mcp-server-time"], Settings::default()), None);
+    assert_eq!(setting(podman, Policy { engines, ..Policy::default() }), None);
+    assert_eq!(setting(&["docker", "exec", "-i", "box", "mcp-server-time"], Policy::default()), None);
 }
 
 #[test]

@@ -7,18 +7,15 @@ use super::{
     story::{CLAUDE, Story, TERMINAL, WIRE, id},
     story_scene::WireState,
 };
-use crate::{
-    engine::Settings,
-    model::{ContainerFacts, ServerReport, SessionState},
-};
+use crate::model::{ContainerFacts, Policy, ServerReport, SessionState};
 
-fn asking() -> Settings {
-    Settings { engines: vec!["docker".to_owned()], ..settings() }
+fn asking() -> Policy {
+    Policy { engines: vec!["docker".to_owned()], ..settings() }
 }
 
 /// The manager 20 holds the wires of a client, 30, that was started for the session `a`. The end of its input has
 /// reached the container, 90.
-fn manager(settings: Settings, known_by: u32) -> Story {
+fn manager(settings: Policy, known_by: u32) -> Story {
     let mut story = Story::new(settings);
     story.sessions.insert(known_by, "a".to_owned());
     story.facts.stdin = WireState::held_by(&[20]);

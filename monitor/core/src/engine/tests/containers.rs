@@ -6,12 +6,9 @@ use super::{
     story_scene::{Outside, ProcessFacts, SocketUse, WireState, scene},
 };
 use crate::model::scene::ProcessRow;
-use crate::{
-    engine::Settings,
-    model::{
-        ContainerFacts, ContainerId, Guard, Input, MadeContainer, Notice, OtherClient, ProcessId,
-        ReapRequest, ServerView, Signal, Stdio, scene::SceneServer,
-    },
+use crate::model::{
+    ContainerFacts, ContainerId, Guard, Input, MadeContainer, Notice, OtherClient, Policy, ProcessId,
+    ReapRequest, ServerView, Signal, Stdio, scene::SceneServer,
 };
 
 pub const RUN: &[&str] = &["docker", "run", "-i", "--rm", "--name", "box", "mcp/fetch"];
@@ -113,7 +110,7 @@ fn a_client_in_the_launch_chain_or_below_the_server_counts() {
     assert_eq!(story.sent(), []);
     assert!(detected(&story).container.is_some());
     // A server that has a client below it, until that client ends.
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.start(30, 31, RUN, OTHER);
     let mut story = judged(story);
     story.pass_secs(1000);
@@ -126,7 +123,7 @@ fn a_client_in_the_launch_chain_or_below_the_server_counts() {
 /// A process of a server becomes a client after the server got its first signal.
 #[test]
 fn a_client_that_appears_while_its_server_is_ended_is_not_signalled() {
-    let mut story = judged(Story::agent_with_server(Settings::default()));
+    let mut story = judged(Story::agent_with_server(Policy::default()));
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     story.start(30, 31, RUN, OTHER);
     story.pass_secs(1000);
@@ -137,7 +134,7 @@ fn a_client_that_appears_while_its_server_is_ended_is_not_signalled() {
 /// A process becomes a client between two rounds of SIGKILL, when nothing is inspected.
 #[test]
 fn a_client_that_appears_among_the_killed_is_not_signalled() {
-    let mut story = judged(Story::agent_with_server(Settings::default()));
+    let mut story = judged(Story::agent_with_server(Policy::default()));
     while !story.sent().iter().any(|(_, signal)| *signal == Signal::Kill) {
         story.pass_secs(1);
     }
@@ -285,7 +282,7 @@ fn a_container_that_is_not_seen_or_is_not_all_of_the_server_keeps_the_guard() {
         assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared container"));
         assert_eq!((story.sent(), story.stops.len()), (vec![], 0));
     }
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.start(30, 31, RUN, OTHER);
     story.facts.container = Some(Box::new(found()));
     let mut story = judged(story);

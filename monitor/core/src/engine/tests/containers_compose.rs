@@ -5,15 +5,12 @@ use super::{
     proof::judged,
     story::{CLAUDE, Story, TERMINAL, WIRE, id, image},
 };
-use crate::{
-    engine::Settings,
-    model::{ContainerFacts, ContainerId, FirstMessage, OtherClient},
-};
+use crate::model::{ContainerFacts, ContainerId, FirstMessage, OtherClient, Policy};
 
 const COMPOSE: &[&str] = &["python3", "/usr/bin/docker-compose", "run", "--rm", "-T", "mcp-server-time"];
 
 /// Agent 20 starts docker-compose, 30, which starts this client, 31.
-fn below_compose(client: &[&str], settings: Settings) -> Story {
+fn below_compose(client: &[&str], settings: Policy) -> Story {
     let mut story = Story::new(settings);
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.messages.insert(30, FirstMessage::Mcp { client: None });
@@ -38,7 +35,7 @@ fn facts() -> ContainerFacts {
 
 #[test]
 fn the_container_that_compose_made_is_stopped() {
-    let mut story = below_compose(&words(&start(&"0a".repeat(32))), Settings::default());
+    let mut story = below_compose(&words(&start(&"0a".repeat(32))), Policy::default());
     story.facts.container = Some(Box::new(facts()));
     let mut story = judged(story);
     let container = detected(&story).container.clone().unwrap();
@@ -55,7 +52,7 @@ fn the_container_that_compose_made_is_stopped() {
 
 #[test]
 fn without_an_engine_the_command_for_exactly_this_container_is_told() {
-    let mut story = judged(below_compose(&words(&start(&"0a".repeat(32))), Settings::default()));
+    let mut story = judged(below_compose(&words(&start(&"0a".repeat(32))), Policy::default()));
     let container = detected(&story).container.clone().unwrap();
     assert_eq!(container.command, "docker stop 0a0a0a0a0a0a");
     assert_eq!(container.setting.as_deref(), Some("[containers] docker = \"/run/docker.sock\""));
@@ -78,7 +75,7 @@ fn another_container_than_that_of_the_client_is_never_stopped() {
         (start(&whole), ContainerFacts { others: vec![again], ..facts() }),
         (start(&whole), ContainerFacts { shared: true, ..facts() }),
     ] {
-        let mut story = below_compose(&words(&client), Settings::default());
+        let mut story = below_compose(&words(&client), Policy::default());
         story.facts.container = Some(Box::new(facts));
         let mut story = judged(story);
         story.pass_secs(10_000);

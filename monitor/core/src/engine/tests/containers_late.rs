@@ -10,10 +10,7 @@ use super::{
     units::NOTHING,
 };
 use crate::model::scene::ProcessRow;
-use crate::{
-    engine::Settings,
-    model::{Container, ContainerId, Image, Input, Notice, ReapRequest, ServerView, Signal},
-};
+use crate::model::{Container, ContainerId, Image, Input, Notice, Policy, ReapRequest, ServerView, Signal};
 
 const SHIM: &str = "/usr/bin/containerd-shim-runc-v2";
 
@@ -28,7 +25,7 @@ fn made_by(user: Option<u32>) -> Container {
 
 /// The daemon comes when a server is there, whose parent is the engine's shim.
 fn late(enclosing: Option<Box<Container>>, stdout: WireState) -> Story {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     comes_late(&mut story, enclosing, stdout, &[]);
     story
 }
@@ -118,7 +115,7 @@ fn a_server_found_in_a_container_is_never_signalled() {
 #[test]
 fn what_a_client_left_that_is_killed_later_is_told() {
     let left = |client: &[&str], stdin: WireState| {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.snapshot(vec![
             seen(1, 0, &["/sbin/init"], NOTHING),
             seen(10, 1, &[SHIM, "-namespace", "moby"], NOTHING),
@@ -181,7 +178,7 @@ fn what_a_client_of_podman_left_is_told() {
 
 #[test]
 fn an_agent_and_its_server_in_one_container_are_judged_as_anywhere() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.facts.enclosing = Some(Box::new(enclosing()));
     let mut story = judged(story);
     assert_eq!(detected(&story).container.as_ref().unwrap().command, "docker stop 0c0c0c0c0c0c");

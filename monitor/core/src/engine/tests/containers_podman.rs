@@ -8,8 +8,7 @@ use super::{
 };
 use crate::model::scene::ProcessRow;
 use crate::{
-    engine::Settings,
-    model::{ContainerFacts, ContainerId, OtherClient, Stdio},
+    model::{ContainerFacts, ContainerId, OtherClient, Policy, Stdio},
     verdict::change,
 };
 
@@ -136,7 +135,7 @@ fn another_monitor_is_a_change() {
 #[test]
 fn the_command_is_for_the_user_of_the_client() {
     let told = |argv: &[&str]| {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.uid = 1000;
         story.exec_as(1000, 20, 10, CLAUDE, TERMINAL);
         story.fork(20, 30);

@@ -4,10 +4,7 @@ use super::{
     story::{CLAUDE, SERVER, Story, WIRE},
     units::{NOTHING, facts, gateway_with_claude, generations},
 };
-use crate::{
-    engine::Settings,
-    model::{Input, Notice, Policy, Signal, Stdio},
-};
+use crate::model::{Input, Notice, Policy, Signal, Stdio};
 
 const SUPERVISOR: &[&str] = &["claude", "daemon", "run", "--origin", "transient"];
 
@@ -69,7 +66,7 @@ fn a_daemon_by_design_is_left_behind_by_nobody() {
 
 #[test]
 fn a_launcher_of_a_daemon_is_a_part_of_it() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.exec(20, 10, &["node", "/usr/bin/codex", "app-server"], NOTHING);
     story.start(20, 21, &["codex", "app-server"], NOTHING);
     story.start(21, 30, SERVER, WIRE);

@@ -1,9 +1,8 @@
 //! How a server ended, and who ended it.
 
 use super::story::{Story, id};
-use crate::{
-    engine::Settings,
-    model::{End, Ending, ExitStatus, Fact, Input, KilledBy, Killer, Mode, Notice, ProcessEvent, Signal},
+use crate::model::{
+    End, Ending, ExitStatus, Fact, Input, KilledBy, Killer, Mode, Notice, Policy, ProcessEvent, Signal,
 };
 
 const DAEMON: u32 = 99;
@@ -11,7 +10,9 @@ const KILLED: ExitStatus = ExitStatus::Signal(9);
 
 /// A server of a living agent, and a daemon that is known.
 fn living() -> Story {
-    Story::agent_with_server(Settings { ourselves: vec![id(DAEMON), id(98)], ..Settings::default() })
+    let mut story = Story::agent_with_server(Policy::default());
+    story.engine.ourselves = vec![id(DAEMON), id(98)];
+    story
 }
 
 /// The owner has ended, and the grace goes on.
@@ -23,9 +24,8 @@ fn suspect() -> Story {
 
 /// A proven orphan that is not ended.
 fn observed() -> Story {
-    let ourselves = vec![id(DAEMON)];
-    let mut story =
-        Story::agent_with_server(Settings { mode: Mode::Observe, ourselves, ..Settings::default() });
+    let mut story = Story::agent_with_server(Policy { mode: Mode::Observe, ..Policy::default() });
+    story.engine.ourselves = vec![id(DAEMON)];
     story.end(20);
     story.pass_secs(10);
     story

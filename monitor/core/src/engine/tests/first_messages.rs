@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
-use crate::{
-    engine::Settings,
-    model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio},
-};
+use crate::model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio};
 
 const OWN: &[&str] = &["/usr/bin/python3", "/home/me/weather/server.py"];
 const PIPED: [Stdio; 3] = [Stdio::Pipe(1), Stdio::Pipe(3), Stdio::Null];
@@ -138,7 +135,7 @@ fn nobody_is_asked_who_cannot_be_one() {
 
 #[test]
 fn it_is_turned_off_by_the_configuration() {
-    let mut story = Story::new(Settings { recognise_protocol: false, ..Settings::default() });
+    let mut story = Story::new(Policy { recognise_protocol: false, ..Policy::default() });
     story.exec(20, 10, CLAUDE, TERMINAL);
     started(&mut story, 30, OWN, mcp());
     assert_eq!(story.message_looks, []);
@@ -196,7 +193,7 @@ fn a_launcher_hands_the_message_on_to_what_it_starts() {
 
 #[test]
 fn an_init_stub_hands_the_message_on() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.creator = Some(seen(20, 10, &["/opt/acme/host"], TERMINAL));
     story.messages.insert(30, mcp());
     story.exec(30, 20, &["/usr/bin/tini", "--", "/opt/acme/own"], WIRE);
@@ -303,7 +300,7 @@ fn after_a_restart_it_is_known_by_what_was_stored() {
     let agent = seen(20, 10, CLAUDE, TERMINAL);
     let processes = vec![seen(30, 20, OWN, WIRE), seen(33, 20, OWN, PIPED)];
     for owner in [Some(agent), None] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         let knowledge = Knowledge { servers: vec![known.clone()], ..Knowledge::default() };
         story.hand_in(Input::Remembered { knowledge });
         story.snapshot(owner.clone().into_iter().chain(processes.clone()).collect());
@@ -318,7 +315,7 @@ fn after_a_restart_it_is_known_by_what_was_stored() {
 #[test]
 fn what_was_there_before_is_known_by_the_settings() {
     for declared in [true, false] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.declared.extend(declared.then(|| (30, "weather".to_owned())));
         let agent = seen(20, 10, CLAUDE, TERMINAL);
         story.snapshot(vec![agent, seen(30, 20, OWN, WIRE), seen(33, 20, OWN, PIPED)]);
@@ -332,7 +329,7 @@ fn what_was_there_before_is_known_by_the_settings() {
 /// The launcher is declared, and what it started does the work.
 #[test]
 fn a_launcher_that_was_there_before_hands_it_on() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.declared.insert(30, "weather".to_owned());
     let agent = seen(20, 10, CLAUDE, TERMINAL);
     let chain = [seen(30, 20, &["uv", "run", "main.py"], WIRE), seen(31, 30, OWN, WIRE)];

@@ -1,12 +1,9 @@
 //! Tests of what was there before the first start on a host: a person decides.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
-use crate::{
-    engine::Settings,
-    model::{
-        Found, Guard, Input, Knowledge, Policy, ReapRequest, RememberedServer, Signal, SnapshotProcess,
-        State, Tracked, TrackedOwner, TrackedStart,
-    },
+use crate::model::{
+    Found, Guard, Input, Knowledge, Policy, ReapRequest, RememberedServer, Signal, SnapshotProcess, State,
+    Tracked, TrackedOwner, TrackedStart,
 };
 
 fn ready() -> Input {
@@ -16,7 +13,7 @@ fn ready() -> Input {
 /// A daemon that is started now, after a first start of all at this number of seconds.
 fn daemon(
     first_start: Option<u64>,
-    settings: Settings,
+    settings: Policy,
     knowledge: Knowledge,
     found: Vec<SnapshotProcess>,
 ) -> Story {
@@ -33,7 +30,7 @@ fn left() -> Vec<SnapshotProcess> {
     vec![seen(30, 1, SERVER, WIRE)]
 }
 
-fn first(settings: Settings) -> Story {
+fn first(settings: Policy) -> Story {
     daemon(Some(1000), settings, Knowledge::default(), left())
 }
 
@@ -43,7 +40,7 @@ fn all() -> ReapRequest {
 
 #[test]
 fn the_first_daemon_tells_of_it_once_and_touches_nothing() {
-    let mut story = first(Settings::default());
+    let mut story = first(Policy::default());
     assert_eq!(story.told(), ["server_started", "ready"]);
     story.pass_secs(10_000);
     assert_eq!(story.told(), ["orphan_detected found", "orphan_spared found"]);
@@ -55,7 +52,7 @@ fn the_first_daemon_tells_of_it_once_and_touches_nothing() {
 
 #[test]
 fn a_person_ends_it() {
-    let mut story = first(Settings::default());
+    let mut story = first(Policy::default());
     story.polite.insert(30);
     story.pass_secs(100);
     let planned = story.engine.plan(&all());
@@ -69,12 +66,12 @@ fn a_person_ends_it() {
 /// The twins: the setting, and a first start in an earlier boot or before the server.
 #[test]
 fn elsewhere_it_is_ended() {
-    let end = Settings { found: Found::End, ..Settings::default() };
+    let end = Policy { found: Found::End, ..Policy::default() };
     let none = Knowledge::default;
     for mut story in [
         first(end),
-        daemon(None, Settings::default(), none(), left()),
-        daemon(Some(0), Settings::default(), none(), left()),
+        daemon(None, Policy::default(), none(), left()),
+        daemon(Some(0), Policy::default(), none(), left()),
     ] {
         story.pass_secs(100);
         assert!(story.sent().contains(&(30, Signal::Term)), "{:?}", story.told());
@@ -85,7 +82,7 @@ fn elsewhere_it_is_ended() {
 #[test]
 fn what_is_witnessed_is_ended() {
     let found = vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)];
-    let mut story = daemon(Some(1000), Settings::default(), Knowledge::default(), found);
+    let mut story = daemon(Some(1000), Policy::default(), Knowledge::default(), found);
     assert_eq!(story.told(), ["agent_started", "server_started", "ready"]);
     story.end(20);
     story.pass_secs(10);
@@ -109,10 +106,10 @@ fn followed(owner: Option<TrackedOwner>) -> Knowledge {
 #[test]
 fn a_restart_changes_nothing() {
     let owner = TrackedOwner { main: id(20), name: "claude".to_owned(), ..TrackedOwner::default() };
-    let mut known = daemon(Some(900), Settings::default(), followed(Some(owner)), left());
+    let mut known = daemon(Some(900), Policy::default(), followed(Some(owner)), left());
     known.pass_secs(100);
     assert!(known.sent().contains(&(30, Signal::Term)), "{:?}", known.told());
-    let mut found = daemon(Some(900), Settings::default(), followed(None), left());
+    let mut found = daemon(Some(900), Policy::default(), followed(None), left());
     found.pass_secs(1000);
     assert_eq!(found.sent(), []);
     assert!(found.told().contains(&"orphan_spared found".to_owned()));
@@ -120,7 +117,7 @@ fn a_restart_changes_nothing() {
 
 #[test]
 fn the_setting_is_taken_into_use_while_the_daemon_runs() {
-    let mut story = first(Settings::default());
+    let mut story = first(Policy::default());
     story.pass_secs(100);
     story.told();
     let policy =
@@ -133,7 +130,7 @@ fn the_setting_is_taken_into_use_while_the_daemon_runs() {
 /// Another guard holds whoever asks; both are told.
 #[test]
 fn a_person_overrules_no_other_guard() {
-    let mut story = first(Settings::default());
+    let mut story = first(Policy::default());
     story.facts.opted_out = true;
     story.pass_secs(100);
     story.hand_in(Input::Reap { request: all() });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE};
-use crate::{engine::Settings, model::Stdio};
+use crate::model::{Policy, Stdio};
 
 const TOOL: &[&str] = &["git", "status"];
 /// As many rounds as fill whatever is bounded.
@@ -21,7 +21,7 @@ fn size(story: &Story) -> usize {
 
 /// How much larger the engine is after further rounds, in characters of its debug form.
 fn growth(doing: Doing) -> usize {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     let mut play = |from: u32| {
         for round in from..from + ROUNDS {
             doing(&mut story, 1000 + 10 * round);

@@ -1,10 +1,7 @@
 //! By what persons recognise agents and servers.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
-use crate::{
-    engine::Settings,
-    model::{AgentHints, Asked, Fact, FoundHints, Notice, ServerHints},
-};
+use crate::model::{AgentHints, Asked, Fact, FoundHints, Notice, Policy, ServerHints};
 
 #[expect(clippy::unnecessary_wraps, reason = "each field is optional")]
 fn some(text: &str) -> Option<String> {
@@ -21,7 +18,7 @@ fn found() -> FoundHints {
 }
 
 fn story(with_hints: bool) -> Story {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     if with_hints {
         story.agent_hints = Some(agent_hints());
         story.hints.insert(30, found());

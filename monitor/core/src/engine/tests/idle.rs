@@ -6,11 +6,7 @@ use super::{
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
     story_scene::WireState,
 };
-use crate::{
-    engine::Settings,
-    model::{Doubt, Input, NextStep, Notice, Policy, ServerReport, Signal, Stdio, Whereabouts},
-    recognise::Rules,
-};
+use crate::model::{Doubt, Input, NextStep, Notice, Policy, ServerReport, Signal, Stdio, Whereabouts};
 
 const RULE: &str = "[[agent]]\nname = 'claude'\nprogram = 'claude'\nidle_duplicates = '1h'";
 const HERE: Whereabouts = Whereabouts { directory: 1, command: Some(10), environment: Some(5) };
@@ -19,7 +15,7 @@ const HOUR: u64 = 60;
 
 /// Agent 20, without a server, of which these rules may say something.
 fn agent(rules: &str) -> Story {
-    let mut story = Story::new(Settings { rules: Rules::from_source(rules).unwrap(), ..Settings::default() });
+    let mut story = Story::new(Policy { rules: rules.to_owned(), ..Policy::default() });
     story.exec(20, 10, CLAUDE, TERMINAL);
     (story.facts.stdin, story.facts.stdout) =
         (WireState::held_as(&[20], CLAUDE), WireState::held_as(&[20], CLAUDE));

@@ -4,15 +4,14 @@ use super::story_scene::WireState;
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
-use crate::engine::Settings;
-use crate::model::{Input, ProcessEvent, Signal};
+use crate::model::{Input, Policy, ProcessEvent, Signal};
 
 /// A server whose owner has exited. Its inspection was made, and the answer was not passed in yet.
 fn being_looked_at() -> Story {
-    let mut story = Story::agent_with_server(Settings {
+    let mut story = Story::agent_with_server(Policy {
         grace: Duration::from_secs(2),
         work_grace: Duration::ZERO,
-        ..Settings::default()
+        ..Policy::default()
     });
     story.fork(30, 31);
     story.late = Some(Vec::new());

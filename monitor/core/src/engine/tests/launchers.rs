@@ -1,10 +1,7 @@
 //! Tests of a launcher that no rule knows, between a host and its server.
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
-use crate::{
-    engine::Settings,
-    model::{FirstMessage, Signal, Stdio},
-};
+use crate::model::{FirstMessage, Policy, Signal, Stdio};
 
 const HOST: &[&str] = &["/opt/desk/deskhost"];
 const LAUNCHER: &[&str] = &["/opt/company/company-run", "--", "node"];
@@ -13,7 +10,7 @@ const TINI: &[&str] = &["tini", "--", "node"];
 /// Host 20 starts launcher 30, which runs server 40 on its own streams. `said` is what the first look at the launcher's
 /// standard input finds.
 fn launched(host: &[&str], launcher: &[&str], said: FirstMessage) -> Story {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.creator = Some(seen(20, 10, host, TERMINAL));
     if host == CLAUDE {
         story.exec(20, 10, host, TERMINAL);

@@ -4,9 +4,8 @@ use super::{
     proof::PLAIN,
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
 };
-use crate::{
-    engine::Settings,
-    model::{Asked, Branch, ExitStatus, Fact, Input, LeftoverClass, Notice, ReapRequest, Signal, State},
+use crate::model::{
+    Asked, Branch, ExitStatus, Fact, Input, LeftoverClass, Notice, Policy, ReapRequest, Signal, State,
 };
 
 const SHELL: &[&str] = &["bash", "-c", "sleep 1000 & wait"];
@@ -15,7 +14,7 @@ const SCOPE: &str = "/user.slice/session-3.scope";
 
 /// Agent 20 in a scope, with a background shell, 40, and its job, 41.
 fn agent_with_shell() -> Story {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.start(20, 40, SHELL, PLAIN);
@@ -84,7 +83,7 @@ fn what_was_detached_is_none() {
     // In another scope; adopted by a living agent; in a multiplexer; below an agent that lives; where the host was not
     // asked in time.
     for case in ["scope", "adopted", "tmux", "agent", "unread", "unknown", "twin"] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.place = (case != "unknown").then(|| SCOPE.to_owned());
         story.exec(19, 10, &["codex"], TERMINAL);
         story.exec(20, 10, CLAUDE, TERMINAL);
@@ -118,7 +117,7 @@ fn what_was_detached_is_none() {
 
 #[test]
 fn servers_are_none_and_what_they_let_go_is() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.start(20, 30, SERVER, WIRE);
@@ -131,7 +130,7 @@ fn servers_are_none_and_what_they_let_go_is() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     assert_eq!(found(&mut story), [(1, vec![(31, LeftoverClass::Browser)])]);
     // The twin: it belongs to the server, and ends with it.
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
     story.start(20, 30, SERVER, WIRE);
@@ -216,7 +215,7 @@ fn a_plan_names_by_any_process_of_a_branch() {
 
 #[test]
 fn a_fork_bomb_makes_one_event_of_bounded_size() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.place = Some(SCOPE.to_owned());
     story.exec(20, 10, CLAUDE, TERMINAL);
     for pid in 1000..1500 {

@@ -4,12 +4,9 @@ use super::{
     proof::{HOST, PLAIN},
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
 };
-use crate::{
-    engine::Settings,
-    model::{
-        End, Evidence, ExitStatus, Fact, Input, Knowledge, Notice, RememberedOrphan, RememberedRun,
-        RememberedServer, Signal, SnapshotProcess,
-    },
+use crate::model::{
+    End, Evidence, ExitStatus, Fact, Input, Knowledge, Notice, Policy, RememberedOrphan, RememberedRun,
+    RememberedServer, Signal, SnapshotProcess,
 };
 
 /// The knowledge that the store builds from a daemon's facts.
@@ -43,7 +40,7 @@ fn ready() -> Input {
 
 /// The first daemon of a boot, which finds these processes in /proc.
 fn first_of_all(found: Vec<SnapshotProcess>) -> Story {
-    let mut first = Story::new(Settings::default());
+    let mut first = Story::new(Policy::default());
     first.hand_in(Input::Remembered { knowledge: Knowledge::default() });
     first.snapshot(found);
     first.hand_in(ready());
@@ -52,7 +49,7 @@ fn first_of_all(found: Vec<SnapshotProcess>) -> Story {
 
 /// The next daemon, which finds these processes in /proc.
 fn next(first: &Story, found: Vec<SnapshotProcess>) -> Story {
-    let mut next = Story::new(Settings::default());
+    let mut next = Story::new(Policy::default());
     next.hand_in(Input::Remembered { knowledge: knowledge(&first.facts_persisted) });
     next.snapshot(found);
     next.hand_in(ready());
@@ -69,7 +66,7 @@ fn ends(story: &Story) -> Vec<(u32, End)> {
 
 #[test]
 fn an_owner_that_ended_while_nobody_watched_was_the_owner() {
-    let first = Story::agent_with_server(Settings::default());
+    let first = Story::agent_with_server(Policy::default());
     let mut next = next(&first, vec![seen(30, 1, SERVER, WIRE)]);
     assert_eq!(next.told(), ["server_started", "orphan_suspected", "ready"]);
     // The wire is held by a sibling that the earlier daemon followed, too.
@@ -86,7 +83,7 @@ fn an_owner_that_ended_while_nobody_watched_was_the_owner() {
 
 #[test]
 fn an_owner_that_lives_is_the_owner_still() {
-    let first = Story::agent_with_server(Settings::default());
+    let first = Story::agent_with_server(Policy::default());
     let mut next = next(&first, vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 1, SERVER, WIRE)]);
     next.pass_secs(100);
     assert_eq!(next.told(), ["agent_started", "server_started", "ready"]);
@@ -98,7 +95,7 @@ fn an_owner_that_lives_is_the_owner_still() {
 
 #[test]
 fn a_server_without_an_owner_has_none_after_a_restart() {
-    let mut first = Story::new(Settings::default());
+    let mut first = Story::new(Policy::default());
     first.exec(20, 10, CLAUDE, TERMINAL);
     first.start(20, 25, &["bash", "-c", "x | y > z"], PLAIN);
     first.start(25, 30, SERVER, WIRE);
@@ -106,7 +103,7 @@ fn a_server_without_an_owner_has_none_after_a_restart() {
     first.end(20);
     let left = || vec![seen(10, 1, &["/sbin/init"], PLAIN), seen(30, 1, SERVER, WIRE)];
     // Nor is it judged where the earlier daemon had not stored it: it may have had a reason.
-    let unknown = Story::new(Settings::default());
+    let unknown = Story::new(Policy::default());
     for earlier in [first, unknown] {
         let mut next = next(&earlier, left());
         next.pass_secs(1000);
@@ -134,14 +131,14 @@ fn what_the_first_daemon_found_adopted_was_so_for_the_next() {
 
 #[test]
 fn a_host_that_no_rule_knows_is_the_owner_still() {
-    let mut first = Story::new(Settings::default());
+    let mut first = Story::new(Policy::default());
     let host = || seen(20, 10, HOST, PLAIN);
     first.creator = Some(host());
     first.exec(20, 10, HOST, PLAIN);
     first.start(20, 30, SERVER, WIRE);
     assert_eq!(first.told(), ["agent_started", "server_started"]);
     // It was started by a double fork, and its owner has let go of its wires.
-    let mut next = Story::new(Settings::default());
+    let mut next = Story::new(Policy::default());
     next.creator = Some(host());
     next.hand_in(Input::Remembered { knowledge: knowledge(&first.facts_persisted) });
     next.snapshot(vec![host(), seen(30, 1, SERVER, WIRE)]);
@@ -156,7 +153,7 @@ fn a_host_that_no_rule_knows_is_the_owner_still() {
 
 #[test]
 fn the_copy_that_took_over_is_stored_as_the_owner() {
-    let mut first = Story::agent_with_server(Settings::default());
+    let mut first = Story::agent_with_server(Policy::default());
     first.fork(20, 21);
     first.setsid(21);
     first.end_with(20, ExitStatus::Code(0));
@@ -167,7 +164,7 @@ fn the_copy_that_took_over_is_stored_as_the_owner() {
 
 #[test]
 fn a_number_that_belongs_to_another_process_now_is_not_the_server() {
-    let first = Story::agent_with_server(Settings::default());
+    let first = Story::agent_with_server(Policy::default());
     let mut other = seen(30, 10, SERVER, WIRE);
     other.id.start += 1;
     let mut next = next(&first, vec![seen(10, 1, &["bash"], TERMINAL), other]);
@@ -178,7 +175,7 @@ fn a_number_that_belongs_to_another_process_now_is_not_the_server() {
 
 #[test]
 fn what_was_signalled_and_is_gone_was_reaped() {
-    let mut first = Story::agent_with_server(Settings::default());
+    let mut first = Story::agent_with_server(Policy::default());
     first.end(20);
     first.pass_secs(10);
     assert_eq!(first.sent(), [(30, Signal::Term)]);
@@ -194,7 +191,7 @@ fn what_was_signalled_and_is_gone_was_reaped() {
 
 #[test]
 fn what_was_signalled_and_lives_is_ended_by_the_next() {
-    let mut first = Story::agent_with_server(Settings::default());
+    let mut first = Story::agent_with_server(Policy::default());
     first.end(20);
     first.pass_secs(10);
     let mut next = next(&first, vec![seen(30, 1, SERVER, WIRE)]);
@@ -209,7 +206,7 @@ fn what_was_signalled_and_lives_is_ended_by_the_next() {
 #[test]
 fn a_fact_comes_before_what_follows_from_it() {
     use crate::model::Effect;
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.pass_secs(1);
     story.engine.handle(
         story.now,

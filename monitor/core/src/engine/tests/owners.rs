@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 
 use super::story::{BRIDGE, CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use super::story_scene::WireState;
-use crate::{
-    engine::Settings,
-    model::{Signal, Stdio},
-};
+use crate::model::{Policy, Signal, Stdio};
 
 const HOST: &[&str] = &["python3", "/srv/app/host.py"];
 const NOTHING: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
@@ -19,7 +16,7 @@ fn owner(story: &Story) -> Value {
 
 /// Server 30 is the first process that is reported. Its parent 20 turns out to run `argv`.
 fn started_by(argv: &[&str], stdio: [Stdio; 3]) -> Story {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.creator = Some(seen(20, 10, argv, stdio));
     story.exec(30, 20, SERVER, WIRE);
     story
@@ -56,7 +53,7 @@ fn a_shell_owns_nothing() {
 
 #[test]
 fn a_bridge_without_a_wire_is_no_server_and_owns_what_it_talks_to() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.exec(20, 10, BRIDGE, NOTHING);
     assert_eq!(story.engine.processes(), 0, "dismissed");
     story.creator = Some(seen(20, 10, BRIDGE, NOTHING));
@@ -88,7 +85,7 @@ fn a_bridge_below_an_agent_owns_what_it_talks_to() {
 
 #[test]
 fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.facts.stdin = WireState::held_as(&[20], BRIDGE);
     story.snapshot(vec![seen(20, 1, BRIDGE, NOTHING), seen(30, 20, SERVER, WIRE)]);
     story.pass_secs(100);
@@ -102,7 +99,7 @@ fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
 
 #[test]
 fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     // The agent launched the server for a host that existed before. The host talks to the server.
     story.facts.stdin = WireState::held_as(&[5], HOST);
     story.end(20);
@@ -119,7 +116,7 @@ fn a_host_that_holds_the_wire_at_the_verdict_is_the_owner_from_then_on() {
 /// A helper forked the server and exited before it could be asked what it was. The host holds the wire.
 #[test]
 fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.facts.stdin = WireState::held_as(&[5], HOST);
     story.gone.insert(20);
     story.exec(30, 20, SERVER, WIRE);
@@ -140,7 +137,7 @@ fn whoever_holds_the_wire_owns_the_server_of_a_helper_that_is_gone() {
 #[test]
 fn a_maker_that_was_asked_late_is_no_helper() {
     for (late, verdict) in [(false, "orphan_detected"), (true, "orphan_unproven owner_unknown")] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.gone.insert(20);
         let at = story.now;
         if late {
@@ -159,7 +156,7 @@ fn a_maker_that_was_asked_late_is_no_helper() {
 #[test]
 fn a_server_of_a_host_that_is_gone_unasked_is_judged_by_its_wires() {
     for answers_read in [false, true] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         if answers_read {
             story.facts.stdout = WireState::held_as(&[6], HOST);
         }

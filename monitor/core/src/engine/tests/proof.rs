@@ -3,10 +3,7 @@
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id};
 use super::story_scene::{Copy, ProcessFacts, SocketUse, WireState};
-use crate::{
-    engine::Settings,
-    model::{Signal, Stdio, Work},
-};
+use crate::model::{Policy, Signal, Stdio, Work};
 
 pub(super) const PLAIN: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
 pub(super) const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
@@ -44,7 +41,7 @@ pub(super) fn apart(sid: u32, stdio: [Stdio; 3]) -> ProcessFacts {
 #[test]
 fn an_owner_that_dies_on_its_servers_way_to_the_exec_is_the_owner() {
     for argv in [CLAUDE, HOST] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         // Another agent, unrelated to the server, is alive above it.
         story.exec(10, 5, &["codex"], TERMINAL);
         story.start(10, 20, argv, PLAIN);
@@ -64,7 +61,7 @@ fn an_owner_that_dies_on_its_servers_way_to_the_exec_is_the_owner() {
 
 /// Server 30 has started 31, which runs another program on these streams.
 pub(super) fn with_child(stdio: [Stdio; 3]) -> Story {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.start(30, 31, &["/usr/bin/chromium", "about:blank"], stdio);
     story
 }
@@ -157,7 +154,7 @@ fn a_job_with_a_log_is_let_go_unless_its_server_waits_for_it() {
 
 /// Agent 20 has a server, 30, and a forked copy of itself, 21.
 pub(super) fn with_copy() -> Story {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.fork(20, 21);
     story
 }
@@ -260,7 +257,7 @@ fn a_client_of_the_server_itself_is_none_and_one_that_was_let_go_is_one() {
 
 #[test]
 fn a_change_of_doubts_is_told_once() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.facts.stdin = WireState::held_as(&[99], &["cat"]);
     let mut story = judged(story);
     story.told();

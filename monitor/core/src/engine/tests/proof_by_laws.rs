@@ -6,9 +6,8 @@ use super::{
     story_scene::{Copy, ProcessFacts, SocketUse, WireState},
 };
 use crate::model::scene::ProcessRow;
-use crate::{
-    engine::Settings,
-    model::{ExitStatus, Input, Losses, Notice, ProcessEvent, ProcessId, SnapshotProcess, Stdio},
+use crate::model::{
+    ExitStatus, Input, Losses, Notice, Policy, ProcessEvent, ProcessId, SnapshotProcess, Stdio,
 };
 
 #[test]
@@ -38,7 +37,7 @@ fn a_fork_that_closed_the_servers_wire_is_let_go() {
     // that keeps the wire is the server.
     for (stdio, stays) in [([Stdio::Null; 3], true), (WIRE, false)] {
         for by_itself in [false, true] {
-            let mut story = Story::agent_with_server(Settings::default());
+            let mut story = Story::agent_with_server(Policy::default());
             story.fork(30, 31);
             story.apart.insert(31, apart(31, stdio));
             story.polite.insert(30);
@@ -57,7 +56,7 @@ fn a_server_found_with_moved_wires_may_answer_somebody() {
     // An inspection of /proc finds the pipe that such a server reads, and not the pipe that it writes. Nothing is
     // known about the second pipe, whatever the inspection says.
     for (stdout, known) in [(Stdio::Pipe(1), false), (Stdio::Pipe(2), true)] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         let stdio = [Stdio::Pipe(1), stdout, Stdio::Null];
         story.snapshot(vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, stdio)]);
         let mut story = judged(story);
@@ -92,7 +91,7 @@ fn who_was_left_with_the_heir_is_an_heir_when_that_one_is_killed() {
 
 #[test]
 fn the_launch_chain_of_a_sibling_holds_the_wire_by_accident_too() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.start(20, 31, &["bash", "-c", "cd /srv && mcp-server-time"], OTHER);
     story.start(31, 32, SERVER, OTHER);
     story.facts.stdin = WireState::held_as(&[31], &["bash"]);
@@ -101,7 +100,7 @@ fn the_launch_chain_of_a_sibling_holds_the_wire_by_accident_too() {
 
 #[test]
 fn a_fork_of_a_sibling_may_be_a_daemon_that_uses_the_wire() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.start(20, 31, SERVER, OTHER);
     story.fork(31, 32);
     story.facts.stdin = WireState::held_as(&[32], SERVER);
@@ -112,7 +111,7 @@ fn a_fork_of_a_sibling_may_be_a_daemon_that_uses_the_wire() {
 #[test]
 fn an_agent_below_a_server_is_not_its_host() {
     // The agent inherited the server's wire, and so did a server of the agent, which is no sibling.
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.start(30, 31, CLAUDE, PLAIN);
     story.start(31, 32, SERVER, OTHER);
     story.facts.stdin = WireState::held_as(&[31], CLAUDE);
@@ -129,7 +128,7 @@ fn a_program_in_place_of_a_multiplexer_is_not_its_creators_servers() {
     // The process left the server when it became a multiplexer. It has no owner afterwards, however often it runs
     // another program.
     for multiplexer in [true, false] {
-        let mut story = Story::agent_with_server(Settings::default());
+        let mut story = Story::agent_with_server(Policy::default());
         story.fork(30, 31);
         if multiplexer {
             story.exec(31, 30, &["tmux"], PLAIN);
@@ -146,7 +145,7 @@ fn a_program_in_place_of_a_multiplexer_is_not_its_creators_servers() {
 
 #[test]
 fn a_copy_that_is_an_agent_already_is_nobodys_heir() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.exec(10, 5, &["codex"], TERMINAL);
     story.start(10, 20, HOST, PLAIN);
     story.fork(20, 21);
@@ -164,7 +163,7 @@ fn a_copy_that_is_an_agent_already_is_nobodys_heir() {
 #[test]
 fn who_turns_out_to_have_made_a_suspect_is_its_owner_and_lives() {
     // The copy of a host continues its work, starts a server and runs another program. That looked like its exit.
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.creator = Some(seen(20, 10, &["python3", "/srv/app/old.py"], PLAIN));
     story.exec(30, 20, SERVER, WIRE);
     story.fork(20, 21);
@@ -189,7 +188,7 @@ fn what_was_joined_with_a_server_that_is_being_ended_ends_with_it() {
     const BROWSER: &[&str] = &["chrome", "--headless"];
     let joined = [Stdio::Null, Stdio::Null, Stdio::Pipe(9)];
     for (then, ends) in [(joined, true), ([Stdio::Null; 3], false)] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         let browser = SnapshotProcess { sid: 31, ..seen(31, 30, BROWSER, joined) };
         story.snapshot(vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), browser]);
         story.apart.insert(31, ProcessFacts { joined: vec![id(30)], ..apart(31, joined) });
@@ -206,7 +205,7 @@ fn of_what_ended_by_itself_no_wire_tells_that_nobody_uses_it() {
     // It is unknown what 20 was; it may have been a shell. Only the browser of its server is left.
     let joined = [Stdio::Null, Stdio::Null, Stdio::Pipe(9)];
     for by_itself in [true, false] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.gone.insert(20);
         story.exec(30, 20, SERVER, WIRE);
         story.start(30, 31, &["chrome"], joined);
@@ -227,7 +226,7 @@ fn of_what_ended_by_itself_no_wire_tells_that_nobody_uses_it() {
 
 #[test]
 fn the_end_of_a_server_that_may_not_be_signalled_is_told() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.errno = Some(1);
     let mut story = judged(story);
     assert!(story.told().contains(&"reap_failed".to_owned()));
@@ -242,7 +241,7 @@ fn the_end_of_a_server_that_may_not_be_signalled_is_told() {
 fn a_suspicion_is_told_before_it_is_cleared() {
     // Both follow from one snapshot of /proc: the successor is a shell whose exec was lost, and the server has
     // become a multiplexer.
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.fork(20, 21);
     story.setsid(21);
     story.end(20);
@@ -260,7 +259,7 @@ fn a_look_that_runs_ahead_of_the_records_finds_no_host_below_the_server() {
     // An agent that the server has just started inherited its wire. An unknown process born in the same moment may
     // be such an agent.
     for (born, hosts) in [(30, false), (29, true)] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         let process = ProcessId::new(31, born);
         let holder = ProcessRow { process, image: image(CLAUDE), ..ProcessRow::default() };
         story.facts.stdin = WireState::Held { holders: vec![holder], unseen: false };
@@ -277,7 +276,7 @@ fn a_look_that_runs_ahead_of_the_records_finds_no_host_below_the_server() {
 fn a_bridge_whose_exec_was_lost_may_use_the_server_behind_it() {
     // The process looks like another server of the same dead owner. Whether somebody reaches it tells what it is.
     for in_use in [true, false] {
-        let mut story = Story::agent_with_server(Settings::default());
+        let mut story = Story::agent_with_server(Policy::default());
         story.fork(20, 31);
         story.start(31, 32, SERVER, OTHER);
         story.hand_in(Input::Lost { losses: Losses { exec: 1, ..Losses::default() } });

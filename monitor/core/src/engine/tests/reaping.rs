@@ -4,10 +4,7 @@ use super::story_scene::ProcessFacts;
 use std::time::Duration;
 
 use super::story::{SERVER, Story, WIRE, id};
-use crate::{
-    engine::Settings,
-    model::{Input, Mode, Notice, Signal},
-};
+use crate::model::{Input, Mode, Notice, Policy, Signal};
 
 const EPERM: i32 = 1;
 
@@ -29,7 +26,7 @@ fn failures(story: &Story) -> Vec<(u32, Option<i32>)> {
 
 #[test]
 fn a_refused_signal_is_told_once_and_not_tried_again() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.errno = Some(EPERM);
     let mut story = orphaned(story);
     story.pass_secs(3600);
@@ -43,7 +40,7 @@ fn a_refused_signal_is_told_once_and_not_tried_again() {
 
 #[test]
 fn who_may_be_another_one_is_looked_at_again_and_gets_both_signals() {
-    let mut story = Story::agent_with_server(Settings { other_uids: true, ..Settings::default() });
+    let mut story = Story::agent_with_server(Policy { other_uids: true, ..Policy::default() });
     story.fork(30, 31);
     story.unsure = [(30, Signal::Term), (31, Signal::Term), (31, Signal::Kill)].into();
     story.uid = 1000;
@@ -71,7 +68,7 @@ fn who_may_be_another_one_is_looked_at_again_and_gets_both_signals() {
 
 #[test]
 fn without_room_for_signals_the_case_waits_and_goes_on() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.fork(30, 31);
     story.no_room = true;
     let mut story = orphaned(story);
@@ -91,7 +88,7 @@ fn without_room_for_signals_the_case_waits_and_goes_on() {
 
 #[test]
 fn users_are_judged_in_turn() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     let mut agent = |of: u32, pid: u32, servers: std::ops::Range<u32>| {
         story.exec_as(of, pid, 10, super::story::CLAUDE, super::story::TERMINAL);
         for server in servers {
@@ -118,7 +115,7 @@ fn users_are_judged_in_turn() {
 
 #[test]
 fn of_a_server_of_hundreds_a_few_are_shown_and_all_are_counted() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     for child in 1000..1199 {
         story.fork(30, child);
     }
@@ -140,7 +137,7 @@ fn of_a_server_of_hundreds_a_few_are_shown_and_all_are_counted() {
 
 #[test]
 fn a_guard_that_the_look_finds_stops_what_was_not_sent() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.unsure = [(30, Signal::Term)].into();
     let mut story = orphaned(story);
     story.facts.opted_out = true;
@@ -153,7 +150,7 @@ fn a_guard_that_the_look_finds_stops_what_was_not_sent() {
 
 #[test]
 fn a_polite_server_gets_one_signal() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.fork(30, 31);
     story.polite = [30, 31].into();
     let mut story = orphaned(story);
@@ -164,7 +161,7 @@ fn a_polite_server_gets_one_signal() {
 
 #[test]
 fn a_doubt_in_between_stops_it_and_the_next_try_is_as_patient_as_the_first() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.fork(30, 31);
     let mut story = orphaned(story);
     story.sockets.clients = true;
@@ -182,8 +179,9 @@ fn a_doubt_in_between_stops_it_and_the_next_try_is_as_patient_as_the_first() {
 
 #[test]
 fn a_server_above_orphand_itself_is_told_and_not_ended() {
-    let ourselves = vec![id(40), id(30)];
-    let mut story = orphaned(Story::agent_with_server(Settings { ourselves, ..Settings::default() }));
+    let mut story = Story::agent_with_server(Policy::default());
+    story.engine.ourselves = vec![id(40), id(30)];
+    let mut story = orphaned(story);
     story.pass_secs(3600);
     assert_eq!(story.sent(), []);
     assert_eq!(story.told(), ["orphan_detected", "reap_failed"]);
@@ -191,7 +189,7 @@ fn a_server_above_orphand_itself_is_told_and_not_ended() {
 
 #[test]
 fn a_replaced_executable_is_marked_from_the_inspection_on_and_not_after_the_next_exec() {
-    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    let mut story = Story::agent_with_server(Policy { mode: Mode::Observe, ..Policy::default() });
     let marked = |story: &Story| {
         let report = story.engine.report();
         report.servers().any(|(_, server)| server.has_stale_binary())

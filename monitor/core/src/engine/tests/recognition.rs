@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
-use crate::{
-    engine::Settings,
-    model::{Doubt, Fact, FirstMessage, Guard, Input, Knowledge, Notice, RememberedServer, Signal, Stdio},
-    recognise::Rules,
+use crate::model::{
+    Doubt, Fact, FirstMessage, Guard, Input, Knowledge, Notice, Policy, RememberedServer, Signal, Stdio,
 };
 
 const HOST: &[&str] = &["/opt/acme/scheduler"];
@@ -34,7 +32,7 @@ fn hung_up(mut story: Story) -> Story {
 }
 
 /// A program of this host starts another one; what is said to that one.
-fn started(settings: Settings, host: &[&str], argv: &[&str], said: FirstMessage) -> Story {
+fn started(settings: Policy, host: &[&str], argv: &[&str], said: FirstMessage) -> Story {
     let mut story = hung_up(Story::new(settings));
     story.creator = Some(seen(20, 10, host, TERMINAL));
     if host == CLAUDE {
@@ -59,16 +57,15 @@ fn is_ended(mut story: Story) -> bool {
 fn below_a_host_that_no_rule_knows_a_name_alone_proves_nothing() {
     let silent = FirstMessage::Nothing;
     for said in [silent.clone(), FirstMessage::Other, FirstMessage::Unknown] {
-        assert!(!is_ended(started(Settings::default(), HOST, BACKUP, said.clone())), "{said:?}");
-        assert!(is_ended(started(Settings::default(), CLAUDE, BACKUP, said)));
+        assert!(!is_ended(started(Policy::default(), HOST, BACKUP, said.clone())), "{said:?}");
+        assert!(is_ended(started(Policy::default(), CLAUDE, BACKUP, said)));
     }
-    assert!(is_ended(started(Settings::default(), HOST, BACKUP, mcp())));
-    assert!(is_ended(started(Settings::default(), HOST, SERVER, silent.clone())));
-    let rules =
-        Rules::from_source("[[program]]\nkind = 'server'\nname = \"backup\"\nprogram = \"mcp-backup\"\n");
-    let settings = Settings { rules: rules.unwrap(), ..Settings::default() };
-    assert!(is_ended(started(settings, HOST, BACKUP, silent.clone())));
-    let mut story = started(Settings::default(), HOST, BACKUP, silent);
+    assert!(is_ended(started(Policy::default(), HOST, BACKUP, mcp())));
+    assert!(is_ended(started(Policy::default(), HOST, SERVER, silent.clone())));
+    let rules = "[[program]]\nkind = 'server'\nname = \"backup\"\nprogram = \"mcp-backup\"\n".to_owned();
+    let policy = Policy { rules, ..Policy::default() };
+    assert!(is_ended(started(policy, HOST, BACKUP, silent.clone())));
+    let mut story = started(Policy::default(), HOST, BACKUP, silent);
     story.declared.insert(30, "backup".to_owned());
     assert!(is_ended(story));
 }
@@ -77,7 +74,7 @@ fn below_a_host_that_no_rule_knows_a_name_alone_proves_nothing() {
 #[test]
 fn a_hook_is_no_server_whatever_its_name() {
     for host in [HOST, CLAUDE] {
-        let mut story = started(Settings::default(), host, BACKUP, FirstMessage::Hook);
+        let mut story = started(Policy::default(), host, BACKUP, FirstMessage::Hook);
         story.pass_secs(30);
         story.end(20);
         story.pass_secs(60);
@@ -88,13 +85,13 @@ fn a_hook_is_no_server_whatever_its_name() {
 #[test]
 fn what_confirmed_a_name_is_known_after_a_restart() {
     for said in [mcp(), FirstMessage::Other] {
-        let story = started(Settings::default(), HOST, BACKUP, said.clone());
+        let story = started(Policy::default(), HOST, BACKUP, said.clone());
         let stored = story.facts_persisted.iter().rev().find_map(|fact| match fact {
             Fact::Server { server } => Some(server.clone()),
             _ => None,
         });
         let known = RememberedServer { server: stored.unwrap(), orphan: None };
-        let mut story = hung_up(Story::new(Settings::default()));
+        let mut story = hung_up(Story::new(Policy::default()));
         let knowledge = Knowledge { servers: vec![known], ..Knowledge::default() };
         story.hand_in(Input::Remembered { knowledge });
         story.snapshot(vec![seen(30, 1, BACKUP, WIRE)]);
@@ -107,7 +104,7 @@ fn what_confirmed_a_name_is_known_after_a_restart() {
 /// `bash -c` reads `~/.bashrc`, whose commands have the wires of the shell.
 #[test]
 fn a_program_that_leaves_the_message_and_ends_is_no_server() {
-    let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
+    let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
     for phantom in [31, 32, 33] {
         story.messages.insert(phantom, mcp());
         story.start(30, phantom, &["/usr/bin/mkdir", "-p", "x"], WIRE);
@@ -124,7 +121,7 @@ fn a_program_that_leaves_the_message_and_ends_is_no_server() {
 
 #[test]
 fn a_program_that_leaves_the_message_and_lives_is_the_server() {
-    let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
+    let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
     story.messages.insert(31, mcp());
     story.start(30, 31, OWN, WIRE);
     story.pass(Duration::from_millis(240));
@@ -136,7 +133,7 @@ fn a_program_that_leaves_the_message_and_lives_is_the_server() {
 /// The message is seen on the program before anybody has looked at the shell.
 #[test]
 fn a_program_below_a_shell_is_on_trial_also_where_it_is_seen_first() {
-    let mut story = started(Settings::default(), CLAUDE, SHELL, FirstMessage::Nothing);
+    let mut story = started(Policy::default(), CLAUDE, SHELL, FirstMessage::Nothing);
     story.messages.insert(31, mcp());
     story.start(30, 31, &["/usr/bin/rm", "x"], WIRE);
     story.end(31);
@@ -147,19 +144,19 @@ fn a_program_below_a_shell_is_on_trial_also_where_it_is_seen_first() {
 
 #[test]
 fn what_a_shell_runs_in_its_place_is_known_by_what_the_shell_was() {
-    let mut story = started(Settings::default(), CLAUDE, SHELL, FirstMessage::Nothing);
+    let mut story = started(Policy::default(), CLAUDE, SHELL, FirstMessage::Nothing);
     story.exec(30, 20, &["./inventory"], WIRE);
     story.pass(Duration::from_millis(200));
     let lines =
         [SHELL, &["./inventory"]].map(|line| line.iter().map(ToString::to_string).collect::<Vec<_>>());
     assert_eq!(story.lines_asked, [lines]);
     // On wires that it made itself it is nobody's server.
-    let mut story = started(Settings::default(), CLAUDE, SHELL, FirstMessage::Nothing);
+    let mut story = started(Policy::default(), CLAUDE, SHELL, FirstMessage::Nothing);
     story.exec(30, 20, &["./inventory"], INNER);
     story.pass(Duration::from_millis(200));
     assert_eq!(story.lines_asked, Vec::<Vec<Vec<String>>>::new());
     // The message that the shell was sent.
-    let mut story = started(Settings::default(), CLAUDE, SHELL, mcp());
+    let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
     story.messages.remove(&30);
     story.exec(30, 20, &["./inventory"], WIRE);
     assert_eq!(story.told(), ["agent_started", "server_started"]);
@@ -167,7 +164,7 @@ fn what_a_shell_runs_in_its_place_is_known_by_what_the_shell_was() {
 
 /// Server 30 of claude starts tool 31 on streams of its own, which starts server 32.
 fn agent_below(tool: &[&str]) -> Story {
-    let mut story = started(Settings::default(), CLAUDE, SERVER, FirstMessage::Nothing);
+    let mut story = started(Policy::default(), CLAUDE, SERVER, FirstMessage::Nothing);
     story.start(30, 31, tool, NOWHERE);
     story.start(31, 32, SERVER, INNER);
     story
@@ -195,7 +192,7 @@ fn what_starts_servers_below_a_server_is_an_agent() {
 /// A bridge hands its client's requests on: both are one server.
 #[test]
 fn a_link_of_the_launch_chain_that_starts_servers_is_a_bridge() {
-    let mut story = started(Settings::default(), CLAUDE, SERVER, FirstMessage::Nothing);
+    let mut story = started(Policy::default(), CLAUDE, SERVER, FirstMessage::Nothing);
     story.start(30, 31, &["/usr/bin/node", "deeper.js"], WIRE);
     story.start(31, 32, SERVER, INNER);
     assert_eq!(story.engine.report().agents.len(), 1);

@@ -2,10 +2,7 @@
 
 use super::story::{SERVER, Story, TERMINAL, WIRE, seen};
 use super::story_scene::WireState;
-use crate::{
-    engine::Settings,
-    model::{Asked, Guard, Input, Mode, ReapRequest, Signal, State},
-};
+use crate::model::{Asked, Guard, Input, Mode, Policy, ReapRequest, Signal, State};
 
 fn ask(story: &mut Story, request: ReapRequest) {
     story.hand_in(Input::Reap { request });
@@ -16,7 +13,7 @@ fn active() -> ReapRequest {
 }
 
 /// The agent is alive and holds the wire of its server.
-fn in_use(settings: Settings) -> Story {
+fn in_use(settings: Policy) -> Story {
     let mut story = Story::agent_with_server(settings);
     story.facts.stdin = WireState::held_as(&[20], &["claude"]);
     story.polite.insert(30);
@@ -25,7 +22,7 @@ fn in_use(settings: Settings) -> Story {
 
 #[test]
 fn a_server_in_use_is_ended_only_if_that_was_said() {
-    let mut story = in_use(Settings::default());
+    let mut story = in_use(Policy::default());
     ask(&mut story, ReapRequest::default());
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
@@ -40,7 +37,7 @@ fn a_server_in_use_is_ended_only_if_that_was_said() {
 
 #[test]
 fn who_asks_overrules_observation() {
-    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    let mut story = Story::agent_with_server(Policy { mode: Mode::Observe, ..Policy::default() });
     story.polite.insert(30);
     story.end(20);
     story.pass_secs(100);
@@ -55,7 +52,7 @@ fn who_asks_overrules_observation() {
 /// was answered.
 #[test]
 fn what_was_asked_for_is_being_ended_before_the_look_is_answered() {
-    let mut story = Story::agent_with_server(Settings { mode: Mode::Observe, ..Settings::default() });
+    let mut story = Story::agent_with_server(Policy { mode: Mode::Observe, ..Policy::default() });
     story.end(20);
     story.pass_secs(100);
     let state = |story: &Story| story.engine.plan(&ReapRequest::default())[0].state;
@@ -71,7 +68,7 @@ fn what_was_asked_for_is_being_ended_before_the_look_is_answered() {
 #[test]
 fn who_asks_overrules_doubts_but_no_guard() {
     let unproven = || {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.snapshot(vec![seen(10, 1, &["bash"], TERMINAL), seen(30, 10, SERVER, WIRE)]);
         story.pass_secs(20);
         story
@@ -100,7 +97,7 @@ fn who_asks_overrules_doubts_but_no_guard() {
 
 #[test]
 fn a_refused_server_in_use_is_in_use_as_before() {
-    let mut story = in_use(Settings::default());
+    let mut story = in_use(Policy::default());
     story.facts.opted_out = true;
     ask(&mut story, active());
     story.pass_secs(100);
@@ -119,7 +116,7 @@ fn a_refused_server_in_use_is_in_use_as_before() {
 /// A guard that appears while a server in use is being ended stops the whole request, not only this attempt.
 #[test]
 fn a_guard_stops_the_end_of_a_server_in_use_for_good() {
-    let mut story = in_use(Settings::default());
+    let mut story = in_use(Policy::default());
     story.polite.clear();
     ask(&mut story, active());
     story.pass_secs(1);
@@ -137,7 +134,7 @@ fn a_guard_stops_the_end_of_a_server_in_use_for_good() {
 
 #[test]
 fn a_plan_tells_what_forbids_it() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.facts.opted_out = true;
     story.end(20);
     story.pass_secs(100);
@@ -150,7 +147,7 @@ fn a_plan_tells_what_forbids_it() {
 
 #[test]
 fn what_a_person_had_ended_is_ended_even_if_its_owner_exits_meanwhile() {
-    let mut story = in_use(Settings::default());
+    let mut story = in_use(Policy::default());
     story.fork(30, 31);
     ask(&mut story, active());
     story.end(30);

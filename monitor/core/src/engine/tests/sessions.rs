@@ -4,12 +4,9 @@ use super::story_scene::{ProcessFacts, WireState};
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE};
-use crate::{
-    engine::Settings,
-    model::{
-        BootTime, Evidence, Input, KeyState, Mode, Notice, RegistryLife, SessionMark, SessionPolicy,
-        SessionState, SessionsSeen, Signal, Stdio, Work,
-    },
+use crate::model::{
+    BootTime, Evidence, Input, KeyState, Mode, Notice, Policy, RegistryLife, SessionMark, SessionPolicy,
+    SessionState, SessionsSeen, Signal, Stdio, Work,
 };
 
 pub const ACTIVE: KeyState = KeyState::Active;
@@ -17,18 +14,18 @@ pub const MISSING: KeyState = KeyState::Missing;
 const UNKNOWN: KeyState = KeyState::Unknown;
 const EVERY: u64 = 15;
 
-pub fn settings() -> Settings {
+pub fn settings() -> Policy {
     let sessions = SessionPolicy {
         registry: "localhost".to_owned(),
         mark: SessionMark::Variable("MCP_SESSION_ID".to_owned()),
         idle: Duration::from_secs(300),
         every: Duration::from_secs(EVERY),
     };
-    Settings { sessions: Some(sessions), ..Settings::default() }
+    Policy { sessions: Some(sessions), ..Policy::default() }
 }
 
 /// The manager 20 holds the wires of its servers 30 and 40, of the sessions `a` and `b`.
-pub fn manager(settings: Settings) -> Story {
+pub fn manager(settings: Policy) -> Story {
     let mut story = Story::new(settings);
     story.sessions.insert(30, "a".to_owned());
     story.sessions.insert(40, "b".to_owned());
@@ -281,7 +278,7 @@ fn a_use_before_the_session_expired_is_none_since() {
 
 #[test]
 fn the_owner_exits_meanwhile() {
-    let mut story = expired(manager(Settings { mode: Mode::Observe, ..settings() }));
+    let mut story = expired(manager(Policy { mode: Mode::Observe, ..settings() }));
     assert_eq!(story.told(), ["orphan_suspected", "orphan_detected observe", "orphan_spared observe"]);
     story.facts.stdin = WireState::HungUp;
     story.facts.stdout = WireState::HungUp;
@@ -311,7 +308,7 @@ fn a_person_may_end_it_and_nothing_else_changes_that() {
 
 #[test]
 fn without_sessions_nothing_is_asked_and_another_configuration_forgets() {
-    let mut story = manager(Settings::default());
+    let mut story = manager(Policy::default());
     assert_eq!((story.engine.session_ids().count(), story.engine.session_counts()), (0, None));
     answer(&mut story, Some("1"), &[("a", MISSING)]);
     assert_eq!(story.told().len(), 0);

@@ -4,19 +4,15 @@ use serde_json::json;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use super::story_scene::WireState;
-use crate::{
-    engine::Settings,
-    model::{BootTime, Input, Losses, Policy, ProcessEvent, ProcessId, Signal, Stdio, Work},
-    recognise::Rules,
-};
+use crate::model::{BootTime, Input, Losses, Policy, ProcessEvent, ProcessId, Signal, Stdio, Work};
 
 const GATEWAY: &[&str] = &["python3", "/srv/gateway.py"];
 const SCOPED: &str = "[[agent]]\nname = 'gateway'\nprogram = 'gateway.py'\nthread_scoped = true";
 const PLAIN: &str = "[[agent]]\nname = 'gateway'\nprogram = 'gateway.py'";
 const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
 
-fn settings(rules: &str) -> Settings {
-    Settings { rules: Rules::from_source(rules).unwrap(), ..Settings::default() }
+fn settings(rules: &str) -> Policy {
+    Policy { rules: rules.to_owned(), ..Policy::default() }
 }
 
 fn held(by: &[u32]) -> WireState {

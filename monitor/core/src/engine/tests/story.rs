@@ -8,11 +8,11 @@ use std::{
 
 use super::story_scene::{Copy, Outside, ProcessFacts, SocketUse, WireState};
 use crate::{
-    engine::{Engine, Settings},
+    engine::Engine,
     model::{
         About, AgentHints, Answer, BootTime, Branch, Effect, ExitStatus, Fact, FirstMessage, FoundHints,
-        Image, Input, Notice, ProcessEvent, ProcessId, Signal, SignalError, Snapshot, SnapshotProcess, Stdio,
-        UnitFacts, Whereabouts, Work,
+        Image, Input, Notice, Policy, ProcessEvent, ProcessId, Signal, SignalError, Snapshot,
+        SnapshotProcess, Stdio, UnitFacts, Whereabouts, Work,
     },
 };
 
@@ -132,22 +132,22 @@ pub struct Story {
 }
 
 impl Story {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(policy: Policy) -> Self {
         let now = BootTime::default() + Duration::from_secs(1000);
-        Self { engine: Engine::new(settings), now, ..Self::default() }
+        Self { engine: Engine::new(policy, Vec::new()).unwrap(), now, ..Self::default() }
     }
 
     /// Agent 20 lives, and was told of.
     pub fn with_agent() -> Self {
-        let mut story = Self::new(Settings::default());
+        let mut story = Self::new(Policy::default());
         story.exec(20, 10, CLAUDE, TERMINAL);
         assert_eq!(story.told(), ["agent_started"]);
         story
     }
 
     /// Agent 20 has a server, 30. No process holds the other end of its wire.
-    pub fn agent_with_server(settings: Settings) -> Self {
-        let mut story = Self::new(settings);
+    pub fn agent_with_server(policy: Policy) -> Self {
+        let mut story = Self::new(policy);
         story.exec(20, 10, CLAUDE, TERMINAL);
         story.start(20, 30, SERVER, WIRE);
         assert_eq!(story.told(), ["agent_started", "server_started"]);

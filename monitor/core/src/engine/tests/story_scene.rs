@@ -53,7 +53,6 @@ impl Default for Outside {
 
 /// A process of a server.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ProcessFacts {
     pub process: ProcessId,
     pub argv: &'static [&'static str],

@@ -4,14 +4,11 @@ use super::{
     proof::{PLAIN, with_child},
     story::{Story, id},
 };
-use crate::{
-    engine::Settings,
-    model::{BootTime, Doubt, Notice, Signal, Work},
-};
+use crate::model::{BootTime, Doubt, Notice, Policy, Signal, Work};
 
 /// Agent 20, its server 30, and a tool of that, 31.
 fn with_tool() -> Story {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.start(30, 31, &["/srv/migrate"], PLAIN);
     for pid in [30, 31] {
         story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
@@ -42,7 +39,7 @@ fn a_tool_at_work_comes_to_its_end() {
     let mut story = with_tool();
     story.end(20);
     work(&mut story, 31, 10);
-    assert_eq!(deadline(&story), Some(story.now + Settings::default().work_grace));
+    assert_eq!(deadline(&story), Some(story.now + Policy::default().work_grace));
     work(&mut story, 31, 100);
     assert_eq!(story.sent(), []);
     assert!(story.told().contains(&"orphan_unproven working".to_owned()));

@@ -3,13 +3,9 @@
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use super::story_scene::WireState;
 use crate::model::scene::ProcessRow;
-use crate::{
-    engine::Settings,
-    model::{
-        Evidence, Fact, Knowledge, Notice, RememberedRun, Signal, SnapshotProcess, Stdio, Unit, UnitFacts,
-        UnitState,
-    },
-    recognise::Rules,
+use crate::model::{
+    Evidence, Fact, Knowledge, Notice, Policy, RememberedRun, Signal, SnapshotProcess, Stdio, Unit,
+    UnitFacts, UnitState,
 };
 
 const GATEWAY: &[&str] = &["/opt/gateway/bin/gatewayd"];
@@ -25,8 +21,8 @@ pub fn facts(invocation: &str, now: &str) -> UnitFacts {
     }
 }
 
-fn rules(rules: &str) -> Settings {
-    Settings { rules: Rules::from_source(rules).unwrap(), ..Settings::default() }
+fn rules(rules: &str) -> Policy {
+    Policy { rules: rules.to_owned(), ..Policy::default() }
 }
 
 /// The run numbers of the agents, in the order of the reports.
@@ -44,7 +40,7 @@ fn in_unit(pid: u32, parent: u32, argv: &[&str], stdio: [Stdio; 3], unit: UnitFa
 
 #[test]
 fn a_units_runs_are_its_invocations() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     for (pid, invocation) in [(20, "a"), (21, "a"), (22, "b"), (23, "c")] {
         story.units.insert(pid, facts(invocation, invocation));
         story.exec(pid, 10, CLAUDE, NOTHING);
@@ -56,7 +52,7 @@ fn a_units_runs_are_its_invocations() {
 
 #[test]
 fn units_of_the_same_name_under_two_managers_are_two() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     for (pid, manager) in [(20, ""), (21, "/user.slice/user-1000.slice/user@1000.service"), (22, "")] {
         let mut unit = facts(&format!("of {pid}"), &format!("of {pid}"));
         unit.unit.manager = manager.to_owned();
@@ -68,7 +64,7 @@ fn units_of_the_same_name_under_two_managers_are_two() {
 
 #[test]
 fn numbers_go_on_where_an_earlier_daemon_stopped() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.units.insert(20, facts("a", "a"));
     story.exec(20, 10, CLAUDE, NOTHING);
     story.exec(21, 10, CLAUDE, TERMINAL);
@@ -77,7 +73,7 @@ fn numbers_go_on_where_an_earlier_daemon_stopped() {
         _ => None,
     });
     let knowledge = Knowledge { runs: runs.collect(), ..Knowledge::default() };
-    let mut next = Story::new(Settings::default());
+    let mut next = Story::new(Policy::default());
     next.hand_in(crate::model::Input::Remembered { knowledge });
     next.snapshot(vec![
         in_unit(20, 1, CLAUDE, NOTHING, facts("a", "a")),
@@ -100,7 +96,7 @@ fn what_an_invocation_left_behind_is_an_orphan_though_nobody_saw_its_owner() {
     ] {
         let mut unit = facts(then, now);
         unit.state = state.unwrap_or(unit.state);
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.facts.unit = Some(unit.clone());
         // A sibling, which was left behind as well, holds the wire.
         let unit = Some(unit.clone());
@@ -132,7 +128,7 @@ fn whoever_is_of_the_present_may_have_been_handed_what_is_left() {
         (Some(facts("b", "b")), true, false),
         (None, true, false),
     ] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.facts.unit = Some(facts("a", "b"));
         let holder = ProcessRow { process: id(40), unit: holder, ..ProcessRow::default() };
         story.facts.stdin = WireState::Held { holders: vec![holder], unseen: false };
@@ -145,7 +141,7 @@ fn whoever_is_of_the_present_may_have_been_handed_what_is_left() {
 
 #[test]
 fn who_listens_may_serve_somebody_tomorrow() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.sockets.listens = true;
     story.snapshot(vec![seen(1, 0, &["/sbin/init"], NOTHING), seen(30, 1, SERVER, WIRE)]);
     story.pass_secs(60);
@@ -159,7 +155,7 @@ fn adopted_at_once(
     argv: &[&str],
     stdio: [Stdio; 3],
 ) -> Story {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.facts.unit = own;
     let image = super::story::image(argv);
     let host = ProcessRow { process: id(20), unit: host, image, ..ProcessRow::default() };
@@ -201,7 +197,7 @@ fn hung_up_and_nobodys_child_is_proof_only_for_what_talks_through_its_wire() {
         // It writes into a file, so it is a service.
         (1, [Stdio::Pipe(1), Stdio::File, Stdio::File], false),
     ] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.snapshot(vec![
             seen(1, 0, &["/sbin/init"], NOTHING),
             seen(10, 1, &["bash"], TERMINAL),
@@ -215,7 +211,7 @@ fn hung_up_and_nobodys_child_is_proof_only_for_what_talks_through_its_wire() {
 
 #[test]
 fn a_server_that_the_manager_may_have_started_itself_stays() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.facts.unit = Some(facts("a", "a"));
     story.snapshot(vec![seen(1, 0, &["/sbin/init"], NOTHING), seen(30, 1, SERVER, WIRE)]);
     story.pass_secs(60);
@@ -251,7 +247,7 @@ fn a_rule_names_a_unit_instead_of_a_program() {
     story.exec(20, 1, GATEWAY, NOTHING);
     assert_eq!(generations(&story), []);
     // Without the rule it is no agent.
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     story.units.insert(20, facts("a", "a"));
     story.exec(20, 1, GATEWAY, NOTHING);
     assert_eq!(generations(&story), []);
@@ -317,7 +313,7 @@ fn an_agent_whose_unit_goes_on_is_not_left_behind() {
 
 #[test]
 fn an_agent_that_ended_before_it_was_asked_counts_where_its_servers_live() {
-    let mut story = Story::new(Settings::default());
+    let mut story = Story::new(Policy::default());
     // The daemon is behind: each agent has exited when its record is read, and its unit has been restarted since.
     for (agent, server, invocation) in [(20, 30, "a"), (21, 31, "b")] {
         story.gone.insert(agent);

@@ -4,11 +4,7 @@ use super::story_scene::WireState;
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
-use crate::{
-    engine::Settings,
-    model::{Input, Losses, Signal},
-    recognise::Rules,
-};
+use crate::model::{Input, Losses, Policy, Signal};
 
 const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
 
@@ -24,7 +20,7 @@ fn spared(mut story: Story, guard: &str) -> Story {
 
 #[test]
 fn a_wire_that_could_not_be_seen_is_a_doubt() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.facts.stdin = WireState::Unknown;
     story.end(20);
     story.pass_secs(10);
@@ -64,7 +60,7 @@ fn the_more_servers_stay_the_more_seldom_the_end_of_an_agent_has_all_inspected_a
 
 #[test]
 fn no_verdict_rests_on_a_look_that_failed() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.facts.blind = Some("no /proc".to_owned());
     story.end(20);
     story.pass_secs(60);
@@ -81,8 +77,8 @@ fn no_verdict_rests_on_a_look_that_failed() {
 #[test]
 fn an_exempt_server_is_judged_and_spared() {
     let rules = "[[exempt]]\nname = 'mine'\nprogram = '/srv/node_modules/.bin/mcp-server-filesystem'";
-    let rules = Rules::from_source(rules).unwrap();
-    let story = Story::agent_with_server(Settings { rules, ..Settings::default() });
+    let rules = rules.to_owned();
+    let story = Story::agent_with_server(Policy { rules, ..Policy::default() });
     let mut story = spared(story, "exempt_rule");
     story.pass_secs(3600);
     assert_eq!((story.told().len(), story.sent().len()), (0, 0));
@@ -91,7 +87,7 @@ fn an_exempt_server_is_judged_and_spared() {
 #[test]
 fn another_users_server_is_spared_unless_that_is_allowed() {
     for allowed in [false, true] {
-        let mut story = Story::agent_with_server(Settings { other_uids: allowed, ..Settings::default() });
+        let mut story = Story::agent_with_server(Policy { other_uids: allowed, ..Policy::default() });
         story.uid = 1000;
         if allowed {
             story.end(20);
@@ -106,7 +102,7 @@ fn another_users_server_is_spared_unless_that_is_allowed() {
 
 #[test]
 fn after_a_loss_verdicts_wait_for_one_repair() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.end(20);
     story.told();
     story.pass_secs(9);
@@ -128,7 +124,7 @@ fn after_a_loss_verdicts_wait_for_one_repair() {
 
 #[test]
 fn what_a_repair_finds_gone_is_told_in_order() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.hand_in(Input::Lost { losses: Losses { exit: 2, ..Losses::default() } });
     story.snapshot(Vec::new());
     let told = ["lost", "agent_exited", "orphan_suspected", "orphan_cleared exited", "resynced"];
@@ -137,12 +133,12 @@ fn what_a_repair_finds_gone_is_told_in_order() {
 
 #[test]
 fn an_agent_that_a_repair_finds_gone_leaves_suspects() {
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.hand_in(Input::Lost { losses: Losses { exit: 1, ..Losses::default() } });
     story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
     assert_eq!(story.told(), ["lost", "agent_exited", "orphan_suspected", "resynced"]);
     // Its twin is alive: nothing is suspected.
-    let mut story = Story::agent_with_server(Settings::default());
+    let mut story = Story::agent_with_server(Policy::default());
     story.hand_in(Input::Lost { losses: Losses { exit: 1, ..Losses::default() } });
     story.snapshot(vec![seen(20, 1, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)]);
     assert_eq!(story.told(), ["lost", "resynced"]);
@@ -152,7 +148,7 @@ fn an_agent_that_a_repair_finds_gone_leaves_suspects() {
 fn a_repair_finds_a_server_that_an_agents_own_interpreter_runs() {
     const AGENT: &[&str] = &["python3", "-m", "hermes_cli", "gateway", "run"];
     for argv in [&["python3", "/srv/venv/bin/mcp-server-git"][..], AGENT] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.exec(20, 10, AGENT, TERMINAL);
         story.fork(20, 30);
         story.told();
@@ -166,7 +162,7 @@ fn a_repair_finds_a_server_that_an_agents_own_interpreter_runs() {
 #[test]
 fn of_a_user_who_is_not_wholly_followed_nothing_is_judged_until_that_is_over() {
     for (users, judged) in [(vec![64_001], true), (vec![0, 64_001], false)] {
-        let mut story = Story::agent_with_server(Settings::default());
+        let mut story = Story::agent_with_server(Policy::default());
         story.hand_in(Input::Crowded { users });
         story.hand_in(Input::Lost { losses: Losses { member: 7, ..Losses::default() } });
         story.end(20);
@@ -187,7 +183,7 @@ fn of_a_user_who_is_not_wholly_followed_nothing_is_judged_until_that_is_over() {
 #[test]
 fn what_a_repair_finds_adopted_is_judged_by_its_wires() {
     for held in [false, true] {
-        let mut story = Story::new(Settings::default());
+        let mut story = Story::new(Policy::default());
         story.hand_in(Input::Ready { kernel: String::new(), hooks: Vec::new() });
         if held {
             story.facts.stdout = WireState::held_as(&[5], &["cat"]);

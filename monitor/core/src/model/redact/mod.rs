@@ -51,7 +51,6 @@ pub(super) fn serialize<S: Serializer>(arguments: &[String], to: S) -> Result<S:
 
 /// What the words so far say about the next one.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Line {
     /// These are the words of one argument. Where a value ends is not certain then.
     within_argument: bool,

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Entry, Held, Runs};
+use super::{Held, Runs};
 use crate::model::{KEYS_OF_USER, RUNS_OF_ALL, RUNS_OF_USER, Run, RunKey, Share};
 
 /// How many runs may end before the bounds are enforced. The bounds may be exceeded by this number.
@@ -103,17 +103,9 @@ impl Runs {
 
     fn drop_run(&mut self, key: &RunKey, number: u64) {
         let Some(of_key) = self.by_key.get_mut(key) else { return };
-        let Some(Entry { run: Run { main, key, invocation_id, .. }, .. }) = of_key.remove(&number) else {
-            return;
-        };
+        of_key.remove(&number);
         if of_key.is_empty() {
-            self.by_key.remove(&key);
-        }
-        if self.mains.get(&main).is_some_and(|(of, n)| *of == key && *n == number) {
-            self.mains.remove(&main);
-        }
-        if let (RunKey::Unit(unit), Some(invocation)) = (key, invocation_id) {
-            self.invocations.remove(&(unit, invocation));
+            self.by_key.remove(key);
         }
     }
 
