@@ -28,16 +28,17 @@ pub struct SharedMemory {
 }
 
 impl ProcessDir {
-    /// The memory that it shares and that is wanted. An error if not all of it could be read.
+    /// The memory that it shares and that is wanted, at most so much. An error if not all of it could be read.
     pub fn shared_memory(
         &self,
         is_wanted: impl Fn(&SharedMemory) -> bool,
+        most: usize,
     ) -> Result<Vec<SharedMemory>, Errno> {
         let _at = self.at()?;
         let file = openat(self.body(), "maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let lines = BufReader::with_capacity(CHUNK, File::from(file)).split(b'\n');
         let wanted = lines.map(|line| Ok(shared(&line?).filter(&is_wanted))).filter_map(Result::transpose);
-        let all: std::io::Result<Vec<SharedMemory>> = wanted.collect();
+        let all: std::io::Result<Vec<SharedMemory>> = wanted.take(most).collect();
         all.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 }
@@ -92,6 +93,8 @@ mod tests {
         {
             assert_eq!(shared(other), None);
         }
-        assert!(Proc::system().unwrap().process(std::process::id()).unwrap().shared_memory(|_| true).is_ok());
+        assert!(
+            Proc::system().unwrap().process(std::process::id()).unwrap().shared_memory(|_| true, 1).is_ok()
+        );
     }
 }

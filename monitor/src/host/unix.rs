@@ -111,9 +111,10 @@ impl UnixSockets {
         within(&namespace, Self::here)
     }
 
-    pub fn all(&mut self) -> io::Result<Vec<UnixSocket>> {
+    /// All that are wanted of this network namespace: any user may have a million.
+    pub fn all(&mut self, is_wanted: impl Fn(&UnixSocket) -> bool) -> io::Result<Vec<UnixSocket>> {
         let mut found = Vec::new();
-        self.ask(0, NLM_F_DUMP, |socket| found.push(socket))?;
+        self.ask(0, NLM_F_DUMP, |socket| found.extend(Some(socket).filter(&is_wanted)))?;
         Ok(found)
     }
 
@@ -121,12 +122,10 @@ impl UnixSockets {
     /// one by one, because the full list of a busy host has thousands of entries.
     pub fn among(&mut self, inodes: &HashSet<u64>) -> io::Result<Vec<UnixSocket>> {
         const HANDFUL: usize = 64;
-        let mut found = Vec::new();
         if inodes.len() > HANDFUL {
-            let is_one = |socket: &UnixSocket| inodes.contains(&socket.inode);
-            self.ask(0, NLM_F_DUMP, |socket| found.extend(Some(socket).filter(is_one)))?;
-            return Ok(found);
+            return self.all(|socket| inodes.contains(&socket.inode));
         }
+        let mut found = Vec::new();
         for inode in inodes {
             found.extend(self.find(*inode)?);
         }
@@ -278,7 +277,7 @@ mod tests {
         for _ in 0..4000 {
             UnixStream::connect(dir.path().join("s")).unwrap();
         }
-        let all = UnixSockets::here().unwrap().all().unwrap();
+        let all = UnixSockets::here().unwrap().all(|_| true).unwrap();
         let found = all.iter().find(|s| s.inode == inode(&listener));
         assert_eq!(found.map(|listener| listener.waiting.len()), Some(4000));
     }
@@ -289,7 +288,7 @@ mod tests {
         let path = dir.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
         let client = UnixStream::connect(&path).unwrap();
-        let all = UnixSockets::here().unwrap().all().unwrap();
+        let all = UnixSockets::here().unwrap().all(|_| true).unwrap();
         let found = all.iter().find(|s| s.inode == inode(&listener)).unwrap();
         assert!(found.listens);
         assert_eq!(found.name.as_deref(), Some(path.as_os_str().as_encoded_bytes()));

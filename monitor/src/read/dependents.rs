@@ -207,11 +207,12 @@ fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {
         let found = rows.proc.process(pid).and_then(|dir| {
             let is_alive = !dir.stat().is_kernel_thread() && !dir.stat().has_begun_to_exit();
             // Some hosts hide the memory of their first process, which is nobody's fork.
-            let shared = match dir.shared_memory(|memory| wanted.memory.contains_key(&memory.file)) {
-                _ if !is_alive => Vec::new(),
-                Err(Errno::ACCESS | Errno::PERM) if pid == 1 => Vec::new(),
-                shared => shared?,
-            };
+            let shared =
+                match dir.shared_memory(|memory| wanted.memory.contains_key(&memory.file), usize::MAX) {
+                    _ if !is_alive => Vec::new(),
+                    Err(Errno::ACCESS | Errno::PERM) if pid == 1 => Vec::new(),
+                    shared => shared?,
+                };
             Ok((dir.id(), shared))
         });
         match found {

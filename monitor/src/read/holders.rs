@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    descriptors::Stream,
+    descriptors::{MOST, Stream},
     joints::Joints,
     pipe::{self, Said, has},
     process::Member,
@@ -303,7 +303,7 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// The same from /proc, as far as it can be read.
+/// The same from /proc, as far as it can be read, and not more than fits.
 fn listed(rows: &mut Rows<'_>, wanted: &[Stdio]) -> Vec<OpenEnd> {
     let wanted: HashSet<Stdio> = wanted.iter().copied().collect();
     let pids = rows.proc.pids().unwrap_or_else(|error| {
@@ -312,6 +312,9 @@ fn listed(rows: &mut Rows<'_>, wanted: &[Stdio]) -> Vec<OpenEnd> {
     });
     let mut found = Vec::new();
     for pid in pids {
+        if found.len() > MOST {
+            break;
+        }
         let Ok(dir) = rows.proc.process(pid) else { continue };
         let Ok(table) = dir.fd_table() else { continue };
         let wires = table.fds.iter().filter_map(|fd| Some((fd.number, fd.target.wire()?)));

@@ -32,10 +32,14 @@ pub(super) struct Joints {
 }
 
 impl Joints {
-    pub fn new(members: &[Member], questions: &[&SceneQuestion], asked: &BTreeSet<ProcessId>) -> Self {
-        let mut joints = Self::default();
+    pub fn new(
+        members: &[Member],
+        ports: BTreeSet<u16>,
+        questions: &[&SceneQuestion],
+        asked: &BTreeSet<ProcessId>,
+    ) -> Self {
+        let mut joints = Self { ports, ..Self::default() };
         for member in members {
-            joints.ports.extend(&member.ports);
             for inode in member.sockets() {
                 insert(&mut joints.owners, inode, member.process);
             }

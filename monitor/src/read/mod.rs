@@ -99,8 +99,8 @@ impl Reader<'_> {
         asked: &BTreeSet<ProcessId>,
     ) -> (Scene, BTreeSet<ProcessId>) {
         let mut rows = Rows::new(self.proc, self.unit, asked);
-        let members = process::all(&mut rows, questions);
-        let mut joints = Joints::new(&members, questions, asked);
+        let (members, ports) = process::all(&mut rows, questions);
+        let mut joints = Joints::new(&members, ports, questions, asked);
         networks::read(&mut rows, &members, &mut joints, self.kernel);
         let lines = holders::enter(self.kernel, &mut rows, &members, &mut joints);
         dependents::enter(&mut rows, &members, &lines, self.kernel);

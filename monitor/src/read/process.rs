@@ -31,8 +31,6 @@ pub(super) struct Member {
     /// Whether it leads a session that has a terminal.
     pub leads_a_terminal: bool,
     pub is_debugger: bool,
-    /// The ports that its environment names.
-    pub ports: BTreeSet<u16>,
     /// What it waits at that has no descriptor.
     pub places: Places,
 }
@@ -43,8 +41,8 @@ impl Member {
     }
 }
 
-/// Reads the processes that were asked about, and enters their rows.
-pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Member> {
+/// Reads the processes that were asked about, and enters their rows. With the ports that their environments name.
+pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Member>, BTreeSet<u16>) {
     let copies: BTreeSet<ProcessId> =
         questions.iter().flat_map(|question| &question.copies).copied().collect();
     let waits: BTreeSet<ProcessId> =
@@ -54,7 +52,7 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Memb
         let first = server.processes.iter().map(|process| process.born()).min();
         oldest.extend(server.processes.iter().zip(std::iter::repeat(first.unwrap_or_default())));
     }
-    let (mut members, mut descriptors) = (Vec::new(), 0);
+    let (mut members, mut ports, mut descriptors) = (Vec::new(), BTreeSet::new(), 0);
     for &process in rows.asked() {
         if descriptors > MOST {
             rows.unread(
@@ -68,7 +66,7 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Memb
             let read = |dir: ProcessDir| {
                 let parent = rows.parent(&dir);
                 let since = oldest.get(&process).copied().unwrap_or_default();
-                read(&dir, parent, since, copies.contains(&process), waits.contains(&process))
+                read(&dir, parent, since, [&copies, &waits].map(|all| all.contains(&process)), &mut ports)
             };
             dir.map(read).transpose()
         });
@@ -86,7 +84,7 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> Vec<Memb
             Err(errno) => rows.unread(Some(process), format!("cannot read it in /proc: {errno}")),
         }
     }
-    members
+    (members, ports)
 }
 
 /// The slices above a process. An exemption may be about them: what cannot be read holds the verdict back.
@@ -104,8 +102,8 @@ fn read(
     dir: &ProcessDir,
     parent: Option<ProcessId>,
     since: BootTime,
-    is_copy: bool,
-    asks_waits: bool,
+    [is_copy, asks_waits]: [bool; 2],
+    ports: &mut BTreeSet<u16>,
 ) -> Result<Option<(ProcessRow, Member)>, Errno> {
     if dir.stat().has_begun_to_exit() {
         return Ok(None);
@@ -124,7 +122,6 @@ fn read(
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
-    let mut ports = BTreeSet::new();
     let mut names_service = |entry: &[u8]| {
         ports.extend(entry_names_port(entry));
         entry_names_service(entry)
@@ -163,7 +160,6 @@ fn read(
         leads,
         leads_a_terminal: dir.stat().sid == process.pid && dir.stat().tty != 0,
         is_debugger: is_debugger(&row.image),
-        ports,
         places,
     };
     Ok(Some((row, member)))

@@ -78,8 +78,8 @@ fn a_line_that_a_user_made_up_hides_no_socket() {
     let question = SceneQuestion { servers, ..SceneQuestion::default() };
     let (proc, asked) = (Proc::system().unwrap(), BTreeSet::from([ourselves()]));
     let mut rows = Rows::new(&proc, &|_| None, &asked);
-    let members = process::all(&mut rows, &[&question]);
-    let mut joints = Joints::new(&members, &[&question], &asked);
+    let (members, ports) = process::all(&mut rows, &[&question]);
+    let mut joints = Joints::new(&members, ports, &[&question], &asked);
     let dir = proc.process(std::process::id()).unwrap();
     let entered = unix::enter_by_name(&mut rows, &mut joints, &dir).unwrap();
     assert!(entered.contains(&inode(&liar)) && !entered.contains(&inode(&port)), "{entered:?}");

@@ -87,6 +87,8 @@ pub(super) fn places(
     since: BootTime,
 ) -> Result<Places, Errno> {
     const PRIVATE: u64 = 0x80;
+    /// Of a process, which may have tens of thousands.
+    const MEMORY: usize = 64;
     let (mut addresses, mut queues, mut anybody, mut several) = (Vec::new(), BTreeSet::new(), None, false);
     for call in calls.iter().flatten() {
         let SystemCall { number, arguments: [first, operation, ..], opens_fifo } = *call;
@@ -108,7 +110,12 @@ pub(super) fn places(
     }
     let has_one =
         |memory: &SharedMemory| several || addresses.iter().any(|address| memory.addresses.contains(address));
-    let memory = if several || !addresses.is_empty() { dir.shared_memory(has_one)? } else { Vec::new() };
+    let is_any = several || !addresses.is_empty();
+    let mut memory = if is_any { dir.shared_memory(has_one, MEMORY + 1)? } else { Vec::new() };
+    if memory.len() > MEMORY {
+        memory.clear();
+        anybody = Some(Called::Unknown);
+    }
     Ok(Places { memory, queues, anybody })
 }
 

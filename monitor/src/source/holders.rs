@@ -30,6 +30,9 @@ use orphand_core::model::Stdio;
 
 /// How it is called among the hooks.
 pub const HOOK: &str = "iter:task_file";
+/// The most descriptors of what is wanted: a user may have millions of one pipe, in thousands of processes that share a table. To
+/// tell them apart takes some 400 bytes each, and others wait for the pass.
+const MOST: usize = 1 << 17;
 /// Somebody else's fork may come between a descriptor and the look at it.
 const TRIES: u32 = 5;
 
@@ -96,7 +99,7 @@ impl Holders {
         let mut records = Vec::new();
         for some in keys.chunks(self.room) {
             let entered = some.iter().try_for_each(|key| self.wanted.insert(key, 0, 0));
-            let found = entered.map_err(told).and_then(|()| self.iterator.pass(whose));
+            let found = entered.map_err(told).and_then(|()| self.iterator.pass(whose, MOST));
             // In any case: what stays would be in the way of the next.
             let mut all = some.iter().map(|key| self.wanted.remove(key));
             all.try_for_each(|gone| maps::absent_is_fine(gone).map(drop)).map_err(told)?;

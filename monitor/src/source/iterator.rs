@@ -39,9 +39,9 @@ impl<T: Pod> Iterator<T> {
     }
 
     /// One pass from the first thing on, over all or, for a pass over descriptors, over those of process `whose` at least: over all
-    /// where the kernel knows no such pass.
-    pub fn pass(&self, whose: Option<u32>) -> Result<Vec<T>, String> {
-        read(self.begin(whose)?)
+    /// where the kernel knows no such pass. An error if there are more than so many records.
+    pub fn pass(&self, whose: Option<u32>, most: usize) -> Result<Vec<T>, String> {
+        read(self.begin(whose)?, most)
     }
 
     fn begin(&self, whose: Option<u32>) -> Result<File, String> {
@@ -57,7 +57,7 @@ impl<T: Pod> Iterator<T> {
     }
 }
 
-fn read<T: Pod>(mut file: File) -> Result<Vec<T>, String> {
+fn read<T: Pod>(mut file: File, most: usize) -> Result<Vec<T>, String> {
     let mut records = Vec::new();
     let mut buffer = vec![0; BUFFER];
     let (mut begun, mut millions) = (0, 0);
@@ -73,6 +73,9 @@ fn read<T: Pod>(mut file: File) -> Result<Vec<T>, String> {
             }
             Err(error) => return Err(format!("cannot read on: {error}")),
         };
+        if records.len() > most {
+            return Err(format!("there is more to tell than {most} records"));
+        }
         let filled = begun + got;
         records.extend(whole::<T>(buffer.get(..filled).unwrap_or_default()));
         begun = filled % size_of::<T>();
@@ -83,4 +86,23 @@ fn read<T: Pod>(mut file: File) -> Result<Vec<T>, String> {
 /// The whole records at the beginning of these bytes.
 pub(super) fn whole<T: Pod>(bytes: &[u8]) -> impl std::iter::Iterator<Item = T> {
     bytes.chunks_exact(size_of::<T>()).filter_map(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use monitor_common::EndRecord;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_of_a_pass_is_bounded() {
+        let zeroes = |size: usize| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(size as u64).unwrap();
+            file
+        };
+        let size = size_of::<EndRecord>();
+        assert_eq!(read::<EndRecord>(zeroes(10 * size), 10).unwrap().len(), 10);
+        assert!(read::<EndRecord>(zeroes(1 << 40), 10).is_err());
+    }
 }

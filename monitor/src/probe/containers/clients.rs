@@ -106,9 +106,10 @@ impl Probe {
     /// Who is connected to the engine through its socket; `None` if that may be anybody: it is not seen, or the engine
     /// listens for TCP, too.
     fn connected(&self, door: &Door) -> Option<BTreeSet<ProcessId>> {
-        let all = UnixSockets::here().ok()?.all().ok()?;
+        let file = Some(door.file());
+        let all = UnixSockets::here().ok()?.all(|socket| socket.file == file).ok()?;
         let (mut listeners, mut clients) = (HashSet::new(), HashSet::new());
-        for socket in all.into_iter().filter(|socket| socket.file == Some(door.file())) {
+        for socket in all {
             if socket.listens {
                 listeners.insert(Stdio::Socket(socket.inode));
                 clients.extend(socket.waiting.into_iter().map(Stdio::Socket));

@@ -97,3 +97,32 @@ fn who_waits_for_files_or_locks_does_not_rest() {
 c.timerfd_settime(t, 0, struct.pack('qqqq', 0, 0, 600, 0), None); r, w = os.pipe()";
     assert!(!rests(timer, "select.select([r], [], [])"));
 }
+
+/// Any user may share ten thousands of pieces of memory, and wait at each.
+#[test]
+fn memory_beyond_counting_is_anybodys() {
+    let waits = |pieces: usize| {
+        let script = format!(
+            "import ctypes, mmap, struct
+all = [mmap.mmap(-1, 4096) for _ in range({pieces})]
+word = ctypes.addressof(ctypes.c_char.from_buffer(all[0])); print(flush=True)
+ctypes.CDLL(None).syscall({}, struct.pack('QQII', 0, word, 2, 0), 1, 0, None, 0)",
+            libc::SYS_futex_waitv
+        );
+        let (server, _) = Started::python(&script, Std::null());
+        let dir = Proc::system().unwrap().process(server.0.id()).unwrap();
+        let begun = std::time::Instant::now();
+        let calls = loop {
+            let calls = calls(&dir).unwrap();
+            if calls.iter().flatten().any(|call| call.number == libc::SYS_futex_waitv) {
+                break calls;
+            }
+            assert!(begun.elapsed().as_secs() < 20, "it does not wait");
+        };
+        places(&dir, &dir.fd_table().unwrap(), &calls, BootTime::default()).unwrap()
+    };
+    let few = waits(5);
+    assert!(few.memory.len() >= 5 && few.anybody.is_none(), "{few:?}");
+    let many = waits(1000);
+    assert!(many.memory.is_empty() && many.anybody == Some(Called::Unknown), "{many:?}");
+}
