@@ -9,7 +9,7 @@ use monitor_common::{Counter, StreamRecord};
 
 use crate::{
     maps::global,
-    task::{pointer, read},
+    task::{fields, pointer, read},
 };
 
 const S_IFMT: u32 = 0o170_000;
@@ -38,6 +38,11 @@ pub struct Socket(*const u8);
 pub struct Inode(*const u8);
 
 impl File {
+    fields! {
+        /// How it was opened: `FMODE_READ`, `FMODE_WRITE` and others.
+        pub access: u32 = END_OFFSETS.file_mode;
+    }
+
     #[inline(always)]
     pub const fn new(file: *const u8) -> Self {
         Self(file)
@@ -46,12 +51,6 @@ impl File {
     #[inline(always)]
     pub fn inode(self) -> Result<Inode, Counter> {
         Ok(Inode(pointer(self.0, global!(OFFSETS.file_inode))?))
-    }
-
-    /// How it was opened: `FMODE_READ`, `FMODE_WRITE` and others.
-    #[inline(always)]
-    pub fn access(self) -> Result<u32, Counter> {
-        read(self.0, global!(END_OFFSETS.file_mode))
     }
 
     /// References to it, without the iterator's.
@@ -113,6 +112,8 @@ pub struct Terminal {
 }
 
 impl Socket {
+    fields! { family: u16 = END_OFFSETS.sock_family; }
+
     /// The inode number of the peer of a unix socket. 0: the peer has none, because it was closed or is not accepted yet.
     /// None: another kind of socket, or one without a peer.
     #[inline(always)]
@@ -145,14 +146,11 @@ impl Socket {
         let locks = read::<u8>(self.0, place / 8)? >> (place % 8);
         Ok(locks & SOCK_BINDPORT_LOCK != 0)
     }
-
-    #[inline(always)]
-    fn family(self) -> Result<u16, Counter> {
-        read(self.0, global!(END_OFFSETS.sock_family))
-    }
 }
 
 impl Inode {
+    fields! { pub number: u64 = OFFSETS.inode_ino; }
+
     #[inline(always)]
     pub const fn is_null(self) -> bool {
         self.0.is_null()
@@ -161,11 +159,6 @@ impl Inode {
     #[inline(always)]
     pub fn mode(self) -> Result<u32, Counter> {
         Ok(u32::from(read::<u16>(self.0, global!(OFFSETS.inode_mode))?))
-    }
-
-    #[inline(always)]
-    pub fn number(self) -> Result<u64, Counter> {
-        read(self.0, global!(OFFSETS.inode_ino))
     }
 
     /// `i_sb->s_dev`.

@@ -43,59 +43,53 @@ fn finish(kind: Kind, outcome: Result<(), Counter>) -> i32 {
     0
 }
 
-/// `TP_PROTO(struct task_struct *parent, struct task_struct *child)`, include/trace/events/sched.h.
-///
-/// Most processes of a host are not followed, and their caches are cold when they come here. So what they run is short
-/// and in one place, and the rest is a function of its own.
-#[raw_tracepoint(tracepoint = "sched_process_fork")]
-pub fn sched_process_fork(ctx: RawTracePointContext) -> i32 {
-    if filter::may_contain(task::current_tgid()) { fork_of_member(ctx.as_ptr()) } else { 0 }
+/// The work for a process that is followed. Most processes of a host are not, and their caches are cold when they come here. So
+/// what they run is short and in one place, and the rest is a function of its own.
+#[inline(never)]
+fn of_interest(
+    kind: Kind,
+    ctx: *mut c_void,
+    work: impl FnOnce(&RawTracePointContext) -> Result<(), Counter>,
+) -> i32 {
+    finish(kind, work(&RawTracePointContext::new(ctx)))
 }
 
-#[inline(never)]
-fn fork_of_member(ctx: *mut c_void) -> i32 {
-    finish(Kind::Fork, hooks::fork(&RawTracePointContext::new(ctx)))
+/// `TP_PROTO(struct task_struct *parent, struct task_struct *child)`, include/trace/events/sched.h.
+#[raw_tracepoint(tracepoint = "sched_process_fork")]
+pub fn sched_process_fork(ctx: RawTracePointContext) -> i32 {
+    if !filter::may_contain(task::current_tgid()) {
+        return 0;
+    }
+    of_interest(Kind::Fork, ctx.as_ptr(), hooks::fork)
 }
 
 /// `TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`.
 #[raw_tracepoint(tracepoint = "sched_process_exec")]
 pub fn sched_process_exec(ctx: RawTracePointContext) -> i32 {
     match hooks::may_report_exec() {
-        Ok(true) => exec_of_interest(ctx.as_ptr()),
+        Ok(true) => of_interest(Kind::Exec, ctx.as_ptr(), hooks::exec),
         Ok(false) => 0,
         Err(why) => finish(Kind::Exec, Err(why)),
     }
 }
 
-#[inline(never)]
-fn exec_of_interest(ctx: *mut c_void) -> i32 {
-    finish(Kind::Exec, hooks::exec(&RawTracePointContext::new(ctx)))
-}
-
 /// `TP_PROTO(struct task_struct *p)`, since 6.17 or so `TP_PROTO(struct task_struct *p, bool group_dead)`.
 #[raw_tracepoint(tracepoint = "sched_process_exit")]
 pub fn sched_process_exit(ctx: RawTracePointContext) -> i32 {
-    if filter::may_contain(task::current_tgid()) { exit_of_member(ctx.as_ptr()) } else { 0 }
-}
-
-#[inline(never)]
-fn exit_of_member(ctx: *mut c_void) -> i32 {
-    finish(Kind::Exit, hooks::exit(&RawTracePointContext::new(ctx)))
+    if !filter::may_contain(task::current_tgid()) {
+        return 0;
+    }
+    of_interest(Kind::Exit, ctx.as_ptr(), hooks::exit)
 }
 
 /// A host sends thousands of signals a second, most of them SIGCHLD. What does not concern a followed process is over soon.
 #[raw_tracepoint(tracepoint = "signal_generate")]
 pub fn signal_generate(ctx: RawTracePointContext) -> i32 {
     match signals::may_end(&ctx) {
-        Ok(true) => signal_to_member(ctx.as_ptr()),
+        Ok(true) => of_interest(Kind::Signal, ctx.as_ptr(), signals::sent),
         Ok(false) => 0,
         Err(why) => finish(Kind::Signal, Err(why)),
     }
-}
-
-#[inline(never)]
-fn signal_to_member(ctx: *mut c_void) -> i32 {
-    finish(Kind::Signal, signals::sent(&RawTracePointContext::new(ctx)))
 }
 
 /// `TP_PROTO(const struct sock *sk, const int oldstate, const int newstate)`, include/trace/events/sock.h: each change of the

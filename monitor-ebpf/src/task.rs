@@ -42,7 +42,30 @@ pub fn pointer(base: *const u8, offset: u32) -> Result<*const u8, Counter> {
     read(base, offset)
 }
 
+/// Methods that read a field as it is.
+macro_rules! fields {
+    ($($(#[$doc:meta])* $visible:vis $field:ident: $type:ty = $offsets:ident . $offset:ident;)+) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        $visible fn $field(self) -> Result<$type, Counter> {
+            read(self.0, global!($offsets.$offset))
+        }
+    )+};
+}
+pub(crate) use fields;
+
 impl Task {
+    fields! {
+        pub tgid: u32 = OFFSETS.task_tgid;
+        /// Its own birth, `CLOCK_BOOTTIME` in nanoseconds: that of the group if it is the leader.
+        pub birth: u64 = OFFSETS.task_start_boottime;
+        signal: *const u8 = OFFSETS.task_signal;
+        /// The address of its descriptor table; null once it has released it.
+        pub table: *const u8 = OFFSETS.task_files;
+        pub name: [u8; COMM_LEN] = OFFSETS.task_comm;
+        pub name_start: u64 = OFFSETS.task_comm;
+    }
+
     #[inline(always)]
     pub const fn new(task: *const u8) -> Self {
         Self(task)
@@ -52,17 +75,6 @@ impl Task {
     pub fn current() -> Self {
         // SAFETY: no precondition.
         Self(unsafe { bpf_get_current_task() } as *const u8)
-    }
-
-    #[inline(always)]
-    pub fn tgid(self) -> Result<u32, Counter> {
-        read(self.0, global!(OFFSETS.task_tgid))
-    }
-
-    /// Its own birth, `CLOCK_BOOTTIME` in nanoseconds: that of the group if it is the leader.
-    #[inline(always)]
-    pub fn birth(self) -> Result<u64, Counter> {
-        read(self.0, global!(OFFSETS.task_start_boottime))
     }
 
     /// The birth of its thread group: what `/proc/PID/stat` shows in clock ticks (`do_task_stat()`,
@@ -82,11 +94,6 @@ impl Task {
     #[inline(always)]
     pub fn uid(self) -> Result<u32, Counter> {
         read(pointer(self.0, global!(OFFSETS.task_real_cred))?, global!(OFFSETS.cred_uid))
-    }
-
-    #[inline(always)]
-    fn signal(self) -> Result<*const u8, Counter> {
-        pointer(self.0, global!(OFFSETS.task_signal))
     }
 
     /// Its session id in the initial PID namespace: `task_session_nr_ns()`, include/linux/pid.h.
@@ -118,12 +125,6 @@ impl Task {
         read(self.leader()?.0, global!(OFFSETS.task_exit_code))
     }
 
-    /// The address of its descriptor table; null once it has released it.
-    #[inline(always)]
-    pub fn table(self) -> Result<*const u8, Counter> {
-        pointer(self.0, global!(OFFSETS.task_files))
-    }
-
     /// Whether the kernel chose it to die because memory had run out: `mark_oom_victim()`, `mm/oom_kill.c`.
     #[inline(always)]
     pub fn is_out_of_memory(self) -> Result<bool, Counter> {
@@ -149,16 +150,6 @@ impl Task {
     #[inline(always)]
     pub fn leader(self) -> Result<Self, Counter> {
         Ok(Self(pointer(self.0, global!(OFFSETS.task_group_leader))?))
-    }
-
-    #[inline(always)]
-    pub fn name(self) -> Result<[u8; COMM_LEN], Counter> {
-        read(self.0, global!(OFFSETS.task_comm))
-    }
-
-    #[inline(always)]
-    pub fn name_start(self) -> Result<u64, Counter> {
-        read(self.0, global!(OFFSETS.task_comm))
     }
 
     /// The address of its descriptor array; null once it has released its table. In an exec hook the table is the task's own
