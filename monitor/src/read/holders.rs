@@ -51,6 +51,7 @@ pub(super) fn enter(
     let is_complete = told.is_ok();
     let all = told.unwrap_or_else(|why| {
         tracing::debug!("no pass over the open files: {why}");
+        rows.is_partial = kernel.makes_passes();
         listed(rows, &wanted)
     });
     let lines = shared::enter(rows, members, &all);

@@ -34,14 +34,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use self::holdings::holdings;
 
-use self::{joints::Joints, rows::Rows};
+use self::{
+    joints::Joints,
+    rows::{Found, Rows},
+};
 use crate::{
     host::{Proc, Room},
     source::kernel_side::KernelSide,
 };
 use orphand_core::model::{
     ProcessId, UnitFacts,
-    scene::{End, Holder, Scene, SceneQuestion, Side},
+    scene::{End, Scene, SceneQuestion, Side},
 };
 
 /// The most rounds. Who would be read in a further one is described in brief, and its descriptors are not looked at.
@@ -63,12 +66,12 @@ impl Reader<'_> {
         let all = Groups::of(questions);
         let mut asked: BTreeSet<ProcessId> = questions.iter().flat_map(|one| due(one)).collect();
         let mut round = 1;
-        let scene = loop {
-            let (scene, children) = self.once(questions, &asked);
-            let mut next = all.joined(scene.ends.iter(), &asked);
-            next.extend(children);
+        let Found { scene, is_whole, .. } = loop {
+            let found = self.once(questions, &asked);
+            let mut next = all.joined(found.scene.ends.iter(), &asked);
+            next.extend(&found.children);
             if next.is_empty() || round == ROUNDS {
-                break scene;
+                break found;
             }
             if round == NEAR {
                 next.extend(all.0.keys());
@@ -78,7 +81,7 @@ impl Reader<'_> {
         };
         match questions {
             [_] => vec![scene],
-            _ if is_whole(&scene) => {
+            _ if is_whole => {
                 let mut room = Room::default();
                 let part = |question: &&SceneQuestion| {
                     let mut part = part::of(&scene, question);
@@ -92,12 +95,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The scene of these processes, and the descendants of them that hold an end and were not asked about.
-    fn once(
-        &self,
-        questions: &[&SceneQuestion],
-        asked: &BTreeSet<ProcessId>,
-    ) -> (Scene, BTreeSet<ProcessId>) {
+    /// The scene of these processes.
+    fn once(&self, questions: &[&SceneQuestion], asked: &BTreeSet<ProcessId>) -> Found {
         let mut rows = Rows::new(self.proc, self.unit, asked);
         let (members, ports) = process::all(&mut rows, questions);
         let mut joints = Joints::new(&members, ports, questions, asked);
@@ -106,10 +105,6 @@ impl Reader<'_> {
         dependents::enter(&mut rows, &members, &lines, self.kernel);
         rows.finish()
     }
-}
-
-fn is_whole(scene: &Scene) -> bool {
-    scene.unread.is_empty() && scene.ends.iter().all(|end| end.holder != Holder::Unreadable)
 }
 
 /// Who is due in this question.

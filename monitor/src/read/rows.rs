@@ -73,6 +73,17 @@ pub(super) struct Rows<'a> {
     described: usize,
     room: Room,
     children: BTreeSet<ProcessId>,
+    /// Whether the kernel had more to tell than fits. It is a user who decides how much that is.
+    pub is_partial: bool,
+}
+
+/// What was read at once.
+pub(super) struct Found {
+    pub scene: Scene,
+    /// The descendants of those asked about that hold an end and were not asked about.
+    pub children: BTreeSet<ProcessId>,
+    /// Whether all of it could be read.
+    pub is_whole: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -94,6 +105,7 @@ impl<'a> Rows<'a> {
             described: 0,
             room: Room::default(),
             children: BTreeSet::new(),
+            is_partial: false,
         }
     }
 
@@ -286,7 +298,11 @@ impl<'a> Rows<'a> {
     }
 
     /// The scene, and the descendants of the processes that were asked about that nobody had heard of.
-    pub fn finish(self) -> (Scene, BTreeSet<ProcessId>) {
-        (self.scene, self.children)
+    pub fn finish(self) -> Found {
+        let Self { scene, children, is_partial, .. } = self;
+        let is_whole = !is_partial
+            && scene.unread.is_empty()
+            && scene.ends.iter().all(|end| end.holder != Holder::Unreadable);
+        Found { scene, children, is_whole }
     }
 }

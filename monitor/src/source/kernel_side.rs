@@ -93,6 +93,11 @@ pub struct KernelSide {
 }
 
 impl KernelSide {
+    /// Whether the kernel can tell who has what open.
+    pub fn makes_passes(&self) -> bool {
+        self.holders.is_some()
+    }
+
     /// Who has which of these pipes and sockets and the peers of these sockets open, and what is asked beside, of all
     /// processes of the host; an error says why the kernel does not tell. A pass takes between microseconds and some
     /// hundred milliseconds, depending on the number of descriptors on the host.

@@ -228,3 +228,32 @@ say(wire_of_one=ino(w), wire_of_two=ino(w2), wire_of_three=ino(d))
     assert_eq!([wires(&together[0]), wires(&together[2])], [2, 0], "what concerns others is left out");
     assert!(together[0].row(stand.who("two")).unwrap().full);
 }
+
+/// Any user decides how many descriptors of a wire there are. Whoever is due with his server is read as if it were alone.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_wire_that_is_held_beyond_counting_hides_nobody_else() {
+    let stand = Stand::new(
+        r#"
+a, b = socket.socketpair(); r, w = os.pipe()
+who("one", child(lambda: (b.close(), os.close(r), os.close(w))))
+who("two", child(lambda: (a.close(), b.close(), os.close(w))))
+def many():
+    a.close(); b.close(); os.close(r)
+    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 10000) - 100
+    for _ in range(most): os.dup(w)
+    for _ in range(140000 // most): grandchild(lambda: None)
+child(many)
+say(wire_of_one=ino(a), wire_of_two=ino(r)); a.close()
+"#,
+    );
+    let question = |name: &str, wire: Stdio| SceneQuestion {
+        servers: vec![server(&[stand.who(name)], [wire, Stdio::Null])],
+        ..SceneQuestion::default()
+    };
+    let one = question("one", Stdio::Socket(stand.number("wire_of_one")));
+    let two = question("two", Stdio::Pipe(stand.number("wire_of_two")));
+    let together = PROBE.scenes(&[&one, &two]);
+    assert_eq!(rows(&together[0]), rows(&ask(&one)));
+    assert!(together[1].ends.iter().any(|end| end.holder == Holder::Anybody), "and nothing of his is lost");
+}
