@@ -51,11 +51,8 @@ pub struct Finding {
     pub has_owner: bool,
     /// Whether the kernel is still closing the files of the dead owner.
     pub too_early: bool,
-    /// What speaks for an orphan.
     pub evidence: Vec<Evidence>,
-    /// What keeps that from being proven.
     pub doubts: Vec<Doubt>,
-    /// What forbids ending it.
     pub guards: Vec<Guard>,
     /// The container that has to be stopped instead of a signal to its client.
     pub container: Option<ContainerId>,

@@ -106,7 +106,6 @@ pub struct Verdict {
     /// How many inspections in a row found nothing new.
     pub inspections: u32,
     pub cause: Cause,
-    /// What speaks for an orphan.
     pub evidence: Vec<Evidence>,
     /// What keeps that from being proven: empty unless it is unproven.
     pub doubts: Vec<Doubt>,

@@ -56,7 +56,6 @@ impl Engine {
         self.agenda.keep(Task::Wires, (!self.world.servers().is_empty()).then(|| now + EVERY));
     }
 
-    /// Asks which servers have a hung-up standard input.
     pub(super) fn watch_wires(&mut self, now: BootTime) {
         self.begin_wire_watch(now);
         self.ask_containers(now);
@@ -77,7 +76,7 @@ impl Engine {
         server.phase.is_clear()
             && !server.main_ended
             && server.stdin.is_wire()
-            && server.owner().and_then(|owner| self.world.agent(owner)).is_some_and(Agent::is_alive)
+            && self.world.owner_of(server).is_some_and(Agent::is_alive)
     }
 
     /// `in_turn`: no other question of this kind is asked until it is answered.

@@ -103,10 +103,8 @@ impl Engine {
 
     /// Takes a process, and what it started, out of the server that started it.
     pub(super) fn leave_server(&mut self, at: BootTime, id: ProcessId) {
-        let Some(key) = self.world.node(id).and_then(|node| node.server) else { return };
-        let is_empty = self.world.leave(id).is_some();
-        if is_empty {
-            self.end_if_done(at, key);
+        if let Some(emptied) = self.world.leave(id) {
+            self.end_if_done(at, emptied);
         }
     }
 
@@ -132,7 +130,7 @@ impl Engine {
         let role = node.and_then(Node::role).cloned();
         let origin = node.map(Node::origin);
         let has_wire = node.is_some_and(has_wires);
-        let program = node.and_then(|n| n.exec.program.as_ref()).map(|program| program.name());
+        let program = node.and_then(Node::name);
         let daemon = node.is_some_and(|node| self.is_daemon(node));
         let Some(agent) = self.world.agent_mut(key) else { return };
         let itself = program.is_some_and(|p| p == agent.name);

@@ -106,7 +106,6 @@ impl Alarm {
         (Some(Notice::Alert { rule, on, agent, value, limit }), None)
     }
 
-    /// The end of an alert that was reported.
     fn resolve(&mut self, now: BootTime, value: u64) -> Option<Notice> {
         let after_ms = millis(now, self.firing.take()?);
         let AlertRule { name: rule, on, above: limit, agent, .. } = self.rule.clone();
@@ -200,7 +199,6 @@ impl Engine {
         }
     }
 
-    /// Measures what was left behind.
     pub(super) fn read_processor(&mut self, now: BootTime) {
         let left = self.world.servers().iter().filter(|(_, server)| is_left_behind(server));
         let left = left.map(|(key, server)| (*key, server.share(), server.processes().len()));

@@ -50,7 +50,7 @@ pub(super) struct Awaited {
 impl Awaited {
     /// What this process runs now; `earlier` is what it ran before, if that was asked about.
     pub(super) fn of(node: &Node, earlier: Option<Self>) -> Self {
-        let wires = [node.stdin(), node.stdout()];
+        let wires = node.wires();
         let (said, mut lines) = earlier
             .filter(|earlier| earlier.wires == wires)
             .map_or_else(Default::default, |earlier| (earlier.said, earlier.lines));

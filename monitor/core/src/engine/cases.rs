@@ -83,7 +83,11 @@ impl Engine {
                 Facts {
                     now,
                     pace: Pace { grace, longest: LONGEST, term_timeout },
-                    owner: self.world.owner(key).map_or(Owner::Unknown, owner_of),
+                    owner: match self.world.owner(key).map(Agent::exited) {
+                        None => Owner::Unknown,
+                        Some(None) => Owner::Alive,
+                        Some(Some(at)) => Owner::Exited(at),
+                    },
                     owner_wanted: server.seeks_owner,
                     doubtful: self.doubtful,
                     main_ended: server.main_ended,
@@ -192,27 +196,20 @@ impl Engine {
 
     pub(super) fn reported(&self, of: CaseOf) -> Option<Reported> {
         let id = self.stored_as(of)?;
-        Some(match of {
-            CaseOf::Server(key) => Reported {
-                id,
-                class: Class::Server,
-                server: self.world.view(key)?,
-                owner: self.world.owner(key).map(agent_view),
-            },
+        let (class, server, owner) = match of {
+            CaseOf::Server(key) => (Class::Server, self.world.view(key)?, self.world.owner(key)),
             CaseOf::Agent(key) => {
                 let agent = self.world.agent(key)?;
-                Reported {
-                    id,
-                    class: Class::Agent,
-                    server: agent_as_server(agent, self.world.graph()),
-                    owner: agent.above.and_then(|above| self.world.agent(above)).map(agent_view),
-                }
+                let above = agent.above.and_then(|above| self.world.agent(above));
+                (Class::Agent, agent_as_server(agent, self.world.graph()), above)
             }
-        })
+        };
+        let (owner, ending, let_go) = (owner.map(agent_view), Ending::default(), Vec::new());
+        Some(Reported { id, class, server, owner, ending, let_go })
     }
 
     fn announce(&mut self, now: BootTime, of: CaseOf, announcement: Announcement) {
-        let Some(Reported { id, class, server, owner }) = self.reported(of) else { return };
+        let Some(Reported { id, class, server, owner, ending, let_go }) = self.reported(of) else { return };
         let key = match of {
             CaseOf::Server(key) => Some(key),
             CaseOf::Agent(_) => None,
@@ -222,7 +219,6 @@ impl Engine {
         let (fact, notice) = match (announcement, verdict) {
             (Announcement::Cleared { since, reason }, _) => {
                 let (after_ms, reason) = (millis(now, since), reason.to_owned());
-                let (ending, let_go) = (Ending::default(), Vec::new());
                 let notice = Notice::OrphanCleared { server, after_ms, reason, owner, ending, let_go };
                 (Some(Fact::Cleared { server: id }), notice)
             }
@@ -277,15 +273,8 @@ impl Engine {
     }
 
     /// Stores and reports how a case, and its subject, ended.
-    pub(super) fn announce_end(
-        &mut self,
-        at: BootTime,
-        ended: Reported,
-        outcome: Outcome,
-        ending: Ending,
-        let_go: Vec<ProcessView>,
-    ) {
-        let Reported { id, class, server, owner } = ended;
+    pub(super) fn announce_end(&mut self, at: BootTime, ended: Reported, outcome: Outcome) {
+        let Reported { id, class, server, owner, ending, let_go } = ended;
         let (end, notice) = match outcome {
             Outcome::Exited => (
                 End::Exited { ending: ending.clone() },
@@ -325,13 +314,6 @@ impl Engine {
     }
 }
 
-const fn owner_of(agent: &Agent) -> Owner {
-    match agent.exited() {
-        None => Owner::Alive,
-        Some(at) => Owner::Exited(at),
-    }
-}
-
 /// A server or an agent as it is reported, and the owner or the agent above.
 pub(super) struct Reported {
     /// The process by which the store knows it.
@@ -339,4 +321,7 @@ pub(super) struct Reported {
     pub(super) class: Class,
     pub(super) server: ServerView,
     pub(super) owner: Option<AgentView>,
+    /// How it ended, if it has, and what it had let go then.
+    pub(super) ending: Ending,
+    pub(super) let_go: Vec<ProcessView>,
 }

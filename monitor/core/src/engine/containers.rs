@@ -15,7 +15,7 @@ use crate::{
         About, Answer, BootTime, Container, ContainerFacts, ContainerId, ContainerQuery, Haste, ProcessId,
         ServerFacts, ServerReport, Share, Signal, SignalError,
     },
-    recognise::{container_client, keeps_container, started_container},
+    recognise::{keeps_container, started_container},
     verdict::is_certain,
     world::Server,
 };
@@ -62,7 +62,6 @@ impl Engine {
         self.containers.get(&key).is_some_and(|inside| inside.stopping)
     }
 
-    /// Keeps what an inspection found of a server's container.
     pub(super) fn container_found(&mut self, key: ServerKey, facts: &ServerFacts) {
         let found = facts.container.as_deref();
         let enclosing = self.enclosing(key, facts);
@@ -249,20 +248,15 @@ impl Engine {
     }
 
     fn has_client(&self, server: &Server) -> bool {
-        let mut nodes = server.processes().iter().chain(server.wrappers()).map(|id| self.world.node(*id));
-        nodes.any(|node| node.is_some_and(is_client))
+        server.all().any(|id| self.world.node(id).is_some_and(Node::is_client))
     }
 
     /// The server whose client started the conmon above this one.
     fn below_conmon_of(&self, server: &Server) -> Option<ServerKey> {
         let mut above = self.world.graph().near_ancestors(server.main_process());
         above.find(|node| node.image().is_some_and(keeps_container))?;
-        above.find(|node| is_client(node)).and_then(|client| client.server.or(client.wraps))
+        above.find(|node| node.is_client()).and_then(|client| client.server.or(client.wraps))
     }
-}
-
-fn is_client(node: &Node) -> bool {
-    node.image().and_then(container_client).is_some()
 }
 
 /// Adds the inner half of a server to the report of that with the client, with at most `shown` of its processes.

@@ -126,7 +126,6 @@ impl Engine {
         self.agenda.set(Task::Duplicates, next);
     }
 
-    /// The host has told where a server works.
     fn place_answered(&mut self, now: BootTime, key: ServerKey, process: ProcessId, place: Whereabouts) {
         let Some(identity) = self.identity(process, place) else { return };
         let at = now + self.pause();

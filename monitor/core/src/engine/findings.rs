@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Engine, cases::CaseOf};
 use crate::{
     case::{Event, INSPECT_AGAIN},
-    lineage::{Node, Program, ServerKey},
+    lineage::{Node, ServerKey},
     model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work, scene::Wait},
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, examine},
@@ -153,17 +153,15 @@ impl Engine {
             return;
         }
         let is_of_a_browser = |process: ProcessId| {
-            let runs = |node: &Node| node.exec.program.as_deref().map(Program::name);
             let above =
                 self.world.graph().near_ancestors(process).take_while(|node| node.server == Some(key));
             let mut line = self.world.node(process).into_iter().chain(above);
-            line.any(|node| runs(node).is_some_and(|name| is_browser(&name)))
+            line.any(|node| node.name().is_some_and(|name| is_browser(&name)))
         };
-        let wires = [server.stdin, server.stdout];
         // It goes on when its time has come, or when somebody answers who works for it elsewhere.
         let goes_on = |process: ProcessId| {
             rows.row(process).is_some_and(|row| row.waits == Wait::Anything)
-                || rows.is_connected(process, wires, &finding.members)
+                || rows.is_connected(process, server.wires(), &finding.members)
         };
         // What a server runs on its own wires is a tool, too. What a launcher runs there may be the server itself.
         let is_run = |process: &ProcessId| {

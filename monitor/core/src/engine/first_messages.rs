@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     lineage::{Node, Origin, ServerKey},
-    model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share, Stdio},
-    recognise::{Role, container_client},
+    model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share},
+    recognise::Role,
     world::{NewServer, Server},
 };
 
@@ -82,7 +82,6 @@ impl Engine {
         true
     }
 
-    /// Asks about a process for the first time.
     pub(super) fn begin_to_look(&mut self, id: ProcessId, mut awaited: Awaited, found: bool) {
         // One that was there before the daemon has read the message long ago. One that was missed may be young.
         let is_old = found && !self.ready;
@@ -91,7 +90,6 @@ impl Engine {
         if is_old { self.ask_settings(id) } else { self.ask_first_message(id) }
     }
 
-    /// Asks about a process again.
     pub(super) fn look_for_first_message(&mut self, now: BootTime, id: ProcessId) {
         let Some(awaited) = self.first_messages.get(&id) else { return };
         let (trial, said) = (awaited.trial, awaited.said.clone());
@@ -112,7 +110,6 @@ impl Engine {
         Some(awaited)
     }
 
-    /// What the first message on the standard input of this process says.
     fn message_answered(&mut self, now: BootTime, id: ProcessId, origin: Origin, message: FirstMessage) {
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.origin == origin) else { return };
         let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
@@ -242,7 +239,7 @@ impl Engine {
     fn started_on_the_same_streams(&self, launcher: &Node) -> Option<ProcessId> {
         let is_it = |process: &ProcessId| {
             let is_own = |node: &Node| node.origin().process == node.id && !hands_on(node);
-            self.world.node(*process).is_some_and(|node| is_own(node) && streams(node) == streams(launcher))
+            self.world.node(*process).is_some_and(|node| is_own(node) && node.wires() == launcher.wires())
         };
         let below = || self.world.graph().descendants(launcher.id);
         hands_on(launcher).then(below)?.into_iter().find(is_it)
@@ -276,8 +273,7 @@ impl Engine {
     /// the server, and what was recognised first had only launched it.
     fn deeper_link(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         let Some(node) = self.world.node(id).filter(|node| !hands_on(node)) else { return };
-        let is_its =
-            |server: &Server| server.rule == PROTOCOL && [server.stdin, server.stdout] == streams(node);
+        let is_its = |server: &Server| server.rule == PROTOCOL && server.wires() == node.wires();
         if self.world.server(key).is_some_and(is_its) {
             let (name, rule) = (self.title(id), PROTOCOL.to_owned());
             self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
@@ -291,8 +287,8 @@ impl Engine {
     }
 
     fn above_on_the_same_streams(&self, node: &Node) -> impl Iterator<Item = &Node> {
-        let same = streams(node);
-        self.world.graph().ancestors(node.id).take_while(move |above| streams(above) == same)
+        let same = node.wires();
+        self.world.graph().ancestors(node.id).take_while(move |above| above.wires() == same)
     }
 
     /// A process further down the launch chain of a server shows what the server is.
@@ -322,22 +318,16 @@ impl Engine {
         }
     }
 
-    /// The name of a server that no rule knows.
     fn title(&self, id: ProcessId) -> String {
         let image = self.world.node(id).and_then(Node::image);
         image.map(|image| self.rules.title(image)).unwrap_or_default()
     }
 }
 
-fn streams(node: &Node) -> [Stdio; 2] {
-    [node.stdin(), node.stdout()]
-}
-
 /// Whether the process runs another program on its own streams, as an init stub (`tini`) does, too. The client of a
 /// container engine does not: the program runs elsewhere.
 fn hands_on(node: &Node) -> bool {
-    matches!(node.role(), Some(Role::Launcher | Role::Shell | Role::ServiceManager))
-        && node.image().is_none_or(|image| container_client(image).is_none())
+    matches!(node.role(), Some(Role::Launcher | Role::Shell | Role::ServiceManager)) && !node.is_client()
 }
 
 /// Whether one process made standard input and output, which is neither a shell nor the process itself. In a pipeline,

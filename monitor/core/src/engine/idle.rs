@@ -139,7 +139,6 @@ impl Engine {
         server.maker.or_else(|| self.world.owner(key).map(Agent::main))
     }
 
-    /// What a duplicate and its user have done by now.
     fn duplicate_answered(&mut self, now: BootTime, key: ServerKey, user: ProcessId, work: &[Work]) {
         if !self.world.server(key).is_some_and(|server| server.phase.is_clear()) {
             return;

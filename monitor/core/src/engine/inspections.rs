@@ -27,7 +27,7 @@ use crate::{
         About, Answer, BootTime, ContainerQuery, Haste, ProcessId, ServerFacts, Stdio, Subject,
         scene::{SceneQuestion, SceneServer},
     },
-    recognise::{container_client, started_container, works_through_client},
+    recognise::{started_container, works_through_client},
     world::{Agent, Server},
 };
 
@@ -81,7 +81,7 @@ impl Engine {
         let owner_lives = self.world.owner(key).is_some_and(Agent::is_alive);
         let is_used = owner_lives && By::ALL.into_iter().any(|by| holds(server, by));
         let subject = Subject {
-            processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
+            processes: server.all().collect(),
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
@@ -104,11 +104,11 @@ impl Engine {
     /// who acts by itself.
     fn scene_question(&self, key: ServerKey, server: &Server) -> SceneQuestion {
         let row = |server: &Server| SceneServer {
-            processes: server.processes().iter().chain(server.wrappers()).copied().collect(),
+            processes: server.all().collect(),
             stdin: server.stdin,
             stdout: server.stdout,
         };
-        let owner = server.owner().and_then(|owner| self.world.agent(owner));
+        let owner = self.world.owner_of(server);
         let mut servers = vec![row(server)];
         let mut room = JUDGED_TOGETHER;
         for sibling in self.siblings(key, server) {
@@ -137,11 +137,9 @@ impl Engine {
 
     /// The question about the container of a server: if exactly one of its processes is a client that is attached.
     pub(super) fn container_query(&self, server: &Server) -> Option<ContainerQuery> {
-        let all = server.processes().iter().chain(server.wrappers());
-        let nodes = all.filter_map(|id| self.world.node(*id));
-        let is_attached = |image| container_client(image).is_some() && !works_through_client(image);
-        let clients = nodes.filter_map(|node| Some((node.id, node.image()?)));
-        let mut clients = clients.filter(|(_, image)| is_attached(image));
+        let nodes = server.all().filter_map(|id| self.world.node(id));
+        let clients = nodes.filter(|node| node.is_client()).filter_map(|node| Some((node.id, node.image()?)));
+        let mut clients = clients.filter(|(_, image)| !works_through_client(image));
         let (client, image) = clients.next()?;
         let started = started_container(image)?;
         clients.next().is_none().then_some(ContainerQuery { client, started })
@@ -189,7 +187,7 @@ impl Engine {
         let frame = Frame {
             copies: copies.collect(),
             owner: owner.map(|(owner, agent)| (owner, agent.exited())),
-            wires: [server.stdin, server.stdout],
+            wires: server.wires(),
             chain: [server.main_process()].iter().chain(server.wrappers()).map(|id| self.seen(*id)).collect(),
             phase: (server.phase.is_clear(), server.phase.stage()),
             flags: [server.seeks_owner, server.phase.asked(), server.disowned, server.main_ended],
@@ -221,7 +219,6 @@ impl Engine {
         }
     }
 
-    /// The present state of an agent that may have been left behind.
     pub(super) fn observe_agent(&self, key: AgentKey) -> Option<Observed> {
         let agent = self.world.agent(key).filter(|agent| agent.is_alive())?;
         let (chain, phase) = (vec![self.seen(agent.main())], (agent.phase.is_clear(), agent.phase.stage()));

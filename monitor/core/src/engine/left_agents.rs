@@ -13,8 +13,8 @@ use crate::{
     case::{Event, Finding, INSPECT_AGAIN, Outcome, Reason},
     lineage::AgentKey,
     model::{
-        About, Answer, BootTime, Ending, Evidence, Fact, Guard, Haste, Mode, ProcessId, ServerFacts, Share,
-        Subject, Tracked,
+        About, Answer, BootTime, Evidence, Fact, Guard, Haste, Mode, ProcessId, ServerFacts, Share, Subject,
+        Tracked,
         scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
     verdict::is_used,
@@ -65,7 +65,7 @@ impl Engine {
         let Some(mut ended) = self.reported(CaseOf::Agent(key)) else { return };
         ended.server.rss_bytes = Some(rss_bytes);
         // `agent_exited` tells how.
-        self.announce_end(at, ended, outcome, Ending::default(), Vec::new());
+        self.announce_end(at, ended, outcome);
     }
 
     pub(super) fn inspect_agent(&mut self, key: AgentKey) {

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, agenda::Task, left_ending::Ending, lives::millis};
+use super::{Engine, agenda::Task, lives::millis, requests::Ending};
 use crate::{
     lineage::{AgentKey, Node, in_order},
     model::{
@@ -206,7 +206,7 @@ impl Engine {
 
     fn leftover_class(&self, key: AgentKey, node: &Node, found: &Branch) -> LeftoverClass {
         let agent = self.world.agent(key).map(|agent| agent.origin);
-        let name = node.exec.program.as_ref().map(|program| program.name()).unwrap_or_default();
+        let name = node.name().unwrap_or_default();
         match node.role() {
             _ if is_browser(&name) => LeftoverClass::Browser,
             _ if !found.listens.is_empty() => LeftoverClass::Listener,
@@ -237,7 +237,7 @@ impl Engine {
         let total = members.len() as u64;
         let processes = members.iter().take(shown).filter_map(|one| self.world.node(*one)).map(process_view);
         let class = self.leftover_class(key, node, found);
-        let name = node.exec.program.as_ref().map(|program| program.name()).unwrap_or_default();
+        let name = node.name().unwrap_or_default();
         let server = ServerView {
             id: head.to_string(),
             name,

@@ -18,7 +18,7 @@ use crate::{
         BootTime, Class, Effect, Ending, ExitStatus, Image, Notice, ProcessId, SnapshotProcess, Stdio,
         Tracking,
     },
-    recognise::{Role, container_client, is_spawn_helper},
+    recognise::{Role, is_spawn_helper},
     world::agent_view,
 };
 
@@ -94,7 +94,7 @@ impl Engine {
         let Some((key, image)) = node.server.zip(node.image()) else { return };
         let Some(server) = self.world.server(key).filter(|s| s.recognised().contains(&id)) else { return };
         let rules = &self.rules;
-        let same_wires = (node.stdin(), node.stdout()) == (server.stdin, server.stdout);
+        let same_wires = node.wires() == server.wires();
         // The path may be another one: the first may have been a link.
         let anew = before.argv.get(1..) == image.argv.get(1..)
             && (before.exe == image.exe || before.argv.first() == image.argv.first());
@@ -213,9 +213,8 @@ impl Engine {
         }
         // If the exec record was lost, what the process started since then seemed to be part of the server.
         let exec_was_lost = node.provenance.is_found();
-        let emptied = self.world.protect(id, exec_was_lost);
-        if let Some(key) = emptied {
-            self.end_if_done(at, key);
+        if let Some(emptied) = self.world.protect(id, exec_was_lost) {
+            self.end_if_done(at, emptied);
         }
     }
 
@@ -295,7 +294,7 @@ impl Engine {
         let was_main = server.map(|server| server.ending = ending).is_some();
         // A copy of a client is none.
         let ran = self.world.node(id).filter(|node| node.origin().process == id);
-        let was_client = ran.and_then(Node::image).and_then(container_client).is_some();
+        let was_client = ran.is_some_and(Node::is_client);
         self.leftover_exits(id);
         let Some(exited) = self.world.exit(id) else { return };
         if was_client {
@@ -361,12 +360,12 @@ impl Engine {
         self.sessions.forget(key, server.session_id.as_deref());
         self.await_leftovers(at, server.owner());
         let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);
-        let (id, let_go) = (server.id, server.let_go().to_vec());
+        let (id, let_go, ending) = (server.id, server.let_go().to_vec(), server.ending);
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
         view.cpu_ms = server.cpu_ms.or(view.cpu_ms);
-        let ended = Reported { id, class: Class::Server, server: view, owner };
-        self.announce_end(at, ended, outcome, server.ending, let_go);
+        let ended = Reported { id, class: Class::Server, server: view, owner, ending, let_go };
+        self.announce_end(at, ended, outcome);
         self.world.forget_dead_agents();
     }
 }

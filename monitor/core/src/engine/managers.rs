@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use super::{Engine, released::is_released};
 use crate::{
     case::{By, Phase, Reason, Stage},
-    lineage::{Node, ServerKey},
-    model::{Asked, BootTime, ProcessId, ReleaseRequest, Released},
+    lineage::ServerKey,
+    model::{Asked, BootTime, ReleaseRequest, Released},
     world::{Agent, Server},
 };
 
@@ -66,9 +66,8 @@ impl Engine {
 
     /// Whether all processes of a server belong to this user, who then could end it himself.
     fn is_of(&self, server: &Server, user: u32) -> bool {
-        let is_own =
-            |process: &ProcessId| self.world.node(*process).is_some_and(|node: &Node| node.uid == user);
-        user == ROOT || server.processes().iter().chain(server.wrappers()).all(is_own)
+        let is_own = |process| self.world.node(process).is_some_and(|node| node.uid == user);
+        user == ROOT || server.all().all(is_own)
     }
 
     /// Whether a release changes anything: the owner lives, and nothing better is known. One that was used since it was

@@ -20,7 +20,6 @@ mod hints;
 mod idle;
 mod inspections;
 mod left_agents;
-mod left_ending;
 mod leftovers;
 mod lives;
 mod managers;

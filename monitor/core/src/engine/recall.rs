@@ -68,7 +68,6 @@ impl Recall {
 }
 
 impl Engine {
-    /// Takes over what earlier daemons stored.
     pub(super) fn remember(&mut self, knowledge: Knowledge) {
         self.world.runs_mut().remember(knowledge.runs);
         self.recall.restarted = knowledge.restarted;

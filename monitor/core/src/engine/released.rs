@@ -86,8 +86,7 @@ impl Engine {
     /// The processes of a server, its launch chain, and what works in its container. None of a server that has ended.
     pub(super) fn all_processes(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.world.server(key) else { return Vec::new() };
-        let inside = self.processes_inside(key);
-        server.processes().iter().chain(server.wrappers()).chain(inside).copied().collect()
+        server.all().chain(self.processes_inside(key).iter().copied()).collect()
     }
 
     pub(super) fn work_answered(&mut self, now: BootTime, key: ServerKey, look: Look, work: &[Work]) {

@@ -14,6 +14,7 @@ use crate::{
     },
     recognise::Role,
     verdict::{Inspection, Rows, Sought, seek},
+    world::runs_agent,
 };
 
 /// The minimum time between two repairs. Under lasting overload the daemon must do more than read /proc.
@@ -62,7 +63,7 @@ impl Engine {
     /// Whether the engine must not judge this server, because records about it may be missing.
     pub(super) fn is_doubtful(&self, key: ServerKey) -> bool {
         let Some(server) = self.world.server(key).filter(|_| !self.doubtful) else { return self.doubtful };
-        let owner = server.owner().and_then(|owner| self.world.agent(owner)).map(|owner| owner.uid);
+        let owner = self.world.owner_of(server).map(|owner| owner.uid);
         let processes = server.processes().iter().filter_map(|id| self.world.node(*id)).map(|node| node.uid);
         !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.crowded.contains(&uid))
     }
@@ -73,7 +74,6 @@ impl Engine {
         self.effects.push_back(Effect::Resync);
     }
 
-    /// Makes the graph agree with a snapshot of /proc.
     pub(super) fn reconcile(&mut self, now: BootTime, snapshot: Snapshot) {
         let was_doubtful = std::mem::replace(&mut self.doubtful, self.agenda.at(Task::Repair).is_some());
         let repair = was_doubtful && !self.doubtful;
@@ -139,7 +139,6 @@ impl Engine {
         }
     }
 
-    /// Enters a process that was found in /proc and is not known.
     fn found(&mut self, now: BootTime, seen: &SnapshotProcess, others: &Others<'_>, main_of_unit: bool) {
         if self.world.node(seen.id).is_some() {
             return;
@@ -258,21 +257,13 @@ impl Engine {
             }
         });
         self.world.identify(&self.rules, id, &host.image, None);
-        let agent = self.world.agent_of(id).or_else(|| {
-            let node = self.world.node(id)?;
-            node.agent
-                .filter(|a| self.world.agent(*a).is_some_and(|a| a.is_alive() && a.origin == node.origin()))
-        });
+        let agent = self.world.node(id).and_then(|node| runs_agent(node, self.world.agents()));
         let agent = agent.or_else(|| {
             let (name, implied) = match self.rules.role(&host.image) {
                 Role::Agent { name } => (name, false),
                 Role::Server { name, .. } | Role::Other { name } => (name, true),
                 // A program that launches or adopts others is no agent, so the server stays without an owner.
-                Role::Shell
-                | Role::Launcher
-                | Role::ServiceManager
-                | Role::Multiplexer
-                | Role::Exempt { .. } => return None,
+                _ => return None,
             };
             self.agent_recognised(now, id, name, implied);
             self.world.agent_of(id)

@@ -203,7 +203,7 @@ impl Engine {
         };
         let [stdin, stdout, _] = &node.exec.makers;
         let known = Known {
-            streams: Some([node.stdin(), node.stdout()]),
+            streams: Some(node.wires()),
             protected: node.protected,
             made_by_shell: by_shell(stdin) || by_shell(stdout),
         };
@@ -221,7 +221,7 @@ impl Engine {
                 line.push(self.gone(creator, at));
             }
             let Some(up) = up else { break };
-            let program = up.exec.program.as_ref().map(|program| self.program_name(up, program.name()));
+            let program = up.name().map(|name| self.program_name(up, name));
             let witnessed = at.witnessed && at.creator == Some(up.id);
             let (uid, alive) = (Some(up.uid), Some(true));
             line.push(Creator { id: up.id, program, uid, alive, exited: None, witnessed });

@@ -1,4 +1,5 @@
-//! Reaping at a person's request: which servers a request selects, and which guards hold even against a person.
+//! Reaping at a person's request: which servers a request selects, and which guards hold even against a person. Leftovers end
+//! only so: SIGTERM to the head and what is below it, and SIGKILL to what is left of that after the term timeout.
 //!
 //! What was there before the first start of orphand on this host. Nobody saw how it came to be left behind, so a person
 //! decides: it is judged and reported like the rest, and the guard [`crate::model::Guard::Found`] holds.
@@ -6,14 +7,25 @@
 //! Invariant: this follows from two stored times, the birth of the process and the first start. So a daemon that is started
 //! again says the same, and nothing has to be remembered of a single server.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use super::Engine;
+use super::{Engine, agenda::Task};
 use crate::{
     case::Event,
-    model::{AgentView, BootTime, Found, ReapRequest, ServerReport},
+    lineage::{AgentKey, Node},
+    model::{AgentView, BootTime, Effect, Found, ProcessId, ReapRequest, ServerReport, Signal},
     world::{Agent, Server},
 };
+
+/// How long a process that was killed may take to end until it is told that it stays.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+
+/// How far the end of a branch is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    agent: AgentKey,
+    killed: bool,
+}
 
 impl Engine {
     /// The servers, or the leftovers, that a request selects, each with the guards that forbid ending it.
@@ -44,9 +56,52 @@ impl Engine {
         }
     }
 
+    /// Begins to end the leftovers with these ids. No guard protects one: a person has seen it.
+    fn end_leftovers(&mut self, now: BootTime, ids: &BTreeSet<String>) {
+        let heads = self.leftovers.of_agent.iter().flat_map(|(key, left)| {
+            let found = left.heads.iter().filter(|(_, head)| head.is_some());
+            found.map(|(head, _)| (*key, *head))
+        });
+        let meant: Vec<_> = heads.filter(|(_, head)| ids.contains(&head.to_string())).collect();
+        for (agent, head) in meant {
+            if !self.leftovers.ending.contains_key(&head) {
+                self.agenda.set(Task::LeftEnding(head), Some(now + self.policy.term_timeout));
+                self.leftovers.ending.insert(head, Ending { agent, killed: false });
+                // From the top down: a shell must not go on with its next command.
+                self.signal_branch(agent, self.branch(agent, head), Signal::Term);
+            }
+        }
+    }
+
+    /// What did not end by SIGTERM is killed; what did not end by that stays.
+    pub(super) fn go_on_ending(&mut self, now: BootTime, head: ProcessId) {
+        let Some(Ending { agent, killed }) = self.leftovers.ending.remove(&head) else { return };
+        if !killed && self.is_left(agent, head) {
+            self.agenda.set(Task::LeftEnding(head), Some(now + AFTER_KILL));
+            self.leftovers.ending.insert(head, Ending { agent, killed: true });
+            let mut below = self.branch(agent, head);
+            below.reverse();
+            self.signal_branch(agent, below, Signal::Kill);
+        }
+    }
+
+    /// Signals processes of a branch. Every signal to a leftover goes through this check.
+    fn signal_branch(&mut self, agent: AgentKey, branch: Vec<ProcessId>, signal: Signal) {
+        for process in branch {
+            let is_agent = |node: &Node| self.world.agent_of(node.id).is_some();
+            if process.pid > 1
+                && self.is_left(agent, process)
+                && !self.world.graph().below(process).any(is_agent)
+            {
+                let uid = self.user(process);
+                self.effects.push_back(Effect::Signal { process, signal, uid });
+            }
+        }
+    }
+
     /// Whether only a person ends this server: it began before the first start, and no daemon saw its owner exit.
     pub(super) fn is_from_before(&self, server: &Server) -> bool {
-        let owner = server.owner().and_then(|owner| self.world.agent(owner));
+        let owner = self.world.owner_of(server);
         self.policy.found == Found::Ask
             && self.first_start.is_some_and(|first| BootTime::of_ticks(server.id.start) < first)
             && owner.is_none_or(Agent::is_alive)

@@ -97,7 +97,6 @@ impl Sessions {
         }
     }
 
-    /// Takes in what the registry said.
     fn see(&mut self, now: BootTime, seen: &SessionsSeen, every: Duration) {
         let said: BTreeMap<&str, KeyState> =
             seen.sessions.iter().map(|(id, state)| (id.as_str(), *state)).collect();

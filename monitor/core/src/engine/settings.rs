@@ -13,7 +13,6 @@ use crate::{
 };
 
 impl Engine {
-    /// Takes another configuration into use.
     pub(super) fn reconfigure(&mut self, now: BootTime, policy: Policy) {
         // The shell serialises the rules itself. If they cannot be parsed, the old policy stays.
         let Ok(rules) = Rules::from_source(&policy.rules) else { return };

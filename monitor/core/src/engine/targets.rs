@@ -9,7 +9,7 @@ use crate::{
     case::{Event, Phase},
     lineage::{AgentKey, Node, ServerKey, in_order},
     model::{BootTime, Fact, ProcessId, ServerFacts, Signal, SignalError},
-    recognise::{Role, container_client},
+    recognise::Role,
 };
 
 impl Engine {
@@ -43,7 +43,7 @@ impl Engine {
             && !node.protected
             && !self.ourselves.contains(&process)
             && (!is_wrapper || launches())
-            && node.image().and_then(container_client).is_none()
+            && !node.is_client()
     }
 
     /// The main process: follows the launch chain down from the process that was recognised last.
@@ -80,11 +80,10 @@ impl Engine {
     /// The living processes of the server that may be signalled, children before their parents.
     pub(super) fn targets(&self, key: ServerKey) -> Vec<ProcessId> {
         let Some(server) = self.world.server(key) else { return Vec::new() };
-        let all = || server.processes().iter().chain(server.wrappers()).copied();
         // Computed once for all of them: there may be thousands of processes, each the child of the one before.
-        let above_agents = self.at_and_above_agents(all());
+        let above_agents = self.at_and_above_agents(server.all());
         let is_one = |p: &ProcessId| !above_agents.contains(p) && self.is_target_but_for_agents(key, *p);
-        let mut living = in_order(all().filter(is_one).filter_map(|process| self.world.node(process)));
+        let mut living = in_order(server.all().filter(is_one).filter_map(|process| self.world.node(process)));
         living.reverse();
         living
     }
@@ -143,12 +142,10 @@ impl Engine {
     /// Whether there is a process, other than this one, that may be signalled and did not refuse a signal.
     fn is_target_left(&self, key: ServerKey, but: ProcessId) -> bool {
         let Some(server) = self.world.server(key) else { return false };
-        let refused = |process: &ProcessId| {
+        let refused = |process| {
             let orphan = server.phase.orphan();
-            *process == but || orphan.is_some_and(|verdict| verdict.attempt.refused.contains(process))
+            process == but || orphan.is_some_and(|verdict| verdict.attempt.refused.contains(&process))
         };
-        let mut others =
-            server.processes().iter().chain(server.wrappers()).filter(|process| !refused(process));
-        others.any(|process| self.is_target(key, *process))
+        server.all().any(|process| !refused(process) && self.is_target(key, process))
     }
 }

@@ -19,11 +19,9 @@ impl Engine {
     /// Has the end of the thread reported that started this server, if it is a thread of its living owner.
     pub(super) fn follow_spawner(&mut self, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        let owner = server.owner().and_then(|owner| self.world.agent(owner)).filter(|owner| owner.is_alive());
-        let Some(spawner) = server.spawner.as_ref().filter(|spawner| spawner.ended.is_none()) else {
-            return;
-        };
-        if owner.is_some_and(|owner| owner.main() == spawner.process) {
+        let owner = self.world.owner_of(server).filter(|owner| owner.is_alive()).map(Agent::main);
+        let spawner = server.spawner.as_ref().filter(|spawner| spawner.ended.is_none());
+        if let Some(spawner) = spawner.filter(|spawner| owner == Some(spawner.process)) {
             let Spawner { process, thread, until, .. } = *spawner;
             self.effects.push_back(Effect::FollowThread { process, thread, until });
         }
@@ -87,7 +85,7 @@ impl Engine {
     /// Whether a rule says of the living owner that this server ends with the thread that started it.
     fn ends_with_its_thread(&self, key: ServerKey) -> bool {
         let Some(server) = self.world.server(key) else { return false };
-        let Some(owner) = server.owner().and_then(|owner| self.world.agent(owner)) else { return false };
+        let Some(owner) = self.world.owner_of(server) else { return false };
         let is_of = |spawner: &Spawner| owner.is_alive() && owner.main() == spawner.process;
         server.spawner.as_ref().is_some_and(is_of)
             && rule_of(&self.rules, self.world.graph(), owner).is_some_and(|rule| rule.thread_scoped)

@@ -7,7 +7,7 @@ use crate::{
     lineage::{AgentKey, ObservedUnit, ServerKey},
     model::{
         About, Answer, BootTime, Effect, Fact, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner,
-        TrackedStart, Tracking, Unit,
+        TrackedStart, Tracking, Unit, UnitFacts,
     },
     recognise::Role,
     world::{Agent, TopMost},
@@ -115,13 +115,8 @@ impl Engine {
         let Some(facts) = facts else { return false };
         let Some(name) = self.rules.unit_agent(&facts.unit).map(str::to_owned) else { return false };
         // The main process of a unit is its first one. A process that the manager adopts later is not.
-        let same = |a: &Agent| {
-            a.is_alive()
-                && a.name == name
-                && a.unit
-                    .as_ref()
-                    .is_some_and(|u| u.unit == facts.unit && u.invocation_id == facts.invocation_id)
-        };
+        let is_of = |unit: &UnitFacts| unit.start() == facts.start();
+        let same = |a: &Agent| a.is_alive() && a.name == name && a.unit.as_deref().is_some_and(is_of);
         if self.world.agents().all().any(|(_, a)| same(a)) {
             return false;
         }
@@ -181,7 +176,6 @@ impl Engine {
     /// Stores what the next daemon must know of a server that has an owner or is an orphan.
     pub(super) fn remember_server(&mut self, at: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        let owner = server.owner().and_then(|a| self.world.agent(a));
         // Those that show it, and others of them. It may have thousands, and this is done for each of its execs.
         let main = server.main_process();
         let main = [main].into_iter().filter(|main| server.processes().contains(main));
@@ -200,7 +194,7 @@ impl Engine {
             rule: server.rule.clone(),
             uid: self.world.node(server.id).map(|node| node.uid),
             processes: processes.into_iter().collect(),
-            owner: owner.map(tracked_owner),
+            owner: self.world.owner_of(server).map(tracked_owner),
             run: server.account.as_ref().and_then(crate::model::RunView::run),
             start: Some(TrackedStart {
                 seeks_owner: server.seeks_owner,

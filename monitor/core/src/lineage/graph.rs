@@ -62,10 +62,11 @@ impl Graph {
         self.nodes.values().filter_map(|n| n.agent).collect()
     }
 
-    /// Enters a process below `up`, its nearest living creator. An older process with the same number must have been
-    /// removed before. If there is one nevertheless, the newer process wins and the older one is returned.
-    pub fn insert(&mut self, mut node: Node, up: Option<ProcessId>) -> Option<Node> {
-        let old = self.holder(node.id.pid).and_then(|id| self.remove(id));
+    /// Enters a process below `up`, its nearest living creator, in place of an older process with the same number.
+    pub fn insert(&mut self, mut node: Node, up: Option<ProcessId>) {
+        if let Some(old) = self.holder(node.id.pid) {
+            self.remove(old);
+        }
         self.order += 1;
         node.order = self.order;
         let pid = node.id.pid;
@@ -77,7 +78,6 @@ impl Graph {
             self.broods.entry(brood).or_insert_with(|| Brood { up, ..Brood::default() }).children.insert(pid);
         }
         self.nodes.insert(pid, Box::new(node));
-        old
     }
 
     /// Removes a process. The processes it created are linked to its own nearest living creator: those of the two that are
@@ -225,8 +225,7 @@ mod tests {
     fn the_newer_holder_of_a_number_wins() {
         let mut g = Graph::default();
         g.insert(Node::bare(ProcessId::new(7, 1)), None);
-        let old = g.insert(Node::bare(ProcessId::new(7, 2)), None);
-        assert_eq!(old.map(|n| n.id.start), Some(1));
+        g.insert(Node::bare(ProcessId::new(7, 2)), None);
         assert!(g.get(ProcessId::new(7, 1)).is_none());
         assert_eq!(g.count(), 1);
     }

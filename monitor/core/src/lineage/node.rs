@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
     model::{AgentHints, Image, Killer, ProcessId, Stdio, UnitFacts},
-    recognise::{Role, is_opener},
+    recognise::{Role, container_client, is_opener},
 };
 
 /// Identifies an agent for as long as the engine runs.
@@ -188,6 +188,16 @@ impl Node {
         self.exec.program.as_ref().map(|program| &program.role)
     }
 
+    /// The name that events and reports show for its program.
+    pub fn name(&self) -> Option<String> {
+        self.exec.program.as_deref().map(Program::name)
+    }
+
+    /// Whether it is the client of a container.
+    pub fn is_client(&self) -> bool {
+        self.image().and_then(container_client).is_some()
+    }
+
     pub fn origin(&self) -> Origin {
         self.exec.origin
     }
@@ -202,6 +212,11 @@ impl Node {
 
     pub fn stdout(&self) -> Stdio {
         self.exec.streams[1]
+    }
+
+    /// The streams that may carry a protocol.
+    pub fn wires(&self) -> [Stdio; 2] {
+        [self.stdin(), self.stdout()]
     }
 
     /// Records that the process runs another program now, on these streams. If the exec was witnessed and a stream
@@ -229,7 +244,6 @@ impl Node {
         self.exec = Arc::new(Exec { program: Some(Arc::new(program)), origin, streams, makers });
     }
 
-    /// Changes what is known of its last exec.
     pub fn correct(&mut self, change: impl FnOnce(&mut Exec)) {
         change(Arc::make_mut(&mut self.exec));
     }

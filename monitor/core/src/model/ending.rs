@@ -117,31 +117,18 @@ impl Ending {
     }
 }
 
-/// The name of a signal, signal(7). Those that end processes have the same numbers on every architecture that
+/// The names of those signals that end processes, signal(7). They have the same numbers on every architecture that
 /// orphand is built for.
+#[rustfmt::skip]
+const SIGNALS: [(u8, &str); 18] = [
+    (1, "SIGHUP"), (2, "SIGINT"), (3, "SIGQUIT"), (4, "SIGILL"), (5, "SIGTRAP"), (6, "SIGABRT"), (7, "SIGBUS"), (8, "SIGFPE"),
+    (9, "SIGKILL"), (10, "SIGUSR1"), (11, "SIGSEGV"), (12, "SIGUSR2"), (13, "SIGPIPE"), (14, "SIGALRM"), (15, "SIGTERM"),
+    (24, "SIGXCPU"), (25, "SIGXFSZ"), (31, "SIGSYS"),
+];
+
 pub fn signal_name(number: u8) -> String {
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        10 => "SIGUSR1",
-        11 => "SIGSEGV",
-        12 => "SIGUSR2",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        31 => "SIGSYS",
-        _ => return format!("signal {number}"),
-    };
-    name.to_owned()
+    let known = SIGNALS.iter().find(|(known, _)| *known == number);
+    known.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
 }
 
 #[cfg(test)]

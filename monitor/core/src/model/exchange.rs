@@ -218,19 +218,19 @@ pub enum Answer {
     Leftovers {
         branches: Vec<Branch>,
     },
-    /// A process; absent if it is gone.
     Process {
+        /// Absent if it is gone.
         process: Option<SnapshotProcess>,
     },
     Server {
         facts: ServerFacts,
     },
-    /// What copies of an agent do; only those that still exist.
+    /// Only those that still exist.
     Copies {
         copies: Vec<CopyFacts>,
     },
     Session {
-        /// Its id; absent if the server has none, or it could not be read.
+        /// Absent if the server has none, or it could not be read.
         id: Option<String>,
     },
     Stopped {

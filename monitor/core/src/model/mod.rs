@@ -26,7 +26,6 @@ mod policy;
 mod reasons;
 pub mod redact;
 mod report;
-mod rule_kind;
 mod run;
 pub mod scene;
 mod session;
@@ -38,6 +37,5 @@ mod view;
 pub use self::{
     alert::*, checkup::*, container::*, control::*, decision::*, ending::*, event::*, event_subject::*,
     exchange::*, explained::*, fact::*, hints::*, history::*, id::*, image::*, inspection::*, kernel_side::*,
-    leftover::*, notice::*, policy::*, reasons::*, report::*, rule_kind::*, run::*, session::*, state::*,
-    unit::*, view::*,
+    leftover::*, notice::*, policy::*, reasons::*, report::*, run::*, session::*, state::*, unit::*, view::*,
 };

@@ -60,7 +60,7 @@ pub struct ProcessRow {
     #[serde(default)]
     pub stdio: [Stdio; 3],
     /// What all its threads wait for. Only for copies, and where [`SceneQuestion::waits`].
-    #[serde(skip_serializing_if = "Wait::is_for_anything", default)]
+    #[serde(skip_serializing_if = "is_default", default)]
     pub waits: Wait,
     /// The pipes and sockets that its threads read at this moment, and wait for what comes. Only for copies.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -111,12 +111,8 @@ pub enum Wait {
     Ends,
 }
 
-impl Wait {
-    /// Whether it may go on by itself.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    const fn is_for_anything(&self) -> bool {
-        matches!(self, Self::Anything)
-    }
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Something that joins processes. [`End::endpoint`] is its index in the scene.

@@ -50,6 +50,11 @@ pub enum UnitState {
 }
 
 impl UnitFacts {
+    /// Which invocation of which unit it is.
+    pub const fn start(&self) -> (&Unit, Option<&String>) {
+        (&self.unit, self.invocation_id.as_ref())
+    }
+
     /// Whether the process belongs to an earlier invocation of its unit.
     pub fn is_stale(&self) -> bool {
         matches!((&self.state, &self.invocation_id), (UnitState::Active(now), Some(then)) if now != then)

@@ -121,7 +121,6 @@ impl Rules {
         toml::from_str(source)
     }
 
-    /// Whether the configuration has none.
     pub fn is_empty(&self) -> bool {
         self.tables().iter().all(|(_, rules)| rules.is_empty())
     }
@@ -210,7 +209,6 @@ impl Rules {
         self.agent.iter().find(|r| r.names_unit(unit)).map(|rule| &*rule.name)
     }
 
-    /// Whether there are rules about units.
     pub fn name_units(&self) -> bool {
         self.agent.iter().any(Rule::is_about_place)
     }

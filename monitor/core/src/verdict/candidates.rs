@@ -25,13 +25,12 @@ use crate::{
 pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Party> {
     let rows = inspection.rows;
     let mut parties = vec![judged(inspection, own)];
-    let unit = |server: &Server| rows.unit(server).filter(|unit| unit.left_behind()).cloned();
+    let past = |server: &Server| rows.unit(server).filter(|unit| unit.left_behind()).map(UnitFacts::start);
     // For servers that existed before the daemon the owners are unknown. Servers of one past invocation of a unit had the
     // same owner.
     let same_past = |server: &Server| {
-        let start = |unit: UnitFacts| (unit.unit, unit.invocation_id);
-        let ended = unit(inspection.server).map(start);
-        server.owner().is_none() && ended.is_some() && ended == unit(server).map(start)
+        let ended = past(inspection.server);
+        server.owner().is_none() && ended.is_some() && ended == past(server)
     };
     // What a living owner has is in use, whoever lists it.
     let is_candidate = |server: &&&Server| match inspection.owner() {
@@ -39,9 +38,7 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
         None => same_past(server),
     };
     // Who has no row is joined with nobody here.
-    let is_joined = |server: &&&Server| {
-        server.processes().iter().chain(server.wrappers()).any(|one| rows.row(*one).is_some())
-    };
+    let is_joined = |server: &&&Server| server.all().any(|one| rows.row(one).is_some());
     for server in inspection.siblings.iter().filter(is_joined).filter(is_candidate) {
         parties.push(sibling(inspection, server));
     }
@@ -80,8 +77,7 @@ fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
         rows.row(process).is_none_or(|row| row.opted_out)
             || inspection.node(process).is_some_and(is_sanctuary)
     });
-    let mut all = server.processes().iter().chain(server.wrappers());
-    let acts = stays || server.disowned || all.any(|process| rows.is_unread(*process));
+    let acts = stays || server.disowned || server.all().any(|process| rows.is_unread(process));
     Party { acts, ..of_server(inspection, &own) }
 }
 
@@ -89,7 +85,7 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
     let mut told = own.core.iter().chain(&own.wrappers);
     Party {
         members: inspection.rows.with_new_children(own.all().collect(), inspection.world.graph()),
-        wires: [inspection.server.stdin, inspection.server.stdout],
+        wires: inspection.server.wires(),
         told_to_serve: is_gateway(inspection)
             || may_serve_instead(inspection)
             || runs_a_service(inspection, own)

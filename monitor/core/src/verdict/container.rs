@@ -17,9 +17,8 @@ use crate::{
     recognise::{Role, container_client, forwards_to_engine, own_container, started_container},
 };
 
-/// Whether a process of the server is the client of a container.
 pub fn has_client(inspection: &Inspection<'_>, members: &Members) -> bool {
-    members.all().any(|id| inspection.node(id).and_then(Node::image).and_then(container_client).is_some())
+    members.all().any(|id| inspection.node(id).is_some_and(Node::is_client))
 }
 
 /// Whether the server was found in a container, and nobody knows who started it. Its engine may have started it, and a
@@ -32,12 +31,10 @@ pub fn was_found_inside(inspection: &Inspection<'_>) -> bool {
 /// The container to stop; `None` if that is not certain, or if the server has no container.
 pub fn to_stop<'a>(inspection: &Inspection<'a>, members: &Members) -> Option<&'a ContainerFacts> {
     let found = inspection.facts.container.as_deref()?;
-    let only_launches = |id| {
-        let node = inspection.node(id);
-        node.and_then(Node::image).and_then(container_client).is_some()
-            || node.and_then(Node::role).is_some_and(|role| matches!(role, Role::Launcher | Role::Shell))
-    };
-    let whole = members.tied.is_empty() && members.all().all(only_launches);
+    let only_launches =
+        |node: &Node| node.is_client() || matches!(node.role(), Some(Role::Launcher | Role::Shell));
+    let whole =
+        members.tied.is_empty() && members.all().all(|id| inspection.node(id).is_some_and(only_launches));
     let started = members.all().find_map(|id| {
         let image = inspection.node(id)?.image()?;
         started_container(image).filter(|_| id == found.client)

@@ -9,7 +9,6 @@ use crate::{
     recognise::Role,
 };
 
-/// The guards that forbid ending the server now.
 pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let (server, rules, owner) = (inspection.server, inspection.rules, inspection.owner());
     let by_person = server.phase.asked();
@@ -29,7 +28,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         || owner.is_some_and(|a| a.exempt)
         || inspection.processes(members).any(in_exempt_place)
         || below.iter().any(is_exempt);
-    let opted_out = inspection.rows.opted_out(server)
+    let opted_out = inspection.rows_of_server().any(|row| row.opted_out)
         || stopped.is_some_and(|found| found.rows().any(|row| row.opted_out));
     let is_foreign = |row: &ProcessRow| owner_uid.is_some_and(|owner| owner != row.uid);
     let guards = [

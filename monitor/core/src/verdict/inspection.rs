@@ -35,7 +35,7 @@ pub struct Inspection<'a> {
 
 impl<'a> Inspection<'a> {
     pub fn owner(&self) -> Option<&'a Agent> {
-        self.server.owner().and_then(|key| self.world.agent(key))
+        self.world.owner_of(self.server)
     }
 
     pub fn living_owner(&self) -> Option<&'a Agent> {
@@ -72,10 +72,6 @@ impl<'a> Inspection<'a> {
     /// The rows of all processes that the server, or its launch chain, consists of, or that descend from them.
     pub fn rows_of_server(&self) -> impl Iterator<Item = &'a ProcessRow> {
         self.rows.full(self.server)
-    }
-
-    pub fn has_row_of_server(&self, process: ProcessId) -> bool {
-        self.server.contains(process) && self.rows.row(process).is_some_and(|row| row.full)
     }
 
     /// The rows of the processes that belong to the server.

@@ -170,7 +170,7 @@ impl<'a> Bonds<'a> {
         if self.is_opened(facts) || is_for_others() {
             return false;
         }
-        let wires = [server.stdin, server.stdout];
+        let wires = server.wires();
         if is_a_browser(self.inspection, facts) {
             return self.was_tied(facts)
                 || self.inspection.rows.is_driven_by(facts.process, wires, &self.held)
@@ -273,7 +273,7 @@ impl<'a> Bonds<'a> {
     /// server starts with a log for its output inherits that.
     fn only_inherits_input(&self, facts: &ProcessRow) -> bool {
         let server = self.inspection.server;
-        let is_ours = |stream: &Stdio| stream.is_wire() && [server.stdin, server.stdout].contains(stream);
+        let is_ours = |stream: &Stdio| stream.is_wire() && server.wires().contains(stream);
         let [_, output @ ..] = &facts.stdio;
         let began = || {
             let node = self.inspection.node(facts.process).filter(|node| node.origin().process == node.id);
@@ -284,7 +284,8 @@ impl<'a> Bonds<'a> {
 
     /// Whether its parent is the server's, or below it.
     fn is_below(&self, facts: &ProcessRow) -> bool {
-        facts.parent.is_some_and(|above| self.inspection.has_row_of_server(above))
+        let is_of_server = |row: &ProcessRow| row.full && self.inspection.server.contains(row.process);
+        facts.parent.and_then(|above| self.inspection.rows.row(above)).is_some_and(is_of_server)
     }
 
     /// Whether it has left its parents and their session or input, and is open to others, or helps somebody above it who is so. Many

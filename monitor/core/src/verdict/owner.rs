@@ -62,7 +62,7 @@ pub struct Sought {
 /// beginning was witnessed, and only the process that made its wire is not known.
 pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> Sought {
     let (server, rows) = (inspection.server, inspection.rows);
-    let own: BTreeSet<ProcessId> = server.processes().iter().chain(server.wrappers()).copied().collect();
+    let own: BTreeSet<ProcessId> = server.all().collect();
     let others = rows.others_at(server.stdin, true, &own);
     let talkers = || others.iter().filter_map(|holder| holder.process());
     // The inspection may be ahead of the records. A process born in the same moment and not known yet may be a child of

@@ -55,10 +55,7 @@ fn rested(inspection: &Inspection<'_>, members: &Members, by: By) -> Option<Dura
     let watch = server.watches.get(&by).filter(|_| !members.core.is_empty())?;
     // A client does nothing while its container works.
     let inside = inspection.facts.container.iter().flat_map(|container| container.rows());
-    watch.unused(
-        inspection.rows_of_server().chain(inside).map(|row| row.process),
-        [server.stdin, server.stdout],
-    )
+    watch.unused(inspection.rows_of_server().chain(inside).map(|row| row.process), server.wires())
 }
 
 fn is_being_ended(inspection: &Inspection<'_>) -> bool {
@@ -79,7 +76,7 @@ fn may_owe_an_answer(inspection: &Inspection<'_>, members: &Members) -> bool {
     let is_at_rest = |row: &&ProcessRow| {
         server.recognised().contains(&row.process)
             && row.waits == Wait::Ends
-            && !rows.is_connected(row.process, [server.stdin, server.stdout], members)
+            && !rows.is_connected(row.process, server.wires(), members)
     };
     inspection.facts.unread != Some(0)
         || own.is_empty()

@@ -77,7 +77,7 @@ impl<'a> Rows<'a> {
 
     /// The rows of the processes that a server, or its launch chain, consists of, or that descend from them.
     pub fn full(&self, server: &Server) -> impl Iterator<Item = &'a ProcessRow> {
-        let all: BTreeSet<ProcessId> = server.processes().iter().chain(server.wrappers()).copied().collect();
+        let all: BTreeSet<ProcessId> = server.all().collect();
         all.into_iter().filter_map(|process| self.row(process)).filter(|row| row.full)
     }
 
@@ -85,11 +85,6 @@ impl<'a> Rows<'a> {
     pub fn unit(&self, server: &Server) -> Option<&'a UnitFacts> {
         let units = || self.full(server).filter_map(|row| row.unit.as_ref());
         units().find(|unit| unit.invocation_id.is_some()).or_else(|| units().next())
-    }
-
-    /// Whether this process opted out, or another of the server's processes did.
-    pub fn opted_out(&self, server: &Server) -> bool {
-        self.full(server).any(|row| row.opted_out)
     }
 
     /// Whether the process has a socket that is open to others, or waits at a file that is.
@@ -194,24 +189,18 @@ impl<'a> Rows<'a> {
 
     /// Who has the other end of this wire, beside processes of the server.
     pub fn others_at(&self, wire: Stdio, reads: bool, members: &BTreeSet<ProcessId>) -> Vec<Holder> {
+        let is_outside =
+            |holder: &Holder| !matches!(holder, Holder::Process(process) if members.contains(process));
+        // If somebody else has the same end, it is not the server's.
+        let is_another = |own: &&End| own.holder.process().is_some() && is_outside(&own.holder);
         let mut found = BTreeSet::new();
-        for own in self.own_ends(wire, reads) {
-            match own.holder {
-                // Somebody else has the same end.
-                Holder::Process(process) if !members.contains(&process) => continue,
-                Holder::Process(_) | Holder::Anybody => {}
-                Holder::Unreadable => {
-                    found.insert(own.holder);
-                }
-            }
+        for own in self.own_ends(wire, reads).filter(|own| !is_another(own)) {
             let is_named =
                 matches!(self.scene.endpoint(own.endpoint), Some(Endpoint::Pipe { named: true, .. }));
             let others: Vec<&End> = self.opposite(own).collect();
-            if is_named || others.iter().any(|other| other.beyond) {
-                found.insert(Holder::Anybody);
-            }
-            let is_outside =
-                |holder: &Holder| !matches!(holder, Holder::Process(process) if members.contains(process));
+            let is_open = is_named || others.iter().any(|other| other.beyond);
+            found.extend(is_open.then_some(Holder::Anybody));
+            found.extend((own.holder == Holder::Unreadable).then_some(own.holder));
             found.extend(others.iter().map(|other| other.holder).filter(is_outside));
         }
         found.into_iter().collect()

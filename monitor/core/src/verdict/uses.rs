@@ -39,7 +39,7 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
         || both
         || reach.is_reached(0) && doubts.is_empty()
         || may_have_closed(inspection, members)
-        || rows.lack_an_end_of([server.stdin, server.stdout], members)
+        || rows.lack_an_end_of(server.wires(), members)
     {
         doubts.insert(Doubt::WireUnknown);
     }

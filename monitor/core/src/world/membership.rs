@@ -71,8 +71,7 @@ impl World {
             owner.ended.insert(lost.id);
         }
         // A tool that it ran may have inherited its standard input alone.
-        let wires = [server.stdin, server.stdout];
-        let has_wires = server.stdin.is_wire() && wires == [lost.stdin(), lost.stdout()];
+        let has_wires = server.stdin.is_wire() && server.wires() == lost.wires();
         let was_core = server.recognised.remove(&lost.id) || has_wires;
         server.forget_name_by(lost.id);
         if was_core && leaves && server.ended.len() < ENDED {

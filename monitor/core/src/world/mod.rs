@@ -15,7 +15,7 @@ mod watch;
 
 pub use agents::{Agent, Agents, NewAgent};
 pub use membership::Exited;
-pub use owner::{Claim, trace};
+pub use owner::{Claim, runs_agent, trace};
 pub use runs::{Held, Runs, TopMost};
 pub use servers::{NewServer, Server, Spawner};
 pub use view::{agent_as_server, agent_view, process_view, short_view};
@@ -90,7 +90,11 @@ impl World {
     }
 
     pub fn owner(&self, key: ServerKey) -> Option<&Agent> {
-        self.server(key)?.owner.and_then(|owner| self.agent(owner))
+        self.owner_of(self.server(key)?)
+    }
+
+    pub fn owner_of(&self, server: &Server) -> Option<&Agent> {
+        server.owner.and_then(|owner| self.agent(owner))
     }
 
     /// Whether this process made the wire of a server that is alive.

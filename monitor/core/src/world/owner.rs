@@ -96,8 +96,8 @@ impl Search<'_> {
     /// Whether a process hands both of its wires on to the server. What makes a wire of its own talks to the server
     /// instead.
     fn hands_on(&self, node: &Node) -> bool {
-        let wires = [node.stdin(), node.stdout()];
-        wires == [self.server.stdin(), self.server.stdout()]
+        let wires = node.wires();
+        wires == self.server.wires()
             && wires.iter().all(|wire| wire.is_wire())
             && node.id.pid != 1
             && node.server.is_none()
@@ -120,13 +120,7 @@ impl Search<'_> {
             {
                 Claim::Gone(Arc::clone(maker))
             }
-            Role::Agent { .. }
-            | Role::Server { .. }
-            | Role::Other { .. }
-            | Role::Launcher
-            | Role::Shell
-            | Role::Multiplexer
-            | Role::Exempt { .. } => Claim::Nobody,
+            _ => Claim::Nobody,
         }
     }
 
@@ -220,7 +214,7 @@ impl Search<'_> {
 }
 
 /// The living agent that this process is, or is a copy of.
-fn runs_agent(node: &Node, agents: &Agents) -> Option<AgentKey> {
+pub fn runs_agent(node: &Node, agents: &Agents) -> Option<AgentKey> {
     if let Some(key) = agents.of(node.id) {
         return Some(key);
     }

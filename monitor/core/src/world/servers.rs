@@ -218,6 +218,15 @@ impl Server {
         Share::of(self.user)
     }
 
+    pub const fn wires(&self) -> [Stdio; 2] {
+        [self.stdin, self.stdout]
+    }
+
+    /// Its processes, and then its wrappers.
+    pub fn all(&self) -> impl Iterator<Item = ProcessId> {
+        self.processes.iter().chain(&self.wrappers).copied()
+    }
+
     pub fn contains(&self, process: ProcessId) -> bool {
         self.processes.contains(&process) || self.wrappers.contains(&process)
     }
