@@ -78,7 +78,7 @@ pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
     let room_from = said.get(1).map_or(0, Line::width);
     frame.render_widget(Paragraph::new(said), head);
     draw_past(state, room_from, head, frame);
-    frame.render_widget(table(state, headings.width), union(headings, list));
+    frame.render_widget(table(state, headings.width), headings.union(list));
     if state.rows.is_empty() {
         frame.render_widget(Paragraph::new(nothing(state)), list);
     }
@@ -93,10 +93,6 @@ pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
 fn events_room(state: &State, height: u16) -> u16 {
     let room = if height < 16 { 0 } else { (height / 5).min(8) };
     room.min(u16::try_from(state.events.len()).unwrap_or(u16::MAX))
-}
-
-const fn union(headings: Rect, list: Rect) -> Rect {
-    Rect { height: headings.height + list.height, ..headings }
 }
 
 fn nothing(state: &State) -> &'static str {

@@ -8,7 +8,7 @@ mod words;
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::{status, wall_clock::WallClock};
 use orphand_core::model::{
@@ -77,7 +77,8 @@ impl Sample {
 }
 
 /// A column, from left to right, and what the list is sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, VariantArray)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, VariantArray, IntoStaticStr)]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum Column {
     /// The worst first, of those the largest.
     #[default]
@@ -87,15 +88,20 @@ pub enum Column {
     #[value(skip)]
     Agent,
     #[value(skip)]
+    #[strum(serialize = ">PID")]
     Pid,
     #[value(skip)]
+    #[strum(serialize = ">P")]
     Processes,
     /// Resident memory, the most first.
     #[value(name = "mem")]
+    #[strum(serialize = ">MEM")]
     Memory,
     /// CPU time, the most first.
+    #[strum(serialize = ">CPU")]
     Cpu,
     /// The oldest first.
+    #[strum(serialize = ">AGE")]
     Age,
     /// What happens next.
     #[value(skip)]
@@ -104,18 +110,8 @@ pub enum Column {
 
 impl Column {
     /// Its heading for a table.
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::State => "STATE",
-            Self::Server => "SERVER",
-            Self::Agent => "AGENT",
-            Self::Pid => ">PID",
-            Self::Processes => ">P",
-            Self::Memory => ">MEM",
-            Self::Cpu => ">CPU",
-            Self::Age => ">AGE",
-            Self::Next => "NEXT",
-        }
+    pub(super) fn title(self) -> &'static str {
+        self.into()
     }
 
     pub fn heading(self) -> &'static str {
