@@ -81,24 +81,7 @@ impl Pattern {
 /// A rule of the configuration. The table that contains it says what it does, see [`super::Rules`]. It matches if all
 /// its keys match.
 ///
-/// `program` is a command line. Its first word is the program as a person knows it: the name in program position (the
-/// executable, the script behind its interpreter with or without extension, the command of `npx`, `uvx`, `pnpm exec`, the image
-/// of `docker run -i`), the package it belongs to (with or without scope, without version), or the module of `python -m`. With a
-/// slash it is a path: that of the script as it was written, else that of the executable. Further words are the leading
-/// arguments.
-///
-/// A rule for agents may have `unit`, the name of a systemd unit, instead. It matches the main process of the unit,
-/// whatever that runs. Such a rule may also have `reap`: agents that the unit has left behind are ended. Without it
-/// they are only reported.
-///
-/// An exemption may have `unit` (a service, or a slice), `user` or both instead: what runs there, as that user
-/// ([`super::Rules::exempts`]).
-///
-/// A rule for agents may have `daemon`: its agents are meant to outlive whoever started them.
-/// A rule for agents may have `thread_scoped`: each server ends with the thread of the agent that started it.
-/// A rule for programs has `kind`: what such a program is.
-/// A rule for agents may have `grace`, for the servers of its agents, in place of the one for all.
-/// A rule for agents may have `idle_duplicates`: how long a duplicate must do nothing until it is ended.
+/// docs/configuration.md says what its keys mean, and `check_for` in which tables they may be.
 ///
 /// The kernel side finds programs by their file name. A rule whose `program` has wildcards therefore works for
 /// processes below agents, behind interpreters and launchers, and at the start of the daemon, but not for a binary
