@@ -99,11 +99,13 @@ impl ProcessDir {
     }
 }
 
-/// Whether a FIFO or a socket of this name is one at which the runtime of .NET waits for debuggers and profilers. Each program
-/// on it has both.
+/// Whether a FIFO or a socket of this name is one at which a runtime waits for debuggers and profilers: that of .NET, from the
+/// start, or the JVM, once it was looked into.
 pub fn is_for_debuggers(name: &[u8]) -> bool {
     let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    [&b"clr-debug-pipe-"[..], b"dotnet-diagnostic-"].into_iter().any(|begin| file.starts_with(begin))
+    [&b"clr-debug-pipe-"[..], b"dotnet-diagnostic-", b".java_pid"]
+        .into_iter()
+        .any(|begin| file.starts_with(begin))
 }
 
 fn is_untouched(found: &OwnedFd, (inode, device): (u32, u64)) -> Result<bool, Errno> {

@@ -71,11 +71,7 @@ fn kind(socket: &OwnedFd) -> Option<Kind> {
         AddressFamily::NETLINK => !is_of(&[netlink::USERSOCK, netlink::NETFILTER]),
         AddressFamily::KEY | AF_ALG => true,
         // Who pings, or only sends. Any other raw socket may be how a server is asked.
-        _ => {
-            is_internet
-                && kind == Ok(SocketType::RAW)
-                && is_of(&[ipproto::ICMP, ipproto::ICMPV6, ipproto::RAW])
-        }
+        _ => is_internet && is_of(&[ipproto::ICMP, ipproto::ICMPV6, ipproto::RAW]),
     };
     if nobody {
         return None;

@@ -133,6 +133,20 @@ def told_to_serve(stage):
     stage.when_called("person", person)
     return stage.killed(agent, in_use=["mcp-server-web"])
 
+@scene(
+    "in use", name="told_to_serve_by_an_option", twin="orphans/silent_listener", option=["--enable-http"],
+    about="A server was told by an option to serve HTTP; a person calls its usual port later; the agent is killed.",
+)
+@scene(
+    "in use", name="told_to_serve_at_a_socket", twin="orphans/silent_listener", kind="unix", option=["--socket", "/x"],
+    about="A server was told to serve at a unix socket; a person calls there later; the agent is killed.",
+)
+def told_by_an_option(stage, option=(), kind="tcp"):
+    stage.listens("mcp-server-web", kind)
+    agent = stage.rests("claude", f'start("mcp-server-web", *{option!r})')
+    stage.when_over("person", f"on_call('person', lambda: call('{kind}', 'mcp-server-web'))\n")
+    return stage.killed(agent, in_use=["mcp-server-web"])
+
 @scene("in use", twin="orphans/silent_listener")
 @scene(
     "in use", name="told_to_serve_by_a_switch", twin="orphans/silent_listener", told=["STREAMABLE_HTTP", "true"],

@@ -52,3 +52,24 @@ def ring_of_short_calls(stage):
     """Three servers of one killed agent call each other over short TCP connections in a ring; nobody else uses any."""
     agent, three = servers(stage, keeps=False)
     return stage.killed(agent, orphans=three)
+
+@scene("orphan", name="orphans/ring_of_two_agents", twin="clients/used_in_a_ring")
+def ring_of_two_agents(stage):
+    """The servers of two agents are connected with each other; both agents are killed, and nobody else uses any."""
+    stage.part("mcp-server-peer", """
+        in_background(answer_calls, listen("tcp"))
+        peer = dial("tcp", argument("--peer"))
+        in_background(use, ALIAS, lambda: ask_over(peer))
+        serve()
+    """)
+    path = stage.part("claude", """
+        start("mcp-server-peer", "--as", ALIAS + "s", "--peer", argument("--other") + "s")
+        here()
+        rest()
+    """)
+    agents = [stage.run(path, "--as", one, "--other", other) for one, other in (("left", "right"), ("right", "left"))]
+    for alias in ("left", "right"):
+        stage.who(alias)
+        stage.was_used(alias + "s")
+    agents[0].kill()
+    return stage.killed(agents[1], orphans=["lefts", "rights"])

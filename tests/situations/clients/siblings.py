@@ -90,3 +90,28 @@ def is_asked_over_its_siblings_wires(stage):
     """)
     person = stage.client("tcp", "mcp-server-inner")
     return stage.killed(agent, in_use=[person, "mcp-server-inner", "mcp-server-outer"])
+
+@scene(
+    "in use", name="used_by_one_of_another_user", twin="orphans/joined_siblings", who="mcp-server-user", how=", user=65534, group=65534, extra_groups=[]",
+    about="A server that runs as another user asks its sibling; the agent of both is killed: the first stays, and so does the second.",
+)
+@scene(
+    "in use", name="used_by_a_job", twin="orphans/joined_siblings", who="mcp-backup", agent="scheduler.py", how=", asked=False",
+    about="A scheduler that no rule knows runs a job called mcp-backup and a server, which the job asks; the scheduler is killed, the job works on.",
+)
+@scene("in use", twin="orphans/joined_siblings")
+def used_by_one_that_stays(stage, who="mcp-server-agents", agent="claude", how=""):
+    """An assistant works below a server, which asks its sibling for it; the agent of both is killed: the first stays, and so does the second."""
+    stage.listens("mcp-server-web", "tcp")
+    stage.part("codex", "here()\nuse('codex', start('mcp-server-fake').ask)\n")
+    stage.part(who, f"""
+        connection = dial("tcp", "mcp-server-web")
+        if {who == "mcp-server-agents"}:
+            start("codex", wire=None)
+            present("codex")
+        in_background(use, "user", lambda: ask_over(connection))
+        serve()
+    """)
+    agent = stage.rests(agent, f'session("mcp-server-web")\nstart("{who}"{how})')
+    stage.beats("user")
+    return stage.killed(agent, in_use=[who, "mcp-server-web"])

@@ -192,6 +192,20 @@ shell.stdin.flush()"""
     stage.grows("job.log")
     return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
 
+@scene("mixed", twin="orphans/helper_below_a_server")
+def job_without_output(stage):
+    """A leaking server started a job itself, without any output, as a download is, and waits for none; the agent is killed, the job works on."""
+    stage.part("job", "here()\nuse('job', lambda: tell('part', str(time.time())))\n")
+    stage.part("mcp-server-shell", """
+        null = subprocess.DEVNULL
+        job = subprocess.Popen([f"{BIN}/job"], stdin=null, stdout=null, stderr=null)
+        present("job")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
+
 @scene("in use", twin="orphans/shell_job_that_is_waited_for")
 def shell_job_with_a_log_of_errors(stage):
     """A server's shell tool ran `job > log &`, without `2>&1`: standard error is a pipe of the server's; the agent is killed, the job works on."""

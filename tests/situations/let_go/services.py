@@ -153,17 +153,18 @@ def dev_server_with_a_log(stage, stdin="None"):
     stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
     return stage.killed(agent, in_use=["web-server"], orphans=["mcp-server-shell"])
 
+@scene("in use", name="service_at_a_socket_that_is_read", twin="orphans/fork_server", kind="unix", about="The same with a service at a unix socket.")
 @scene("in use", twin="orphans/driver_that_is_read")
-def dev_server_that_is_read(stage):
+def dev_server_that_is_read(stage, kind="tcp"):
     """A leaking server started a web server and reads what it prints, as tools for commands do; the agent is killed, a person visits it later."""
-    stage.part("web-server", "in_background(answer_calls, listen('tcp'))\nhere()\nrest_in_a_thread()\n")
+    stage.part("web-server", f"in_background(answer_calls, listen('{kind}'))\nhere()\nrest_in_a_thread()\n")
     stage.part("mcp-server-shell", """
         child = subprocess.Popen([f"{BIN}/web-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         present("web-server")
         serve()
     """)
     agent = stage.agent("mcp-server-shell")
-    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    stage.when_over("person", f"on_call('person', lambda: call('{kind}', 'web-server'))\n")
     return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-shell"])
 
 @scene("in use", twin="let_go/dev_server")

@@ -36,6 +36,34 @@ def channel_hung_up(stage):
     """)
     return stage.killed(agent, orphans=["mcp-server-fake"])
 
+@scene("orphan", twin="clients/unix_short_calls")
+def looked_into(stage):
+    """A person looked into the JVM of a server once (jstack), which waits for debuggers at a socket since; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        path = f"{DIR}/.java_pid{os.getpid()}"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(1)
+        with socket.socket(socket.AF_UNIX) as person:
+            person.connect(path)
+            listener.accept()[0].close()
+        serve()
+    """)
+    return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
+
+@scene("orphan", twin="clients/own_protocol")
+def pings(stage):
+    """A server pinged a host as an ordinary user does, by a socket for datagrams; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        own_network()
+        with open("/proc/sys/net/ipv4/ping_group_range", "w") as allowed:
+            allowed.write("0 0")
+        ping = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
+        ping.sendto(struct.pack("BBHHH", 8, 0, 0, 0, 1), ("127.0.0.1", 0))
+        serve()
+    """)
+    return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
+
 @scene("orphan", twin="clients/event_counter")
 def event_counter(stage):
     """The agent shared an eventfd with its server, which waits at it, and is killed."""

@@ -152,6 +152,21 @@ def job_named_like_a_server(stage):
     stage.grows("saved")
     return stage.killed(scheduler, in_use=["mcp-backup"])
 
+@scene("in use", twin="orphans/moved_wire")
+def goes_on_in_the_background(stage):
+    """A server put /dev/null in the place of its streams, as a service does that goes into the background; the agent is killed, it works on."""
+    stage.part("mcp-server-fake", """
+        answer(os.read(0, 65536))
+        null = os.open("/dev/null", os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        here()
+        use("service", lambda: None)
+    """)
+    agent = stage.agent()
+    stage.beats("service")
+    return stage.killed(agent, in_use=["mcp-server-fake"])
+
 @scene("in use", twin="orphans/before")
 @scene(
     "in use", name="killed_supervisor_and_restarts", twin="orphans/restarts_of_orphand", restart=True,

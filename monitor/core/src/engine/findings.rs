@@ -15,7 +15,7 @@ use crate::{
     model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work, scene::Wait},
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, examine},
-    world::{Accounts, Look, Server, accounts},
+    world::{Accounts, Look, Server, accounts, wrote_wake_ups_only},
 };
 
 /// After this number of inspections in a row that could not see everything, the next ones are further apart.
@@ -167,13 +167,14 @@ impl Engine {
         let is_run = |process: &ProcessId| {
             let is_known = |node: &&Node| server.recognised().contains(&node.id);
             let above = || self.world.graph().near_ancestors(*process).find(is_known).and_then(Node::image);
-            self.world.node(*process).is_some_and(|node| !is_known(&node) && node.origin().process == node.id)
+            self.world.node(*process).is_some_and(|node| !is_known(&node))
                 && above().is_some_and(|image| self.rules.runs_itself(image))
         };
         let members = &finding.members;
         let tools = members.tied.iter().copied().chain(members.core.iter().copied().filter(is_run));
         let mut working = tools.filter(|process| seen.worked(*process) || goes_on(*process));
-        let works = working.any(|process| !is_of_a_browser(process));
+        let works = working.any(|process| !is_of_a_browser(process))
+            || members.core.iter().any(|process| seen.wrote(*process));
         if works && *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
         }
@@ -216,6 +217,12 @@ impl Tools {
     fn worked(&self, tool: ProcessId) -> bool {
         let last = self.last.get(&tool);
         last.is_none() || self.before.as_ref().is_none_or(|before| before.get(&tool) != last)
+    }
+
+    /// Whether the server itself has written anything between the last two looks: what it was asked for may go on in it.
+    fn wrote(&self, process: ProcessId) -> bool {
+        let looks = self.before.as_ref().and_then(|before| before.get(&process)).zip(self.last.get(&process));
+        looks.is_some_and(|(before, last)| !wrote_wake_ups_only(before, last))
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     agenda::{Asked, Task},
     cases::CaseOf,
     findings::may_have_tools,
-    released::{PROCESSES, holds, is_released},
+    released::{PROCESSES, is_released},
 };
 use crate::{
     case::{By, Event, INSPECT_AGAIN, Stage},
@@ -28,7 +28,7 @@ use crate::{
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{started_container, works_through_client},
-    world::{Agent, Server},
+    world::Server,
 };
 
 /// The delay after an inspection during which the server changed.
@@ -78,13 +78,11 @@ impl Engine {
             }
             self.questions.give_up(token);
         }
-        let owner_lives = self.world.owner(key).is_some_and(Agent::is_alive);
-        let is_used = owner_lives && By::ALL.into_iter().any(|by| holds(server, by));
         let subject = Subject {
             processes: server.all().collect(),
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
-            work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
+            work: self.all_processes(key).len() <= PROCESSES,
         };
         let Some(observed) = self.observe(key) else { return };
         let user = server.share();
@@ -121,18 +119,28 @@ impl Engine {
         SceneQuestion { servers, copies, waits: is_released(server, By::Idle) || may_have_tools(server) }
     }
 
-    /// The servers that may be judged together with this one.
+    /// The servers that may be judged together with this one: those of its dead owner, then those of other dead owners whose
+    /// grace is over; without an owner, those without one that have a case.
     pub(super) fn siblings(&self, key: ServerKey, server: &Server) -> Vec<&Server> {
-        let all: Vec<ServerKey> = match server.owner().map(|owner| self.world.agent(owner)) {
-            Some(Some(owner)) if !owner.is_alive() => owner.servers().iter().copied().collect(),
-            None if !server.phase.is_clear() => self.world.server_keys(),
-            // Nothing is to be judged while only its owner is sought.
-            _ => Vec::new(),
+        let is_left = |server: &Server| match server.owner() {
+            Some(owner) => self.world.agent(owner).is_some_and(|owner| !owner.is_alive()),
+            None => !server.phase.is_clear(),
         };
-        let others = all.into_iter().filter(|other| *other != key);
-        let others = others.filter_map(|other| self.world.server(other));
-        let others = others.filter(|other| other.owner().is_some() || !other.phase.is_clear());
-        others.filter(|other| other.owner() == server.owner() && other.user() == server.user()).collect()
+        // Nothing is to be judged while only its owner is sought.
+        if !is_left(server) {
+            return Vec::new();
+        }
+        let is_one = |other: &Server| {
+            let is_over = || !other.phase.is_clear() && other.phase.grace().is_none();
+            other.user() == server.user()
+                && is_left(other)
+                && (other.owner() == server.owner()
+                    || (server.owner().and(other.owner()).is_some() && is_over()))
+        };
+        let others = self.world.servers().iter().filter(|(other, _)| **other != key).map(|(_, other)| other);
+        let mut others: Vec<&Server> = others.filter(|other| is_one(other)).collect();
+        others.sort_by_key(|other| other.owner() != server.owner());
+        others
     }
 
     /// The question about the container of a server: if exactly one of its processes is a client that is attached.

@@ -66,7 +66,7 @@ const TRANSPORTS: &[&str] = &[
 ];
 
 /// Whether the command line names a transport other than the standard streams, or a port or an address: `--transport sse`,
-/// `--http`, `streamableHttp`, `--port 8931`, `-p 8931`, `--listen :8931`. Then somebody knows where to find it. A command
+/// `--http`, `--enable-http`, `streamableHttp`, `--port 8931`, `-p 8931`, `--listen :8931`, `--socket PATH`. Then somebody knows where to find it. A command
 /// line that was cut may.
 ///
 /// A port may be that of a database, and a transport may be that of the server at its other side. So this alone proves
@@ -109,12 +109,18 @@ fn is_transport(name: &str) -> bool {
 }
 
 fn names_service(word: &str) -> bool {
+    const PLACES: [&str; 9] = ["addr", "address", "bind", "fd", "listen", "port", "sock", "socket", "uds"];
+    const SWITCHES: [&str; 6] = ["enable", "mode", "serve", "server", "use", "with"];
     let Some(option) = word.strip_prefix('-') else { return is_transport(word) };
     let (name, value) = option.trim_start_matches('-').split_once('=').unwrap_or((option, ""));
     let name = name.trim_start_matches('-');
-    let is_place = ["addr", "address", "bind", "fd", "listen", "port", "PORT", "uds"].contains(&name)
-        || ["-addr", "-address", "-port", "_port", "Port", "_PORT"].iter().any(|end| name.ends_with(end));
-    is_place || is_transport(name) || is_transport(value)
+    let lower = name.to_ascii_lowercase();
+    let mut words = lower.split(['-', '_']);
+    let is_place = name.ends_with("Port") || words.next_back().is_some_and(|last| PLACES.contains(&last));
+    let is_switch = |word: &str| SWITCHES.contains(&word);
+    let turns_on = lower.split('-').any(is_transport)
+        && lower.split('-').all(|word| is_transport(word) || is_switch(word));
+    is_place || is_transport(name) || is_transport(value) || turns_on
 }
 
 /// The descriptor of the listener of a fork server; `None` if this program is none.
@@ -247,6 +253,10 @@ mod service_tests {
             "server --listen 127.0.0.1:3000",
             "uvicorn my_mcp:app --fd 3",
             "uvicorn my_mcp:app --uds /run/my-mcp.sock",
+            "server --socket /run/my-mcp.sock",
+            "server --unix-socket=/run/my-mcp.sock",
+            "server --enable-http",
+            "server --http-server",
             "mcp-x -sse-address :3000",
             "server -p 3000",
         ] {
@@ -267,6 +277,7 @@ mod service_tests {
             "mcp-remote https://example.com/sse 3334 --transport http-only",
             "server --import x --export y --support z --report",
             "server -p me",
+            "mcp-remote https://example.com/sse --allow-http --http-timeout 5",
         ] {
             assert!(!is_told_to_serve(&image(line)), "{line}");
         }

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::{
+    guards::guards,
     inspection::Inspection,
     membership::{Members, is_a_browser, members},
+    proof::only_named,
     rest::{is_unused, stays_silent},
     rows::Sides,
 };
@@ -13,11 +15,11 @@ use crate::{
     case::{By, Cause},
     lineage::{Graph, Node},
     model::{
-        ProcessId, UnitFacts,
+        Guard, ProcessId, UnitFacts,
         scene::{ProcessRow, Wait},
     },
     reach::{Kind, Party},
-    recognise::{Role, Rule, Rules, is_told_to_serve},
+    recognise::{Rule, Rules, fork_server_listener, is_told_to_serve},
     world::{Agent, Server},
 };
 
@@ -34,7 +36,7 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
     };
     // What a living owner has is in use, whoever lists it.
     let is_candidate = |server: &&&Server| match inspection.owner() {
-        Some(owner) => !owner.is_alive() && server.owner() == inspection.server.owner(),
+        Some(owner) => !owner.is_alive(),
         None => same_past(server),
     };
     // Who has no row is joined with nobody here.
@@ -44,9 +46,9 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
     }
     parties.extend(inspection.copies().filter_map(|copy| inert_copy(inspection, copy)));
     // What orphans called that were ended, they do not need any more.
-    parties.extend(
-        inspection.dead_owner().map(|owner| Party { members: owner.ended.clone(), ..Party::default() }),
-    );
+    let agents = inspection.world.agents().all().filter(|(_, agent)| !agent.is_alive());
+    let members: BTreeSet<ProcessId> = agents.flat_map(|(_, agent)| &agent.ended).copied().collect();
+    parties.push(Party { members, ..Party::default() });
     parties
 }
 
@@ -67,17 +69,15 @@ fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
     Party { owner, family, released, ..of_server(inspection, own) }
 }
 
-/// Another server of the same dead owner. One that stays, whatever happens, acts by itself.
+/// Another server of a dead owner. One that stays, whatever happens, acts by itself, and so does one that may be none; the client
+/// of a container does not.
 fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
-    let (inspection, rows) = (&Inspection { server, ..*inspection }, inspection.rows);
+    let inspection = &Inspection { server, ..*inspection };
     let own = members(inspection);
-    let is_sanctuary =
-        |node: &Node| node.protected || matches!(node.role(), Some(Role::Exempt { .. } | Role::Multiplexer));
-    let stays = own.all().any(|process| {
-        rows.row(process).is_none_or(|row| row.opted_out)
-            || inspection.node(process).is_some_and(is_sanctuary)
-    });
-    let acts = stays || server.disowned || server.all().any(|process| rows.is_unread(process));
+    let keeps = |guard: &Guard| !matches!(guard, Guard::Observe | Guard::Found | Guard::Container);
+    let acts = guards(inspection, &own).iter().any(keeps)
+        || only_named(inspection).is_some()
+        || server.all().any(|process| inspection.rows.is_unread(process));
     Party { acts, ..of_server(inspection, &own) }
 }
 
@@ -103,13 +103,15 @@ fn is_gateway(inspection: &Inspection<'_>) -> bool {
 }
 
 /// Whether a process that it started, and reads from, listens for others: a web server that a person has asked for. Of a server
-/// that is being ended none is left that could be connected there.
+/// that is being ended none is left that could be connected there; a fork server is called by short connections.
 fn runs_a_service(inspection: &Inspection<'_>, own: &Members) -> bool {
     let rows = inspection.rows;
     let held: Sides = own.all().flat_map(|process| rows.sides(process)).collect();
     let serves = |process: ProcessId| {
         rows.serves_beyond(process, &held)
-            && rows.row(process).is_some_and(|row| !is_a_browser(inspection, row))
+            && rows.row(process).is_some_and(|row| {
+                !is_a_browser(inspection, row) && fork_server_listener(&row.image).is_none()
+            })
     };
     inspection.server.phase.strongest_signal().is_none() && own.tied.iter().any(|process| serves(*process))
 }

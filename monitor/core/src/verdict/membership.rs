@@ -217,13 +217,13 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
-    /// for its output (`Popen(.., stdout=log)`). A shell without a terminal that waits for another one has the job ignore SIGINT.
+    /// for its output, or none (`Popen(.., stdout=log)`). A shell without a terminal that waits for another one has the job ignore SIGINT.
     fn works_apart(&self, facts: &ProcessRow) -> bool {
         let parent = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).filter(|row| row.full);
         let is_left = |parent: &ProcessRow| {
             self.inspection.rules.role(&parent.image) == Role::Shell
-                || (facts.stdio[1] == Stdio::File
-                    && parent.stdio[1] != Stdio::File
+                || (matches!(facts.stdio[1], Stdio::File | Stdio::Null)
+                    && parent.stdio[1] != facts.stdio[1]
                     && !self.inspection.rows.is_called_by(facts.process, &self.held))
         };
         let waits_for_another = |parent: &ProcessRow| {

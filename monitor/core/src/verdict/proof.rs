@@ -84,7 +84,7 @@ fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members, uses: &Uses)
 
 /// Condition 1: it is a server. Below an agent that a rule knows, a name says so. Any other program may start jobs on
 /// pipes, and their names may have the same words.
-fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
+pub(super) fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
     let by_known_agent = inspection.owner().is_some_and(|owner| !owner.implied);
     (inspection.server.only_named && !by_known_agent).then_some(Doubt::OnlyNamed)
 }

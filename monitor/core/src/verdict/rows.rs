@@ -118,14 +118,15 @@ impl<'a> Rows<'a> {
         ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
     }
 
-    /// Whether the process listens at a TCP port, and has no connection that a process of a server, which has these ends, began.
+    /// Whether the process waits for callers, and has no connection that a process of a server, which has these ends, began.
     pub fn serves_beyond(&self, process: ProcessId, held: &Sides) -> bool {
-        let is_tcp = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Open { by: Address::Tcp, .. });
+        let is_open =
+            |endpoint: &Endpoint| matches!(endpoint, Endpoint::Open { by: Address::Tcp | Address::Unix, .. });
         let is_called = |(endpoint, end): (&Endpoint, &End)| {
             let is_call = matches!(endpoint, Endpoint::Connection { began, .. } if *began != Began::Pair);
             is_call && !endpoint.was_begun_at(end.side) && is_opposed(end, held)
         };
-        self.of(process).any(|(endpoint, _)| is_tcp(endpoint)) && !self.of(process).any(is_called)
+        self.of(process).any(|(endpoint, _)| is_open(endpoint)) && !self.of(process).any(is_called)
     }
 
     /// Whether a process of a server, which has these ends, has the other end of one of the first `streams` of this process.

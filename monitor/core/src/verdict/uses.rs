@@ -95,18 +95,24 @@ fn reached_by(inspection: &Inspection<'_>, edge: Edge) -> ReachedBy {
     }
 }
 
-/// The owner is alive and let the server go, so the server must still have its own ends. One that closed them itself may
-/// be a service now.
+/// Whether the server put its wires away by itself: it may be a service now. Where its owner lives and let it go, one closed wire
+/// may say so; else it must have put nothing in the place of both, as a program does that goes into the background.
 fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let server = inspection.server;
-    let cause = server.phase.cause().filter(|cause| cause.reason.under_living_owner());
     // While it is being ended, its main process may have exited.
-    if cause.is_none() || inspection.living_owner().is_none() || server.phase.strongest_signal().is_some() {
+    if server.phase.strongest_signal().is_some() {
         return false;
     }
     let wires = [(server.stdin, true), (server.stdout, false)];
-    let closed = |(wire, reads)| !inspection.rows.has_own_end(wire, reads, members);
-    (inspection.is_abandoned() || inspection.thread_has_ended()) && wires.into_iter().any(closed)
+    let closed = wires.map(|(wire, reads)| !inspection.rows.has_own_end(wire, reads, members));
+    let is_let_go = inspection.living_owner().is_some()
+        && server.phase.cause().is_some_and(|cause| cause.reason.under_living_owner())
+        && (inspection.is_abandoned() || inspection.thread_has_ended());
+    let is_in_background = || {
+        let mut rows = inspection.processes(members);
+        rows.any(|row| members.core.contains(&row.process) && row.stdio[..2] == [Stdio::Null; 2])
+    };
+    if is_let_go { closed.contains(&true) } else { closed == [true; 2] && is_in_background() }
 }
 
 /// Whether an agent that may have been left behind has clients, or a debugger. What is `below` it works for it. Its pipes lead to its servers and to

@@ -129,7 +129,7 @@ const fn woke_itself_only(before: &Work, after: &Work) -> bool {
 }
 
 /// Whether it wrote nothing but what wakes a thread, or nothing at all.
-const fn wrote_wake_ups_only(before: &Work, after: &Work) -> bool {
+pub const fn wrote_wake_ups_only(before: &Work, after: &Work) -> bool {
     let written = after.written_bytes.wrapping_sub(before.written_bytes);
     let writes = after.writes.wrapping_sub(before.writes);
     written == writes.wrapping_mul(WAKE_UP)

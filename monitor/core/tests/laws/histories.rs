@@ -277,7 +277,7 @@ impl World {
         match growth {
             Growth::Browser => self.browser(leaf, true).map(drop),
             Growth::Daemon => self.browser(leaf, false).map(drop),
-            Growth::Helper => self.spawn(leaf, &programs::GIT, Conduct::default()).map(drop),
+            Growth::Helper => self.tool(leaf, &programs::GIT).map(drop),
             Growth::Multiplexer => self.sanctuary(leaf, &programs::TMUX).map(drop),
             Growth::Conmon => self.sanctuary(leaf, &programs::CONMON).map(drop),
             Growth::Agent => {

@@ -171,6 +171,18 @@ impl World {
         Some(child)
     }
 
+    /// Starts a tool whose creator reads what it prints.
+    pub fn tool(&mut self, creator: ProcessId, program: &Program) -> Option<ProcessId> {
+        let child = self.fork(creator)?;
+        let kernel = &mut self.host.kernel;
+        let (from, to) = kernel.pipe(creator);
+        kernel.get_mut(child)?.files.null_streams();
+        kernel.get_mut(creator)?.files.open_anywhere(from, true);
+        kernel.open(child, 1, to, false);
+        self.exec(child, program, Conduct::default());
+        Some(child)
+    }
+
     /// Starts an agent below `parent` (the login shell's terminal) or the service manager; tells the process
     /// that works.
     pub fn agent(&mut self, kind: AgentKind, parent: Option<ProcessId>) -> Option<ProcessId> {

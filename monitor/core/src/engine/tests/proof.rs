@@ -130,18 +130,23 @@ fn the_session_ties_only_while_the_server_proper_lives() {
 fn a_job_that_shall_outlive_its_session_is_let_go() {
     // It ignores SIGHUP; the twin's server does, too, because its agent was started so.
     for server_too in [false, true] {
-        let mut story = with_child([Stdio::Null; 3]);
+        let stdio = [Stdio::Null, Stdio::Other, Stdio::Null];
+        let mut story = with_child(stdio);
         let ignores = |ignores_hangup, stdio| ProcessFacts { ignores_hangup, ..apart(10, stdio) };
-        story.apart.extend([(31, ignores(true, [Stdio::Null; 3])), (30, ignores(server_too, WIRE))]);
+        story.apart.extend([(31, ignores(true, stdio)), (30, ignores(server_too, WIRE))]);
         assert_eq!(goes_along(&mut story, 31, false), server_too);
     }
 }
 
 #[test]
-fn a_job_with_a_log_is_let_go_unless_its_server_waits_for_it() {
-    for (output, awaits_child, tied) in
-        [(Stdio::File, false, false), (Stdio::File, true, true), (Stdio::Null, false, true)]
-    {
+fn a_job_with_a_log_or_no_output_is_let_go_unless_its_server_waits_for_it() {
+    for (output, awaits_child, tied) in [
+        (Stdio::File, false, false),
+        (Stdio::File, true, true),
+        (Stdio::Null, false, false),
+        (Stdio::Null, true, true),
+        (Stdio::Other, false, true),
+    ] {
         let stdio = [Stdio::Null, output, output];
         let mut story = with_child(stdio);
         let server = ProcessFacts { awaits_child, ..apart(10, WIRE) };
