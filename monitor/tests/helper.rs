@@ -23,11 +23,17 @@ use rustix::process::{Resource, geteuid, getrlimit};
 fn play(what: &str, files: Vec<OwnedFd>) -> Vec<String> {
     match what {
         "status" => fs::read_to_string("/proc/self/status").unwrap().lines().map(str::to_owned).collect(),
-        "limits" => {
-            [Resource::As, Resource::Stack, Resource::Cpu, Resource::Nofile, Resource::Fsize, Resource::Core]
-                .map(|resource| format!("{:?}", getrlimit(resource).maximum))
-                .to_vec()
-        }
+        "score" => vec![fs::read_to_string("/proc/self/oom_score_adj").unwrap().trim().to_owned()],
+        "limits" => [
+            Resource::Data,
+            Resource::Stack,
+            Resource::Cpu,
+            Resource::Nofile,
+            Resource::Fsize,
+            Resource::Core,
+        ]
+        .map(|resource| format!("{:?}", getrlimit(resource).maximum))
+        .to_vec(),
         "files" => {
             let read = |file: OwnedFd| {
                 let mut text = String::new();
@@ -96,10 +102,12 @@ fn it_has_no_rights_and_bounds(user: Option<(u32, u32)>) {
         }
         assert_eq!(value(&status, "Groups"), "");
     }
+    let score = ask("score", user).unwrap().concat();
+    assert!(!score.starts_with('-'), "it has our protection from the OOM killer: {score}");
     let limits = ask("limits", user).unwrap();
     let number = |limit: &String| limit.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().unwrap();
     let limits: Vec<u64> = limits.iter().map(number).collect();
-    let most = [1 << 30, 8 << 20, 2, 256, 64 << 10, 0];
+    let most = [160 << 20, 8 << 20, 2, 256, 64 << 10, 0];
     assert!(limits.iter().zip(most).all(|(is, most)| *is <= most), "{limits:?}");
 }
 
@@ -147,6 +155,8 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == "--list") {
         return ExitCode::SUCCESS;
     }
+    // As the service has it, where that is allowed.
+    let _ = fs::write("/proc/self/oom_score_adj", "-100");
     it_answers_and_reads_what_it_is_given();
     it_has_no_rights_and_bounds(None);
     if geteuid().is_root() {

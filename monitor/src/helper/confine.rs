@@ -27,10 +27,10 @@ use crate::os::{capabilities, own};
 pub const ARGUMENT: &str = "__helper";
 
 const LONGEST: u64 = 16 << 20;
-/// The limits: bytes of memory, of the main thread's stack, seconds on a processor, descriptors, bytes of a file that it
-/// writes, which is the answer. Nothing is left of a crash.
+/// The limits: bytes of memory, with the 64 MiB of a parser's stack, of the main thread's stack, seconds on a processor,
+/// descriptors, bytes of a file that it writes, which is the answer. Nothing is left of a crash.
 const LIMITS: [(Resource, u64); 6] = [
-    (Resource::As, 1 << 30),
+    (Resource::Data, 160 << 20),
     (Resource::Stack, 8 << 20),
     (Resource::Cpu, 2),
     (Resource::Nofile, 256),
@@ -57,11 +57,12 @@ pub fn answered<Q: DeserializeOwned, A: Serialize>(
 }
 
 fn confine() -> io::Result<()> {
-    // execve(2) made the process dumpable again. Root owns the files in /proc of one that is not.
+    // Root owns the files in /proc of a process that is not dumpable, this score too.
+    set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    own::drop_oom_protection();
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     set_no_new_privs(true)?;
     capabilities::drop_all()?;
-    own::drop_oom_protection();
     // Otherwise the process would be called `exe`, after the path that it is started by.
     let _ = set_name(c"orphand-helper");
     for (resource, most) in LIMITS {
