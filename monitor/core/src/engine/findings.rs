@@ -15,7 +15,7 @@ use crate::{
     model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work, scene::Wait},
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, examine},
-    world::{Accounts, Look, Server, accounts, wrote_wake_ups_only},
+    world::{Accounts, Look, Server, accounts, wrote},
 };
 
 /// After this number of inspections in a row that could not see everything, the next ones are further apart.
@@ -222,7 +222,7 @@ impl Tools {
     /// Whether the server itself has written anything between the last two looks: what it was asked for may go on in it.
     fn wrote(&self, process: ProcessId) -> bool {
         let looks = self.before.as_ref().and_then(|before| before.get(&process)).zip(self.last.get(&process));
-        looks.is_some_and(|(before, last)| !wrote_wake_ups_only(before, last))
+        looks.is_some_and(|(before, last)| wrote(before, last))
     }
 }
 
