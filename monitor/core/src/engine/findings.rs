@@ -140,7 +140,7 @@ impl Engine {
         self.world.server(key).is_none()
     }
 
-    /// Adds a doubt if nothing but the work of its tools speaks against the end of a server, and they still have time.
+    /// Adds a doubt if nothing but its work, or that of its tools, speaks against the end of a server, and that still has time.
     fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding, rows: &Rows<'_>) {
         let Some(server) = self.world.server(key) else { return };
         let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);

@@ -15,7 +15,7 @@ use crate::{
     case::{By, Cause},
     lineage::{Graph, Node},
     model::{
-        Guard, ProcessId, UnitFacts,
+        Doubt, Guard, ProcessId, UnitFacts,
         scene::{ProcessRow, Wait},
     },
     reach::{Kind, Party},
@@ -69,13 +69,15 @@ fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
     Party { owner, family, released, ..of_server(inspection, own) }
 }
 
-/// Another server of a dead owner. One that stays, whatever happens, acts by itself, and so does one that may be none; the client
-/// of a container does not.
+/// Another server of a dead owner. One that stays, whatever happens, acts by itself, and so does one that may be none or is at
+/// work; the client of a container does not.
 fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
     let inspection = &Inspection { server, ..*inspection };
     let own = members(inspection);
     let keeps = |guard: &Guard| !matches!(guard, Guard::Observe | Guard::Found | Guard::Container);
-    let acts = guards(inspection, &own).iter().any(keeps)
+    let is_at_work = server.phase.verdict().is_some_and(|verdict| verdict.doubts.contains(&Doubt::Working));
+    let acts = is_at_work
+        || guards(inspection, &own).iter().any(keeps)
         || only_named(inspection).is_some()
         || server.all().any(|process| inspection.rows.is_unread(process));
     Party { acts, ..of_server(inspection, &own) }

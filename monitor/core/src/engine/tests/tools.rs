@@ -2,9 +2,10 @@
 
 use super::{
     proof::{PLAIN, with_child},
-    story::{Story, id},
+    story::{CLAUDE, SERVER, Story, TERMINAL, id},
+    story_scene::WireState,
 };
-use crate::model::{BootTime, Doubt, Notice, Policy, Signal, Work};
+use crate::model::{BootTime, Doubt, Notice, Policy, Signal, Stdio, Work};
 
 /// Agent 20, its server 30, and a tool of that, 31.
 fn with_tool() -> Story {
@@ -58,6 +59,25 @@ fn a_tool_that_works_for_ever_is_ended_at_its_deadline() {
     work(&mut story, 31, 20);
     let sent = story.sent();
     assert!(sent.contains(&(30, Signal::Term)) && sent.contains(&(31, Signal::Term)), "{sent:?}");
+}
+
+/// A server of another dead agent, 40, on whose wire the server at work has a hand, may be asked for something until that is done.
+#[test]
+fn what_a_server_at_work_uses_stays_as_long() {
+    let mut story = with_tool();
+    story.exec(21, 10, CLAUDE, TERMINAL);
+    story.start(21, 40, SERVER, [Stdio::Pipe(41), Stdio::Pipe(42), Stdio::Null]);
+    story.work.insert(40, Work { process: id(40), ..Work::default() });
+    story.facts.stdin = WireState::held_by(&[30]);
+    story.end(20);
+    work(&mut story, 31, 15);
+    story.end(21);
+    work(&mut story, 31, 60);
+    assert_eq!(story.sent(), []);
+    story.end(31);
+    story.pass_secs(100);
+    let sent = story.sent();
+    assert!([30, 40].iter().all(|pid| sent.contains(&(*pid, Signal::Term))), "{sent:?}");
 }
 
 #[test]
