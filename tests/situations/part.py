@@ -48,6 +48,13 @@ def tell(path, text):
     os.replace(new, f"{DIR}/{path}")
 
 
+def goes_into_the_background():
+    """Put /dev/null in the place of the standard streams, as a service does."""
+    null = os.open("/dev/null", os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+
+
 def here(alias=None, pid="self"):
     """Announce this process (or another one), under the number that the /proc in sight has for it."""
     with open(f"/proc/{pid}/stat", "rb") as f:

@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 use self::files::Input;
 use crate::os::users;
 use orphand_core::{
-    model::{AlertRule, Found, Mode, Policy, abandoned_grace, duration, recognise_protocol, work_grace},
+    model::{AlertRule, Found, Mode, Policy, duration},
     recognise::{Rule, Rules, agents, exemptions, programs},
 };
 
@@ -109,15 +109,25 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        let Policy {
+            found,
+            grace,
+            abandoned_grace,
+            work_grace,
+            term_timeout,
+            other_uids,
+            recognise_protocol,
+            ..
+        } = Policy::default();
         Self {
             observe: false,
-            found: Found::default(),
-            grace: Duration::from_secs(10),
-            abandoned_grace: abandoned_grace(),
-            work_grace: work_grace(),
-            term_timeout: Duration::from_secs(5),
-            other_uids: false,
-            recognise_protocol: recognise_protocol(),
+            found,
+            grace,
+            abandoned_grace,
+            work_grace,
+            term_timeout,
+            other_uids,
+            recognise_protocol,
             listen: Listen::default(),
             socket: SOCKET.into(),
             socket_group: None,

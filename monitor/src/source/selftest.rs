@@ -12,7 +12,10 @@ use std::{
 use rustix::process::{getuid, setsid};
 
 use super::{kernel::KernelSource, kernel_error::KernelError};
-use crate::{host::identity, os::own};
+use crate::{
+    host::identity,
+    os::{launch, own},
+};
 use orphand_core::model::{ExitStatus, ProcessEvent, ProcessId, Stdio, Tracking};
 
 /// The one argument that makes the program the self-test's child; see [`child`].
@@ -68,7 +71,7 @@ fn witness(source: &mut KernelSource, command: &mut Command) -> Result<Seen, Ker
         KernelError(format!("the self-test failed: {what}: {error}"))
     };
     command.stdin(Io::null()).stdout(Io::null()).stderr(Io::null());
-    let mut process = command.spawn().map_err(|e| failed("cannot start a child", &e))?;
+    let mut process = launch(command).map_err(|e| failed("cannot start a child", &e))?;
     // Alive or a zombie: it has its number and its birth until it is waited for.
     let child = identity::identity(process.id());
     let ended = process.wait().map_err(|e| failed("cannot wait for the child", &e))?;

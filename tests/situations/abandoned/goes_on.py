@@ -16,9 +16,7 @@ def goes_on_as_a_service(stage):
     """A launcher is told to start a service: the service closed its standard streams by itself, the agent closed its ends, and lives."""
     stage.part("mcp-server-fake", """
         answer(os.read(0, 65536))
-        null = os.open("/dev/null", os.O_RDWR)
-        for number in range(3):
-            os.dup2(null, number)
+        goes_into_the_background()
         here()
         use("service", lambda: None)
     """)

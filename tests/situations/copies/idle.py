@@ -247,9 +247,7 @@ def idle_at_an_eventfd(stage):
             os.set_inheritable(jobs, True)
             os.closerange(3, jobs)
             os.closerange(jobs + 1, 64)
-            null = os.open("/dev/null", os.O_RDWR)
-            for fd in range(3):
-                os.dup2(null, fd)
+            goes_into_the_background()
             os.execv(f"{BIN}/person", ["person", "--jobs", str(jobs)])
         os.wait()
         present("person")

@@ -157,9 +157,7 @@ def goes_on_in_the_background(stage):
     """A server put /dev/null in the place of its streams, as a service does that goes into the background; the agent is killed, it works on."""
     stage.part("mcp-server-fake", """
         answer(os.read(0, 65536))
-        null = os.open("/dev/null", os.O_RDWR)
-        for number in range(3):
-            os.dup2(null, number)
+        goes_into_the_background()
         here()
         use("service", lambda: None)
     """)

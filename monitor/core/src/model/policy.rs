@@ -76,15 +76,15 @@ pub enum Found {
     End,
 }
 
-pub const fn abandoned_grace() -> Duration {
+const fn abandoned_grace() -> Duration {
     Duration::from_secs(30)
 }
 
-pub const fn work_grace() -> Duration {
+const fn work_grace() -> Duration {
     Duration::from_secs(300)
 }
 
-pub const fn recognise_protocol() -> bool {
+const fn recognise_protocol() -> bool {
     true
 }
 
