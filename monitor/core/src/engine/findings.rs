@@ -167,7 +167,7 @@ impl Engine {
         let is_run = |process: &ProcessId| {
             let is_known = |node: &&Node| server.recognised().contains(&node.id);
             let above = || self.world.graph().near_ancestors(*process).find(is_known).and_then(Node::image);
-            self.world.node(*process).is_some_and(|node| !is_known(&node))
+            self.world.node(*process).is_some_and(|node| !is_known(&node) && node.origin().process == node.id)
                 && above().is_some_and(|image| self.rules.runs_itself(image))
         };
         let members = &finding.members;
