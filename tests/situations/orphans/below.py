@@ -44,7 +44,7 @@ def helper_below_a_server(stage):
     """A server started a helper on streams of its own, which starts no server; their agent is killed."""
     stage.part("assistant.py", "here()\nrest()\n")
     stage.part("mcp-server-agents", """
-        start("assistant.py", wire=None, stdin=subprocess.PIPE)
+        start("assistant.py", wire=None)
         present("assistant.py")
         serve()
     """)
@@ -55,7 +55,7 @@ def helper_below_a_server(stage):
 def below_what_was_opened(stage):
     """An agent opened another one by `xdg-open`, as in an editor; that is killed, its server and the server's helper stay."""
     stage.part("assistant.py", "here()\nrest()\n")
-    stage.part("mcp-server-agents", 'start("assistant.py", wire=None, stdin=subprocess.PIPE)\npresent("assistant.py")\nserve()\n')
+    stage.part("mcp-server-agents", 'start("assistant.py", wire=None)\npresent("assistant.py")\nserve()\n')
     stage.part("codex", 'start("mcp-server-agents")\nhere()\nrest()\n')
     stage.put("xdg-open", f"#!/bin/sh\n{stage.dir}/bin/codex\n")
     stage.rests("claude", 'start("xdg-open", wire=None)')
@@ -166,30 +166,6 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL"):
     agent.kill()
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
     return stage.truth(orphans=["mcp-server-shell"], may_end=[migration])
-
-@scene(
-    "orphan", name="works_itself", twin="orphans/busy_timer", runs="work()",
-    about="A server works off a migration itself; the agent is killed: the migration comes to its end, then the server ends.",
-)
-@scene("orphan", twin="orphans/busy_timer")
-def copy_at_work(stage, runs="os.waitpid(copy(work), 0)"):
-    """A server waits for a forked copy of it that works off a migration; the agent is killed: the migration comes to its end, then the server ends."""
-    stage.part("mcp-server-fake", f"""
-        def work():
-            tell("go/begun", "")
-            for step in range(40):
-                open(f"{{DIR}}/migration", "a").write("row\\n")
-                time.sleep(0.25)
-            tell("migrated", "whole")
-        here()
-        answer(os.read(0, 65536))
-        {runs}
-        serve()
-    """)
-    agent = stage.rests("claude", 'start("mcp-server-fake")\nwait_for("begun")')
-    agent.kill()
-    stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
-    return stage.truth(orphans=["mcp-server-fake"])
 
 @scene("orphan", twin="let_go/hook_job")
 def waits_for_its_tool(stage):

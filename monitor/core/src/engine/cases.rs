@@ -3,7 +3,7 @@
 
 use std::{mem, time::Duration};
 
-use super::{Engine, agenda::Task, lives::millis, released::SETTLE};
+use super::{Engine, agenda::Task, findings::may_have_tools, lives::millis};
 use crate::{
     case::{self, Action, Announcement, Event, Facts, Failure, Outcome, Owner, Pace, Phase, Stage, Verdict},
     lineage::{AgentKey, Provenance, ServerKey},
@@ -61,10 +61,9 @@ impl Engine {
         }
         if let CaseOf::Server(key) = of {
             match (was_clear, is_clear) {
-                // What it and its tools do, when it has had its last words, is known by a look.
-                (true, false) => {
-                    let settled = now + SETTLE.min(self.policy.grace / 10);
-                    self.agenda.set(Task::Tools(key), Some(settled));
+                // What its tools do from now on is known by a look.
+                (true, false) if self.world.server(key).is_some_and(may_have_tools) => {
+                    self.agenda.set(Task::Tools(key), Some(now));
                 }
                 (false, true) => self.compare(now, key),
                 _ => {}

@@ -15,7 +15,7 @@ use crate::{
     model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work, scene::Wait},
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, examine},
-    world::{Accounts, Look, Server, accounts, wrote},
+    world::{Accounts, Look, Server, accounts},
 };
 
 /// After this number of inspections in a row that could not see everything, the next ones are further apart.
@@ -140,7 +140,7 @@ impl Engine {
         self.world.server(key).is_none()
     }
 
-    /// Adds a doubt if nothing but its work, or that of its tools, speaks against the end of a server, and that still has time.
+    /// Adds a doubt if nothing but the work of its tools speaks against the end of a server, and they still have time.
     fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding, rows: &Rows<'_>) {
         let Some(server) = self.world.server(key) else { return };
         let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);
@@ -173,8 +173,7 @@ impl Engine {
         let members = &finding.members;
         let tools = members.tied.iter().copied().chain(members.core.iter().copied().filter(is_run));
         let mut working = tools.filter(|process| seen.worked(*process) || goes_on(*process));
-        let works = working.any(|process| !is_of_a_browser(process))
-            || members.core.iter().any(|process| seen.wrote(*process));
+        let works = working.any(|process| !is_of_a_browser(process));
         if works && *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
         }
@@ -217,12 +216,6 @@ impl Tools {
     fn worked(&self, tool: ProcessId) -> bool {
         let last = self.last.get(&tool);
         last.is_none() || self.before.as_ref().is_none_or(|before| before.get(&tool) != last)
-    }
-
-    /// Whether the server itself has written anything between the last two looks: what it was asked for may go on in it.
-    fn wrote(&self, process: ProcessId) -> bool {
-        let looks = self.before.as_ref().and_then(|before| before.get(&process)).zip(self.last.get(&process));
-        looks.is_some_and(|(before, last)| wrote(before, last))
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     agenda::{Asked, Task},
     cases::CaseOf,
     findings::may_have_tools,
-    released::{PROCESSES, is_released},
+    released::{PROCESSES, holds, is_released},
 };
 use crate::{
     case::{By, Event, INSPECT_AGAIN, Stage},
@@ -28,7 +28,7 @@ use crate::{
         scene::{SceneQuestion, SceneServer},
     },
     recognise::{started_container, works_through_client},
-    world::Server,
+    world::{Agent, Server},
 };
 
 /// The delay after an inspection during which the server changed.
@@ -78,11 +78,13 @@ impl Engine {
             }
             self.questions.give_up(token);
         }
+        let owner_lives = self.world.owner(key).is_some_and(Agent::is_alive);
+        let is_used = owner_lives && By::ALL.into_iter().any(|by| holds(server, by));
         let subject = Subject {
             processes: server.all().collect(),
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
-            work: self.all_processes(key).len() <= PROCESSES,
+            work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
         };
         let Some(observed) = self.observe(key) else { return };
         let user = server.share();

@@ -25,7 +25,7 @@ pub(super) const PROCESSES: usize = 64;
 
 /// The moment from the begin of a watch to the second look, at most: a server may be busy with the end of its last
 /// request.
-pub(super) const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// The time to the next inspection, at least.
 const LEAST: Duration = Duration::from_millis(1);

@@ -173,11 +173,11 @@ reasons! {
                 has not been at rest for `abandoned_grace`. Or it is an idle duplicate that may owe an answer: a request waits to be read, a \
                 process that it started lives, it has a connection, or it waits for a time."
         Working "working"
-            short "it or a tool of it is at work"
-            says "It, or a tool that it started, is at work."
-            changes "This ends with the work, at the latest after the time of work_grace."
-            about "It has written something, or a tool that it started goes on with its work: that has used the processor, has read or written \
-                something, or has just begun; or it rests, but waits for a time, or for somebody to whom it is connected. It has until `deadline` (`work_grace`)."
+            short "a tool that it started is at work"
+            says "A tool that it started is at work."
+            changes "This ends with the tool, at the latest after the time of work_grace."
+            about "A tool that it started goes on with its work: it has used the processor, has read or written something, or has just \
+                begun; or it rests, but waits for a time, or for somebody to whom it is connected. It has until `deadline` (`work_grace`)."
     }
 }
 

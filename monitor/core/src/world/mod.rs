@@ -19,7 +19,7 @@ pub use owner::{Claim, runs_agent, trace};
 pub use runs::{Held, Runs, TopMost};
 pub use servers::{NewServer, Server, Spawner};
 pub use view::{agent_as_server, agent_view, process_view, short_view};
-pub use watch::{Accounts, Look, Watch, accounts, served, wrote};
+pub use watch::{Accounts, Look, Watch, accounts, served};
 
 use std::collections::BTreeMap;
 

@@ -135,12 +135,6 @@ const fn wrote_wake_ups_only(before: &Work, after: &Work) -> bool {
     written == writes.wrapping_mul(WAKE_UP)
 }
 
-/// Whether it wrote anything to somebody else. A write that fails counts and has no bytes: a timer may write to a wire that nobody
-/// reads any more.
-pub const fn wrote(before: &Work, after: &Work) -> bool {
-    before.written_bytes != after.written_bytes && !wrote_wake_ups_only(before, after)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,16 +172,6 @@ mod tests {
         watch.look(at(1), true, &[done]);
         watch.look(at(100), false, &[done]);
         watch
-    }
-
-    #[test]
-    fn a_write_that_fails_or_wakes_a_thread_is_no_work() {
-        let done = |writes, written_bytes| Work { writes, ..work(0, 0, written_bytes) };
-        for (writes, bytes, works) in
-            [(0, 0, false), (3, 0, false), (2, 16, false), (2, 17, true), (2, 8, true)]
-        {
-            assert_eq!(wrote(&done(5, 100), &done(5 + writes, 100 + bytes)), works, "{writes} {bytes}");
-        }
     }
 
     #[test]

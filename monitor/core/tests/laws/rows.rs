@@ -20,8 +20,8 @@ use crate::{
 /// A scene that is being filled.
 struct Filling<'a> {
     kernel: &'a Kernel,
-    /// Whether further processes may have an end that nobody sees.
-    passless: bool,
+    /// The wires of which further processes may have an end that nobody sees: those of the servers, without passes.
+    unsure: BTreeSet<Stdio>,
     scene: Scene,
     full: BTreeSet<ProcessId>,
     brief: BTreeSet<ProcessId>,
@@ -34,9 +34,11 @@ impl Host {
         let kernel = &self.kernel;
         let asked = question.servers.iter().flat_map(|server| &server.processes).chain(&question.copies);
         let full: BTreeSet<ProcessId> = asked.copied().filter(|process| kernel.alive(*process)).collect();
-        let (passless, brief) = (self.manners.passless, full.clone());
+        let wires = question.servers.iter().filter(|_| self.manners.passless);
+        let wires = wires.flat_map(|server| [server.stdin, server.stdout]);
+        let (unsure, brief) = (wires.collect(), full.clone());
         let mut filling =
-            Filling { kernel, passless, scene: Scene::default(), full, brief, known: BTreeMap::new() };
+            Filling { kernel, unsure, scene: Scene::default(), full, brief, known: BTreeMap::new() };
         for process in filling.full.clone() {
             filling.add_full(process, question.copies.contains(&process));
         }
@@ -123,6 +125,7 @@ impl Filling<'_> {
             _ => return,
         };
         let at = self.endpoint(is);
+        let is_unsure = sides.iter().any(|(end, _)| self.unsure.contains(&end.stdio()));
         for (end, side) in sides {
             let holders: Vec<(ProcessId, Vec<u32>)> =
                 self.kernel.holders(end).map(|p| (p.id, p.files.numbers(end))).collect();
@@ -130,8 +133,8 @@ impl Filling<'_> {
             for (process, numbers) in holders {
                 self.end(at, Holder::Process(process), side, numbers);
             }
-            // Without passes nobody knows whether those that are seen are all.
-            if self.kernel.in_flight.contains(&end) || (self.passless && is_open) {
+            // Without passes nobody knows whether those that are seen are all who have a wire.
+            if self.kernel.in_flight.contains(&end) || (is_unsure && is_open) {
                 self.end(at, Holder::Anybody, side, Vec::new());
             }
         }

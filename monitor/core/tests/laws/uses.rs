@@ -8,7 +8,7 @@ use crate::{
     files::End,
     kernel::{Kernel, Process},
     laws,
-    truth::{Service, Truth},
+    truth::{Bar, Service, Truth},
 };
 
 /// The daemon hears of an exit so much later at most, and only then sees what the copies have done so far.
@@ -65,7 +65,8 @@ impl Truth {
         unseen && kernel.descends(p.id, service.head()) && !self.agents.contains(&p.id)
     }
 
-    /// Whether a holder is one of the two proven accidents: another server of the same dead owner, or an idle copy of it.
+    /// Whether a holder is one of the two proven accidents: another server of the same dead owner that may be ended, too, or an idle
+    /// copy of it. The client of a container stays, and asks nobody.
     fn is_accident(&self, kernel: &Kernel, service: &Service, holder: &Process) -> bool {
         let Some((_, status)) = self.last_owner(kernel, service).and_then(|owner| owner.died) else {
             return false;
@@ -74,7 +75,10 @@ impl Truth {
         let heir = |s: &Service, of: &Service| s.owner.is_some_and(|o| self.heirs_of(of).contains(&o));
         let owners = |s: &Service| s.owner == service.owner || heir(s, service) || heir(service, s);
         let same = |s: &Service| s.owner.is_some() && owners(s) && s.head() != service.head();
-        let sibling = |s: &Service| same(s) && self.parts(kernel, s).iter().any(|part| part.id == holder.id);
+        let stays = |s: &Service| self.bars(kernel, s).iter().any(|bar| *bar != Bar::Container);
+        let sibling = |s: &Service| {
+            same(s) && !stays(s) && self.parts(kernel, s).iter().any(|part| part.id == holder.id)
+        };
         if self.services.iter().any(sibling) {
             return true;
         }
