@@ -75,6 +75,10 @@ fn each_question_has_an_answer() -> Result<()> {
 
         let one = explained(&daemon, shell)?;
         ensure!(one["nothing"]["reason"] == "shell" && one["state"] == "nothing", "{one}");
+        // The daemon knows no more than the number of what started an agent: the rest is in /proc.
+        let one = explained(&daemon, Identity::of(std::process::id()).context("no identity")?)?;
+        ensure!(one["nothing"]["reason"] != "unread", "{one}");
+        ensure!(agents["creators"][0]["program"].is_string(), "{agents}");
 
         // No process has so high a number.
         let (code, shown, error) = text(&mut daemon.verb(&["explain", "4194999"])?)?;

@@ -97,6 +97,11 @@ fn filter(variable: Option<&str>, level: LevelFilter) -> (Targets, Option<String
     if asked.is_empty() {
         return (usual(), None);
     }
+    // Without this a word that is no level would be taken for the name of a module, and all other modules would be silent.
+    let no_level = asked.split(',').find(|one| !one.contains('=') && one.parse::<LevelFilter>().is_err());
+    if let Some(word) = no_level {
+        return (usual(), Some(format!("{word} is no level")));
+    }
     match asked.parse() {
         Ok(asked) => (asked, None),
         Err(error) => (usual(), Some(error.to_string())),
@@ -186,9 +191,11 @@ mod tests {
             let (filter, odd) = filter(variable, level);
             assert_eq!((filter.to_string().as_str(), odd), (effective, None), "{variable:?}");
         }
-        let (filter, odd) = filter(Some("orphand=loud"), LevelFilter::WARN);
-        assert_eq!(filter.to_string(), "warn");
-        assert!(odd.is_some());
+        for wrong in ["orphand=loud", "debg", "debug,orphand"] {
+            let (filter, odd) = filter(Some(wrong), LevelFilter::WARN);
+            assert_eq!(filter.to_string(), "warn");
+            assert!(odd.is_some(), "{wrong}");
+        }
     }
 
     mod log_stream {

@@ -120,7 +120,7 @@ pub enum Verb {
     /// A mode that a person chose beats `observe` of the configuration, also after a restart and a reload, until `orphand mode
     /// configured`. A pause beats a chosen mode. `orphand run --observe` beats everything: such a daemon refuses `enforce`.
     ///
-    /// Without a mode it shows what is in effect and who decided it. Ends with status 1 if the daemon refuses, or cannot remember it.
+    /// Without a mode it shows what is in effect, and who decided it if a person did. Ends with status 1 if the daemon refuses, or cannot remember it.
     Mode(Mode),
     /// Exempt a program, a unit or a user: what runs there is judged and reported, and never ended
     ///
@@ -134,10 +134,10 @@ pub enum Verb {
     /// Ends with status 1 if the configuration would be wrong (then nothing is changed) or the daemon does not take it, and with status 4
     /// if nothing matched.
     Spare(Spare),
-    /// Show events: what was told since a time, and with --follow what happens now
+    /// Show events: what was reported since a time, and with --follow what happens now
     ///
     /// Text on a terminal; into a pipe the lines that `orphand run` writes. With --follow it goes on with what happens, and when the
-    /// daemon restarts it says so on standard error and continues where it was. What a slow reader misses is told by a `lost` line.
+    /// daemon restarts it says so on standard error and continues where it was. What a slow reader misses is reported by a `lost` line.
     /// Without a daemon, or with --state-dir alone, it shows what is kept in the state directory; --follow then ends with status 1.
     ///
     /// Times are local: 14:03 (the latest one), yesterday 14:03, 2026-11-23 14:03, or how long ago: 90m, 24h, 7d.

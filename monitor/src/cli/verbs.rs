@@ -59,8 +59,8 @@ pub enum Width {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   sudo orphand status
-  orphand status --pss                                  also proportional memory: what the host would regain
-  orphand status --json | jq .totals")]
+  sudo orphand status --pss                             also proportional memory: what the host would regain
+  sudo orphand status --json | jq .totals")]
 pub struct Status {
     /// Also measure proportional memory (slow: 10 us per resident megabyte)
     #[arg(long)]
@@ -213,7 +213,7 @@ pub struct Spare {
 #[command(after_help = "Examples:
   sudo orphand pause 30m                                while you look into something
   sudo orphand pause                                    until: sudo orphand resume
-  orphand status --json | jq .pause                     until when, and by whom")]
+  sudo orphand status --json | jq .pause                until when, and by whom")]
 pub struct Pause {
     /// For how long, such as 30m, 8h or 7d [default: until `orphand resume`]
     #[arg(value_name = "DUR", value_parser = above_zero)]
@@ -229,7 +229,7 @@ fn above_zero(typed: &str) -> Result<Duration, String> {
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  orphand mode                                          what is in effect, and who decided it
+  sudo orphand mode                                     what is in effect, and who decided it
   sudo orphand mode observe                             end nothing from now on
   sudo orphand mode configured                          take that back: as the configuration says")]
 pub struct Mode {
@@ -251,7 +251,7 @@ const MODE: &[Word<Decision>] = &[
 #[command(after_help = "Examples:
   sudo orphand events                                   the last 24 hours
   sudo orphand events --follow                          what happens from now on
-  sudo orphand events --since 14:03 --follow            the same, and what was told since 14:03
+  sudo orphand events --since 14:03 --follow            the same, and what was reported since 14:03
   sudo orphand events --since 7d --json | jq 'select(.event == \"orphan_reaped\")'")]
 pub struct Events {
     /// Go on with what happens from now on

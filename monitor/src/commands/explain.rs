@@ -104,8 +104,14 @@ fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<Explained> {
     Some(Explained::nothing(process, nothing))
 }
 
-/// Says of each creator whether it lives, and adds those above that no engine follows.
+/// Says of each creator whether it lives and what it runs, and adds those above that no engine follows.
 fn complete(proc: &Proc, rules: &Rules, one: &mut Explained) {
+    for creator in one.creators.iter_mut().filter(|one| one.program.is_none() || one.uid.is_none()) {
+        let Ok(Some(dir)) = proc.identified(creator.id) else { continue };
+        let Creator { program, uid, .. } = parent(&dir, rules);
+        creator.program = creator.program.take().or(program);
+        creator.uid = creator.uid.or(uid);
+    }
     for creator in one.creators.iter_mut().filter(|creator| creator.alive.is_none()) {
         creator.alive = match presence(creator.id) {
             Presence::Alive => Some(true),

@@ -58,9 +58,10 @@ impl Daemon {
             let why = "the daemon was started with --observe, which no decision beats: start it without";
             return Ok(Err(why.to_owned()));
         }
+        let before = self.policy();
         self.decisions.standing.decide(decision, by, Timestamp::now());
         self.decisions.set_due();
-        self.change_mode()?;
+        self.change_mode(&before)?;
         let (mode, standing) = (self.outside.status.mode, self.decisions.standing.clone());
         tracing::info!("orphand {}", doing(mode, &standing, Timestamp::now(), &clock::zone()));
         Ok(Ok(Decided { mode, standing, not_remembered: None }))
@@ -70,16 +71,25 @@ impl Daemon {
         if self.decisions.due.is_none_or(|due| due > clock::now()) {
             return Ok(());
         }
+        let before = self.policy();
         self.decisions.due = None;
         self.decisions.standing.pause = None;
         tracing::info!("the pause is over");
-        self.change_mode()
+        self.change_mode(&before)
     }
 
-    fn change_mode(&mut self) -> anyhow::Result<()> {
-        let policy = self.decisions.policy(&self.configuration.config);
+    fn policy(&self) -> Policy {
+        self.decisions.policy(&self.configuration.config)
+    }
+
+    /// What changes nothing, such as a pause of a daemon that only observes, is no change of the configuration.
+    fn change_mode(&mut self, before: &Policy) -> anyhow::Result<()> {
+        let policy = self.policy();
         self.outside.status.mode = policy.mode;
         self.outside.status.standing = self.decisions.standing.clone();
+        if policy == *before {
+            return Ok(());
+        }
         self.handle(Input::Configured { policy })
     }
 }

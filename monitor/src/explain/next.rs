@@ -36,16 +36,16 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
         }
         Some(NextStep::Never) => "Nothing: it has no owner that could leave it behind.",
         Some(NextStep::Judged) if one.taken_for == TakenFor::Agent => {
-            "What started it has ended, or its unit was started anew. It is looked at again {due}. If its unit has gone on \
+            "What started it has ended, or its unit was started anew. It is inspected again {due}. If its unit has gone on \
              without it, it is reported, and ended only where its rule says reap = true."
         }
         Some(NextStep::Judged) => "It is judged {due}. If nobody can use it, {ended}.",
-        Some(NextStep::Inspected) => "It is looked at now.",
+        Some(NextStep::Inspected) => "It is inspected now.",
         Some(NextStep::InspectedAgain) if is_kept => {
-            "It is looked at again {due}. If no guard holds it, {ended}."
+            "It is inspected again {due}. If no guard holds it, {ended}."
         }
         Some(NextStep::InspectedAgain) => {
-            "It is looked at again {due}, or when a process that orphand follows has ended. If nothing keeps it, {ended}."
+            "It is inspected again {due}, or when a process that orphand follows has ended. If nothing keeps it, {ended}."
         }
         Some(NextStep::Ended) => "It is being ended. The next step comes {due}.",
         Some(NextStep::GivenUp) => {

@@ -210,7 +210,7 @@ fn every_state_has_its_next_step_and_its_command() {
             "suspect, observed",
             Explained { observes: true, ..next(NextStep::Judged, Some(106), server(State::Suspect)) },
         ),
-        ("looked at", next(NextStep::Inspected, None, server(State::Suspect))),
+        ("inspected", next(NextStep::Inspected, None, server(State::Suspect))),
         ("unproven", next(again, Some(280), with(State::Unproven, held))),
         ("unproven, soon", next(again, None, server(State::Unproven))),
         ("kept", next(again, Some(99), with(State::Kept, |report| report.guards = vec![Guard::OptedOut]))),

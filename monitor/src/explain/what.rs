@@ -45,7 +45,7 @@ pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
         all.push(format!("That is the agent of {}.", text::sanitise(&place)));
     }
     if let Some((cause, since)) = one.cause.as_deref().and_then(cause_sentence).zip(one.since) {
-        all.push(format!("It is looked at because {cause}, {}.", moment.boot_time(since)));
+        all.push(format!("It is inspected because {cause}, {}.", moment.boot_time(since)));
     }
     all
 }

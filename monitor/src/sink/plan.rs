@@ -72,7 +72,11 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
     for one in stayed {
         // For servers that were unproven in the plan.
         let doubts = || one.is_unproven().then(|| human::list_doubts(&one.planned.doubts));
-        let why = guard_reasons(one).or_else(doubts).unwrap_or_else(|| "it is still there".to_owned());
+        let there = match one.planned.state {
+            State::Ending => "it is being ended still",
+            _ => "it is still there",
+        };
+        let why = guard_reasons(one).or_else(doubts).unwrap_or_else(|| there.to_owned());
         let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one));
         out.push_str(&paint.line(paint::WARNING, line));
     }

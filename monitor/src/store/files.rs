@@ -57,7 +57,8 @@ fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
     let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
     let found = fs::metadata(dir).map_err(failed("read the state directory"))?;
     if !found.is_dir() {
-        return Err(failed("use as the state directory")(io::ErrorKind::NotADirectory.into()));
+        let why = format!("{} is no directory: name one with --state-dir", dir.display());
+        return Err(StoreError::Other(why));
     }
     let why = match () {
         () if found.uid() != user && found.uid() != 0 => "belongs to another user",

@@ -232,6 +232,11 @@ fn cells(state: &State, row: &Row, columns: &[Column], width: u16) -> Vec<Cell<'
         let line = Line::styled(shown, style);
         Cell::from(if column.is_number() { line.right_aligned() } else { line })
     };
+    if matches!(row.kind, Kind::Agent | Kind::Generation) {
+        // It has nothing else to show: its name has the room of all that follows.
+        let name = cell(&Column::Server).column_span(cells_of(columns.len()));
+        return vec![Cell::default(), name];
+    }
     let last = further(width).map(|column| Cell::from(entry.map(column.value).unwrap_or_default()));
     columns.iter().map(cell).chain(last).collect()
 }

@@ -102,7 +102,7 @@ impl State {
         }
         self.dialog = None;
         if planned.is_empty() {
-            self.say("Nothing to end: its owner lives, or it is gone. `orphand reap --include-active` ends it still.");
+            self.say("Nothing to end: it is live, suspect or gone (`reap --include-active` ends it).");
         } else {
             self.dialog = Some(Dialog::reap(planned));
         }

@@ -250,7 +250,7 @@ impl Engine {
                     rss_bytes,
                     pss_bytes,
                     after_ms: millis(now, cause.since),
-                    latency_ms: now.since(due).as_secs_f64() * 1e3,
+                    latency_ms: (now.since(due).as_secs_f64() * 1e6).round() / 1e3,
                 };
                 (Some(Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes }), notice)
             }

@@ -162,6 +162,9 @@ impl Engine {
             (told.taken_for, told.nothing) = (TakenFor::Leftover, None);
             told.report = Some(Box::new(report));
             (told.owner, told.owner_exited) = (Some(agent_view(agent)), agent.exited());
+        } else {
+            // Only its number is known, because something of it is followed: who asks reads the rest in /proc.
+            node.image()?;
         }
         Some(told)
     }

@@ -34,7 +34,7 @@ pub struct Status {
     /// none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub config_error: Option<String>,
-    /// Why the store is not written: what is told is lost when the daemon ends. Absent while it is.
+    /// Why the store is not written: what is reported is lost when the daemon ends. Absent while it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub store_error: Option<String>,
     /// Why its view of the host may be incomplete, one sentence each; empty if it is complete.

@@ -64,7 +64,7 @@ pub enum Notice {
         cpu_ms: u64,
     },
     /// An agent has ended, its grace has passed, and processes that it started are alive that are no servers. They are
-    /// told and never ended by the daemon. The event comes again if more are found later.
+    /// reported and never ended by the daemon. The event comes again if more are found later.
     LeftoversFound {
         /// The agent.
         agent: AgentView,
@@ -121,7 +121,7 @@ pub enum Notice {
         sid: u32,
     },
     /// A living owner has a further server of the same identity: the same rule, arguments and working directory.
-    /// It is told and never ended by the daemon.
+    /// It is reported and never ended by the daemon.
     ServerDuplicated {
         /// The further server.
         server: ServerView,

@@ -118,7 +118,8 @@ mod nothing {
         assert_eq!(
             one(State::Unproven, false),
             format!(
-                "{name} unproven: another process holds its stdin; --include-unproven ends it all the same"
+                "{name} unproven: {}; --include-unproven ends it all the same",
+                human::list_doubts(&[Doubt::WireHeld])
             )
         );
     }
