@@ -27,7 +27,7 @@ pub use record::{
     ARGV_MAX, EXE_MAX, ExecRecord, ForkRecord, Header, Kind, SenderKind, SignalRecord, StreamRecord,
     TAIL_MAX, ValueRecord, flags,
 };
-pub use share::{SHARE_SLOTS, Shares, ring_cost, share_slot};
+pub use share::{SHARE_SLOTS, Shares, ring_cost, share_slot, share_user};
 pub use task::{TaskRecord, task_flags};
 
 #[cfg(feature = "user")]

@@ -11,13 +11,16 @@ const FIRST_SUB: u32 = 100_000;
 /// How many ids one user gets, by default in subuid(5) and in systemd-nspawn(1).
 const BLOCK: u32 = 1 << 16;
 
-/// The slot that the processes of a user are counted in. A range of numbers that was delegated to one user has one share: he
-/// can choose any of them. Each daemon has another `seed`, so that nobody can choose a user id that shares the slot of
-/// another user.
+/// The user id that stands for this one: the first of a range of numbers that was delegated to one user, who can choose any of
+/// them and has one share.
+pub const fn share_user(uid: u32) -> u32 {
+    if uid < FIRST_SUB { uid } else { uid - (uid - FIRST_SUB) % BLOCK }
+}
+
+/// The slot that the processes of a user are counted in. Each daemon has another `seed`, so that nobody can choose a user id that
+/// shares the slot of another user.
 pub const fn share_slot(uid: u32, seed: u32) -> usize {
-    // The user ids below have numbers of their own; the blocks get those that no user has.
-    let user = if uid < FIRST_SUB { uid } else { FIRST_SUB + (uid - FIRST_SUB) / BLOCK };
-    ((user ^ seed).wrapping_mul(0x9e37_79b1) >> 20) as usize
+    ((share_user(uid) ^ seed).wrapping_mul(0x9e37_79b1) >> 20) as usize
 }
 
 /// What a record of so many bytes takes of the ring: its own header, and it begins at a multiple of eight.
@@ -37,6 +40,10 @@ mod tests {
         for seed in [0, 1, 0x1234_5678, u32::MAX] {
             assert_eq!(share_slot(100_000, seed), share_slot(165_535, seed));
             assert_eq!(share_slot(100_001, seed), share_slot(165_000, seed));
+            assert_eq!(
+                [99_999, 165_535, 165_536, u32::MAX].map(share_user).map(share_user),
+                [99_999, 100_000, 165_536, 4_294_936_224]
+            );
         }
         let users = [0, 1000, 1001, 99_999, 100_000, 165_536, u32::MAX];
         for (n, one) in users.iter().enumerate() {

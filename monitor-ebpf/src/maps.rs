@@ -31,7 +31,8 @@ pub static SHARES: Array<Shares> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 pub static RING_SHARES: Array<Shares> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// User -> nothing: the users whose processes found no room in MEMBERS or in the ring. User space removes what it has read.
+/// User -> nothing: the users whose processes found no room in MEMBERS or in the ring, one of each share: whoever has thousands of
+/// numbers must not evict others. User space removes what it has read.
 #[map]
 pub static REFUSED: LruHashMap<u32, u32> = LruHashMap::with_max_entries(1 << 10, 0);
 

@@ -5,7 +5,7 @@
 //! counted in the slot that it names until user space has read it.
 
 use aya_ebpf::{bindings::BPF_ANY, maps::Array};
-use monitor_common::{Counter, Member, Shares};
+use monitor_common::{Counter, Member, Shares, share_user};
 
 use crate::{
     emit,
@@ -69,7 +69,7 @@ fn count_of(shares: &Array<Shares>, slot: usize) -> Option<*mut u32> {
 #[inline(always)]
 pub fn report_refused(uid: u32) {
     // Before it is counted: user space looks only when the count has changed.
-    let _ = REFUSED.insert(uid, 1, u64::from(BPF_ANY));
+    let _ = REFUSED.insert(share_user(uid), 1, u64::from(BPF_ANY));
     maps::count(Counter::MembersFull);
     emit::wake();
 }

@@ -235,9 +235,7 @@ impl Shared {
     fn done(&self, user: Share, cost: Duration) {
         let mut queue = self.queue();
         queue.busy.remove(&user);
-        if user != Share::NO_USER {
-            queue.budgets.charge(user, Instant::now(), cost);
-        }
+        queue.budgets.charge(user, Instant::now(), cost);
         drop(queue);
         self.news.notify_one();
     }
@@ -246,7 +244,7 @@ impl Shared {
 impl Queue {
     fn new(budgets: Budgets) -> Self {
         let (by_user, busy) = (BTreeMap::new(), BTreeSet::new());
-        Self { by_user, waiting: 0, busy, served: Share::NO_USER, budgets, over: false }
+        Self { by_user, waiting: 0, busy, served: Share::default(), budgets, over: false }
     }
 
     fn is_full_for(&self, user: Share) -> bool {

@@ -10,6 +10,8 @@ use std::{
     time::Duration,
 };
 
+use monitor_common::share_user;
+
 use super::environment::Environment;
 use crate::{driver::Driver, os::clock, source::members::Tracked};
 use orphand_core::model::{BootTime, Input, Losses, ProcessId, Tracking};
@@ -24,7 +26,7 @@ const CALM: Duration = Duration::from_secs(60);
 /// The users whose share is used up, and their processes that wait to be tracked.
 #[derive(Debug, Default)]
 pub struct MemberShares {
-    /// Real user id -> when one of its processes was last refused.
+    /// Real user id, one of each share -> when one of its processes was last refused.
     users: BTreeMap<u32, BootTime>,
     /// To be tracked when there is room, with their users.
     waiting: BTreeMap<ProcessId, (Tracking, u32)>,
@@ -50,7 +52,7 @@ impl MemberShares {
     }
 
     pub fn is_short(&self, uid: u32) -> bool {
-        self.users.contains_key(&uid)
+        self.users.contains_key(&share_user(uid))
     }
 
     /// A process need not be tracked any more.
@@ -70,8 +72,8 @@ impl Environment {
         let shares = &mut self.shares;
         shares.unreported = shares.unreported.saturating_add(count);
         self.status.lost.member = self.status.lost.member.saturating_add(count);
-        let new: BTreeSet<u32> =
-            users.iter().copied().filter(|uid| shares.users.insert(*uid, now).is_none()).collect();
+        let users = users.iter().map(|uid| share_user(*uid));
+        let new: BTreeSet<u32> = users.filter(|uid| shares.users.insert(*uid, now).is_none()).collect();
         if shares.due.is_none() {
             let again = shares.ended_at.is_some_and(|ended| now < ended + CALM);
             shares.pause = if again { (shares.pause * 2).min(LAST) } else { FIRST };
@@ -104,7 +106,7 @@ impl Environment {
                 self.gone.push(process);
             }
             Tracked::NoRoom { uid } => {
-                let known = self.shares.waiting.insert(process, (tracking, uid)).is_some();
+                let known = self.shares.waiting.insert(process, (tracking, share_user(uid))).is_some();
                 self.note_refused(driver, &[uid], u64::from(!known));
             }
         }

@@ -5,7 +5,11 @@
 //! that is open to all is no listener: that of a client mostly is so, too. Where this does not decide, the code assumes
 //! that the other side began the connection. It prefers the error that takes an unused server for one in use.
 
-use std::{cell::OnceCell, collections::HashSet, net::IpAddr};
+use std::{
+    cell::OnceCell,
+    collections::HashSet,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 use crate::host::{Endpoint, ProcessDir, port_range};
 
@@ -14,19 +18,19 @@ use crate::host::{Endpoint, ProcessDir, port_range};
 pub(crate) struct Network<'a> {
     dir: &'a ProcessDir,
     is_ours: bool,
-    /// The endpoints of all listeners in the namespace, of any process.
-    listeners: Vec<Endpoint>,
+    /// The endpoints of all listeners in the namespace, of any process: a user may have hundreds of thousands.
+    listeners: HashSet<Endpoint>,
     addresses: OnceCell<Option<HashSet<IpAddr>>>,
     range: OnceCell<Option<(u16, u16)>>,
 }
 
 impl<'a> Network<'a> {
-    pub fn new(dir: &'a ProcessDir, is_ours: bool, listeners: Vec<Endpoint>) -> Self {
+    pub fn new(dir: &'a ProcessDir, is_ours: bool, listeners: HashSet<Endpoint>) -> Self {
         Self { dir, is_ours, listeners, addresses: OnceCell::new(), range: OnceCell::new() }
     }
 
     pub fn listens(&self, local: Endpoint) -> bool {
-        self.listeners.iter().any(|listener| accepts(*listener, local))
+        reached(local).any(|listener| self.listeners.contains(&listener))
     }
 
     /// Whether it is certain that the side of `local` began the connection.
@@ -74,14 +78,11 @@ impl<'a> Network<'a> {
     }
 }
 
-/// Whether a connection to `end` reaches a socket that listens at `listener`.
-pub(crate) fn accepts(listener: Endpoint, end: Endpoint) -> bool {
-    let (address, port) = listener;
-    let any = match address {
-        IpAddr::V4(address) => address.is_unspecified() && end.0.is_ipv4(),
-        IpAddr::V6(address) => address.is_unspecified(),
-    };
-    port == end.1 && (any || address == end.0)
+/// Where a socket may listen that a connection to `end` reaches.
+pub(crate) fn reached(end: Endpoint) -> impl Iterator<Item = Endpoint> {
+    let of_version_4 = end.0.is_ipv4().then_some(Ipv4Addr::UNSPECIFIED.into());
+    let all = [Some(end.0), Some(Ipv6Addr::UNSPECIFIED.into()), of_version_4];
+    all.into_iter().flatten().map(move |address| (address, end.1))
 }
 
 #[cfg(test)]
@@ -107,7 +108,7 @@ mod tests {
             ("[::]:80", "192.0.2.1:80", true),
             ("[::]:80", "[::1]:80", true),
         ] {
-            assert_eq!(accepts(end(listener), end(to)), yes, "{listener} {to}");
+            assert_eq!(reached(end(to)).any(|one| one == end(listener)), yes, "{listener} {to}");
         }
     }
 
@@ -115,7 +116,7 @@ mod tests {
     fn our_own_namespace() {
         let proc = Proc::system().unwrap();
         let dir = proc.process(std::process::id()).unwrap();
-        let network = Network::new(&dir, true, Vec::new());
+        let network = Network::new(&dir, true, HashSet::new());
         assert_eq!(network.has(Ipv4Addr::new(127, 0, 0, 9).into()), Some(true));
         // An address reserved for documentation: no host has it.
         assert_eq!(network.has(Ipv4Addr::new(203, 0, 113, 9).into()), Some(false));
@@ -130,7 +131,7 @@ mod tests {
     fn who_began_it() {
         let proc = Proc::system().unwrap();
         let dir = proc.process(std::process::id()).unwrap();
-        let network = Network::new(&dir, true, vec![end("127.0.0.1:8080"), end("0.0.0.0:22")]);
+        let network = Network::new(&dir, true, [end("127.0.0.1:8080"), end("0.0.0.0:22")].into());
         network.range.set(Some((32768, 60999))).unwrap();
         for (local, remote, outgoing) in [
             ("127.0.0.1:40000", "127.0.0.1:8080", true),
@@ -159,7 +160,7 @@ mod tests {
             assert_eq!(network.asks(end(local), end(remote), is_addressed), asks, "{local} {remote}");
         }
         // Without the lists, nothing is certain.
-        let blind = Network::new(&dir, true, Vec::new());
+        let blind = Network::new(&dir, true, HashSet::new());
         blind.addresses.set(None).unwrap();
         assert!(!blind.is_outgoing(end("192.0.2.77:40000"), end("203.0.113.9:443")));
     }

@@ -289,6 +289,11 @@ impl<'a> Ends<'a> {
         let (ends, rings) = (self.of_socket(socket), joints.rings(socket));
         for (at, side) in joints.ends(socket).iter().copied() {
             for end in ends {
+                // Who has it cannot be told any more, and counts.
+                if !rows.has_room() {
+                    rows.unreadable(at, side);
+                    break;
+                }
                 rows.hold_open(at, side, end, self.beyond.files.contains(&end.file));
             }
             for process in rings.iter().copied() {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    direction::{Network, accepts},
+    direction::{Network, reached},
     joints::Joints,
     rows::{Key, Rows},
 };
@@ -54,14 +54,12 @@ fn add_tcp(
     kernel: &KernelSide,
 ) {
     let of_ours = |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
-    let mut ours: HashMap<u16, Vec<(End, u64)>> = HashMap::new();
+    let mut ours: HashMap<End, Vec<u64>> = HashMap::new();
     for entry in entries.iter().filter(of_ours) {
-        ours.entry(entry.local.1).or_default().push((entry.local, entry.inode));
+        ours.entry(entry.local).or_default().push(entry.inode);
     }
-    let listening = |end: End| {
-        let here = ours.get(&end.1).map_or(&[][..], Vec::as_slice).iter();
-        here.filter(|(listener, _)| accepts(*listener, end)).map(|(_, inode)| *inode).collect::<Vec<_>>()
-    };
+    let listening =
+        |end: End| reached(end).filter_map(|at| ours.get(&at)).flatten().copied().collect::<Vec<_>>();
     // If the other end is on this host, the table has the connection a second time, as seen from that end.
     let all = entries.iter().filter(|entry| has_begun(entry));
     let is_due = |e: &&InternetSocket| wanted.contains(&e.inode) || !listening(e.local).is_empty();
@@ -142,16 +140,21 @@ fn add_udp(
     [network, open_ones]: [&Network<'_>; 2],
     wanted: &HashSet<u64>,
 ) {
-    for (place, entry) in (1..).zip(entries).filter(|(_, entry)| wanted.contains(&entry.inode)) {
+    let is_wanted = |entry: &&InternetSocket| wanted.contains(&entry.inode);
+    // Those that are connected to one that is wanted, of each pair of ends the first: there may be hundreds of thousands.
+    let near: HashSet<End> = entries.iter().filter(is_wanted).map(|entry| entry.local).collect();
+    let far: HashMap<(End, End), u64> = (entries.iter().rev().filter(|entry| near.contains(&entry.remote)))
+        .map(|entry| ((entry.local, entry.remote), entry.inode))
+        .collect();
+    for (place, entry) in (1..).zip(entries).filter(|(_, entry)| is_wanted(entry)) {
         let (local, remote, inode) = (entry.local, entry.remote, entry.inode);
         if remote.1 != 0 {
             // Whether it was bound and then connected to who asked first, only the ports can tell.
-            let far = entries.iter().find(|other| other.local == remote && other.remote == local);
-            let is_addressed =
-                entries.iter().any(|other| other.remote == local && accepts(other.local, remote));
+            let is_addressed = reached(remote).any(|at| far.contains_key(&(at, local)));
             let asks = open_ones.asks(local, remote, is_addressed);
             let began = if asks { Began::Near } else { Began::Unknown };
-            connect(rows, joints, (inode, far.map_or(0, |far| far.inode)), began, place);
+            let far = far.get(&(remote, local)).copied().unwrap_or_default();
+            connect(rows, joints, (inode, far), began, place);
         } else if local.0.is_unspecified() && network.gives_out(local.1) == Some(true) {
             joints.perhaps_open(inode);
         } else {

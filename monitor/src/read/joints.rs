@@ -18,9 +18,9 @@ pub(super) struct Joints {
     /// Those that keep it in an `io_uring`.
     rings: HashMap<u64, Vec<ProcessId>>,
     /// The ends that the holders of a socket have.
-    of: HashMap<u64, Vec<(u32, Side)>>,
+    of: HashMap<u64, BTreeSet<(u32, Side)>>,
     /// Connections whose other socket no table tells, by the socket that is known.
-    without_peer: Vec<(u64, u32)>,
+    without_peer: BTreeSet<(u64, u32)>,
     /// Sockets that are open to anybody if their programs chose their ports.
     perhaps_open: Vec<u64>,
     /// The wires, and the end that their server has.
@@ -102,10 +102,7 @@ impl Joints {
 
     /// Who holds this socket has this end.
     pub fn join(&mut self, socket: u64, endpoint: u32, side: Side) {
-        let ends = self.of.entry(socket).or_default();
-        if !ends.contains(&(endpoint, side)) {
-            ends.push((endpoint, side));
-        }
+        self.of.entry(socket).or_default().insert((endpoint, side));
     }
 
     /// Enters a socket that anybody may call or send to.
@@ -126,7 +123,7 @@ impl Joints {
         let key =
             Key::Connection(near.min(far), near.max(far), if near == 0 || far == 0 { place } else { 0 });
         let at = rows.endpoint(key, || Endpoint::Connection { near, far, began });
-        if near != 0 && self.ends(near).iter().any(|(endpoint, _)| *endpoint == at) {
+        if near != 0 && [Side::Near, Side::Far].iter().any(|side| self.ends(near).contains(&(at, *side))) {
             return (at, true);
         }
         for (socket, side) in
@@ -140,13 +137,11 @@ impl Joints {
     /// Enters a connection whose other end no table tells.
     pub fn half(&mut self, rows: &mut Rows<'_>, near: u64) {
         let (at, _) = self.connection(rows, (near, 0), Began::Unknown, 0);
-        if !self.without_peer.contains(&(near, at)) {
-            self.without_peer.push((near, at));
-        }
+        self.without_peer.insert((near, at));
     }
 
     /// The connections whose other socket no table tells, which only a pass may tell now.
-    pub fn take_without_peer(&mut self) -> Vec<(u64, u32)> {
+    pub fn take_without_peer(&mut self) -> BTreeSet<(u64, u32)> {
         std::mem::take(&mut self.without_peer)
     }
 
@@ -164,8 +159,9 @@ impl Joints {
         self.of.keys().copied()
     }
 
-    pub fn ends(&self, socket: u64) -> &[(u32, Side)] {
-        self.of.get(&socket).map_or(&[], Vec::as_slice)
+    pub fn ends(&self, socket: u64) -> &BTreeSet<(u32, Side)> {
+        static NONE: BTreeSet<(u32, Side)> = BTreeSet::new();
+        self.of.get(&socket).unwrap_or(&NONE)
     }
 }
 

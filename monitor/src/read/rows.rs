@@ -21,6 +21,9 @@ pub(super) const HOLDERS: usize = 256;
 /// The same for a whole scene.
 const DESCRIBED: usize = 8192;
 const ENDS: usize = 1 << 18;
+/// How often somebody may be entered as who has an end. A pass tells fewer descriptors than that, but a user decides at how many
+/// ends each of them counts: that of a listener at each call which nobody has accepted yet, or that somebody else has.
+const HOLDS: usize = 1 << 20;
 /// The most numbers of descriptors that are told of an end.
 const NUMBERS: usize = 8;
 
@@ -71,6 +74,7 @@ pub(super) struct Rows<'a> {
     /// How many holders of an endpoint were described in brief.
     strangers: HashMap<u32, usize>,
     described: usize,
+    holds: usize,
     room: Room,
     children: BTreeSet<ProcessId>,
     /// Whether the kernel had more to tell than fits. It is a user who decides how much that is.
@@ -103,6 +107,7 @@ impl<'a> Rows<'a> {
             known: HashMap::new(),
             strangers: HashMap::new(),
             described: 0,
+            holds: 0,
             room: Room::default(),
             children: BTreeSet::new(),
             is_partial: false,
@@ -165,12 +170,18 @@ impl<'a> Rows<'a> {
         self.hold_by(endpoint, side, process, None, false);
     }
 
+    /// Whether further holders can be entered.
+    pub const fn has_room(&self) -> bool {
+        self.holds < HOLDS
+    }
+
     /// Enters that a process has an end by a descriptor. `beyond`: the open file has more references than descriptors.
     pub fn hold_open(&mut self, endpoint: u32, side: Side, end: &OpenEnd, beyond: bool) {
         self.hold_by(endpoint, side, end.process, Some(end.number), beyond);
     }
 
     fn hold_by(&mut self, endpoint: u32, side: Side, process: ProcessId, number: Option<u32>, beyond: bool) {
+        self.holds += 1;
         let holder = match self.knows(process) {
             Known::Gone => return,
             Known::Unreadable => Holder::Unreadable,

@@ -13,7 +13,7 @@ use aya::{
     maps::{HashMap, MapData, MapError},
 };
 use monitor_common::{
-    Anchor, FILTER_SLOTS, Member, SHARE_SLOTS, SharedCounts, State, filter_slot, share_slot,
+    Anchor, FILTER_SLOTS, Member, SHARE_SLOTS, SharedCounts, State, filter_slot, share_slot, share_user,
 };
 
 use super::{
@@ -166,7 +166,7 @@ impl Members {
 
     /// Whether processes of this user were refused since the last call of [`Self::refused`].
     pub(super) fn is_refused(&self, uid: u32) -> Result<bool, KernelError> {
-        Ok(maps::value(&self.refused, uid)?.is_some())
+        Ok(maps::value(&self.refused, share_user(uid))?.is_some())
     }
 
     fn insert(&mut self, pid: u32, member: Member) -> Result<bool, MapError> {

@@ -3,7 +3,7 @@
 //!
 //! No record of the kernel reports that a wire was closed. So the engine asks the host from time to time which
 //! servers have a standard input that is hung up. It asks only while there are servers, at most four times a minute,
-//! and about a bounded number of servers at a time. It also asks about one server when the head of its launch chain
+//! and about a bounded number of servers at a time, those of each user in his turn: how long that takes he decides. It also asks about one server when the head of its launch chain
 //! was ended by a signal. A hung-up standard input proves nothing yet: it opens a case, and after the grace the
 //! inspection finds out whether anybody can still use the server.
 
@@ -15,6 +15,7 @@ use std::{
 use super::{
     Engine,
     agenda::{Task, in_turn},
+    inspections::LOST,
     released::holds,
 };
 use crate::{
@@ -26,9 +27,7 @@ use crate::{
 
 /// The time between two questions about all servers.
 const EVERY: Duration = Duration::from_secs(15);
-/// A question that was not answered for this time is asked again.
-const LOST: Duration = Duration::from_secs(60);
-/// The most servers in one question. The next question continues with the others.
+/// The most servers that are asked about at a time. The next questions continue with the others.
 const AT_ONCE: usize = 1024;
 /// The signals by which a process is closed on purpose: SIGHUP, SIGINT, SIGKILL, SIGTERM. A crash is none.
 const CLOSING_SIGNALS: [u8; 4] = [1, 2, 9, 15];
@@ -40,8 +39,8 @@ const SIGNAL_CODES: u8 = 128;
 pub(super) struct WireWatch {
     /// The last server of each user that was asked about.
     last: BTreeMap<Share, ServerKey>,
-    /// The question that is open, and since when.
-    open: Option<(u64, BootTime)>,
+    /// The question that is open about servers of a user, and since when.
+    open: BTreeMap<Share, (u64, BootTime)>,
 }
 
 impl Engine {
@@ -59,16 +58,26 @@ impl Engine {
     pub(super) fn watch_wires(&mut self, now: BootTime) {
         self.begin_wire_watch(now);
         self.ask_containers(now);
-        if let Some((token, since)) = self.wire_watch.open {
-            if now.since(since) < LOST {
-                return;
-            }
-            self.questions.give_up(token);
-        }
         let watched = self.world.servers().iter().filter(|(_, server)| self.is_watched(server));
         let watched: Vec<_> = watched.map(|(key, server)| (*key, server.share())).collect();
+        let users: BTreeMap<ServerKey, Share> = watched.iter().copied().collect();
+        let before = self.wire_watch.last.clone();
         let keys = in_turn(&mut self.wire_watch.last, watched.into_iter(), AT_ONCE);
-        self.wire_watch.open = self.ask_about_wires(&keys, true).map(|token| (token, now));
+        let user_of = |key: &ServerKey| users.get(key).copied();
+        for keys in keys.chunk_by(|one, next| user_of(one) == user_of(next)) {
+            let Some(user) = keys.first().and_then(user_of) else { continue };
+            match self.wire_watch.open.get(&user) {
+                // They are not left out, but asked about when that is answered.
+                Some((_, since)) if now.since(*since) < LOST => {
+                    self.wire_watch.last.extend(before.get(&user).map(|last| (user, *last)));
+                    continue;
+                }
+                Some((token, _)) => self.questions.give_up(*token),
+                None => {}
+            }
+            let token = self.ask_about_wires(user, keys, true);
+            self.wire_watch.open.extend(token.map(|token| (user, (token, now))));
+        }
     }
 
     /// Whether a hung-up standard input would open a case for this server.
@@ -79,8 +88,8 @@ impl Engine {
             && self.world.owner_of(server).is_some_and(Agent::is_alive)
     }
 
-    /// `in_turn`: no other question of this kind is asked until it is answered.
-    fn ask_about_wires(&mut self, keys: &[ServerKey], in_turn: bool) -> Option<u64> {
+    /// `in_turn`: no other question of this kind about servers of this user is asked until it is answered.
+    fn ask_about_wires(&mut self, user: Share, keys: &[ServerKey], in_turn: bool) -> Option<u64> {
         let (mut servers, mut ends) = (Vec::new(), Vec::new());
         for (key, server) in keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?))) {
             servers.push((key, server.main_process()));
@@ -88,7 +97,7 @@ impl Engine {
         }
         let then = move |engine: &mut Self, now, answer| {
             if in_turn {
-                engine.wire_watch.open = None;
+                engine.wire_watch.open.remove(&user);
             }
             let Answer::HungUp { processes } = answer else { return };
             let hung_up: BTreeSet<ProcessId> = processes.into_iter().collect();
@@ -99,8 +108,7 @@ impl Engine {
                 }
             }
         };
-        let turn = Some((Share::NO_USER, Haste::InTurn));
-        (!ends.is_empty()).then(|| self.ask(turn, About::HungUp(ends), then))
+        (!ends.is_empty()).then(|| self.ask(Some((user, Haste::InTurn)), About::HungUp(ends), then))
     }
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the
@@ -118,8 +126,8 @@ impl Engine {
     }
 
     pub(super) fn head_has_exited(&mut self, now: BootTime, key: ServerKey) {
-        if self.world.server(key).is_some_and(|server| self.is_watched(server)) {
-            self.ask_about_wires(&[key], false);
+        if let Some(server) = self.world.server(key).filter(|server| self.is_watched(server)) {
+            self.ask_about_wires(server.share(), &[key], false);
         }
         self.watch_since_its_head_was_killed(now, key);
     }

@@ -40,7 +40,7 @@ const RESTLESS: u32 = 3;
 const EACH: Duration = Duration::from_millis(20);
 /// A question that was not answered for this time is asked again. It is far longer than any queue: who is given up in the queue
 /// stands behind all others again, and is never judged on a host that is busy enough.
-const LOST: Duration = Duration::from_secs(900);
+pub(super) const LOST: Duration = Duration::from_secs(900);
 /// The most processes of other servers that one scene describes in full.
 const JUDGED_TOGETHER: usize = 512;
 

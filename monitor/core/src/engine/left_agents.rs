@@ -85,7 +85,7 @@ impl Engine {
     /// The inspection of an agent was answered. The agent may have changed since it was asked for.
     fn agent_inspected(&mut self, now: BootTime, key: AgentKey, asked: &Observed, facts: &ServerFacts) {
         let Some(agent) = self.world.agent(key).filter(|agent| agent.is_alive()) else { return };
-        let missing = self.doubtful || self.crowded.contains(&agent.uid);
+        let missing = self.doubtful || self.is_crowded(agent.uid);
         let row = facts.scene.full(&[agent.main()]).next().cloned();
         let unseen = missing || facts.scene.blind(|one| one == agent.main()).is_some() || row.is_none();
         let unchanged = self.observe_agent(key).as_ref() == Some(asked);

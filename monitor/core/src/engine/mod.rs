@@ -43,8 +43,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::{
     lineage::ServerKey,
     model::{
-        BootTime, Effect, Fact, Input, KilledBy, Notice, Policy, ProcessEvent, ProcessId, SnapshotProcess,
-        Tracking,
+        BootTime, Effect, Fact, Input, KilledBy, Notice, Policy, ProcessEvent, ProcessId, Share,
+        SnapshotProcess, Tracking,
     },
     recognise::Rules,
     world::World,
@@ -83,7 +83,7 @@ pub struct Engine {
     /// program again.
     execs_lost: bool,
     /// Users of whom the kernel side does not follow all processes. The engine judges nothing that belongs to them.
-    crowded: BTreeSet<u32>,
+    crowded: BTreeSet<Share>,
     /// Processes that the current inspection did not see in their present state. They get no signal for that
     /// inspection.
     unseen: BTreeSet<ProcessId>,

@@ -9,8 +9,8 @@ use crate::{
     case::{Event, Reason},
     lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
-        BootTime, Effect, Fact, Losses, Notice, ProcessId, ServerFacts, Snapshot, SnapshotProcess, Stdio,
-        scene::ProcessRow, text::base,
+        BootTime, Effect, Fact, Losses, Notice, ProcessId, ServerFacts, Share, Snapshot, SnapshotProcess,
+        Stdio, scene::ProcessRow, text::base,
     },
     recognise::Role,
     verdict::{Inspection, Rows, Sought, seek},
@@ -51,13 +51,18 @@ impl Engine {
 
     /// There is no room for what the processes of these users do: some are not followed, and records of others are missing.
     pub(super) fn crowded(&mut self, now: BootTime, users: Vec<u32>) {
-        let before = std::mem::replace(&mut self.crowded, users.into_iter().collect());
-        let is_new = |uid: &u32| self.crowded.contains(uid) && !before.contains(uid);
+        let before = std::mem::replace(&mut self.crowded, users.into_iter().map(Share::of).collect());
+        let is_new = |uid: u32| self.is_crowded(uid) && !before.contains(&Share::of(uid));
         // An exec may be among what is missing: it ends all threads.
-        let agents = self.agents_where(|_, agent| is_new(&agent.uid));
+        let agents = self.agents_where(|_, agent| is_new(agent.uid));
         for agent in agents {
             self.forget_spawners(now, Some(agent));
         }
+    }
+
+    /// Whether records about processes of this user may be missing.
+    pub(super) fn is_crowded(&self, uid: u32) -> bool {
+        self.crowded.contains(&Share::of(uid))
     }
 
     /// Whether the engine must not judge this server, because records about it may be missing.
@@ -65,7 +70,7 @@ impl Engine {
         let Some(server) = self.world.server(key).filter(|_| !self.doubtful) else { return self.doubtful };
         let owner = self.world.owner_of(server).map(|owner| owner.uid);
         let processes = server.processes().iter().filter_map(|id| self.world.node(*id)).map(|node| node.uid);
-        !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.crowded.contains(&uid))
+        !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.is_crowded(uid))
     }
 
     pub(super) fn ask_for_repair(&mut self, now: BootTime) {
@@ -112,7 +117,7 @@ impl Engine {
     fn refresh(&mut self, now: BootTime, seen: &SnapshotProcess) {
         self.world.change(seen.id, |node| (node.sid, node.stale_binary) = (seen.sid, seen.stale_binary));
         let is_copy = |node: &Node| node.origin().process != seen.id;
-        let execs_lost = self.execs_lost || self.crowded.contains(&seen.uid);
+        let execs_lost = self.execs_lost || self.is_crowded(seen.uid);
         if execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
             // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, but /proc
             // cannot tell the two apart.

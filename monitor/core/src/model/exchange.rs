@@ -29,7 +29,7 @@ pub enum Input {
     /// Not all processes of these users are followed, for want of room. Empty when that is over. Handed in before and
     /// after the read of /proc that follows.
     Crowded {
-        /// Real user ids.
+        /// Real user ids, one of each [`Share`].
         users: Vec<u32>,
     },
     /// /proc was read, at the start or because of [`Effect::Resync`].

@@ -124,9 +124,6 @@ pub const RUNS_OF_ALL: usize = 4096;
 pub struct Share(u32);
 
 impl Share {
-    /// Whose turn it is where something is looked at for all users: -1, which is no user.
-    pub const NO_USER: Self = Self::of(u32::MAX);
-
     pub const fn of(uid: u32) -> Self {
         match uid.checked_sub(FIRST_SUB) {
             Some(above) => Self(FIRST_SUB + above / BLOCK),

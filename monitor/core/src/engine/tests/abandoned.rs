@@ -206,3 +206,27 @@ fn a_question_covers_a_bounded_number_of_servers_and_all_have_their_turn() {
     assert_eq!(sizes, [1024; 4]);
     assert!(story.told().contains(&"orphan_suspected".to_owned()));
 }
+
+/// How long the answer takes he decides: what his processes have open is looked through.
+#[test]
+fn a_user_whose_servers_take_long_to_ask_delays_nobody_else() {
+    let mut story = let_go();
+    story.exec_as(1001, 40, 1, &["claude"], [Stdio::Null; 3]);
+    story.exec_as(1001, 41, 40, SERVER, [4, 5, 6].map(Stdio::Pipe));
+    story.told();
+    story.late = Some(Vec::new());
+    story.pass_secs(15);
+    assert_eq!(story.wire_looks.iter().map(|(_, size)| *size).collect::<Vec<_>>(), [1, 1]);
+    // The first question is about root's.
+    let others = story.late.as_mut().unwrap().split_off(1);
+    story.answer_late();
+    assert_eq!(story.told(), ["orphan_suspected"]);
+    // As long as it is not answered, no other one is asked about his.
+    story.wire_looks.clear();
+    story.pass_secs(60);
+    assert_eq!(story.wire_looks, []);
+    story.late = Some(others);
+    story.answer_late();
+    story.pass_secs(15);
+    assert_eq!(story.wire_looks.len(), 1);
+}

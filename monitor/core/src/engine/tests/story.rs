@@ -181,6 +181,7 @@ impl Story {
                             | About::Container(_)
                             | About::FirstMessage(_)
                             | About::Declared { .. }
+                            | About::HungUp(_)
                     );
                     let answer = self.answer(about);
                     if let Some(late) = self.late.as_mut().filter(|_| may_wait) {

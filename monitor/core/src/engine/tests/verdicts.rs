@@ -161,8 +161,18 @@ fn a_repair_finds_a_server_that_an_agents_own_interpreter_runs() {
 
 #[test]
 fn of_a_user_who_is_not_wholly_followed_nothing_is_judged_until_that_is_over() {
-    for (users, judged) in [(vec![64_001], true), (vec![0, 64_001], false)] {
-        let mut story = Story::agent_with_server(Policy::default());
+    // Whoever has a range of numbers is one user.
+    for (of, users, judged) in [
+        (0, vec![64_001], true),
+        (0, vec![0, 64_001], false),
+        (100_007, vec![100_000], false),
+        (100_007, vec![165_536], true),
+    ] {
+        let mut story = Story::new(Policy::default());
+        story.exec_as(of, 20, 10, CLAUDE, TERMINAL);
+        story.fork(20, 30);
+        story.exec_as(of, 30, 20, SERVER, WIRE);
+        story.told();
         story.hand_in(Input::Crowded { users });
         story.hand_in(Input::Lost { losses: Losses { member: 7, ..Losses::default() } });
         story.end(20);
