@@ -179,12 +179,14 @@ fn of_a_user_who_is_not_wholly_followed_nothing_is_judged_until_that_is_over() {
         story.told();
         story.pass_secs(20);
         assert_eq!(story.resyncs, 0, "the shell knows when there is room again");
-        assert_eq!(story.told().contains(&"orphan_detected".to_owned()), judged);
+        let is_judged =
+            |story: &mut Story| story.told().iter().any(|line| line.starts_with("orphan_detected"));
+        assert_eq!(is_judged(&mut story), judged);
         if !judged {
             story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
             story.hand_in(Input::Crowded { users: Vec::new() });
             story.pass_secs(2);
-            assert_eq!(story.told(), ["resynced", "orphan_detected"]);
+            assert!(is_judged(&mut story));
         }
     }
 }
