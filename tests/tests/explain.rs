@@ -73,6 +73,12 @@ fn each_question_has_an_answer() -> Result<()> {
         ensure!(code == 0 && shown.contains(&format!("pid {} (", holder.id.pid)), "{shown}");
         ensure!(shown.contains(&format!("sudo orphand reap {} --include-unproven", held.id.pid)), "{shown}");
 
+        let report = output(&mut daemon.verb(&["explain", &held.id.pid.to_string(), "--report"])?)?;
+        let report = String::from_utf8(report.stdout)?;
+        ensure!(report.starts_with("### `fake-mcp-server`") && report.contains("did not end"), "{report}");
+        for private in [&holder.id.pid.to_string(), &*s.folder().to_string_lossy()] {
+            ensure!(!report.contains(private), "{private}: {report}");
+        }
         let one = explained(&daemon, shell)?;
         ensure!(one["nothing"]["reason"] == "shell" && one["state"] == "nothing", "{one}");
         // The daemon knows no more than the number of what started an agent: the rest is in /proc.

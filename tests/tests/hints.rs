@@ -55,6 +55,8 @@ fn a_person_recognises_servers_and_agents() -> Result<()> {
         ensure!(wide.contains("notes") && wide.contains(SESSION), "{wide}");
         let explained = daemon.says(&["explain", &named.pid.to_string()])?.1.replace('\n', " ");
         ensure!(explained.contains("call it \"notes\""), "{explained}");
+        let (_, report) = daemon.says(&["explain", &named.pid.to_string(), "--report"])?;
+        ensure!(!report.contains("/shop") && !report.contains(SESSION), "what is private is in {report}");
         agent.kill()?;
         let detected = daemon.wait_for("orphan_detected", named)?;
         ensure!(detected["server"]["configured_name"] == "notes", "{}", detected.line);

@@ -33,7 +33,14 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
     let all = gather(&flags.common.places, &config, &asked)?;
     let nothing = all.living.is_empty() && all.ended.is_empty();
     super::answer(flags.common.json, &explain::json(&all, &moment()), |_| {
-        if nothing { String::new() } else { explain::render(&all, &moment(), super::paint()) }
+        if nothing {
+            String::new()
+        } else if flags.report {
+            let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
+            explain::report(&all, &moment(), &kernel)
+        } else {
+            explain::render(&all, &moment(), super::paint())
+        }
     })?;
     if nothing {
         let why = all.blind.first().map(|why| format!("; {why}")).unwrap_or_default();

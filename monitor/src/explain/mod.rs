@@ -5,6 +5,7 @@
 
 mod next;
 mod past;
+mod report;
 #[cfg(test)]
 mod tests;
 mod what;
@@ -23,6 +24,8 @@ use orphand_core::model::{
     BootTime, Creator, Explained, PastOrphan, ProcessId, ReachedBy, Reason, ServerReport, TakenFor,
     recognised_by, text,
 };
+
+pub use self::report::report;
 
 /// What is said where no daemon answers.
 pub const ALONE: &str = "No daemon was asked. This is one look through /proc, which cannot know who created what \
