@@ -42,8 +42,7 @@ fn what_does_not_fit_waits_in_memory() {
     commit_all(&mut store);
     let ballast = small.fill();
     (2..400).for_each(|n| store.remember(at(2), &run(claude(), n, true)));
-    let error = store.try_commit().unwrap_err();
-    let line = error.to_string();
+    let line = refusal(&mut store);
     assert!(line.ends_with("no space left; facts are kept in memory until there is space"), "{line}");
     assert_eq!(store.queued.len(), 398);
     store.commit();

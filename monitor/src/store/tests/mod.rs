@@ -59,6 +59,18 @@ pub(super) fn commit_all(writer: &mut StoreWriter) {
     assert_eq!((writer.queued.len(), writer.blind()), (0, None));
 }
 
+/// Why what is queued cannot be written. On a busy host the answer is late.
+pub(super) fn refusal(writer: &mut StoreWriter) -> String {
+    let begun = Instant::now();
+    loop {
+        let why = writer.try_commit().unwrap_err().to_string();
+        if !why.contains("has not answered") || begun.elapsed() > Duration::from_secs(20) {
+            return why;
+        }
+        thread::yield_now();
+    }
+}
+
 pub(super) fn record(store: &mut Store, facts: impl IntoIterator<Item = (u64, Fact)>) {
     store.write(&facts.into_iter().map(|(seconds, fact)| (at(seconds), fact)).collect()).unwrap();
 }
