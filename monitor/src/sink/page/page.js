@@ -271,7 +271,6 @@ function drawRuns() {
 }
 
 const stateOf = (server) => (["kept", "ending"].includes(server.state) ? "orphan" : server.state);
-const STATE_WORDS = { live: "in use" };
 
 function matches(server, agent) {
   if (address.show !== "all" && stateOf(server) !== address.show) return false;
@@ -295,7 +294,7 @@ function account(sums) {
   if (sums.orphan.count) parts.push(`${many(sums.orphan.count, "orphan")} ${size(sums.orphan.bytes)}`);
   if (sums.unproven.count) parts.push(`${sums.unproven.count} unproven`);
   if (sums.suspect.count) parts.push(many(sums.suspect.count, "suspect"));
-  if (sums.live.count) parts.push(`${sums.live.count} in use ${size(sums.live.bytes)}`);
+  if (sums.live.count) parts.push(`${sums.live.count} live ${size(sums.live.bytes)}`);
   return parts.join(", ") || "no servers";
 }
 
@@ -345,7 +344,7 @@ function drawServers(list, generation) {
       if (server.more) return say(row, `and ${many(server.more, "more server")}`);
       const [state, name, bytes, age, reason] = row.children;
       state.firstChild.className = `dot ${stateOf(server)}`;
-      say(state.lastChild, STATE_WORDS[server.state] || server.state);
+      say(state.lastChild, server.state);
       say(name, server.agent ? `${server.name} (an agent)` : server.name);
       say(bytes, size(server.bytes));
       say(age, server.age_ms == null ? "" : length(server.age_ms));
