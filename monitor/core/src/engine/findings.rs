@@ -40,7 +40,7 @@ impl Engine {
         self.update_users(facts);
         self.container_found(key, facts);
         let rows = Rows::new(&facts.scene);
-        let Some(mut finding) = self.with_inspection(now, key, facts, &rows, examine) else { return };
+        let Some(mut finding) = self.with_inspection(key, facts, &rows, examine) else { return };
         self.world.change_server(key, |server| server.reached_by = std::mem::take(&mut finding.path));
         if blind {
             finding.case.doubts.push(Doubt::WireUnknown);
@@ -95,14 +95,13 @@ impl Engine {
     /// What `judge` makes of a server and what the host reports about it.
     pub(super) fn with_inspection<T>(
         &self,
-        now: BootTime,
         key: ServerKey,
         facts: &ServerFacts,
         rows: &Rows<'_>,
         judge: impl FnOnce(&Inspection<'_>) -> T,
     ) -> Option<T> {
         let server = self.world.server(key)?;
-        let siblings = self.siblings(now, key, server);
+        let siblings = self.siblings(key, server);
         Some(judge(&Inspection {
             world: &self.world,
             rules: &self.rules,

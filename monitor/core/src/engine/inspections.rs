@@ -82,7 +82,7 @@ impl Engine {
         let is_used = owner_lives && By::ALL.into_iter().any(|by| holds(server, by));
         let subject = Subject {
             processes: server.all().collect(),
-            question: self.scene_question(now, key, server),
+            question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
         };
@@ -102,7 +102,7 @@ impl Engine {
     /// Who is judged together with a server: the other servers of its dead owner, and the copies of that. For a server
     /// without an owner: the user's others without one, if they have a case. Whoever does not fit is not asked about, and counts as somebody
     /// who acts by itself.
-    fn scene_question(&self, now: BootTime, key: ServerKey, server: &Server) -> SceneQuestion {
+    fn scene_question(&self, key: ServerKey, server: &Server) -> SceneQuestion {
         let row = |server: &Server| SceneServer {
             processes: server.all().collect(),
             stdin: server.stdin,
@@ -111,7 +111,7 @@ impl Engine {
         let owner = self.world.owner_of(server);
         let mut servers = vec![row(server)];
         let mut room = JUDGED_TOGETHER;
-        for sibling in self.siblings(now, key, server) {
+        for sibling in self.siblings(key, server) {
             let sibling = row(sibling);
             let Some(left) = room.checked_sub(sibling.processes.len()) else { break };
             room = left;
@@ -123,7 +123,7 @@ impl Engine {
 
     /// The servers that may be judged together with this one: those of its dead owner, then those of other dead owners whose
     /// grace is over; without an owner, those without one that have a case.
-    pub(super) fn siblings(&self, now: BootTime, key: ServerKey, server: &Server) -> Vec<&Server> {
+    pub(super) fn siblings(&self, key: ServerKey, server: &Server) -> Vec<&Server> {
         let is_left = |server: &Server| match server.owner() {
             Some(owner) => self.world.agent(owner).is_some_and(|owner| !owner.is_alive()),
             None => !server.phase.is_clear(),
@@ -133,8 +133,7 @@ impl Engine {
             return Vec::new();
         }
         let is_one = |other: &Server| {
-            let is_over =
-                || !other.phase.is_clear() && other.phase.grace().is_none_or(|deadline| deadline <= now);
+            let is_over = || !other.phase.is_clear() && other.phase.grace().is_none();
             other.user() == server.user()
                 && is_left(other)
                 && (other.owner() == server.owner()

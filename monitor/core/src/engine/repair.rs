@@ -229,7 +229,7 @@ impl Engine {
         let first = server.last_view.is_none();
         let account = rows.unit(server).map(|unit| self.world.runs().left_behind(unit));
         let seek = |inspection: &Inspection<'_>| seek(inspection, sought);
-        let Sought { owner, proven } = self.with_inspection(now, key, facts, rows, seek).unwrap_or_default();
+        let Sought { owner, proven } = self.with_inspection(key, facts, rows, seek).unwrap_or_default();
         self.world.change_server(key, |server| server.account = account.or_else(|| server.account.take()));
         if let Some(host) = owner {
             self.adopt_host(now, key, &host);
