@@ -18,7 +18,7 @@ pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
     }
 }
 
-fn said(all: &[impl Copy + Into<&'static Reason>]) -> Vec<String> {
+pub(super) fn said(all: &[impl Copy + Into<&'static Reason>]) -> Vec<String> {
     all.iter().map(|one| (*one).into().says.to_owned()).collect()
 }
 

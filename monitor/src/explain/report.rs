@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Explanation, Moment};
+use super::{Explanation, Moment, past::said};
 use orphand_core::model::{
     Doubt, Evidence, Explained, Outcome, PastOrphan, ReachedBy, ServerReport, State, TakenFor, text,
 };
@@ -78,6 +78,7 @@ fn ended(one: &PastOrphan) -> String {
             format!("by {} of orphand, in {ms} ms", signal.name())
         }
         Outcome::Reaped { .. } | Outcome::Ending => "by a signal of orphand".to_owned(),
+        Outcome::Exited { ending } if ending.is_by_orphand() => "by a signal of orphand".to_owned(),
         Outcome::Exited { ending } if ending.signal.is_some() => "by a signal, not of orphand".to_owned(),
         Outcome::Exited { .. } => "by itself".to_owned(),
         Outcome::Unseen | Outcome::Stays => "not seen".to_owned(),
@@ -105,8 +106,7 @@ fn input(told: &mut String, evidence: &[Evidence], doubts: &[Doubt]) {
 }
 
 fn reasons(told: &mut String, evidence: &[Evidence], doubts: &[Doubt]) {
-    let evidence = evidence.iter().map(|one| one.reason().says);
-    let all: Vec<&str> = evidence.chain(doubts.iter().map(|one| one.reason().says)).collect();
+    let all = [said(evidence), said(doubts)].concat();
     if !all.is_empty() {
         line(told, "What is known", &all.join(" "));
     }
@@ -120,6 +120,7 @@ fn holder(step: &ReachedBy) -> String {
 #[cfg(test)]
 mod tests {
     use super::{super::tests::*, *};
+    use orphand_core::model::{Ending, KilledBy, Killer};
 
     #[test]
     fn a_report_has_what_authors_need_and_nothing_private() {
@@ -141,5 +142,18 @@ mod tests {
         }
         let nothing = Explanation { living: vec![], ..all };
         assert_eq!(report(&nothing, &moment(), "6"), "There is nothing to report: it is no server.\n");
+    }
+
+    #[test]
+    fn an_end_is_not_called_foreign_where_the_signal_was_of_orphand() {
+        for (killer, how) in [
+            (Some(Killer::of(KilledBy::Orphand)), "by a signal of orphand"),
+            (None, "by a signal, not of orphand"),
+        ] {
+            let past = past(Outcome::Exited { ending: Ending::signal(15, killer) });
+            let all = Explanation { ended: vec![past], asked_daemon: true, ..Explanation::default() };
+            let told = report(&all, &moment(), "6");
+            assert!(told.contains(&format!("How it ended: {how}\n")), "{told}");
+        }
     }
 }

@@ -248,7 +248,7 @@ fn an_agent(servers: u64, implied: bool) -> Explained {
     Explained { taken_for, agent, servers, report: None, owner: None, next: None, ..server(State::Live) }
 }
 
-fn past(outcome: Outcome) -> PastOrphan {
+pub(super) fn past(outcome: Outcome) -> PastOrphan {
     let at = |second| WALL.timestamp(seconds(second));
     PastOrphan {
         id: "4711@4711".to_owned(),
