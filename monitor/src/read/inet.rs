@@ -58,11 +58,10 @@ fn add_tcp(
     for entry in entries.iter().filter(of_ours) {
         ours.entry(entry.local).or_default().push(entry.inode);
     }
-    let listening =
-        |end: End| reached(end).filter_map(|at| ours.get(&at)).flatten().copied().collect::<Vec<_>>();
+    let listening = |end: End| reached(end).filter_map(|at| ours.get(&at)).flatten().copied();
     // If the other end is on this host, the table has the connection a second time, as seen from that end.
     let all = entries.iter().filter(|entry| has_begun(entry));
-    let is_due = |e: &&InternetSocket| wanted.contains(&e.inode) || !listening(e.local).is_empty();
+    let is_due = |e: &&InternetSocket| wanted.contains(&e.inode) || listening(e.local).next().is_some();
     let far: HashSet<(End, End)> = all.clone().filter(is_due).map(|e| (e.remote, e.local)).collect();
     let is_far = |e: &&InternetSocket| e.inode != 0 && far.contains(&(e.local, e.remote));
     let sockets: HashMap<(End, End), u64> =
@@ -71,16 +70,16 @@ fn add_tcp(
     for (place, entry) in (1..).zip(all) {
         let (local, remote) = (entry.local, entry.remote);
         let far = sockets.get(&(remote, local)).copied().unwrap_or_default();
-        let at_ours = listening(local);
+        let is_at_ours = listening(local).next().is_some();
         let is_ours = wanted.contains(&entry.inode);
         if entry.state == TcpState::TimeWait {
-            called.extend(at_ours);
+            called.extend(listening(local));
             // The side that closed first keeps this state: here the client's.
             if network.has(remote.0) != Some(false) {
                 called.extend(listening(remote));
             }
-        } else if is_ours || !at_ours.is_empty() {
-            let began = if !at_ours.is_empty() {
+        } else if is_ours || is_at_ours {
+            let began = if is_at_ours {
                 Began::Far
             } else if network.is_outgoing(local, remote) {
                 Began::Near
@@ -93,7 +92,7 @@ fn add_tcp(
             let at = connect(rows, joints, (near, far), began, place);
             // It is not accepted yet, or another process has it: it belongs to those who have the port, too.
             if !is_ours {
-                for listener in at_ours {
+                for listener in listening(local) {
                     joints.join(listener, at, Side::Near);
                 }
             }
