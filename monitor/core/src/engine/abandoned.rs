@@ -3,8 +3,8 @@
 //!
 //! No record of the kernel reports that a wire was closed. So the engine asks the host from time to time which
 //! servers have a standard input that is hung up. It asks only while there are servers, at most four times a minute,
-//! and about a bounded number of servers at a time, those of each user in his turn: how long that takes he decides. It also asks about one server when the head of its launch chain
-//! was ended by a signal. A hung-up standard input proves nothing yet: it opens a case, and after the grace the
+//! and about a bounded number of servers at a time, those of each user in his turn: how long that takes he decides.
+//! It also asks about one server when the head of its launch chain was ended by a signal. A hung-up standard input proves nothing yet: it opens a case, and after the grace the
 //! inspection finds out whether anybody can still use the server.
 
 use std::{
@@ -59,23 +59,18 @@ impl Engine {
         self.begin_wire_watch(now);
         self.ask_containers(now);
         let watched = self.world.servers().iter().filter(|(_, server)| self.is_watched(server));
-        let watched: Vec<_> = watched.map(|(key, server)| (*key, server.share())).collect();
-        let users: BTreeMap<ServerKey, Share> = watched.iter().copied().collect();
-        let before = self.wire_watch.last.clone();
-        let keys = in_turn(&mut self.wire_watch.last, watched.into_iter(), AT_ONCE);
-        let user_of = |key: &ServerKey| users.get(key).copied();
-        for keys in keys.chunk_by(|one, next| user_of(one) == user_of(next)) {
-            let Some(user) = keys.first().and_then(user_of) else { continue };
+        let watched = watched.map(|(key, server)| (*key, server.share()));
+        let chosen = in_turn(&self.wire_watch.last, watched, AT_ONCE);
+        self.wire_watch.last.retain(|user, _| chosen.contains_key(user));
+        for (user, keys) in chosen {
             match self.wire_watch.open.get(&user) {
                 // They are not left out, but asked about when that is answered.
-                Some((_, since)) if now.since(*since) < LOST => {
-                    self.wire_watch.last.extend(before.get(&user).map(|last| (user, *last)));
-                    continue;
-                }
+                Some((_, since)) if now.since(*since) < LOST => continue,
                 Some((token, _)) => self.questions.give_up(*token),
                 None => {}
             }
-            let token = self.ask_about_wires(user, keys, true);
+            self.wire_watch.last.extend(keys.last().map(|key| (user, *key)));
+            let token = self.ask_about_wires(user, &keys, true);
             self.wire_watch.open.extend(token.map(|token| (user, (token, now))));
         }
     }

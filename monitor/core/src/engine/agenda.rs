@@ -187,29 +187,30 @@ impl Engine {
     }
 }
 
-/// At most `most` of these servers with their users: of each user as many as of any other, in order, after the last one of his.
+/// At most `most` of these servers, by their users: of each as many as of any other, in order, after the last one of his.
 pub(super) fn in_turn(
-    last: &mut BTreeMap<Share, ServerKey>,
+    last: &BTreeMap<Share, ServerKey>,
     servers: impl Iterator<Item = (ServerKey, Share)>,
     most: usize,
-) -> Vec<ServerKey> {
+) -> BTreeMap<Share, Vec<ServerKey>> {
     let mut by_user = BTreeMap::<Share, Vec<ServerKey>>::new();
     for (key, user) in servers {
         by_user.entry(user).or_default().push(key);
     }
     let each = most.div_ceil(by_user.len().max(1));
-    last.retain(|user, _| by_user.contains_key(user));
-    let mut chosen = Vec::new();
-    for (user, mut keys) in by_user {
+    for (user, keys) in &mut by_user {
         if keys.len() > each {
-            let after = keys.iter().position(|key| last.get(&user).is_none_or(|last| key > last));
+            let after = keys.iter().position(|key| last.get(user).is_none_or(|last| key > last));
             keys.rotate_left(after.unwrap_or_default());
             keys.truncate(each);
         }
-        last.extend(keys.last().map(|key| (user, *key)));
-        chosen.extend(keys);
     }
-    chosen
+    by_user
+}
+
+/// The last one of each user among these.
+pub(super) fn last_of(chosen: &BTreeMap<Share, Vec<ServerKey>>) -> BTreeMap<Share, ServerKey> {
+    chosen.iter().filter_map(|(user, keys)| Some((*user, *keys.last()?))).collect()
 }
 
 #[cfg(test)]
@@ -226,7 +227,9 @@ mod tests {
         let mut last = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for _ in 0..5 {
-            let chosen = in_turn(&mut last, all(), 1024);
+            let chosen = in_turn(&last, all(), 1024);
+            last = last_of(&chosen);
+            let chosen: Vec<ServerKey> = chosen.into_values().flatten().collect();
             assert!(chosen.ends_with(&[key(2498), key(2499), key(2500)]) && chosen.len() == 515);
             seen.extend(chosen);
         }

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Engine,
-    agenda::{Task, in_turn},
+    agenda::{Task, in_turn, last_of},
     released::{PROCESSES, is_released},
 };
 use crate::{
@@ -121,7 +121,9 @@ impl Engine {
             |key: &ServerKey| self.world.server(*key).is_some_and(|server| is_released(server, By::Idle));
         self.idle.all.retain(|key, _| keys.binary_search(key).is_ok() || is_released(key));
         let users = keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?.share())));
-        in_turn(&mut self.idle.last, users, AT_ONCE)
+        let chosen = in_turn(&self.idle.last, users, AT_ONCE);
+        self.idle.last = last_of(&chosen);
+        chosen.into_values().flatten().collect()
     }
 
     /// For how long a duplicate of this server's living owner must do nothing until it is released; `None` if no rule
