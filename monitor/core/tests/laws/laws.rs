@@ -11,6 +11,7 @@ use crate::{
     leftovers::leftovers,
     order::{agents, order},
     truth::{Service, Standing},
+    uses::UNASKED,
 };
 
 /// Times closer to a deadline than this are nobody's fault.
@@ -323,7 +324,7 @@ pub fn ended(host: &Host) -> Vec<String> {
         let nested = host.truth.agents.iter().any(|a| host.kernel.descends(*a, head));
         let ends = about(host, service).into_iter().filter(|n| is_end(n)).count();
         let started = about(host, service).iter().any(|n| matches!(n, Notice::ServerStarted { .. }));
-        // Of a chain that was broken before anybody looked the pieces count as servers.
+        // Of a chain that was broken before anybody looked, or whose maker nobody could ask, the pieces count as servers.
         // Nor does who sees nothing see what it let go.
         let whole = !unsure(host, service) && !host.manners.blind;
         if started
@@ -331,6 +332,7 @@ pub fn ended(host: &Host) -> Vec<String> {
             && !nested
             && !service.over
             && !is_veiled(host, service)
+            && !unheard(host, service)
             && !host.truth.shelters(&host.kernel, service)
         {
             let wrong = if lives { ends != 0 } else { ends != 1 };
@@ -350,7 +352,11 @@ fn unheard(host: &Host, service: &Service) -> bool {
     let born = host.kernel.history.get(&service.head()).map(|p| p.born);
     let maker = Some(service.maker).filter(|m| !host.truth.agents.contains(m));
     let died = maker.and_then(|m| host.kernel.history.get(&m)?.died).map(|(at, _)| at);
-    let hasty = born.zip(died).is_some_and(|(born, died)| died < born + host.manners.lag + SYSTEM_CALLS);
+    let hasty = born.zip(died).is_some_and(|(born, died)| {
+        // Of what was there before, who that was is asked a moment after the start.
+        let found = host.truth.since + UNASKED + Duration::from_millis(host.manners.late.into());
+        died < if born < host.truth.since { found } else { born + host.manners.lag + SYSTEM_CALLS }
+    });
     hasty || host.truth.unheard.contains(&service.maker)
 }
 

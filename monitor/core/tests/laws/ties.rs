@@ -1,11 +1,12 @@
 //! What belongs to a server in truth: its launch chain, and what is tied to it.
 //!
 //! Tied is who has the server's own ends on a standard stream or as its wire, who is joined there with one of the server's, whose
-//! stream one of them made, and who shares the session of a link of the chain that lives, or lived when its end began.
+//! stream one of them made, and who shares the session of a link of the chain that lives, or lived when its end began, and has its
+//! output.
 
 use std::collections::BTreeSet;
 
-use orphand_core::model::ProcessId;
+use orphand_core::model::{ProcessId, Stdio};
 
 use crate::{
     files::End,
@@ -35,6 +36,10 @@ impl Truth {
         let has_wire = |p: &Process| service.wires.iter().any(|wire| p.files.has(*wire));
         let in_chain = |p: &Process| service.chain.contains(&p.id) || service.behind.contains(&p.id);
         let core: Vec<&Process> = all.iter().copied().filter(|p| in_chain(p) || has_wire(p)).collect();
+        // What writes nowhere, where its creator writes to a stream, works for nobody who waits for it.
+        let is_mute = |p: &Process| p.files.standard()[1] == Stdio::Null;
+        let works_apart =
+            |p: &Process| is_mute(p) && kernel.history.get(&p.creator).is_some_and(|c| !is_mute(c));
         let mut sessions: BTreeSet<u32> = core.iter().map(|p| p.sid).collect();
         sessions.extend(begun.into_iter().flatten());
         let mut parts: Vec<&Process> = core;
@@ -43,7 +48,7 @@ impl Truth {
                 parts.iter().map(|p| p.id).chain(service.chain.iter().copied()).collect();
             let is_tied = |p: &Process| {
                 let made = |end: End| kernel.maker(end).is_some_and(|maker| ids.contains(&maker));
-                sessions.contains(&p.sid)
+                (sessions.contains(&p.sid) && !works_apart(p))
                     || p.files.streams().any(|end| made(end) && !service.wires.contains(&end))
                     || parts.iter().any(|part| kernel.are_joined(p, part))
             };
@@ -59,7 +64,7 @@ impl Truth {
     /// The first signal of an end: what shares a session with the chain now goes with it.
     pub fn begins_to_end(&mut self, kernel: &Kernel, hit: ProcessId) {
         let services: Vec<&Service> =
-            self.services.iter().filter(|s| kernel.descends(hit, s.head())).collect();
+            self.services.iter().filter(|s| self.is_member(kernel, hit, s.head())).collect();
         let sessions: Vec<(ProcessId, BTreeSet<u32>)> = services
             .into_iter()
             .filter(|s| !self.ending.contains_key(&s.head()))

@@ -217,7 +217,10 @@ impl Truth {
         let copies = living.into_iter().all(|copy| service.hands().count() == 2 && idle(copy));
         let patrons = service.patrons.iter().any(|patron| kernel.alive(*patron));
         let siblings = self.services.iter().any(|s| s.owner == service.owner && !s.patrons.is_empty());
+        // Of a host that no rule knows, what listens may be a service that somebody visits.
+        let serves = !by_rule && self.parts(kernel, service).iter().any(|part| part.doings.listens);
         let unclear = service.over
+            || serves
             || service.of_worker
             || service.found_ownerless
             || !copies

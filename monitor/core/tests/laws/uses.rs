@@ -15,7 +15,7 @@ use crate::{
 const NOTICED: Duration = Duration::from_millis(70);
 
 /// The daemon hears of a birth, and asks who made it, so much later at most.
-const UNASKED: Duration = Duration::from_millis(100);
+pub const UNASKED: Duration = Duration::from_millis(100);
 
 impl Truth {
     /// Somebody outside who uses the server now, if there is one.
@@ -46,16 +46,19 @@ impl Truth {
                 return Some(format!("{} holds {other:?}", user.id));
             }
         }
-        for part in parts.iter().filter(|_| whole) {
-            let inside = |client: &ProcessId| is_part(*client);
-            if part.conduct.serves_clients || part.doings.clients.iter().any(|client| !inside(client)) {
+        whole.then(|| Self::guest(&parts)).flatten()
+    }
+
+    /// Who uses these processes otherwise than by a wire.
+    fn guest(parts: &[&Process]) -> Option<String> {
+        let is_part = |id: ProcessId| parts.iter().any(|p| p.id == id);
+        parts.iter().find_map(|part| {
+            if part.conduct.serves_clients || part.doings.clients.iter().any(|client| !is_part(*client)) {
                 return Some(format!("{} has a client", part.id));
             }
-            if let Some(tracer) = part.doings.tracer.filter(|tracer| !is_part(*tracer)) {
-                return Some(format!("{tracer} traces {}", part.id));
-            }
-        }
-        None
+            let tracer = part.doings.tracer.filter(|tracer| !is_part(*tracer))?;
+            Some(format!("{tracer} traces {}", part.id))
+        })
     }
 
     /// Whether it is what an agent below the server started, whose own exec was lost, or the server that had become something else
@@ -65,8 +68,8 @@ impl Truth {
         unseen && kernel.descends(p.id, service.head()) && !self.agents.contains(&p.id)
     }
 
-    /// Whether a holder is one of the two proven accidents: another server of the same dead owner that may be ended, too, or an idle
-    /// copy of it. The client of a container stays, and asks nobody.
+    /// Whether a holder is one of the two proven accidents: another server of the same dead owner that nobody else uses and that may
+    /// be ended, too, or an idle copy of it. The client of a container stays, and asks nobody.
     fn is_accident(&self, kernel: &Kernel, service: &Service, holder: &Process) -> bool {
         let Some((_, status)) = self.last_owner(kernel, service).and_then(|owner| owner.died) else {
             return false;
@@ -77,7 +80,8 @@ impl Truth {
         let same = |s: &Service| s.owner.is_some() && owners(s) && s.head() != service.head();
         let stays = |s: &Service| self.bars(kernel, s).iter().any(|bar| *bar != Bar::Container);
         let sibling = |s: &Service| {
-            same(s) && !stays(s) && self.parts(kernel, s).iter().any(|part| part.id == holder.id)
+            let parts = self.parts(kernel, s);
+            same(s) && !stays(s) && parts.iter().any(|p| p.id == holder.id) && Self::guest(&parts).is_none()
         };
         if self.services.iter().any(sibling) {
             return true;
@@ -259,12 +263,14 @@ impl Truth {
         let traced = |p: &Process| p.doings.tracer.is_some_and(|by| !parts.iter().any(|p| p.id == by));
         let has_sockets = |p: &Process| p.has_sockets() || p.doings.listens || p.conduct.serves_clients;
         let begun = self.ending.contains_key(&service.head());
-        !parts.iter().any(|p| traced(p) || has_sockets(p))
-            && (begun || service.wires.iter().all(has))
+        let let_go = (begun || service.wires.iter().all(has))
             && !in_flight(input)
             && !in_flight(output)
             && input.is_none_or(|end| outside(end).is_empty())
-            && output.is_none_or(|end| outside(end).iter().all(is_closer))
+            && output.is_none_or(|end| outside(end).iter().all(is_closer));
+        // What is behind a bridge is reached through it only.
+        let bridge_ended = service.bridged && !service.chain.iter().any(|link| kernel.alive(*link));
+        (let_go || bridge_ended) && !parts.iter().any(|p| traced(p) || has_sockets(p))
     }
 
     /// Whether it may have been abandoned: nobody but its owner's side has been given a wire, and the owner has none any more.
