@@ -317,9 +317,13 @@ pub fn ended(host: &Host) -> Vec<String> {
         let free = !guarded && !service.bridged && !pieces;
         let lives = host.truth.lives(&host.kernel, service);
         if able && orphan && free && lives && !unheard(host, service) {
-            let rest: Vec<String> =
-                host.truth.parts(&host.kernel, service).iter().map(|p| p.id.to_string()).collect();
-            found.push(format!("the orphan {head} was left alive: {rest:?}"));
+            // A fork of it that is open to others when the rest has ended is a daemon that it let go.
+            let rest = host.truth.parts(&host.kernel, service).into_iter();
+            let rest = rest.filter(|p| service.chain.contains(&p.id) || !p.doings.listens);
+            let rest: Vec<String> = rest.map(|p| p.id.to_string()).collect();
+            if !rest.is_empty() {
+                found.push(format!("the orphan {head} was left alive: {rest:?}"));
+            }
         }
         let nested = host.truth.agents.iter().any(|a| host.kernel.descends(*a, head));
         let ends = about(host, service).into_iter().filter(|n| is_end(n)).count();

@@ -125,7 +125,8 @@ proptest! {
         for (a, b) in services {
             // When the daemon reads decides which numbers are free again.
             prop_assume!(a.head() == b.head());
-            let in_use = laws::expect(&with.host, a) == laws::Expect::None;
+            let in_use = with.host.truth.user(&with.host.kernel, a).is_some();
+            let in_use = in_use && laws::expect(&with.host, a) == laws::Expect::None;
             if laws::called(&with.host, a) && !laws::called(&without.host, b) && in_use {
                 return Err(broken(&with, &format!("{} is an orphan after {after:?} only", a.head())));
             }

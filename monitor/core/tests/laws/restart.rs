@@ -51,6 +51,9 @@ impl Host {
     pub fn restart(&mut self) {
         let knowledge = knowledge(&self.log);
         self.core = Box::new(engine(&self.policy, &self.truth));
+        for service in &mut self.truth.services {
+            service.found_over = service.over;
+        }
         self.kernel.records.forget();
         self.waiting.clear();
         self.pidfds.clear();

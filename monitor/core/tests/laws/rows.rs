@@ -61,6 +61,7 @@ impl Filling<'_> {
             waits: if is_copy { Wait::Ends } else { Wait::Anything },
             work: Some(p.doings.work(p.id)),
             opted_out: p.conduct.opted_out,
+            awaits_child: p.conduct.waits,
             full: true,
             rss_bytes: rss(p.id),
             pss_bytes: Some(rss(p.id) / 2),

@@ -36,10 +36,15 @@ impl Truth {
         let has_wire = |p: &Process| service.wires.iter().any(|wire| p.files.has(*wire));
         let in_chain = |p: &Process| service.chain.contains(&p.id) || service.behind.contains(&p.id);
         let core: Vec<&Process> = all.iter().copied().filter(|p| in_chain(p) || has_wire(p)).collect();
-        // What writes nowhere, where its creator writes to a stream, works for nobody who waits for it.
+        // What writes nowhere, where its creator writes to a stream, works for nobody who waits for it; unless it asks the server.
         let is_mute = |p: &Process| p.files.standard()[1] == Stdio::Null;
-        let works_apart =
-            |p: &Process| is_mute(p) && kernel.history.get(&p.creator).is_some_and(|c| !is_mute(c));
+        let asks = |p: &Process| {
+            let mut ends = service.wires.iter().filter_map(|wire| kernel.opposite(*wire));
+            ends.any(|end| matches!(end, End::Socket(_)) && p.files.has(end))
+        };
+        let works_apart = |p: &Process| {
+            is_mute(p) && !asks(p) && kernel.history.get(&p.creator).is_some_and(|c| !is_mute(c))
+        };
         let mut sessions: BTreeSet<u32> = core.iter().map(|p| p.sid).collect();
         sessions.extend(begun.into_iter().flatten());
         let mut parts: Vec<&Process> = core;

@@ -68,8 +68,8 @@ impl Truth {
         unseen && kernel.descends(p.id, service.head()) && !self.agents.contains(&p.id)
     }
 
-    /// Whether a holder is one of the two proven accidents: another server of the same dead owner that nobody else uses and that may
-    /// be ended, too, or an idle copy of it. The client of a container stays, and asks nobody.
+    /// Whether a holder is one of the two proven accidents: another server of a dead owner that nobody else uses and that may be
+    /// ended, too, or an idle copy of it. The client of a container stays, and asks nobody.
     fn is_accident(&self, kernel: &Kernel, service: &Service, holder: &Process) -> bool {
         let Some((_, status)) = self.last_owner(kernel, service).and_then(|owner| owner.died) else {
             return false;
@@ -77,7 +77,8 @@ impl Truth {
         // Who went into the background is the same owner under another number.
         let heir = |s: &Service, of: &Service| s.owner.is_some_and(|o| self.heirs_of(of).contains(&o));
         let owners = |s: &Service| s.owner == service.owner || heir(s, service) || heir(service, s);
-        let same = |s: &Service| s.owner.is_some() && owners(s) && s.head() != service.head();
+        let dead = |s: &Service| s.owner.is_some_and(|o| !kernel.alive(o)) && !self.has_heir(kernel, s);
+        let same = |s: &Service| s.owner.is_some() && (owners(s) || dead(s)) && s.head() != service.head();
         let stays = |s: &Service| self.bars(kernel, s).iter().any(|bar| *bar != Bar::Container);
         let sibling = |s: &Service| {
             let parts = self.parts(kernel, s);
@@ -120,8 +121,19 @@ impl Truth {
         if ends.any(|end| parts.iter().any(|part| part.files.has(end))) {
             return true;
         }
+        // Whose wires a copy has besides, or who holds it and is judged apart, may be in use.
+        let mut siblings =
+            self.services.iter().filter(|s| s.head() != service.head() && s.owner == service.owner);
+        let visited = siblings.any(|s| Self::guest(&self.parts(kernel, s)).is_some());
+        let of_another = |p: &Process| {
+            let is_another = |s: &&Service| s.owner != service.owner && in_chain(s, p);
+            self.services.iter().any(|s| is_another(&s))
+        };
         let mut others = service.wires.iter().filter_map(|wire| kernel.opposite(*wire));
-        others.any(|other| kernel.holders(other).any(|p| started_by_sibling(p) || piece(p)))
+        others.any(|other| {
+            let mut holders = kernel.holders(other);
+            holders.any(|p| visited || started_by_sibling(p) || piece(p) || of_another(p))
+        })
     }
 
     /// Whether a process is a fork of the dead owner that has nothing of its own and did nothing since; what it did within `slack`
