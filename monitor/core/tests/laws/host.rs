@@ -152,7 +152,7 @@ impl Host {
             let silent = !self.kernel.opposite(stdin).is_some_and(held);
             service.found_silent = silent && !self.truth.agents.contains(&service.maker);
         }
-        self.look();
+        self.enter_all();
         let ready =
             Input::Ready { kernel: "6.18.0".to_owned(), hooks: vec!["sched_process_exit".to_owned()] };
         self.give(ready);
@@ -268,6 +268,12 @@ impl Host {
     /// Drains, lets the tick end, then reads /proc: births are told in ticks, and of what was born in the
     /// horizon's own tick nothing is concluded, although its fork may have been lost before the drain.
     /// (The model's clock need not be moved for that: nothing happens meanwhile.)
+    /// The first look, as the daemon takes it: the second one finds what belongs to whom the first one found.
+    pub fn enter_all(&mut self) {
+        self.look();
+        self.look();
+    }
+
     pub fn look(&mut self) {
         self.drain();
         let horizon = BootTime((self.kernel.now().ticks() + 1) * 10_000_000);

@@ -86,6 +86,11 @@ pub fn expect(host: &Host, service: &Service) -> Expect {
         return match host.truth.standing(kernel, service) {
             // Nobody can use it any more: whoever started it, it seems to be the orphan of a link whose exec was lost.
             Standing::Owned if host.truth.is_silent(kernel, service) => Expect::Open,
+            Standing::Unowned
+                if host.truth.is_nameless(kernel, service) && host.truth.is_silent(kernel, service) =>
+            {
+                Expect::Open
+            }
             Standing::Unowned | Standing::Owned => Expect::None,
             _ => Expect::Open,
         };
@@ -327,7 +332,11 @@ pub fn ended(host: &Host) -> Vec<String> {
         }
         let nested = host.truth.agents.iter().any(|a| host.kernel.descends(*a, head));
         let ends = about(host, service).into_iter().filter(|n| is_end(n)).count();
-        let started = about(host, service).iter().any(|n| matches!(n, Notice::ServerStarted { .. }));
+        // One behind a bridge that was there before is a part of what is told of.
+        let is_it = |view: &ServerView| service.chain.contains(&id_of(view));
+        let started = about(host, service)
+            .iter()
+            .any(|n| matches!(n, Notice::ServerStarted { server, .. } if is_it(server)));
         // Of a chain that was broken before anybody looked, or whose maker nobody could ask, the pieces count as servers.
         // Nor does who sees nothing see what it let go.
         let whole = !unsure(host, service) && !host.manners.blind;

@@ -59,7 +59,7 @@ impl Host {
         self.pidfds.clear();
         (self.drain_at, self.resync) = (None, false);
         self.give(Input::Remembered { knowledge });
-        self.look();
+        self.enter_all();
         self.give(Input::Ready { kernel: "6.18.0".to_owned(), hooks: Vec::new() });
         self.wake();
     }
