@@ -96,6 +96,8 @@ impl Engine {
         if let Some(owner) = owner.clone()
             && !self.owner_recalled(now, owner, recognised)
         {
+            // It matters, whatever its owner turns out to run: what it created is entered below it meanwhile.
+            [new.main].iter().chain(&new.wrappers).for_each(|process| self.confirm(*process));
             return true;
         }
         self.recall.take(head);

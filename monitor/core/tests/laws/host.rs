@@ -265,15 +265,15 @@ impl Host {
         }
     }
 
-    /// Drains, lets the tick end, then reads /proc: births are told in ticks, and of what was born in the
-    /// horizon's own tick nothing is concluded, although its fork may have been lost before the drain.
-    /// (The model's clock need not be moved for that: nothing happens meanwhile.)
     /// The first look, as the daemon takes it: the second one finds what belongs to whom the first one found.
     pub fn enter_all(&mut self) {
         self.look();
         self.look();
     }
 
+    /// Drains, lets the tick end, then reads /proc: births are told in ticks, and of what was born in the
+    /// horizon's own tick nothing is concluded, although its fork may have been lost before the drain.
+    /// (The model's clock need not be moved for that: nothing happens meanwhile.)
     pub fn look(&mut self) {
         self.drain();
         let horizon = BootTime((self.kernel.now().ticks() + 1) * 10_000_000);

@@ -51,6 +51,7 @@ impl Host {
     pub fn restart(&mut self) {
         let knowledge = knowledge(&self.log);
         self.core = Box::new(engine(&self.policy, &self.truth));
+        self.truth.restarted = true;
         for service in &mut self.truth.services {
             service.found_over = service.over;
         }

@@ -108,6 +108,8 @@ pub struct Truth {
     pub partial: bool,
     /// Whether records were lost.
     pub lossy: bool,
+    /// Whether the daemon was restarted.
+    pub restarted: bool,
     /// When the daemon began to watch.
     pub since: BootTime,
     /// Multiplexers and exempt programs: nothing at or below them is ever touched.
@@ -252,8 +254,8 @@ impl Truth {
         }
         let below = |a: &ProcessId| {
             // Of an adopted process whose fork was not seen nobody can know whom it came from, nor of one below it.
-            let traceable =
-                |p: &Process| !self.lossy && (!self.partial || kernel.descends(p.parent, service.head()));
+            let seen = !self.partial && !self.restarted;
+            let traceable = |p: &Process| !self.lossy && (seen || kernel.descends(p.parent, service.head()));
             // What it has let go is below it no longer.
             let is_below = |p: &&Process| kernel.descends(*a, p.id);
             kernel.get(*a).is_some_and(traceable) && parts.iter().any(is_below)
