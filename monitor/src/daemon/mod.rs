@@ -10,6 +10,7 @@
 //! come, after what the ring had by then. Whatever stalls behind the engine (a reader of stdout, a full disk, a scraper, a
 //! client of the control socket) never delays it.
 
+mod command_lines;
 pub mod descriptor_shortage;
 pub mod environment;
 pub mod inspections;

@@ -6,10 +6,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::environment::Environment;
+use super::{command_lines::CommandLines, environment::Environment};
 use crate::{
     driver::{Driver, read_proc},
-    host::Proc,
+    host::{Proc, identity},
     os::{clock, users::local_names},
     source::completion::completed,
 };
@@ -137,6 +137,7 @@ const NAMES: Duration = Duration::from_secs(10);
 pub struct Completer {
     /// The names of users, and when they were read.
     users: Option<(BootTime, BTreeMap<u32, String>)>,
+    command_lines: CommandLines,
 }
 
 impl Completer {
@@ -150,10 +151,13 @@ impl Completer {
     }
 
     /// The same record, with the whole command line if the process has another role by it. Otherwise the cut one stays: a long
-    /// command line that changes nothing is not worth its memory.
+    /// command line that changes nothing is not worth its memory, nor is one of a user who has many.
     pub fn complete(&mut self, procfs: &Proc, rules: &Rules, mut event: ProcessEvent) -> ProcessEvent {
         if let ProcessEvent::Signal { killer, .. } = &mut event {
             killer.user = killer.uid.and_then(|uid| self.user(uid));
+        }
+        if let ProcessEvent::Exec { process, .. } | ProcessEvent::Exit { process, .. } = &event {
+            self.command_lines.leave(*process);
         }
         let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } = event else { return event };
         // What a user's processes make this wait is bounded and charged there.
@@ -162,6 +166,9 @@ impl Completer {
             rules.role(found) != rules.role(&image)
                 || rules.role_but_for_exemption(found) != rules.role_but_for_exemption(&image)
         });
+        let lives = |process: ProcessId| identity::identity(process.pid) == Some(process);
+        let found =
+            found.filter(|found| self.command_lines.enter(clock::now(), (process, uid), found.size(), lives));
         let image = found.unwrap_or(image);
         ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio }
     }

@@ -22,7 +22,7 @@ pub struct Room(BTreeMap<Share, usize>);
 
 impl Room {
     /// The most bytes for one user: some thousand ordinary programs.
-    const OF_USER: usize = 8 << 20;
+    pub const OF_USER: usize = 8 << 20;
 
     /// Shortens the program of a user whose others have taken his room.
     pub fn fit(&mut self, uid: u32, image: &mut Image) {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::source::kernel_side::{Beside, OpenEnd};
 use orphand_core::model::{
-    Stdio,
+    ProcessId, Stdio,
     scene::{Address, Called, Endpoint, Side},
 };
 
@@ -49,8 +49,11 @@ impl Lines {
 /// Enters them. Returns the lines of the terminals.
 pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) -> Lines {
     let lines = Lines::of(rows, ends);
-    let has_another =
-        |end: &OpenEnd| ends.iter().any(|one| one.file == end.file && one.process != end.process);
+    let mut by_file: HashMap<u64, HashSet<ProcessId>> = HashMap::new();
+    for end in ends.iter().filter(|end| end.of == Stdio::Other) {
+        by_file.entry(end.file).or_default().insert(end.process);
+    }
+    let has_another = |end: &OpenEnd| by_file.get(&end.file).is_some_and(|all| all.len() > 1);
     for end in ends.iter().filter(|end| end.of != Stdio::Other || has_another(end)) {
         match end.of {
             // Each of them can use it from either side.

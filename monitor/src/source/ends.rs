@@ -1,6 +1,6 @@
 //! What a pass over all descriptors wrote becomes [`OpenEnd`]s. Pure and total.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use monitor_common::{EndRecord, end_flags};
 use rustix::fs::FileType;
@@ -35,7 +35,11 @@ const fn slot(record: &EndRecord) -> Slot {
 /// # Errors
 ///
 /// A line that says why what was written is not all.
-pub fn settle(records: &[EndRecord], wanted: &[Stdio], shared: &[u64]) -> Result<Vec<OpenEnd>, String> {
+pub fn settle(
+    records: &[EndRecord],
+    wanted: &[Stdio],
+    shared: &BTreeSet<u64>,
+) -> Result<Vec<OpenEnd>, String> {
     if records.iter().any(|record| record.flags & end_flags::UNREADABLE != 0) {
         return Err("the kernel side could not read a descriptor".to_owned());
     }
@@ -75,7 +79,7 @@ const fn key(record: &EndRecord) -> (u64, u64, u32) {
     (record.file, record.ino, record.device)
 }
 
-fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>, shared: &[u64]) -> bool {
+fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>, shared: &BTreeSet<u64>) -> bool {
     if of(record) == Stdio::Other {
         return shared.contains(&record.file);
     }
@@ -100,14 +104,17 @@ pub fn is_other(record: &EndRecord) -> bool {
 
 /// The addresses of those of these open files, each given by a process and a number, that have more references than that
 /// process has descriptors of them.
-pub fn shared(records: &[EndRecord], files: &[(u32, u32)]) -> Vec<u64> {
-    let is_meant = |record: &&EndRecord| is_other(record) && files.contains(&(record.tgid, record.number));
-    let own = |meant: &EndRecord| {
-        let slots = records.iter().filter(|one| one.file == meant.file && one.tgid == meant.tgid).map(slot);
-        slots.collect::<HashSet<_>>().len() as u64
+pub fn shared(records: &[EndRecord], files: &[(u32, u32)]) -> BTreeSet<u64> {
+    let files: HashSet<(u32, u32)> = files.iter().copied().collect();
+    let mut own: HashMap<(u64, u32), HashSet<Slot>> = HashMap::new();
+    for record in records.iter().filter(|record| is_other(record)) {
+        own.entry((record.file, record.tgid)).or_default().insert(slot(record));
+    }
+    let meant = records.iter().filter(|one| is_other(one) && files.contains(&(one.tgid, one.number)));
+    let has_more = |one: &&EndRecord| {
+        own.get(&(one.file, one.tgid)).is_none_or(|slots| one.references > slots.len() as u64)
     };
-    let meant = records.iter().filter(is_meant);
-    meant.filter(|record| record.references > own(record)).map(|record| record.file).collect()
+    meant.filter(has_more).map(|one| one.file).collect()
 }
 
 const fn peer(record: &EndRecord) -> Option<u64> {

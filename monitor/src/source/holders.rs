@@ -124,7 +124,7 @@ impl Holders {
         let shared = ends::shared(&records, &beside.files);
         records.retain(|record| !ends::is_other(record));
         if !shared.is_empty() {
-            records.extend(self.pass_for(whose, shared.clone())?);
+            records.extend(self.pass_for(whose, shared.iter().copied().collect())?);
         }
         ends::settle(&records, wanted, &shared)
     }

@@ -97,6 +97,14 @@ def debugger(stage):
     debugger = stage.rests("debugger", 'trace(present("mcp-server-fake"))')
     return stage.killed(agent, in_use=[server, debugger])
 
+@scene("in use", twin="orphans/calls_a_database")
+def debugger_that_is_dialled(stage):
+    """A person steps through the server, which has dialled his debugger (`debugpy --connect`); the agent is killed."""
+    debugger = stage.rests("debugger", 'in_background(answer_calls, listen("tcp"))')
+    stage.part("mcp-server-fake", 'line = dial("tcp", "debugger")\nask_over(line)\nserve()\n')
+    agent = stage.agent()
+    return stage.killed(agent, in_use=["mcp-server-fake", debugger])
+
 @scene("in use", twin="clients/debugger")
 def debugs(stage):
     """A server is a debugger, attached to a person's program, which would end with it; the agent is killed."""

@@ -167,6 +167,28 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL"):
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
     return stage.truth(orphans=["mcp-server-shell"], may_end=[migration])
 
+@scene("orphan", twin="orphans/waits_for_its_tool")
+def tool_of_a_script(stage):
+    """A server written in bash runs a tool that prints its answer itself; the agent is killed: the tool comes to its end, then the server ends."""
+    stage.part("migrate", """
+        here()
+        for step in range(40):
+            open(f"{DIR}/migration", "a").write("row\\n")
+            time.sleep(0.25)
+        tell("migrated", "whole")
+    """)
+    stage.put("mcp-server-bash", f"#!/bin/bash\nwhile :; do read -r line && {stage.dir}/bin/migrate; done\n")
+    agent = stage.rests("claude", """
+        server = start("mcp-server-bash", asked=False)
+        os.write(server.w, b"{}\\n")
+        here("mcp-server-bash", server.pid)
+    """)
+    migration = stage.who("migrate")
+    server = stage.who("mcp-server-bash")
+    agent.kill()
+    stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
+    return stage.truth(orphans=[server], may_end=[migration])
+
 @scene("orphan", twin="let_go/hook_job")
 def waits_for_its_tool(stage):
     """A server waits for a tool that it reads from (git, whose hook hangs); its agent is killed."""

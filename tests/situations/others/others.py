@@ -21,11 +21,11 @@ def assistant_of_ones_own_host(stage):
     """An assistant works below a server of a host that no rule knows, and orphand is restarted; the host is killed."""
     stage.part("claude", "here()\nuse('claude', lambda: None)\n")
     stage.part("mcp-server-agents", """
-        here()
-        shell(f"{BIN}/claude < /dev/null > /dev/null & wait")
+        start("claude", wire=None)
+        present("claude")
         serve()
     """)
-    host = stage.rests("host.py", "start('mcp-server-agents', asked=True)")
+    host = stage.rests("host.py", "start('mcp-server-agents')")
     stage.beats("claude")
     return stage.killed(host, in_use=["claude", "mcp-server-agents"])
 

@@ -50,11 +50,12 @@ pub fn is_shell_of_a_person(image: &Image) -> bool {
         && Row::named(name).is_some_and(is_free_shell)
 }
 
-/// Whether the program, or the script that it runs, is named like a debugger.
+/// Whether the program, or the script that it runs, is named like a debugger, or lies in a folder of one (`debugpy/adapter`).
 pub fn is_debugger(image: &Image) -> bool {
     let names =
         [without_deleted(&image.exe)].into_iter().chain(image.argv.iter().take(4).map(String::as_str));
-    let parts = names.flat_map(|name| base(name).split(|c: char| !c.is_ascii_alphanumeric()));
+    let parts = names.flat_map(|name| name.rsplit('/').take(2));
+    let parts = parts.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric()));
     parts.map(str::to_ascii_lowercase).any(|part| DEBUGGERS.contains(&&*part))
 }
 
@@ -177,6 +178,7 @@ mod tests {
             "/usr/bin/lldb-server gdbserver",
             "python3 /x/mcp-server-lldb",
             "npx -y gdb-mcp",
+            "python3 /x/site-packages/debugpy/adapter --for-server 1",
             "dlv",
         ] {
             assert!(is_debugger(&image(line)), "{line}");

@@ -80,7 +80,7 @@ pub(super) const CONTAINER_CLIENTS: &[&str] = &["docker", "nerdctl", "podman"];
 /// Parts of the names of debuggers and of servers that are one.
 #[rustfmt::skip]
 pub(super) const DEBUGGERS: &[&str] = &[
-    "debugger", "debugserver", "delve", "dlv", "edb", "frida", "gdb", "gdbserver", "lldb", "ltrace", "r2", "radare2", "rr",
+    "debugger", "debugpy", "debugserver", "delve", "dlv", "edb", "frida", "gdb", "gdbserver", "lldb", "ltrace", "pydevd", "r2", "radare2", "rr",
     "strace",
 ];
 

@@ -192,10 +192,15 @@ impl Rules {
             || matches!(self.role(image), Role::Launcher | Role::Shell)
     }
 
-    /// Whether `image` does its work itself, and runs no other program on its own standard streams in its place, as `npx` does.
+    /// Whether `image` does its work itself, and runs no other program on its own standard streams in its place, as `npx` does. A
+    /// shell does if its script is a server by its name.
     pub fn runs_itself(&self, image: &Image) -> bool {
         let carrier = Program::find(&program::words(image), image).0.carrier;
-        matches!(carrier, Carrier::Itself | Carrier::Interpreter) && !self.only_launches(image)
+        match carrier {
+            Carrier::Itself | Carrier::Interpreter => !self.only_launches(image),
+            Carrier::Shell => matches!(self.role(image), Role::Server { .. }),
+            Carrier::Runner | Carrier::Container | Carrier::Wrapper => false,
+        }
     }
 
     /// Whether `image` is the first process of a host, a container or a login: what it starts is everything there.

@@ -1,5 +1,7 @@
 //! Records made up.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -26,7 +28,7 @@ fn one(tgid: u32, table: u64, number: u32, references: u64) -> EndRecord {
 }
 
 fn told(records: &[EndRecord]) -> Vec<(u32, u32, u64, u64)> {
-    let ends = settle(records, &[PIPE], &[]).unwrap();
+    let ends = settle(records, &[PIPE], &BTreeSet::new()).unwrap();
     ends.iter().map(|end| (end.process.pid, end.number, end.file, end.references)).collect()
 }
 
@@ -41,7 +43,7 @@ fn all_fields_arrive() {
         file: 1,
         ..one(3, 2, 4, 1)
     };
-    let ends = settle(&[one(3, 2, 1, 5), socket], &[PIPE, Stdio::Socket(8)], &[]).unwrap();
+    let ends = settle(&[one(3, 2, 1, 5), socket], &[PIPE, Stdio::Socket(8)], &BTreeSet::new()).unwrap();
     let pipe = OpenEnd {
         process: id(3, 1_000_000_000),
         number: 1,
@@ -86,25 +88,31 @@ fn a_table_of_threads_is_told_once_and_one_of_processes_for_each() {
 #[test]
 fn an_address_that_is_used_again_is_another_file() {
     let other = EndRecord { ino: 8, ..one(4, 3, 1, 1) };
-    let ends = settle(&[one(3, 2, 1, 1), other], &[PIPE, Stdio::Pipe(8)], &[]).unwrap();
+    let ends = settle(&[one(3, 2, 1, 1), other], &[PIPE, Stdio::Pipe(8)], &BTreeSet::new()).unwrap();
     assert_ne!(ends[0].file, ends[1].file);
     let named = EndRecord { device: 14, file: 1, ..one(3, 2, 1, 1) };
-    assert_eq!(settle(&[named], &[PIPE], &[]).unwrap()[0].device, 14);
+    assert_eq!(settle(&[named], &[PIPE], &BTreeSet::new()).unwrap()[0].device, 14);
 }
 
 #[test]
 fn what_was_not_asked_for_is_not_told() {
     let socket = EndRecord { mode: 0o140_777, ..one(3, 2, 1, 1) };
-    assert_eq!(settle(&[socket], &[PIPE], &[]), Ok(Vec::new()), "another kind with the same number");
+    assert_eq!(
+        settle(&[socket], &[PIPE], &BTreeSet::new()),
+        Ok(Vec::new()),
+        "another kind with the same number"
+    );
     let peer = EndRecord { ino: 8, peer: 7, flags: end_flags::PEER, ..socket };
-    assert_eq!(settle(&[peer], &[PIPE], &[]), Ok(Vec::new()));
-    assert_eq!(settle(&[peer], &[Stdio::Socket(7)], &[]).unwrap().len(), 1);
+    assert_eq!(settle(&[peer], &[PIPE], &BTreeSet::new()), Ok(Vec::new()));
+    assert_eq!(settle(&[peer], &[Stdio::Socket(7)], &BTreeSet::new()).unwrap().len(), 1);
 }
 
 #[test]
 fn what_could_not_be_read_makes_the_pass_an_error() {
     let lost = EndRecord { flags: end_flags::UNREADABLE, ..EndRecord::default() };
-    assert!(settle(&[one(3, 2, 1, 1), lost], &[PIPE], &[]).unwrap_err().contains("could not read"));
+    assert!(
+        settle(&[one(3, 2, 1, 1), lost], &[PIPE], &BTreeSet::new()).unwrap_err().contains("could not read")
+    );
 }
 
 proptest! {
@@ -112,7 +120,7 @@ proptest! {
     fn any_bytes_give_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let whole = records(&bytes);
         prop_assert_eq!(whole.len(), bytes.len() / size_of::<EndRecord>());
-        let _ = settle(&whole, &[PIPE], &[]);
+        let _ = settle(&whole, &[PIPE], &BTreeSet::new());
     }
 }
 
@@ -125,9 +133,10 @@ fn only_open_files_that_others_may_have_are_shared() {
     };
     // One that two processes have, one that is twice in one process, one that nobody asked about.
     let records = [other(1, 4, 10, 2), other(1, 5, 11, 2), other(1, 6, 11, 2), other(1, 7, 12, 3)];
-    assert_eq!(shared(&records, &[(1, 4), (1, 5), (2, 7)]), [10]);
+    assert_eq!(shared(&records, &[(1, 4), (1, 5), (2, 7)]), BTreeSet::from([10]));
     let found =
-        settle(&[other(1, 4, 10, 2), other(2, 9, 10, 2), other(1, 7, 12, 3)], &[PIPE], &[10]).unwrap();
+        settle(&[other(1, 4, 10, 2), other(2, 9, 10, 2), other(1, 7, 12, 3)], &[PIPE], &BTreeSet::from([10]))
+            .unwrap();
     let found: Vec<_> = found.iter().map(|end| (end.process.pid, end.number, end.of)).collect();
     assert_eq!(found, [(1, 4, Stdio::Other), (2, 9, Stdio::Other)]);
 }
