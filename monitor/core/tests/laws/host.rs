@@ -265,12 +265,6 @@ impl Host {
         }
     }
 
-    /// The first look, as the daemon takes it: the second one finds what belongs to whom the first one found.
-    pub fn enter_all(&mut self) {
-        self.look();
-        self.look();
-    }
-
     /// Drains, lets the tick end, then reads /proc: births are told in ticks, and of what was born in the
     /// horizon's own tick nothing is concluded, although its fork may have been lost before the drain.
     /// (The model's clock need not be moved for that: nothing happens meanwhile.)
