@@ -1,6 +1,6 @@
 //! How much the whole command lines of living processes take, for each user: he decides how long they are, and how many.
 //!
-//! Invariant: what is entered here is in [`orphand_core`]'s graph, or was there a short while ago.
+//! Invariant: what the graph keeps of a user is at most what is entered here for him, and what was read together ([`Room`]).
 
 use std::{collections::HashMap, time::Duration};
 
@@ -57,6 +57,14 @@ impl CommandLines {
         is_due
     }
 
+    /// A fork runs the program of its creator, and has its command line for as long as it lives.
+    pub fn inherit(&mut self, child: ProcessId, creator: ProcessId) {
+        let Some((share, size)) = self.sizes.get(&creator).copied() else { return };
+        if self.sizes.insert(child, (share, size)).is_none() {
+            self.users.entry(share).or_default().bytes += size;
+        }
+    }
+
     /// The process has ended, or runs another program.
     pub fn leave(&mut self, process: ProcessId) {
         let Some((share, size)) = self.sizes.remove(&process) else { return };
@@ -87,7 +95,12 @@ mod tests {
         assert!(!lines.enter(now, (id(5), 1000), half, |_| false), "they were looked at a moment ago");
         let later = now + BETWEEN_SWEEPS;
         assert!(lines.enter(later, (id(5), 1000), half, |process| process != id(3)));
-        for pid in [2, 4, 5] {
+        lines.leave(id(5));
+        lines.inherit(id(6), id(2));
+        lines.inherit(id(7), id(99));
+        lines.leave(id(2));
+        assert!(!lines.enter(later, (id(8), 1000), half + 1, |_| true), "a fork has it still");
+        for pid in [4, 6] {
             lines.leave(id(pid));
         }
         assert!(lines.users.is_empty() && lines.sizes.is_empty());

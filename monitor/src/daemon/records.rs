@@ -156,8 +156,12 @@ impl Completer {
         if let ProcessEvent::Signal { killer, .. } = &mut event {
             killer.user = killer.uid.and_then(|uid| self.user(uid));
         }
-        if let ProcessEvent::Exec { process, .. } | ProcessEvent::Exit { process, .. } = &event {
-            self.command_lines.leave(*process);
+        match &event {
+            ProcessEvent::Fork { creator, child, .. } => self.command_lines.inherit(*child, *creator),
+            ProcessEvent::Exec { process, .. } | ProcessEvent::Exit { process, .. } => {
+                self.command_lines.leave(*process);
+            }
+            _ => {}
         }
         let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } = event else { return event };
         // What a user's processes make this wait is bounded and charged there.
