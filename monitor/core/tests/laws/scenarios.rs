@@ -4,6 +4,7 @@
 use orphand_core::model::{Evidence, Notice, ProcessId};
 
 use crate::{
+    histories::Growth,
     kernel::{Conduct, OnTerm},
     launch::Launch,
     laws, programs,
@@ -210,4 +211,21 @@ fn a_child_that_exited_before_its_records_were_read_does_not_hide_what_it_forked
     world.host.settle();
     reaped(&world, place);
     assert!(laws::orphan(&world.host, &world.host.truth.services[place]));
+}
+
+#[test]
+fn an_agent_below_a_server_is_seen_after_a_restart() {
+    let mut world = World::running();
+    let host = agent(&mut world, AgentKind::Python);
+    let place = world.server(host, Launch::default()).expect("room for a server");
+    let leaf = world.host.truth.services[place].leaf();
+    world.grow(leaf, Growth::Agent).expect("room for an agent below a shell");
+    world.elapse(1);
+    world.host.restart();
+    world.elapse(1);
+    world.kill(host);
+    world.elapse(60);
+    let told = told(&world, place);
+    assert!(told.contains(&"orphan_spared [LiveAgentBelow]".to_owned()), "{told:?}");
+    assert!(world.host.log.shots.is_empty(), "{}", world.host.log.transcript());
 }
