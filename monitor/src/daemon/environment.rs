@@ -72,6 +72,7 @@ impl EffectHandler for Environment {
             Effect::Track { process, tracking } => self.track_member(driver, process, tracking)?,
             Effect::Untrack { process } => {
                 self.shares.forget(process);
+                self.completer.command_lines.leave(process);
                 self.kernel.members.untrack(process.pid)?;
             }
             Effect::FollowThread { process, thread, until } => {

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{command_lines::CommandLines, environment::Environment};
 use crate::{
     driver::{Driver, read_proc},
-    host::{Proc, identity},
+    host::Proc,
     os::{clock, users::local_names},
     source::completion::completed,
 };
@@ -104,6 +104,7 @@ impl Environment {
         match read_proc(&self.procfs, &self.probe, &self.rules, known) {
             Ok(snapshot) => {
                 self.stuck.set_unread(clock::now(), &snapshot.unread);
+                self.completer.command_lines.repair(&snapshot);
                 Ok(Some(snapshot))
             }
             Err(error) => self.proc_failed(error).map(|()| None),
@@ -137,7 +138,7 @@ const NAMES: Duration = Duration::from_secs(10);
 pub struct Completer {
     /// The names of users, and when they were read.
     users: Option<(BootTime, BTreeMap<u32, String>)>,
-    command_lines: CommandLines,
+    pub(super) command_lines: CommandLines,
 }
 
 impl Completer {
@@ -170,9 +171,7 @@ impl Completer {
             rules.role(found) != rules.role(&image)
                 || rules.role_but_for_exemption(found) != rules.role_but_for_exemption(&image)
         });
-        let lives = |process: ProcessId| identity::identity(process.pid) == Some(process);
-        let found =
-            found.filter(|found| self.command_lines.enter(clock::now(), (process, uid), found.size(), lives));
+        let found = found.filter(|found| self.command_lines.enter(process, uid, found.size()));
         let image = found.unwrap_or(image);
         ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio }
     }

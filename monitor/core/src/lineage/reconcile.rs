@@ -21,11 +21,7 @@ pub struct Difference {
 /// processes that could not be read.
 pub fn compare(graph: &Graph, snapshot: Snapshot) -> Difference {
     let horizon = snapshot.horizon.ticks();
-    let seen: FxHashMap<u32, u64> = snapshot.processes.iter().map(|p| (p.id.pid, p.id.start)).collect();
-    let is_gone = |id: &ProcessId| {
-        id.start < horizon && seen.get(&id.pid) != Some(&id.start) && !snapshot.unread.contains(&id.pid)
-    };
-    let mut gone: Vec<ProcessId> = graph.ids().filter(is_gone).collect();
+    let mut gone: Vec<ProcessId> = graph.ids().filter(snapshot.gone()).collect();
     gone.sort_unstable();
     let mut unknown = Vec::new();
     let mut known = Vec::new();

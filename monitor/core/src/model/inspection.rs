@@ -1,5 +1,6 @@
 //! What the host says: one read of /proc, an inspection of a server and of who can use it, what single processes do.
 
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -56,6 +57,16 @@ pub struct Snapshot {
     /// The ids of processes whose /proc files did not answer. They exist, and nothing else is known of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<u32>,
+}
+
+impl Snapshot {
+    /// Tells whether a process had ended. Of one that was born at or after the horizon, or that could not be read, nothing is
+    /// concluded.
+    pub fn gone(&self) -> impl Fn(&ProcessId) -> bool {
+        let horizon = self.horizon.ticks();
+        let seen: FxHashMap<u32, u64> = self.processes.iter().map(|p| (p.id.pid, p.id.start)).collect();
+        move |id| id.start < horizon && seen.get(&id.pid) != Some(&id.start) && !self.unread.contains(&id.pid)
+    }
 }
 
 /// One process as /proc describes it.
