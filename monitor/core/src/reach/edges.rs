@@ -9,9 +9,12 @@ use super::{
     exceptions,
     party::{Kind, Party},
 };
-use crate::model::{
-    ProcessId,
-    scene::{End, Endpoint, Holder, ProcessRow, Scene, Side},
+use crate::{
+    model::{
+        ProcessId,
+        scene::{End, Endpoint, Holder, ProcessRow, Scene, Side},
+    },
+    recognise::is_debugger,
 };
 
 /// An edge that counts, to a candidate.
@@ -110,6 +113,8 @@ pub(super) struct Pair<'a> {
     /// Who has the other end.
     pub from: Holder,
     pub other_row: Option<&'a ProcessRow>,
+    /// Whether that is a debugger, where the candidate began the connection.
+    pub dialled_debugger: bool,
     /// Whether that has a descriptor of it.
     pub is_open: bool,
 }
@@ -134,6 +139,8 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
     let rows: BTreeMap<ProcessId, &ProcessRow> =
         scene.processes.iter().map(|row| (row.process, row)).collect();
     let row = |holder: Holder| rows.get(&holder.process()?).copied();
+    // Its command line is long if it likes, and the candidate may have thousands of connections to it.
+    let mut debuggers: BTreeMap<ProcessId, bool> = BTreeMap::new();
     let mut found = BTreeSet::new();
     for (at, ends) in &by_endpoint {
         let Some(endpoint) = scene.endpoint(*at) else { continue };
@@ -155,7 +162,12 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
             for own in all.into_values() {
                 for (source, from, is_open) in others(own, endpoint, &sources, &beyond, party) {
                     let (own_row, other_row) = (row(own.holder), row(from));
-                    let pair = Pair { party, endpoint, own, own_row, from, other_row, is_open };
+                    let dialled = other_row.filter(|_| endpoint.was_begun_at(own.side));
+                    let dialled_debugger = dialled.is_some_and(|row| {
+                        *debuggers.entry(row.process).or_insert_with(|| is_debugger(&row.image))
+                    });
+                    let pair =
+                        Pair { party, endpoint, own, own_row, from, other_row, dialled_debugger, is_open };
                     if exceptions::reason(&pair).is_none() {
                         let ways = ways(&pair).into_iter();
                         found.extend(ways.map(|way| Edge { from: source, to, way, endpoint: *at }));

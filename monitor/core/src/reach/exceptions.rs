@@ -9,7 +9,7 @@ use crate::{
         Image, Stdio,
         scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Side},
     },
-    recognise::{container_client, fork_server_listener, is_debugger, is_shell_of_a_person},
+    recognise::{container_client, fork_server_listener, is_shell_of_a_person},
 };
 
 /// A line of the table: when it applies, and why such an edge does not count.
@@ -24,7 +24,7 @@ const TABLE: [Exception; 8] = [
         reason: "the server began this connection itself, not to a debugger: it is the client",
         applies: |pair| {
             let began_it = pair.endpoint.was_begun_at(pair.own.side);
-            is_server(pair) && !pair.is_wire() && began_it && !is_from_family(pair) && !is_debugged(pair)
+            is_server(pair) && !pair.is_wire() && began_it && !is_from_family(pair) && !pair.dialled_debugger
         },
     },
     Exception {
@@ -131,11 +131,6 @@ fn is_from_family(pair: &Pair<'_>) -> bool {
             Holder::Unreadable => pair.party.owner.is_some(),
             Holder::Anybody => false,
         }
-}
-
-/// Whether the other end is a debugger's: a server may dial it (`debugpy --connect`).
-fn is_debugged(pair: &Pair<'_>) -> bool {
-    pair.other_row.is_some_and(|row| is_debugger(&row.image))
 }
 
 /// What the table asks of the program that has an own end.

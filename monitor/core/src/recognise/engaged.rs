@@ -54,9 +54,9 @@ pub fn is_shell_of_a_person(image: &Image) -> bool {
 pub fn is_debugger(image: &Image) -> bool {
     let names =
         [without_deleted(&image.exe)].into_iter().chain(image.argv.iter().take(4).map(String::as_str));
-    let parts = names.flat_map(|name| name.rsplit('/').take(2));
-    let parts = parts.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric()));
-    parts.map(str::to_ascii_lowercase).any(|part| DEBUGGERS.contains(&&*part))
+    let ends = names.flat_map(|name| name.rsplit('/').take(2));
+    let mut parts = ends.flat_map(|end| end.split(|c: char| !c.is_ascii_alphanumeric()));
+    parts.any(|part| DEBUGGERS.iter().any(|debugger| part.eq_ignore_ascii_case(debugger)))
 }
 
 /// The transports of the protocol that are no standard streams, as options call them.

@@ -80,8 +80,8 @@ pub(super) const CONTAINER_CLIENTS: &[&str] = &["docker", "nerdctl", "podman"];
 /// Parts of the names of debuggers and of servers that are one.
 #[rustfmt::skip]
 pub(super) const DEBUGGERS: &[&str] = &[
-    "debugger", "debugpy", "debugserver", "delve", "dlv", "edb", "frida", "gdb", "gdbserver", "lldb", "ltrace", "pydevd", "r2", "radare2", "rr",
-    "strace",
+    "debugger", "debugpy", "debugserver", "delve", "dlv", "edb", "frida", "gdb", "gdbserver", "lldb", "ltrace", "pydevd",
+    "r2", "radare2", "rr", "strace",
 ];
 
 /// Programs that open a file or an address in whatever program the desktop has for it.

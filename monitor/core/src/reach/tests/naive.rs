@@ -9,6 +9,7 @@ use crate::reach::{
     exceptions,
     party::{Kind, Party},
 };
+use crate::recognise::is_debugger;
 
 /// The candidates that something reaches which acts by itself.
 pub fn reached(scene: &Scene, parties: &[Party]) -> BTreeSet<usize> {
@@ -47,7 +48,9 @@ fn is_reached(scene: &Scene, parties: &[Party], reached: &BTreeSet<usize>, at: u
         let counts = |from: Holder, is_open: bool| {
             let row = |holder: Holder| scene.row(holder.process()?);
             let (own_row, other_row) = (row(own.holder), row(from));
-            let pair = Pair { party, endpoint, own, own_row, from, other_row, is_open };
+            let dialled = other_row.filter(|_| endpoint.was_begun_at(own.side));
+            let dialled_debugger = dialled.is_some_and(|row| is_debugger(&row.image));
+            let pair = Pair { party, endpoint, own, own_row, from, other_row, dialled_debugger, is_open };
             acts(from) && exceptions::reason(&pair).is_none()
         };
         let opposite =
