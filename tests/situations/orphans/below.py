@@ -137,7 +137,11 @@ def tied_browser(stage):
     "orphan", name="tool_on_its_wires", twin="orphans/waits_for_its_tool", streams="None",
     about="A server waits for a tool that inherited its wires, as ffmpeg does; the agent is killed: the tool comes to its end, then the server ends.",
 )
-def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL"):
+@scene(
+    "orphan", name="tool_of_a_script", twin="orphans/waits_for_its_tool", script=True,
+    about="A server written in bash runs a tool that prints its answer itself; the agent is killed: the tool comes to its end, then the server ends.",
+)
+def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
     steadily = f"""
         for step in range({steps}):
@@ -153,41 +157,27 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL"):
             caller.send(b"x")
             rest()
         """))
-    stage.part("mcp-server-shell", f"""
-        here()
-        answer(os.read(0, 65536))
-        subprocess.run([f"{{BIN}}/migrate"], stdin={streams}, stdout={streams})
-        serve()
-    """)
-    agent = stage.agent("mcp-server-shell")
+    if script:
+        stage.put("mcp-server-shell", f"#!/bin/bash\nwhile :; do read -r line && {stage.dir}/bin/migrate; done\n")
+        agent = stage.rests("claude", """
+            server = start("mcp-server-shell", asked=False)
+            os.write(server.w, b"{}\\n")
+            here("mcp-server-shell", server.pid)
+        """)
+    else:
+        stage.part("mcp-server-shell", f"""
+            here()
+            answer(os.read(0, 65536))
+            subprocess.run([f"{{BIN}}/migrate"], stdin={streams}, stdout={streams})
+            serve()
+        """)
+        agent = stage.agent("mcp-server-shell")
     migration = stage.who("migrate")
     if steps > 40:
         return stage.killed(agent, orphans=["mcp-server-shell", migration])
     agent.kill()
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
     return stage.truth(orphans=["mcp-server-shell"], may_end=[migration])
-
-@scene("orphan", twin="orphans/waits_for_its_tool")
-def tool_of_a_script(stage):
-    """A server written in bash runs a tool that prints its answer itself; the agent is killed: the tool comes to its end, then the server ends."""
-    stage.part("migrate", """
-        here()
-        for step in range(40):
-            open(f"{DIR}/migration", "a").write("row\\n")
-            time.sleep(0.25)
-        tell("migrated", "whole")
-    """)
-    stage.put("mcp-server-bash", f"#!/bin/bash\nwhile :; do read -r line && {stage.dir}/bin/migrate; done\n")
-    agent = stage.rests("claude", """
-        server = start("mcp-server-bash", asked=False)
-        os.write(server.w, b"{}\\n")
-        here("mcp-server-bash", server.pid)
-    """)
-    migration = stage.who("migrate")
-    server = stage.who("mcp-server-bash")
-    agent.kill()
-    stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
-    return stage.truth(orphans=[server], may_end=[migration])
 
 @scene("orphan", twin="let_go/hook_job")
 def waits_for_its_tool(stage):

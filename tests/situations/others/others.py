@@ -16,19 +16,6 @@ def agent_below_a_server(stage):
     stage.beats("codex")
     return stage.killed(agent, in_use=["codex", "mcp-server-fake"], may_end=["mcp-server-agents"])
 
-@scene("in use", twin="orphans/restarts_of_orphand", restart=True)
-def assistant_of_ones_own_host(stage):
-    """An assistant works below a server of a host that no rule knows, and orphand is restarted; the host is killed."""
-    stage.part("claude", "here()\nuse('claude', lambda: None)\n")
-    stage.part("mcp-server-agents", """
-        start("claude", wire=None)
-        present("claude")
-        serve()
-    """)
-    host = stage.rests("host.py", "start('mcp-server-agents')")
-    stage.beats("claude")
-    return stage.killed(host, in_use=["claude", "mcp-server-agents"])
-
 @scene("in use", twin="orphans/helper_below_a_server")
 def agent_of_npm_below_a_server(stage):
     """A tool of a server started Claude Code by the path of npm's package (bin/claude.exe); the server's agent is killed."""
