@@ -192,6 +192,22 @@ shell.stdin.flush()"""
     stage.grows("job.log")
     return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
 
+@scene("in use", twin="orphans/pid_namespace", restart=True)
+def job_adopted_before_a_restart(stage):
+    """A server that is the first process of a PID namespace adopted its shell's `job > log 2>&1 &`, and waits for any child; the agent is killed."""
+    stage.part("job", JOB)
+    stage.part("mcp-server-shell", """
+        subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)
+        in_background(os.wait)
+        present("job")
+        serve()
+    """)
+    agent = stage.rests("claude", 'start("/usr/bin/unshare", "--pid", "--fork", BIN + "/mcp-server-shell")')
+    stage.beats("job")
+    stage.grows("job.log")
+    agent.kill()
+    return stage.truth(in_use=[*stage.find("job"), *stage.find("mcp-server-shell")])
+
 @scene("mixed", twin="orphans/helper_below_a_server")
 def job_without_output(stage):
     """A leaking server started a job itself, without any output, as a download is, and waits for none; the agent is killed, the job works on."""

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, iter};
 
 use super::{inspection::Inspection, rows::Sides};
 use crate::{
-    lineage::Maker,
+    lineage::{Maker, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow, text::base},
     recognise::{Role, is_browser},
 };
@@ -303,11 +303,17 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
-    /// or the first process of a PID namespace).
+    /// or the first process of a PID namespace). What was there before the daemon, below such a first process, may have been.
     fn is_adopted(&self, facts: &ProcessRow) -> bool {
-        let node = self.inspection.node(facts.process).filter(|node| node.witnessed);
-        let creator = node.and_then(|node| node.creator).filter(|creator| facts.parent != Some(*creator));
-        creator.is_some_and(|creator| self.inspection.node(creator).is_none())
+        let (Some(node), Some(parent)) = (self.inspection.node(facts.process), facts.parent) else {
+            return false;
+        };
+        match node.creator.filter(|creator| *creator != parent) {
+            Some(creator) => self.inspection.node(creator).is_none(),
+            None => {
+                node.provenance != Provenance::Witnessed && self.inspection.rows.leads_a_namespace(parent)
+            }
+        }
     }
 
     /// Whether it was tied when the server began to be ended.

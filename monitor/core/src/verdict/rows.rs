@@ -92,6 +92,12 @@ impl<'a> Rows<'a> {
         self.of(process).any(|(_, end)| end.side == Side::Listens)
     }
 
+    /// Whether it is the first process of a PID namespace: what is left below it becomes its child.
+    pub fn leads_a_namespace(&self, process: ProcessId) -> bool {
+        self.of(process)
+            .any(|(endpoint, end)| *endpoint == Endpoint::PidNamespace && end.side == Side::Serves)
+    }
+
     /// Whether it has such a socket.
     pub fn has_listener(&self, process: ProcessId) -> bool {
         let is_socket = |by: &Address| *by != Address::File;
