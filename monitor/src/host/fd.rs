@@ -116,7 +116,8 @@ impl FdTable {
     }
 
     pub fn target(&self, number: u32) -> Option<&Target> {
-        self.fds.iter().find(|fd| fd.number == number).map(|fd| &fd.target)
+        let at = self.fds.binary_search_by_key(&number, |fd| fd.number).ok()?;
+        self.fds.get(at).map(|fd| &fd.target)
     }
 
     pub fn sockets(&self) -> impl Iterator<Item = u64> {
@@ -238,6 +239,7 @@ impl FdDir {
         if OTHERS.iter().any(|other| name.starts_with(other)) {
             return None;
         }
+        let _at = visit(self.pid).ok()?;
         let (text, _) = self.fdinfo(number, FDINFO_MAX).ok()?;
         let mount = fields::words(&text, "mnt_id")?.next()?;
         let mut mounts = self.mountinfo().split(|byte| *byte == b'\n');

@@ -11,8 +11,8 @@
 //! A user may have thousands of processes that do not answer, or that answer just before a reader gives up. So the waits
 //! are added up for each user (a range of numbers for containers is one user). A user whose processes cost more than
 //! his [`BUDGET`] is left unread until the waits are forgotten. What is left unread counts as a process that does not
-//! answer. Only time in which the reader sleeps counts: a reader that works, or has no
-//! processor, waits for nobody. Waits for processes of root do not count: they belong to many services, not to one user.
+//! answer. Time counts in which the reader sleeps, and in which it works for one process
+//! longer than for an honest one; not that in which it has no processor. Waits for processes of root do not count: they belong to many services, not to one user.
 
 use std::{
     cell::RefCell,
@@ -141,6 +141,12 @@ pub(super) fn enter(pid: u32, since: Instant, post: Arc<Post>) {
     });
 }
 
+/// Charges the user of this process for work that is no wait.
+pub(super) fn charge(pid: u32, worked: Duration) {
+    let user = real_user(pid);
+    ledger(|ledger, now| ledger.charge(pid, user, worked, now));
+}
+
 /// Removes the process from the list: the thread waits no longer.
 pub(super) fn answered(pid: u32, post: &Arc<Post>) {
     ledger(|ledger, _| {
@@ -172,7 +178,7 @@ pub fn stuck() -> Vec<StuckProcess> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     since: Instant,
-    busy: Option<Duration>,
+    busy: Option<Busy>,
     user: Option<u32>,
 }
 
@@ -183,13 +189,17 @@ impl Reading {
         Self { since: Instant::now(), busy: busy(), user }
     }
 
-    pub(super) fn end(self, pid: u32) {
+    /// Charges the wait. Returns for how long the reader ran.
+    pub(super) fn end(self, pid: u32) -> Duration {
         let took = self.since.elapsed();
-        if took >= SHORTEST {
-            let worked = self.busy.zip(busy()).map_or(Duration::ZERO, |(then, now)| now.saturating_sub(then));
-            let user = self.user.or_else(|| real_user(pid));
-            ledger(|ledger, now| ledger.charge(pid, user, took.saturating_sub(worked), now));
+        if took < SHORTEST {
+            return took;
         }
+        let Some((then, now)) = self.busy.zip(busy()) else { return Duration::ZERO };
+        let (ran, queued) = (now.ran.saturating_sub(then.ran), now.queued.saturating_sub(then.queued));
+        let user = self.user.or_else(|| real_user(pid));
+        ledger(|ledger, now| ledger.charge(pid, user, took.saturating_sub(ran + queued), now));
+        ran
     }
 }
 
@@ -197,8 +207,14 @@ thread_local! {
     static ACCOUNT_OF_TIME: RefCell<Option<OwnedFd>> = const { RefCell::new(None) };
 }
 
-/// For how long this thread has run, or waited for a processor.
-fn busy() -> Option<Duration> {
+/// For how long a thread has run, and waited for a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Busy {
+    ran: Duration,
+    queued: Duration,
+}
+
+fn busy() -> Option<Busy> {
     ACCOUNT_OF_TIME.with_borrow_mut(|file| {
         if file.is_none() {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -211,10 +227,10 @@ fn busy() -> Option<Duration> {
 }
 
 /// The first two numbers: nanoseconds on a processor, and in the queue of one.
-fn parse(schedstat: &[u8]) -> Option<Duration> {
+fn parse(schedstat: &[u8]) -> Option<Busy> {
     let mut numbers = std::str::from_utf8(schedstat).ok()?.split_ascii_whitespace().map(str::parse::<u64>);
-    let (ran, queued) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    Some(Duration::from_nanos(ran.saturating_add(queued)))
+    let mut next = || numbers.next()?.ok().map(Duration::from_nanos);
+    Some(Busy { ran: next()?, queued: next()? })
 }
 
 #[cfg(test)]
@@ -305,14 +321,15 @@ mod tests {
 
     #[test]
     fn work_is_no_wait() {
-        let before = busy().unwrap();
+        let all = || busy().map(|busy| busy.ran + busy.queued).unwrap();
+        let before = all();
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_millis(30) {}
-        let worked = busy().unwrap().saturating_sub(before);
+        let worked = all().saturating_sub(before);
         let begin = Instant::now();
         std::thread::sleep(Duration::from_millis(30));
         let slept = begin.elapsed();
-        let after = busy().unwrap().saturating_sub(before + worked);
+        let after = all().saturating_sub(before + worked);
         assert!(worked > Duration::from_millis(15), "{worked:?}");
         assert!(after < slept, "{after:?} of {slept:?}");
     }

@@ -10,10 +10,13 @@
 //! [`hastily`], for whom everybody waits, no longer than [`HASTE`]. A process that does not answer yields the error
 //! [`UNANSWERED`] and is never reported as absent. No thread reads it again before the thread that is blocked on it
 //! returns, and what a user's processes cost in all is bounded ([`mod@super::stuck`]).
+//!
+//! A process may answer at once and still take long: the kernel writes each lock of a file and each mount into the text
+//! that is read, once for each descriptor. So nobody works for one process longer than [`WORK`] times his patience either.
 
 use std::{
     cell::RefCell,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -32,6 +35,12 @@ use crate::os::lock;
 const PATIENCE: Duration = Duration::from_millis(250);
 /// The longest wait for one process of somebody for whom all users wait: the daemon's loop.
 const HASTE: Duration = Duration::from_millis(25);
+/// The longest work for one process in one look, in times of the patience. One with 32,768 descriptors, the most that are
+/// read, takes a tenth of it.
+const WORK: u32 = 8;
+/// Work for one process in one look that its user is not charged for, as a part of the patience. The memory of one with
+/// five gigabytes takes as long.
+const FREE: u32 = 5;
 /// The shortest interval at which a waiting caller checks whether the worker thread is blocked.
 const GLANCE: Duration = Duration::from_millis(5);
 /// The error for a process that does not answer.
@@ -66,6 +75,16 @@ struct Place {
     thread: Option<i32>,
     at: Option<(u32, Instant)>,
     left: bool,
+    /// For how long this look worked for each process.
+    work: BTreeMap<u32, Work>,
+    /// The process that took more work than anybody has for it: what is found is not used.
+    costly: Option<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    all: Duration,
+    uncharged: Duration,
 }
 
 impl Post {
@@ -91,6 +110,24 @@ impl Post {
         stuck::enter(pid, since, Arc::clone(self));
         Some(pid)
     }
+
+    /// Adds work for this process. Each time that it is more than is free, its user is charged.
+    fn worked(&self, pid: u32, took: Duration) {
+        let mut place = lock(&self.place);
+        let work = place.work.entry(pid).or_default();
+        work.all += took;
+        work.uncharged += took;
+        if work.uncharged > self.patience / FREE {
+            let due = std::mem::take(&mut work.uncharged);
+            drop(place);
+            stuck::charge(pid, due);
+        }
+    }
+
+    /// The process for which this look would have worked too long.
+    fn costly(&self) -> Option<u32> {
+        lock(&self.place).costly
+    }
 }
 
 /// Whether one of our own threads runs or waits for a processor.
@@ -108,14 +145,17 @@ pub struct Visit {
     reading: Option<stuck::Reading>,
 }
 
-/// Marks the start of reads that the process can block. Returns an error on a thread that was abandoned,
-/// because its result is not used any more.
+/// Marks the start of reads that the process can block. Returns an error on a thread that was abandoned, and in a look
+/// that works too long for this process, because the result is not used any more.
 pub(super) fn visit(pid: u32) -> Result<Visit, Errno> {
     let post = POST.with_borrow(Clone::clone);
     let mut outer = None;
     if let Some(post) = &post {
         let mut place = lock(&post.place);
-        if place.left {
+        if place.at.is_none() && place.work.get(&pid).is_some_and(|work| work.all > post.patience * WORK) {
+            place.costly = Some(pid);
+        }
+        if place.left || place.costly.is_some() {
             return Err(UNANSWERED);
         }
         outer = place.at.replace((pid, Instant::now())).map(|(pid, _)| pid);
@@ -135,7 +175,7 @@ impl Drop for Visit {
         }
         drop(place);
         if let Some(reading) = self.reading {
-            reading.end(self.pid);
+            post.worked(self.pid, reading.end(self.pid));
         }
     }
 }
@@ -185,7 +225,10 @@ fn patiently<T: Send + 'static>(look: impl Fn() -> T + Send + Sync + 'static, pa
     loop {
         let post = Post::new(Some(skipped.clone()), patience);
         match send(&post, &look).and_then(|answer| wait(&post, &answer)) {
-            Some(Ok(found)) => return found,
+            Some(Ok(found)) => match post.costly() {
+                Some(pid) => _ = skipped.insert(pid),
+                None => return found,
+            },
             Some(Err(pid)) => _ = skipped.insert(pid),
             None => break,
         }
@@ -271,6 +314,22 @@ mod tests {
             Ok::<(), Errno>(())
         };
         with_deadline(move || pids.iter().filter(|pid| look(pid).is_ok()).count())
+    }
+
+    /// One that answers each time, and takes long each time, is left unread like one that does not answer.
+    #[test]
+    fn nobody_works_for_one_process_for_ever() {
+        let [costly, other] = [(); 2].map(|()| Started::new(Command::new("sleep").arg("600")));
+        let (costly, pids) = (costly.0.id(), [costly.0.id(), other.0.id()]);
+        let work = move |pid: u32| {
+            door(pid)?;
+            let _at = visit(pid)?;
+            let begun = Instant::now();
+            while pid == costly && begun.elapsed() < HASTE / 4 {}
+            Ok::<(), Errno>(())
+        };
+        let found = hastily(move || pids.map(|pid| (0..100).filter(|_| work(pid).is_ok()).count()));
+        assert_eq!(found, [0, 100]);
     }
 
     /// However many do not answer: after a second of waiting their user is left unread, and nobody else.

@@ -1,6 +1,6 @@
 //! What the host says about branches of processes that an ended agent left.
 
-use super::{Probe, holdings};
+use super::{Probe, ports};
 use crate::host::{Lodging, with_deadline};
 use orphand_core::model::{Branch, ProcessId, SHOWN};
 
@@ -22,7 +22,7 @@ impl Probe {
             place: dir.cgroup().ok().map(|cgroup| Lodging::place(&cgroup)),
             rss_bytes: used.iter().map(|one| one.rss_bytes).sum(),
             cpu_ms: used.iter().map(|one| one.cpu_ms).sum(),
-            listens: if with_ports { holdings(&self.proc, processes).listens } else { Vec::new() },
+            listens: if with_ports { ports(&self.proc, processes) } else { Vec::new() },
         })
     }
 

@@ -24,7 +24,7 @@ use std::{hash::RandomState, sync::Arc, thread};
 
 pub use self::containers::{EngineVersion, Engines};
 pub use self::declared::Candidate;
-pub(crate) use crate::read::holdings;
+pub(crate) use crate::read::{holdings, ports};
 pub use manager::ManagerError;
 
 use crate::{

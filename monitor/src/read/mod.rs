@@ -32,7 +32,7 @@ mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use self::holdings::holdings;
+pub(crate) use self::holdings::{holdings, ports};
 
 use self::{
     joints::Joints,

@@ -21,7 +21,7 @@ use super::{descriptors::device, pipe::duplicate_any};
 use crate::host::{Fd, FdTable, ProcessDir, SharedMemory, SystemCall, Target};
 use orphand_core::model::{BootTime, Stdio, scene::Called};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wait {
     /// Input on this descriptor.
     Input(u64),
@@ -44,16 +44,24 @@ pub(super) fn calls(dir: &ProcessDir) -> Result<Vec<Option<SystemCall>>, Errno> 
 
 /// Whether all threads of the process wait, and only for pipes, sockets, each other and signals.
 pub(super) fn for_nothing_else(dir: &ProcessDir, table: &FdTable, calls: &[Option<SystemCall>]) -> bool {
-    let rests =
-        |call: &Option<SystemCall>| call.as_ref().is_some_and(|call| is_covered(dir, table, wait(call)));
-    calls.iter().all(rests) && dir.has_timers() == Ok(false)
+    // Whoever waits for more than one: all descriptors of the process are asked about, once.
+    let several = |wait| if let Wait::Watched(_) = wait { Wait::Several } else { wait };
+    let waits: BTreeSet<Wait> = waits(calls).map(several).collect();
+    calls.iter().all(Option::is_some)
+        && waits.into_iter().all(|wait| is_covered(dir, table, wait))
+        && dir.has_timers() == Ok(false)
+}
+
+/// What the threads wait for, each wait once: a thousand may wait for the same.
+fn waits(calls: &[Option<SystemCall>]) -> impl Iterator<Item = Wait> {
+    calls.iter().flatten().map(wait).collect::<BTreeSet<_>>().into_iter()
 }
 
 /// The pipes and sockets that these wait to read. Those of poll(2) are not told; but who waits there has a reference to each.
 pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<Vec<Stdio>, Errno> {
     let (fds, mut numbers) = (dir.fd_dir()?, BTreeSet::new());
-    for call in calls.iter().flatten() {
-        match wait(call) {
+    for wait in waits(calls) {
+        match wait {
             Wait::Input(number) => numbers.extend([id(number)]),
             Wait::Watched(number) => numbers.extend(fds.watched(id(number))?),
             Wait::Several | Wait::Wake | Wait::Other => {}

@@ -214,7 +214,7 @@ pub fn unanswered(stuck: &[StuckProcess]) -> String {
     };
     let (noun, verb) = if stuck.len() == 1 { ("process", "does") } else { ("processes", "do") };
     format!(
-        "{noun} {}{others} {verb} not answer: reads of their files in /proc block (stuck in execve, or memory locked); everything else is judged without them",
+        "{noun} {}{others} {verb} not answer: reads of their files in /proc block (stuck in execve, or memory locked) or take too long; everything else is judged without them",
         named.join(", ")
     )
 }
