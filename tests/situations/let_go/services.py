@@ -184,6 +184,23 @@ def dies_with_its_parent(stage):
     stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
     return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-starter"])
 
+@scene("in use", twin="orphans/silent_listener")
+def named_like_its_server(stage):
+    """A server started a service that is named like one, with pipes and in a session of its own; its session ends cleanly; a person visits the service later."""
+    stage.part("mcp-server-shared", """
+        listener = listen("tcp")
+        here()
+        answer_calls(listener)
+    """)
+    stage.part("mcp-server-starter", """
+        start("mcp-server-shared", start_new_session=True)
+        present("mcp-server-shared")
+        serve("exit")
+    """)
+    agent = stage.closes("mcp-server-starter")
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'mcp-server-shared'))\n")
+    return stage.ended(agent, in_use=["mcp-server-shared"])
+
 @scene("in use", twin="orphans/pid_namespace")
 def in_a_pid_namespace(stage):
     """The server is the first process of a PID namespace; a site that it let go in there is visited; the agent is killed."""

@@ -141,7 +141,7 @@ impl<'a> Bonds<'a> {
             let node = self.inspection.node(facts.process).filter(|node| node.origin().process == node.id);
             node.is_some_and(|node| node.stdin() == server.stdin)
         };
-        server.recognised().contains(&facts.process)
+        (server.recognised().contains(&facts.process) && !self.is_a_daemon(facts))
             || (server.stdin.is_wire()
                 && !self.is_opened(facts)
                 && !is_a_browser(self.inspection, facts)
@@ -296,7 +296,7 @@ impl<'a> Bonds<'a> {
             (row.sid != server.session || !row.stdio[0].is_wire())
                 && (!self.is_below(row) || self.is_adopted(row))
                 && rows.listens(row.process)
-                && !server.recognised().contains(&row.process)
+                && (!server.recognised().contains(&row.process) || self.is_left(row))
         };
         let above = rows.parents(facts).take_while(|parent| server.processes().contains(parent));
         is_one(facts) || above.filter_map(|parent| rows.row(parent)).any(is_one)
@@ -314,6 +314,12 @@ impl<'a> Bonds<'a> {
                 node.provenance != Provenance::Witnessed && self.inspection.rows.leads_a_namespace(parent)
             }
         }
+    }
+
+    /// Whether a process of the server that has ended made its standard input: it is no server that an agent talks to.
+    fn is_left(&self, facts: &ProcessRow) -> bool {
+        let maker = self.inspection.node(facts.process).and_then(|node| node.exec.makers[0].as_ref());
+        maker.is_some_and(|maker| self.inspection.server.ended().contains(&maker.process))
     }
 
     /// Whether it was tied when the server began to be ended.
