@@ -201,6 +201,21 @@ def named_like_its_server(stage):
     stage.when_over("person", "on_call('person', lambda: call('tcp', 'mcp-server-shared'))\n")
     return stage.ended(agent, in_use=["mcp-server-shared"])
 
+@scene("in use", twin="orphans/bridge")
+def helper_of_its_own_package(stage):
+    """A server started itself again, with pipes and in a session of its own, to write an index; its session ends cleanly; the index is written on."""
+    stage.part("mcp-server-fake", """
+        if ALIAS == "index":
+            here()
+            use("index", lambda: tell("index", str(time.time())))
+        start("mcp-server-fake", "--as", "index", start_new_session=True)
+        present("index")
+        serve("exit")
+    """)
+    agent = stage.closes("mcp-server-fake")
+    stage.beats("index")
+    return stage.ended(agent, in_use=["index"])
+
 @scene("in use", twin="orphans/pid_namespace")
 def in_a_pid_namespace(stage):
     """The server is the first process of a PID namespace; a site that it let go in there is visited; the agent is killed."""

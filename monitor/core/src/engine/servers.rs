@@ -7,7 +7,7 @@ use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{BootTime, Notice, ProcessId, RunView},
-    recognise::Role,
+    recognise::{Role, are_of_one_package},
     world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, trace},
 };
 
@@ -64,7 +64,11 @@ impl Engine {
         }
         let Some(node) = self.world.node(id) else { return };
         if let Some(key) = node.server {
-            let same_wire = self.world.server(key).is_some_and(|server| server.stdin == node.stdin());
+            let server = self.world.server(key);
+            if server.is_some_and(|server| is_helper_of(server, node)) {
+                return self.forget_first_messages(id);
+            }
+            let same_wire = server.is_some_and(|server| server.stdin == node.stdin());
             if same_wire || !self.is_job(key) {
                 self.named_deeper(at, key, recognised.new);
                 return;
@@ -272,6 +276,17 @@ impl Engine {
             self.emit(now, Notice::OrphanSuspected { recovered, server, owner, deadline });
         }
     }
+}
+
+/// Whether a server has started itself again, in a session of its own and for work of its own: an index, a service that several
+/// share. Nobody speaks the protocol with himself.
+fn is_helper_of(server: &Server, node: &Node) -> bool {
+    let maker = node.exec.makers[0].as_ref().filter(|maker| maker.process != node.id);
+    let is_ours = |maker: &Maker| {
+        node.image().is_some_and(|image| are_of_one_package(image, &maker.program.image))
+            && (server.processes().contains(&maker.process) || server.ended().contains(&maker.process))
+    };
+    node.sid != server.session && node.stdin() != server.stdin && maker.is_some_and(|maker| is_ours(maker))
 }
 
 /// Whether it is unknown what program this process ran.

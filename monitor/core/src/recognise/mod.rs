@@ -290,6 +290,16 @@ fn may_be(image: &Image, is_such: impl FnMut(&Program<'_>) -> bool) -> bool {
     [Some(first), second].iter().flatten().any(is_such)
 }
 
+/// Whether both run programs of one package, or the same program.
+pub fn are_of_one_package(one: &Image, other: &Image) -> bool {
+    let words = [program::words(one), program::words(other)];
+    let [one, other] = [Program::find(&words[0], one).0, Program::find(&words[1], other).0];
+    match (one.package, other.package) {
+        (None, None) => (one.path, one.module) == (other.path, other.module),
+        (one, other) => one == other,
+    }
+}
+
 /// The role according to the built-in rules.
 fn builtin_role(program: &Program<'_>) -> Role {
     let own = matches!(program.carrier, Carrier::Itself | Carrier::Interpreter);
