@@ -304,9 +304,7 @@ fn a_duplicate_whose_close_is_never_answered_holds_nobody_up() -> Result<()> {
         })?;
         // An inspection that found the sockets in their places saw them as such.
         daemon.wait("the doubt about the silent one", |e| {
-            e.kind() == "orphan_unproven"
-                && e.server() == Some(server)
-                && e.list("doubts").contains(&"wire_unknown")
+            e.is("orphan_unproven", server) && e.list("doubts").contains(&"wire_unknown")
         })?;
         // Whoever starts a program closes in the child what is open here.
         let open = fs::read_dir(format!("/proc/{}/fd", daemon.id.pid))?.flatten();

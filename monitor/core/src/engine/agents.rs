@@ -115,9 +115,10 @@ impl Engine {
 
     pub(super) fn report_agent_started(&mut self, at: BootTime, key: AgentKey, continues: Option<ProcessId>) {
         if let Some(agent) = self.world.agent(key) {
-            let found = self.is_found(agent.main());
+            let (main, found) = (agent.main(), self.is_found(agent.main()));
             self.emit(at, Notice::AgentStarted { agent: agent_view(agent), continues, found });
             self.remember_agent_hints(at, key);
+            self.guards(at, main);
         }
     }
 

@@ -58,7 +58,7 @@ impl Engine {
             return false;
         }
         let (uid, found) = (node.uid, node.provenance.is_found());
-        if let Some(name) = self.recall.known_by_protocol(id).filter(|_| found) {
+        if let Some(name) = self.recall.known_by_protocol(id, node.stdin()).filter(|_| found) {
             self.recognised_by_what_was_said(now, at, id, Said::Declared(name));
             return true;
         }

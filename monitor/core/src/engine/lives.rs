@@ -213,6 +213,7 @@ impl Engine {
         }
         // If the exec record was lost, what the process started since then seemed to be part of the server.
         let exec_was_lost = node.provenance.is_found();
+        self.guards(at, id);
         if let Some(emptied) = self.world.protect(id, exec_was_lost) {
             self.end_if_done(at, emptied);
         }
@@ -296,6 +297,7 @@ impl Engine {
         let ran = self.world.node(id).filter(|node| node.origin().process == id);
         let was_client = ran.is_some_and(Node::is_client);
         self.leftover_exits(id);
+        let heirs = self.heirs_of(id);
         let Some(exited) = self.world.exit(id) else { return };
         if was_client {
             self.agenda.keep(Task::Containers, Some(now.max(self.containers_until)));
@@ -315,6 +317,9 @@ impl Engine {
         }
         if let Some(key) = closed {
             self.head_has_exited(now, key);
+        }
+        for heir in heirs {
+            self.guards(at, heir);
         }
         if let Some(up) = exited.up {
             self.dismiss_if_idle(up);

@@ -16,6 +16,7 @@ mod containers;
 mod duplicates;
 mod findings;
 mod first_messages;
+mod guarded;
 mod hints;
 mod idle;
 mod inspections;

@@ -7,7 +7,7 @@ use crate::{
     lineage::{ObservedUnit, Origin, Provenance},
     model::{
         BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunView, ServerView,
-        Snapshot, Tracked, TrackedOwner,
+        Snapshot, Stdio, Tracked, TrackedOwner, TrackedStart,
     },
     world::{NewAgent, NewServer},
 };
@@ -17,12 +17,16 @@ use crate::{
 pub(super) struct Recall {
     servers: FxHashMap<ProcessId, RememberedServer>,
     by_process: FxHashMap<ProcessId, ProcessId>,
+    /// By the guard: the processes of the server that it guards, and the name of an agent that no rule knows.
+    pub(super) guards: FxHashMap<ProcessId, (Vec<ProcessId>, Option<String>)>,
     /// The processes that were alive when /proc was last read.
     alive: FxHashSet<ProcessId>,
     /// Process numbers that could not be read in /proc. These processes may be alive.
     unread: FxHashSet<u32>,
     /// Whether there was an earlier daemon in this boot.
     pub(super) restarted: bool,
+    /// Whether this one has read /proc to its end.
+    has_looked: bool,
 }
 
 impl Recall {
@@ -32,10 +36,13 @@ impl Recall {
     }
 
     /// Whether a server that is nobody's child now can be known to have been so ever since somebody looked. What was
-    /// started under the eyes of an earlier daemon, and is not known as a server, was none for a reason.
+    /// started under the eyes of a daemon, and is not known as a server, was none for a reason, or its records are lost.
     pub(super) fn may_be_adopted(&self, process: ProcessId) -> bool {
-        let start = self.get(process).map(|known| known.server.start.unwrap_or_default());
-        start.map_or(!self.restarted, |start| start.adopted)
+        let known = self.get(process);
+        let adopted = |start: &TrackedStart| start.adopted;
+        known.map_or(!self.restarted && !self.has_looked, |known| {
+            known.server.start.as_ref().is_some_and(adopted)
+        })
     }
 
     /// Records which processes are alive, after /proc was read.
@@ -46,11 +53,13 @@ impl Recall {
         }
     }
 
-    /// The name of the server whose head this process was, if it was recognised by the protocol. Its first message was
-    /// read long ago.
-    pub(super) fn known_by_protocol(&self, process: ProcessId) -> Option<String> {
-        let Tracked { id, name, rule, .. } = &self.servers.get(self.by_process.get(&process)?)?.server;
-        (rule == PROTOCOL && (*id == process || !self.may_live(*id))).then(|| name.clone())
+    /// The name of the server whose head this process, with this standard input, was, if it was recognised by the protocol. Its
+    /// first message was read long ago. What has another input is something that the server started.
+    pub(super) fn known_by_protocol(&self, process: ProcessId, stdin: Stdio) -> Option<String> {
+        let Tracked { id, name, rule, start, .. } = &self.get(process)?.server;
+        let is_head = *id == process
+            || (!self.may_live(*id) && start.as_ref().is_none_or(|start| start.stdin == stdin));
+        (rule == PROTOCOL && is_head).then(|| name.clone())
     }
 
     fn may_live(&self, process: ProcessId) -> bool {
@@ -78,6 +87,10 @@ impl Engine {
                 self.recall.by_process.insert(*process, id);
             }
             self.recall.by_process.insert(id, id);
+            for guard in server.server.start.iter().flat_map(|start| &start.guarded_by) {
+                let above = (server.server.processes.clone(), guard.implied.clone());
+                self.recall.guards.insert(guard.process, above);
+            }
             self.recall.servers.insert(id, server);
         }
     }
@@ -90,7 +103,7 @@ impl Engine {
         let mut chain = [new.main].into_iter().chain(new.wrappers.iter().copied());
         let known = chain.find_map(|process| Some((process, self.recall.get(process)?.server.clone())));
         let Some((head, Tracked { owner, run, start, rule, .. })) = known else { return false };
-        if owner.is_none() && start.is_none_or(|start| start.seeks_owner) {
+        if owner.is_none() && start.as_ref().is_none_or(|start| start.seeks_owner) {
             return false;
         }
         if let Some(owner) = owner.clone()
@@ -104,17 +117,20 @@ impl Engine {
         // Its first message was seen by the daemon of that time.
         let rule = if rule == PROTOCOL { rule } else { new.rule.clone() };
         let only_named = self.is_only_named(new.main, &rule);
-        let spoken = rule == PROTOCOL || start.is_some_and(|start| start.spoken);
+        let spoken = rule == PROTOCOL || start.as_ref().is_some_and(|start| start.spoken);
         let living = owner.as_ref().and_then(|owner| self.world.agent_of(owner.main));
         let dead = owner.filter(|owner| living.is_none() && !self.recall.may_live(owner.main));
         // It exited while no daemon was running.
         let dead = dead.map(|owner| {
             let TrackedOwner { main, name, uid, implied } = owner;
+            let exempt = start.as_ref().is_some_and(|start| start.exempt) || self.rules.exempts_named(&name);
             let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
             let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
             let origin = Origin { process: main, execs: 0 };
             let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
-            self.dead_agent(now, new, false)
+            let key = self.dead_agent(now, new, false);
+            self.world.change_agent(key, |agent| agent.exempt |= exempt);
+            key
         });
         let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };
         let owner = living.or(dead);
@@ -122,8 +138,9 @@ impl Engine {
         let wrappers = if owner.is_some() { new.wrappers.clone() } else { Vec::new() };
         let new = NewServer { rule, only_named, spoken, owner, wrappers, provenance, ..new.clone() };
         let Some(key) = self.world.start_server(new) else { return true };
-        self.world
-            .change_server(key, |server| server.made_apart |= start.is_none_or(|start| start.made_apart));
+        self.world.change_server(key, |server| {
+            server.made_apart |= start.as_ref().is_none_or(|start| start.made_apart);
+        });
         self.confirm_server(key);
         self.report_server_started(now, key);
         if dead.is_some() {
@@ -146,13 +163,16 @@ impl Engine {
             return false;
         }
         self.agent_recognised(now, main, name, implied);
+        if let Some(key) = self.world.agent_of(main) {
+            self.exempt_by_rules(key);
+        }
         true
     }
 
     /// Reports the remaining servers as ended: every server that still exists has been found by now.
     pub(super) fn resolve_recalled(&mut self, now: BootTime) {
         let mut recall = std::mem::take(&mut self.recall);
-        self.recall.restarted = recall.restarted;
+        (self.recall.restarted, self.recall.has_looked) = (recall.restarted, true);
         let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
         gone.sort_unstable_by_key(|s| s.server.id);
         for RememberedServer { server, orphan } in gone {

@@ -151,10 +151,12 @@ impl Engine {
         let parent_matters =
             seen.parent.and_then(|p| self.world.node(p)).is_some_and(|p| !p.pending && !p.protected);
         let wired = Stdio::are_wires(seen.stdio[0], seen.stdio[1]);
-        let was_a_server = || wired && self.recall.known_by_protocol(seen.id).is_some();
+        let was_a_server = || wired && self.recall.known_by_protocol(seen.id, seen.stdio[0]).is_some();
+        let guarded = self.guarded_by(seen.id);
         let (up, provenance) = match self.rules.role(&seen.image) {
             _ if main_of_unit => (None, Provenance::FOUND),
             _ if parent_matters => (seen.parent, Provenance::FOUND),
+            _ if guarded.is_some() => (guarded, Provenance::FOUND),
             Role::Agent { .. } => (None, Provenance::FOUND),
             role if was_a_server() || (wired && matches!(role, Role::Server { .. })) => {
                 let chain = self.launch_chain(seen, others);
@@ -169,6 +171,7 @@ impl Engine {
         };
         self.place(now, seen, up, provenance);
         self.classify(now, now, seen.id);
+        self.guard_recalled(now, seen.id);
     }
 
     /// The shells and launchers that are ancestors of a server and share its wire, nearest first.

@@ -7,7 +7,7 @@
 use super::{Engine, agenda::Task, first_messages::PROTOCOL};
 use crate::{
     case::Event,
-    lineage::{Node, Provenance, in_order},
+    lineage::{AgentKey, Node, Provenance, in_order},
     model::{BootTime, Image, Notice, Policy},
     recognise::{Role, Rules},
 };
@@ -27,11 +27,11 @@ impl Engine {
             }
         }
         if by_protocol && before == self.rules {
-            self.disown(&before);
+            self.disown(now, &before);
         }
         if before != self.rules {
             self.world.reclassify(&self.rules);
-            self.disown(&before);
+            self.disown(now, &before);
             self.recognise_anew(now, &before);
         }
         if sessions != self.policy.sessions {
@@ -52,8 +52,8 @@ impl Engine {
 
     /// Gives up what orphand must not end any more: servers that no rule recognises now, and servers of agents that
     /// are exempt now.
-    fn disown(&mut self, before: &Rules) {
-        let now = &self.rules;
+    fn disown(&mut self, now: BootTime, before: &Rules) {
+        let rules = &self.rules;
         let is_server =
             |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
         for key in self.world.server_keys() {
@@ -63,8 +63,8 @@ impl Engine {
             let spoken = server.rule == PROTOCOL;
             let was = spoken || images.iter().any(|image| is_server(before, image));
             let is = (spoken && self.policy.recognise_protocol)
-                || images.iter().any(|image| is_server(now, image));
-            let only_named = !spoken && images.iter().all(|image| now.is_only_named(image));
+                || images.iter().any(|image| is_server(rules, image));
+            let only_named = !spoken && images.iter().all(|image| rules.is_only_named(image));
             let Some(server) = self.world.server_mut(key) else { continue };
             if !images.is_empty() {
                 server.only_named = only_named;
@@ -74,12 +74,20 @@ impl Engine {
             }
         }
         for key in self.agents_where(|_, agent| agent.is_alive()) {
-            let node = self.world.agent(key).and_then(|agent| self.world.node(agent.main()));
-            let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { continue };
-            let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer | Role::ServiceManager);
-            let daemon = self.is_daemon(node);
-            self.world.change_agent(key, |agent| (agent.exempt, agent.daemon) = (exempt, daemon));
+            self.exempt_by_rules(key);
+            for server in self.world.agent(key).map(|agent| agent.servers().clone()).unwrap_or_default() {
+                self.remember_server(now, server);
+            }
         }
+    }
+
+    /// An agent that was known before its rules: whether these exempt it, and whether it is a daemon.
+    pub(super) fn exempt_by_rules(&mut self, key: AgentKey) {
+        let node = self.world.agent(key).and_then(|agent| self.world.node(agent.main()));
+        let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { return };
+        let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer | Role::ServiceManager);
+        let daemon = self.is_daemon(node);
+        self.world.change_agent(key, |agent| (agent.exempt, agent.daemon) = (exempt, daemon));
     }
 
     /// Recognises agents and servers that the new rules know and the old rules did not, among the processes that are

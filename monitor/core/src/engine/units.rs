@@ -201,6 +201,9 @@ impl Engine {
                 adopted: server.provenance.is_adopted(),
                 made_apart: server.made_apart,
                 spoken: server.spoken,
+                stdin: server.stdin,
+                exempt: self.world.owner_of(server).is_some_and(|owner| owner.exempt),
+                guarded_by: self.tracked_guards(key),
             }),
         };
         self.persist(at, Fact::Server { server: tracked });

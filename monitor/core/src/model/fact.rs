@@ -7,7 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, ServerHints, Signal,
+    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, ServerHints,
+    Signal, Stdio,
 };
 
 /// A fact to store. Storing the same fact twice has the effect of storing it once.
@@ -125,13 +126,13 @@ pub struct Tracked {
     pub processes: Vec<ProcessId>,
     pub owner: Option<TrackedOwner>,
     pub run: Option<(RunKey, u64)>,
-    /// What was known of its start; absent if an older version stored it.
+    /// What only who saw it can know; absent if an older version stored it.
     #[serde(default)]
     pub start: Option<TrackedStart>,
 }
 
 /// What a daemon that saw the start of a server, or found it first, knew of that. A later one cannot find it out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedStart {
     /// Whether its owner was still sought. Otherwise a server without an owner has none.
     pub seeks_owner: bool,
@@ -141,6 +142,23 @@ pub struct TrackedStart {
     /// Whether a message of the protocol to it was seen, or settings declare it.
     #[serde(default)]
     pub spoken: bool,
+    /// Its standard input.
+    #[serde(default)]
+    pub stdin: Stdio,
+    /// Whether a configuration exempted its owner after that had started.
+    #[serde(default)]
+    pub exempt: bool,
+    /// The agents, multiplexers and exempt programs that it started, and that live.
+    #[serde(default)]
+    pub guarded_by: Vec<TrackedGuard>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackedGuard {
+    pub process: ProcessId,
+    /// The name of an agent that no rule knows.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub implied: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

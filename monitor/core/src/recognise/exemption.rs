@@ -9,6 +9,12 @@ impl Rules {
         self.exempt.iter().any(|rule| rule.is_about(unit, slices, uid))
     }
 
+    /// Whether the configuration exempts a program with this name: of an agent that has ended nothing else is known.
+    pub fn exempts_named(&self, name: &str) -> bool {
+        let image = Image::new(name.to_owned(), vec![name.to_owned()], false);
+        matches!(self.role(&image), Role::Exempt { .. })
+    }
+
     /// The rule that exempts the program of `image` under this name: by its package, its module, its script or its own name, the first
     /// of these that it has. `None` if no rule can tell it from other programs.
     pub fn exemption_of(image: &Image, name: &str) -> Option<Rule> {

@@ -62,6 +62,8 @@ pub struct Server {
     /// Processes that were its main process or part of its launch chain, and have exited while what they had created lived on.
     /// What they made is still tied to the server. Bounded in number.
     pub(super) ended: BTreeSet<ProcessId>,
+    /// The agents, multiplexers and exempt programs that it started, bounded in number.
+    pub guarded_by: BTreeSet<ProcessId>,
     /// Processes that it started and let go, bounded in number. They are reported when the server has ended.
     pub(super) let_go: Vec<ProcessView>,
     /// Resident memory in bytes at the last measurement.

@@ -11,7 +11,7 @@ fn ready() -> Input {
 }
 
 /// A daemon that is started now, after a first start of all at this number of seconds.
-fn daemon(
+pub(super) fn daemon(
     first_start: Option<u64>,
     settings: Policy,
     knowledge: Knowledge,
@@ -19,6 +19,7 @@ fn daemon(
 ) -> Story {
     let mut story = Story::new(settings);
     let first_start = first_start.map(|seconds| crate::model::BootTime(seconds * 1_000_000_000));
+    story.creator = found.iter().find(|one| one.id == id(20)).cloned();
     story.hand_in(Input::Remembered { knowledge: Knowledge { first_start, ..knowledge } });
     story.snapshot(found);
     story.hand_in(ready());

@@ -31,6 +31,7 @@ mod proof_by_laws;
 mod reaping;
 mod recognition;
 mod requests;
+mod restarts;
 mod sessions;
 mod spawners;
 mod story;

@@ -1,0 +1,65 @@
+//! What guards a server from below: agents, multiplexers and exempt programs that it started. The next daemon is told of
+//! them: once something has adopted them, /proc does not say who started them.
+
+use super::Engine;
+use crate::{
+    lineage::ServerKey,
+    model::{BootTime, ProcessId, TrackedGuard},
+};
+
+/// How many of them are kept of one server.
+const GUARDS: usize = 16;
+
+impl Engine {
+    /// This agent, multiplexer or exempt program may live below a server.
+    pub(super) fn guards(&mut self, at: BootTime, id: ProcessId) {
+        let own = self.world.node(id).and_then(|node| node.server);
+        let above = || self.world.graph().near_ancestors(id).find_map(|node| node.server);
+        let Some(key) = own.or_else(above) else { return };
+        let Some(mut all) = self.world.server(key).map(|server| server.guarded_by.clone()) else { return };
+        all.retain(|one| self.world.node(*one).is_some());
+        if all.len() < GUARDS && all.insert(id) {
+            self.world.change_server(key, |server| server.guarded_by = all);
+            self.remember_server(at, key);
+        }
+    }
+
+    /// The copies of a multiplexer or an exempt program that take its place when it exits: it moves into the background.
+    pub(super) fn heirs_of(&self, id: ProcessId) -> Vec<ProcessId> {
+        if self.world.node(id).is_none_or(|node| !node.protected) {
+            return Vec::new();
+        }
+        self.world
+            .graph()
+            .children(id)
+            .filter(|child| child.protected)
+            .map(|child| child.id)
+            .take(GUARDS)
+            .collect()
+    }
+
+    pub(super) fn tracked_guards(&self, key: ServerKey) -> Vec<TrackedGuard> {
+        let guards = self.world.server(key).into_iter().flat_map(|server| &server.guarded_by);
+        let living = guards.filter(|id| self.world.node(**id).is_some());
+        let implied = |id: ProcessId| {
+            let agent = self.world.agent_of(id).and_then(|key| self.world.agent(key));
+            agent.filter(|agent| agent.implied).map(|agent| agent.name.clone())
+        };
+        living.map(|id| TrackedGuard { process: *id, implied: implied(*id) }).collect()
+    }
+
+    /// A process of the server, known to this daemon, that an earlier daemon saw above this guard.
+    pub(super) fn guarded_by(&self, guard: ProcessId) -> Option<ProcessId> {
+        let (server, _) = self.recall.guards.get(&guard)?;
+        let is_known = |process: &&ProcessId| self.world.node(**process).is_some_and(|node| !node.protected);
+        server.iter().find(is_known).copied()
+    }
+
+    /// Makes a guard an agent again that no rule knows.
+    pub(super) fn guard_recalled(&mut self, now: BootTime, guard: ProcessId) {
+        let Some((_, Some(name))) = self.recall.guards.get(&guard).cloned() else { return };
+        if self.world.node(guard).is_some() && self.world.agent_of(guard).is_none() {
+            self.agent_recognised(now, guard, name, true);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What a daemon that is started again must not end, because the one before would not have ended it.
+
+use super::{
+    found::daemon,
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+};
+use crate::model::{
+    Fact, Knowledge, Policy, ProcessId, RememberedServer, SnapshotProcess, Stdio, Tracked, TrackedOwner,
+    TrackedStart,
+};
+
+const PLAIN: [Stdio; 3] = [Stdio::Null; 3];
+
+/// The next daemon, with what the one of this story stored, and these processes.
+fn next(story: &Story, rules: &str, found: Vec<SnapshotProcess>) -> Story {
+    let last = story.facts_persisted.iter().rev().find_map(|fact| match fact {
+        Fact::Server { server } => Some(server.clone()),
+        _ => None,
+    });
+    let servers = vec![RememberedServer { server: last.unwrap(), orphan: None }];
+    let policy = Policy { rules: rules.to_owned(), ..Policy::default() };
+    daemon(Some(0), policy, Knowledge { servers, restarted: true, ..Knowledge::default() }, found)
+}
+
+/// The agent of a server ends; the server's process 40 has run this program, and moved into the background.
+fn guarded_by(argv: &[&str]) -> (Story, Vec<String>) {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.start(30, 39, argv, PLAIN);
+    story.fork(39, 40);
+    story.end(39);
+    let found = vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(40, 1, argv, PLAIN)];
+    let mut next = next(&story, "", found);
+    next.end(20);
+    next.pass_secs(30);
+    let told = next.told();
+    (next, told)
+}
+
+#[test]
+fn a_multiplexer_in_the_background_guards_the_server_that_started_it() {
+    let (mut next, told) = guarded_by(&["tmux", "new", "-d"]);
+    assert!(told.contains(&"orphan_spared multiplexer".to_owned()), "{told:?}");
+    assert_eq!(next.sent(), []);
+    // Anything else does not.
+    let (mut next, told) = guarded_by(&["sleep", "9"]);
+    assert!(told.contains(&"orphan_detected".to_owned()), "{told:?}");
+    assert!(!next.sent().is_empty());
+}
+
+/// It was exempted meanwhile, while it lived or afterwards.
+#[test]
+fn a_rule_that_exempts_an_agent_exempts_what_an_earlier_daemon_saw_it_start() {
+    const EXEMPT: &str = "[[exempt]]\nname = 'mine'\nprogram = 'claude'";
+    for (rules, lives, ended) in
+        [(EXEMPT, true, false), (EXEMPT, false, false), ("", true, true), ("", false, true)]
+    {
+        let story = Story::agent_with_server(Policy::default());
+        let agent = lives.then(|| seen(20, 10, CLAUDE, TERMINAL));
+        let parent = if lives { 20 } else { 1 };
+        let found = agent.into_iter().chain([seen(30, parent, SERVER, WIRE)]).collect();
+        let mut next = next(&story, rules, found);
+        if lives {
+            next.end(20);
+        }
+        next.pass_secs(30);
+        assert_eq!(!next.sent().is_empty(), ended, "{rules} {lives}: {:?}", next.told());
+    }
+}
+
+/// A server that its first message showed has ended meanwhile; a job of it, on pipes of its own, works on.
+#[test]
+fn a_job_is_not_the_server_that_started_it() {
+    let own = [Stdio::Pipe(7), Stdio::Pipe(8), Stdio::Null];
+    for (stdio, ended) in [(own, false), (WIRE, true)] {
+        let owner = TrackedOwner { main: id(20), name: "claude".to_owned(), ..TrackedOwner::default() };
+        let start = TrackedStart { stdin: WIRE[0], ..TrackedStart::default() };
+        let (processes, rule): (Vec<ProcessId>, _) = (vec![id(30), id(40)], "protocol".to_owned());
+        let server = Tracked {
+            id: id(30),
+            processes,
+            rule,
+            owner: Some(owner),
+            start: Some(start),
+            ..Tracked::default()
+        };
+        let servers = vec![RememberedServer { server, orphan: None }];
+        let knowledge = Knowledge { servers, restarted: true, ..Knowledge::default() };
+        let mut next = daemon(Some(0), Policy::default(), knowledge, vec![seen(40, 1, &["job"], stdio)]);
+        next.pass_secs(30);
+        assert_eq!(!next.sent().is_empty(), ended, "{:?}", next.told());
+    }
+}
