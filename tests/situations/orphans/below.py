@@ -134,6 +134,11 @@ def tied_browser(stage):
     about="A server waits for a tool that waits for the answer of a database; the agent is killed: the tool comes to its end, then the server ends.",
 )
 @scene(
+    "orphan", name="tool_that_waits_for_a_job", twin="orphans/waits_for_its_tool",
+    work="subprocess.run(['sleep', '12'], stdin=subprocess.DEVNULL, stdout=open(f'{DIR}/log', 'w'), stderr=subprocess.STDOUT, start_new_session=True)",
+    about="A server waits for a tool that waits for a job in a session of its own, with a log; the agent is killed: the tool comes to its end, then the server ends.",
+)
+@scene(
     "orphan", name="tool_on_its_wires", twin="orphans/waits_for_its_tool", streams="None",
     about="A server waits for a tool that inherited its wires, as ffmpeg does; the agent is killed: the tool comes to its end, then the server ends.",
 )

@@ -12,7 +12,10 @@ use super::{Engine, cases::CaseOf};
 use crate::{
     case::{Event, INSPECT_AGAIN},
     lineage::{Node, ServerKey},
-    model::{BootTime, Doubt, Mode, ProcessId, ServerFacts, Work, scene::Wait},
+    model::{
+        BootTime, Doubt, Mode, ProcessId, ServerFacts, Work,
+        scene::{ProcessRow, Wait},
+    },
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, examine},
     world::{Accounts, Look, Server, accounts},
@@ -158,9 +161,13 @@ impl Engine {
             let mut line = self.world.node(process).into_iter().chain(above);
             line.any(|node| node.name().is_some_and(|name| is_browser(&name)))
         };
+        // What was let go works on; who waits for it goes on when that is done (`nohup make > log; deploy`).
+        let jobs = finding.members.let_go.iter().filter_map(|job| rows.row(*job)?.parent);
+        let with_jobs: BTreeSet<ProcessId> = jobs.collect();
+        let awaits = |row: &ProcessRow| row.awaits_child && with_jobs.contains(&row.process);
         // It goes on when its time has come, or when somebody answers who works for it elsewhere.
         let goes_on = |process: ProcessId| {
-            rows.row(process).is_some_and(|row| row.waits == Wait::Anything)
+            rows.row(process).is_some_and(|row| row.waits == Wait::Anything || awaits(row))
                 || rows.is_connected(process, server.wires(), &finding.members)
         };
         // What a server runs on its own wires is a tool, too. What a launcher runs there may be the server itself.

@@ -62,6 +62,12 @@ impl Recall {
         (rule == PROTOCOL && is_head).then(|| name.clone())
     }
 
+    /// The standard input at birth of a server whose head this process is: it may have moved it since.
+    pub(super) fn stdin_at_birth(&self, process: ProcessId) -> Option<Stdio> {
+        let known = self.get(process).filter(|known| known.server.id == process)?;
+        known.server.start.as_ref().map(|start| start.stdin).filter(|stdin| stdin.is_wire())
+    }
+
     fn may_live(&self, process: ProcessId) -> bool {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }

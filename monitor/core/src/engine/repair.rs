@@ -148,6 +148,11 @@ impl Engine {
         if self.world.node(seen.id).is_some() {
             return;
         }
+        if let Some(stdin) = self.recall.stdin_at_birth(seen.id).filter(|stdin| *stdin != seen.stdio[0]) {
+            let [_, stdout, stderr] = seen.stdio;
+            let at_birth = SnapshotProcess { stdio: [stdin, stdout, stderr], ..seen.clone() };
+            return self.found(now, &at_birth, others, main_of_unit);
+        }
         let parent_matters =
             seen.parent.and_then(|p| self.world.node(p)).is_some_and(|p| !p.pending && !p.protected);
         let wired = Stdio::are_wires(seen.stdio[0], seen.stdio[1]);

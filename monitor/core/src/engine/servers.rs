@@ -141,7 +141,7 @@ impl Engine {
             Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => {
                 Next::SeekOwner { chain: false, adopted: false }
             }
-            Claim::Nobody | Claim::Adopted => Next::Start(None),
+            Claim::Nobody | Claim::Adopted | Claim::Elsewhere => Next::Start(None),
         }
     }
 

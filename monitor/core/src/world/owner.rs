@@ -35,6 +35,8 @@ pub enum Claim {
     /// The server has no owner: it is a shell's job, or it was started on a terminal, by a service manager, or
     /// inside a multiplexer.
     Nobody,
+    /// It has none: what answers into a file is no server, whatever passes its answers on.
+    Elsewhere,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +58,9 @@ pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> (Claim, Vec<Proc
         (None, Some(maker)) => search.made_by(maker),
         (None, None) => search.climb(),
     };
-    // What answers into a file is no server, whatever passes its answers on.
     let answers_elsewhere = || search.passes_on_elsewhere(&wrappers);
-    let claim = if matches!(claim, Claim::Joins(_)) || !answers_elsewhere() { claim } else { Claim::Nobody };
+    let claim =
+        if matches!(claim, Claim::Joins(_)) || !answers_elsewhere() { claim } else { Claim::Elsewhere };
     (claim, wrappers)
 }
 
@@ -86,11 +88,15 @@ impl Search<'_> {
         (wrappers, None)
     }
 
-    /// Whether a launcher reads what the server answers, as one that masks secrets does, and its own output is no wire.
+    /// Whether a launcher reads what the server answers, as one that masks secrets does, and its own output is no wire. Who made
+    /// the output of what was found in /proc is not known: one that has another output than such a launcher is read by it.
     fn passes_on_elsewhere(&self, wrappers: &[ProcessId]) -> bool {
         let maker = self.server.exec.makers[1].as_ref().map(|maker| maker.process);
-        let reader = wrappers.iter().find(|wrapper| Some(**wrapper) == maker);
-        reader.and_then(|reader| self.graph.get(*reader)).is_some_and(|node| !node.stdout().is_wire())
+        let is_reader = |wrapper: &&ProcessId| {
+            maker.map_or(self.server.provenance.is_found(), |maker| **wrapper == maker)
+        };
+        let mut readers = wrappers.iter().filter(is_reader).filter_map(|reader| self.graph.get(*reader));
+        readers.any(|node| !node.stdout().is_wire())
     }
 
     /// Whether a process hands both of its wires on to the server. What makes a wire of its own talks to the server

@@ -90,3 +90,35 @@ fn a_job_is_not_the_server_that_started_it() {
         assert_eq!(!next.sent().is_empty(), ended, "{:?}", next.told());
     }
 }
+
+/// It moved its input off descriptor 0. One that was never a server with a wire is none.
+#[test]
+fn a_server_that_moved_its_input_is_known_by_what_it_had() {
+    let moved = [Stdio::Null, WIRE[1], Stdio::Null];
+    let story = Story::agent_with_server(Policy::default());
+    let mut next = next(&story, "", vec![seen(30, 1, SERVER, moved)]);
+    next.pass_secs(30);
+    assert!(!next.sent().is_empty(), "{:?}", next.told());
+    let mut first =
+        daemon(Some(0), Policy::default(), Knowledge::default(), vec![seen(30, 1, SERVER, moved)]);
+    first.pass_secs(30);
+    assert_eq!((first.told(), first.sent()), (vec!["ready".to_owned()], vec![]));
+}
+
+/// Who made its output is not known. Its launcher has another one, which is a file.
+#[test]
+fn what_is_found_below_a_launcher_that_writes_its_answers_into_a_file_is_nobodys() {
+    let op = &["op", "run", "--", "mcp-server-filesystem"][..];
+    for (output, ended) in [(Stdio::File, false), (WIRE[1], true)] {
+        let found = vec![
+            seen(20, 10, CLAUDE, TERMINAL),
+            seen(29, 20, op, [WIRE[0], output, Stdio::Null]),
+            seen(30, 29, SERVER, [WIRE[0], if ended { WIRE[1] } else { Stdio::Pipe(9) }, Stdio::Null]),
+        ];
+        let mut story = daemon(Some(0), Policy::default(), Knowledge::default(), found);
+        story.end(20);
+        story.end(29);
+        story.pass_secs(30);
+        assert_eq!(!story.sent().is_empty(), ended, "{:?}", story.told());
+    }
+}
