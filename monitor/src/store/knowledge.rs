@@ -1,7 +1,7 @@
 //! Reads what the next daemon needs: runs of every boot, and the servers that were tracked in this one. At most as much
 //! as there is room for in memory.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 
 use super::schema::{flag, read as read_rows, share};
 use orphand_core::model::{
@@ -23,7 +23,13 @@ pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
     let one = |sql: &str| db.query_row(sql, [boot], |row| row.get::<_, Option<i64>>(0));
     let daemons = one("SELECT count(*) FROM daemons WHERE boot = ?1")?;
     let first_start = one("SELECT max(first_start) FROM boots WHERE id = ?1")?;
+    let watched_until = one(
+        "SELECT stopped * 1000 - offset_ns FROM daemons WHERE boot = ?1 ORDER BY id DESC LIMIT 1 OFFSET 1",
+    )
+    .optional()?
+    .flatten();
     Ok(Knowledge {
+        watched_until: watched_until.map(|at| BootTime(at.cast_unsigned())),
         runs: runs(db, boot)?,
         servers: servers(db, boot)?,
         restarted: daemons > Some(1),

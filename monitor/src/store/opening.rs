@@ -60,6 +60,8 @@ impl Store {
         let mut opened = open(is_damaged)?;
         // Whoever wrote it may have been of this boot.
         opened.knowledge.restarted = true;
+        // Not all that it knew may be left.
+        opened.knowledge.watched_until = None;
         let (file, aside) = (file.display(), aside.display());
         let rest = match copied {
             Ok(1) => "1 run was recovered".to_owned(),

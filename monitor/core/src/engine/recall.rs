@@ -1,5 +1,7 @@
 //! Servers that earlier daemons of this boot followed: each is found again, or has ended meanwhile.
 
+use std::time::Duration;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
@@ -11,6 +13,9 @@ use crate::{
     },
     world::{NewAgent, NewServer},
 };
+
+/// What began in so much time before a daemon ended may not have been seen by it.
+const LAST_MOMENT: Duration = Duration::from_secs(2);
 
 /// The servers of earlier daemons that are still to be found again.
 #[derive(Debug, Default)]
@@ -25,6 +30,8 @@ pub(super) struct Recall {
     unread: FxHashSet<u32>,
     /// Whether there was an earlier daemon in this boot.
     pub(super) restarted: bool,
+    /// Until when that watched.
+    watched_until: Option<BootTime>,
     /// Whether this one has read /proc to its end.
     has_looked: bool,
 }
@@ -43,6 +50,11 @@ impl Recall {
         known.map_or(!self.restarted && !self.has_looked, |known| {
             known.server.start.as_ref().is_some_and(adopted)
         })
+    }
+
+    /// Whether an earlier daemon saw this process start, and took it for no server.
+    pub(super) fn was_no_server(&self, process: ProcessId) -> bool {
+        self.watched_until.is_some_and(|until| process.born() + LAST_MOMENT < until) && !self.knows(process)
     }
 
     /// Records which processes are alive, after /proc was read.
@@ -86,6 +98,7 @@ impl Engine {
     pub(super) fn remember(&mut self, knowledge: Knowledge) {
         self.world.runs_mut().remember(knowledge.runs);
         self.recall.restarted = knowledge.restarted;
+        self.recall.watched_until = knowledge.watched_until;
         self.first_start = knowledge.first_start;
         for server in knowledge.servers {
             let id = server.server.id;

@@ -7,7 +7,7 @@ use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{BootTime, Notice, ProcessId, RunView},
-    recognise::{Role, are_of_one_package},
+    recognise::{Role, Rules, are_of_one_package},
     world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, trace},
 };
 
@@ -26,6 +26,12 @@ impl Recognised {
         let spoken = rule == PROTOCOL;
         let new = NewServer { main: node.id, name, rule, spoken, client, ..NewServer::default() };
         Self { new, origin: node.origin(), late: false }
+    }
+
+    /// Whether a rule that is built in says that it is a server, by its name or its arguments.
+    fn is_by_builtin_name(&self, rules: &Rules) -> bool {
+        self.new.rule != PROTOCOL
+            && !rules.tables().iter().any(|(_, all)| all.iter().any(|rule| rule.name == self.new.rule))
     }
 }
 
@@ -87,6 +93,12 @@ impl Engine {
         recognised.new = NewServer { only_named, wrappers, provenance, ..recognised.new };
         if provenance.is_found() && self.server_recalled(now, &recognised) {
             return;
+        }
+        if provenance.is_found()
+            && recognised.is_by_builtin_name(&self.rules)
+            && self.recall.was_no_server(id)
+        {
+            return self.dismiss_if_pending(id);
         }
         let new = recognised.new.clone();
         match self.next_of(at, id, provenance, claim) {

@@ -183,6 +183,9 @@ pub struct Knowledge {
     /// this one cannot know of.
     #[serde(default)]
     pub restarted: bool,
+    /// Until when the last of them watched; absent if it did not say.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub watched_until: Option<BootTime>,
     /// When orphand was started on this host for the first time, as far as is known; absent if that was in an earlier boot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_start: Option<BootTime>,

@@ -55,7 +55,8 @@ impl Host {
 
     /// The daemon is killed, and the next one reads the store and /proc.
     pub fn restart(&mut self) {
-        let knowledge = knowledge(&self.log);
+        let watched_until = Some(self.kernel.now());
+        let knowledge = Knowledge { watched_until, ..knowledge(&self.log) };
         self.core = Box::new(engine(&self.policy, &self.truth));
         self.truth.restarted = true;
         for service in &mut self.truth.services {

@@ -5,8 +5,8 @@ use super::{
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
 };
 use crate::model::{
-    Fact, Knowledge, Policy, ProcessId, RememberedServer, SnapshotProcess, Stdio, Tracked, TrackedOwner,
-    TrackedStart,
+    BootTime, Fact, Knowledge, Policy, ProcessId, RememberedServer, SnapshotProcess, Stdio, Tracked,
+    TrackedOwner, TrackedStart,
 };
 
 const PLAIN: [Stdio; 3] = [Stdio::Null; 3];
@@ -120,5 +120,23 @@ fn what_is_found_below_a_launcher_that_writes_its_answers_into_a_file_is_nobodys
         story.end(29);
         story.pass_secs(30);
         assert_eq!(!story.sent().is_empty(), ended, "{:?}", story.told());
+    }
+}
+
+/// A hook that is named like a server, say. What a rule of the configuration names is one.
+#[test]
+fn what_an_earlier_daemon_saw_start_and_took_for_no_server_is_none() {
+    const OURS: &str = "[[program]]\nname = 'ours'\nkind = 'server'\nprogram = 'mcp-server-filesystem'";
+    let seconds = |s: u64| Some(BootTime(s * 1_000_000_000));
+    for (rules, watched_until, ended) in
+        [("", seconds(10), false), ("", seconds(1), true), ("", None, true), (OURS, seconds(10), true)]
+    {
+        let found = vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)];
+        let policy = Policy { rules: rules.to_owned(), ..Policy::default() };
+        let knowledge = Knowledge { restarted: true, watched_until, ..Knowledge::default() };
+        let mut next = daemon(Some(0), policy, knowledge, found);
+        next.end(20);
+        next.pass_secs(30);
+        assert_eq!(!next.sent().is_empty(), ended, "{rules} {watched_until:?}: {:?}", next.told());
     }
 }
