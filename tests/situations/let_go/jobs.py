@@ -84,12 +84,16 @@ def hook_job_crash(stage):
     stage.beats("job")
     return stage.ended(server, in_use=["job"])
 
+@scene(
+    "in use", name="job_on_its_wires", twin="orphans/tools_of_an_ended_server", streams="",
+    about="A server started a job on its own wires, in a session of its own; the session ends cleanly, the server exits, the job works on.",
+)
 @scene("in use", twin="orphans/waits_for_its_tool")
-def job_that_was_read(stage):
+def job_that_was_read(stage, streams="stdin=subprocess.DEVNULL, stdout=subprocess.PIPE"):
     """A server started a job in a session of its own and read what it printed; the session ends cleanly, the server exits, the job works on."""
     stage.part("job", "here()\nuse('job', lambda: os.stat(DIR))\n")
-    stage.part("mcp-server-ops", """
-        child = subprocess.Popen([f"{BIN}/job"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+    stage.part("mcp-server-ops", f"""
+        child = subprocess.Popen([f"{{BIN}}/job"], start_new_session=True, {streams})
         serve("exit")
     """)
     agent = stage.closes("mcp-server-ops", "job")

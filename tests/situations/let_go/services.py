@@ -368,37 +368,6 @@ def window_over_a_channel(stage):
     stage.beats("window")
     return stage.killed(agent, in_use=["window", "mcp-server-fake"])
 
-@scene(
-    "mixed", name="daemon_that_the_server_uses", twin="orphans/driver", uses="database = dial('tcp', 'tool-daemon')",
-    about="The same, as of a database, and the server is connected to the daemon itself.",
-)
-@scene(
-    "mixed", name="daemon_of_a_reaper", twin="orphans/driver", adopts="libc.prctl(36, 1, 0, 0, 0)",
-    about="The same below a server that adopts what is left below it (prctl(2), PR_SET_CHILD_SUBREAPER).",
-)
-@scene(
-    "mixed", name="daemon_with_workers", twin="orphans/driver", works="listener = listen('tcp')\ncopy(lambda: answer_calls(listener), alias='worker')",
-    about="The same, and those who answer are forked workers of the daemon.",
-)
-@scene("mixed", twin="orphans/driver")
-def daemon_on_its_wires(stage, works="in_background(answer_calls, listen('tcp'))", adopts="", uses=""):
-    """A leaking server had started a daemon that took the server's output into a session of its own; the agent is killed, a person calls the daemon later."""
-    stage.part("tool-daemon", f"{works}\nhere()\nrest_in_a_thread()\n")
-    stage.part("mcp-server-fake", f"""
-        {adopts}
-        def middle():
-            os.setsid()
-            subprocess.Popen([f"{{BIN}}/tool-daemon"], stdin=subprocess.DEVNULL)
-        os.waitpid(copy(middle), 0)
-        present("tool-daemon")
-        {uses}
-        serve()
-    """)
-    agent = stage.agent()
-    stage.when_over("person", 'on_call("person", lambda: call("tcp", "tool-daemon"))\n')
-    workers = ["worker"] if "worker" in works else []
-    return stage.killed(agent, in_use=["tool-daemon", *workers], orphans=["mcp-server-fake"])
-
 @scene("mixed", twin="orphans/waits_for_its_tool")
 def shell_at_a_fifo(stage):
     """A leaking server had started a shell that waits for commands by `while read .. < FIFO`; the agent is killed, a person commands the shell later."""

@@ -184,6 +184,40 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
     return stage.truth(orphans=["mcp-server-shell"], may_end=[migration])
 
+@scene(
+    "orphan", name="protocol/tools_of_an_ended_server", twin="let_go/job_on_its_wires", server="server.py",
+    about="The same, and no rule knows the server, which was spoken to in the protocol.",
+)
+@scene("orphan", twin="let_go/job_on_its_wires")
+def tools_of_an_ended_server(stage, server="mcp-server-shell"):
+    """A server runs two tools on its wires, and ends in good order with its session: a migration comes to its end, then the tool that hangs is ended."""
+    stage.part("hung-tool", "here()\nrest()\n")
+    stage.part("migrate", """
+        here()
+        for step in range(40):
+            open(f"{DIR}/migration", "a").write("row\\n")
+            time.sleep(0.25)
+        tell("migrated", "whole")
+    """)
+    stage.part(server, """
+        time.sleep(0.5)
+        here()
+        answer(os.read(0, 65536))
+        for tool in ("hung-tool", "migrate"):
+            subprocess.Popen([f"{BIN}/{tool}"])
+            present(tool)
+        serve("exit")
+    """)
+    agent = stage.run(stage.part("claude", f"""
+        server = session("{server}")
+        present("migrate")
+        server.let_go()
+        server.child.wait()
+    """))
+    hung, migration = stage.who("hung-tool"), stage.who("migrate")
+    stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
+    return stage.ended(agent, orphans=[hung], may_end=[migration])
+
 @scene("orphan", twin="let_go/hook_job")
 def waits_for_its_tool(stage):
     """A server waits for a tool that it reads from (git, whose hook hangs); its agent is killed."""

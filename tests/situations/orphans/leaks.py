@@ -27,6 +27,16 @@ def busy_timer(stage, leak="timer", agent="claude"):
     stage.server("mcp-server-fake", leak)
     return stage.killed(stage.rests(agent, 'start("mcp-server-fake")'), orphans=["mcp-server-fake"])
 
+@scene("orphan", twin="let_go/site_on_its_wires")
+def behind_a_script(stage):
+    """A script with the name of a server runs the real one on its own streams, and is killed; the real one serves on; then the agent is killed."""
+    stage.server("real", "blocked")
+    stage.part("mcp-server-fake", 'here()\nsubprocess.run([f"{BIN}/real"])\n')
+    agent = stage.agent()
+    stage.who("mcp-server-fake").kill()
+    stage.adopted(stage.who("real"))
+    return stage.killed(agent, orphans=["real"])
+
 @scene("orphan", twin="identity/becomes_an_agent")
 def execs_in_place(stage):
     """A server execs in place into its next version and is a server still; its agent is killed."""

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Engine, cases::CaseOf};
 use crate::{
     case::{Event, INSPECT_AGAIN},
-    lineage::{Node, ServerKey},
+    lineage::ServerKey,
     model::{
         BootTime, Doubt, Mode, ProcessId, ServerFacts, Work,
         scene::{ProcessRow, Wait},
@@ -170,15 +170,7 @@ impl Engine {
             rows.row(process).is_some_and(|row| row.waits == Wait::Anything || awaits(row))
                 || rows.is_connected(process, server.wires(), &finding.members)
         };
-        // What a server runs on its own wires is a tool, too. What a launcher runs there may be the server itself.
-        let is_run = |process: &ProcessId| {
-            let is_known = |node: &&Node| server.recognised().contains(&node.id);
-            let above = || self.world.graph().near_ancestors(*process).find(is_known).and_then(Node::image);
-            self.world.node(*process).is_some_and(|node| !is_known(&node) && node.origin().process == node.id)
-                && above().is_some_and(|image| self.rules.runs_itself(image))
-        };
-        let members = &finding.members;
-        let tools = members.tied.iter().copied().chain(members.core.iter().copied().filter(is_run));
+        let tools = finding.members.tied.iter().copied();
         let mut working = tools.filter(|process| seen.worked(*process) || goes_on(*process));
         let works = working.any(|process| !is_of_a_browser(process));
         if works && *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {

@@ -270,14 +270,31 @@ impl Engine {
     }
 
     /// A process of a server that was recognised by the protocol runs a program on both of the server's streams: it is
-    /// the server, and what was recognised first had only launched it.
+    /// the server, and what was recognised first had only launched it. If that does its work itself, the program may be a tool
+    /// that it runs. Then it is the server only if the first message, by which a client names itself, still waits to be read.
     fn deeper_link(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         let Some(node) = self.world.node(id).filter(|node| !hands_on(node)) else { return };
-        let is_its = |server: &Server| server.rule == PROTOCOL && server.wires() == node.wires();
-        if self.world.server(key).is_some_and(is_its) {
-            let (name, rule) = (self.title(id), PROTOCOL.to_owned());
-            self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
+        let is_its = |server: &&Server| server.rule == PROTOCOL && server.wires() == node.wires();
+        let Some(server) = self.world.server(key).filter(is_its) else { return };
+        if !self.world.is_run_by(server, id) {
+            self.link_named(at, key, id);
+            return;
         }
+        let (origin, turn) = (node.origin(), Share::of(node.uid));
+        let about = About::FirstMessage(OwnEnd { process: id, stdin: node.stdin() });
+        self.ask(Some((turn, Haste::AtOnce)), about, move |engine, now, answer| {
+            let is_it = |node: &Node| node.origin() == origin && node.server == Some(key);
+            let waits =
+                matches!(answer, Answer::FirstMessage { message: FirstMessage::Mcp { client: Some(_) } });
+            if waits && engine.world.node(id).is_some_and(is_it) {
+                engine.link_named(now, key, id);
+            }
+        });
+    }
+
+    fn link_named(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
+        let (name, rule) = (self.title(id), PROTOCOL.to_owned());
+        self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
     }
 
     /// The launcher or shell above this process that runs on the same streams and that is asked about.

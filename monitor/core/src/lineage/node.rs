@@ -70,6 +70,8 @@ pub struct Program {
     pub image: Image,
     /// The role that the present rules give it.
     pub role: Role,
+    /// Whether it does its work itself, and runs no other program on its own standard streams in its place.
+    pub runs_itself: bool,
 }
 
 impl Program {
@@ -139,6 +141,8 @@ pub struct Node {
     pub server: Option<ServerKey>,
     /// The server it launched without being part of it, for example as the shell around it.
     pub wraps: Option<ServerKey>,
+    /// The process of its server that ran it, or ran what created it, as a tool, and has ended. Copied at birth.
+    pub ran_by: Option<ProcessId>,
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,
@@ -171,6 +175,7 @@ impl Node {
             stale_binary: self.stale_binary,
             agent: self.agent,
             server: self.server,
+            ran_by: self.ran_by,
             protected: self.protected,
             openers: self.openers,
             pending: self.pending,

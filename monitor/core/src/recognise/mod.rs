@@ -187,20 +187,7 @@ impl Rules {
     /// Whether `image` only runs another program on its own standard streams: a shell, a shell script or a
     /// launcher.
     pub fn only_launches(&self, image: &Image) -> bool {
-        let interpreter = text::base(text::without_deleted(&image.exe));
-        known_programs::contains(known_programs::SHELLS, interpreter)
-            || matches!(self.role(image), Role::Launcher | Role::Shell)
-    }
-
-    /// Whether `image` does its work itself, and runs no other program on its own standard streams in its place, as `npx` does. A
-    /// shell does if its script is a server by its name.
-    pub fn runs_itself(&self, image: &Image) -> bool {
-        let carrier = Program::find(&program::words(image), image).0.carrier;
-        match carrier {
-            Carrier::Itself | Carrier::Interpreter => !self.only_launches(image),
-            Carrier::Shell => matches!(self.role(image), Role::Server { .. }),
-            Carrier::Runner | Carrier::Container | Carrier::Wrapper => false,
-        }
+        is_a_launcher(image, &self.role(image))
     }
 
     /// Whether `image` is the first process of a host, a container or a login: what it starts is everything there.
@@ -288,6 +275,22 @@ fn may_be(image: &Image, is_such: impl FnMut(&Program<'_>) -> bool) -> bool {
     let words = program::words(image);
     let (first, second) = Program::find(&words, image);
     [Some(first), second].iter().flatten().any(is_such)
+}
+
+/// Whether `image`, which has this role, does its work itself, and runs no other program on its own standard streams in its
+/// place, as `npx` does. A shell does if its script is a server by its name.
+pub fn runs_itself(image: &Image, role: &Role) -> bool {
+    match Program::find(&program::words(image), image).0.carrier {
+        Carrier::Itself | Carrier::Interpreter => !is_a_launcher(image, role),
+        Carrier::Shell => matches!(role, Role::Server { .. }),
+        Carrier::Runner | Carrier::Container | Carrier::Wrapper => false,
+    }
+}
+
+fn is_a_launcher(image: &Image, role: &Role) -> bool {
+    let interpreter = text::base(text::without_deleted(&image.exe));
+    known_programs::contains(known_programs::SHELLS, interpreter)
+        || matches!(role, Role::Launcher | Role::Shell)
 }
 
 /// Whether both run programs of one package, or the same program.

@@ -10,7 +10,7 @@ use super::{inspection::Inspection, rows::Sides};
 use crate::{
     lineage::{Maker, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow, text::base},
-    recognise::{Role, is_browser},
+    recognise::{Role, fork_server_listener, is_browser},
 };
 
 /// How often the processes that are not tied yet are looked at again: as many links a line may have whose later processes tie
@@ -134,7 +134,7 @@ impl<'a> Bonds<'a> {
     /// Whether a process is the server's main process or a link of its launch chain: a rule recognised it, or the
     /// server's wire is its standard input. A process that was started on that wire and has moved it since also counts,
     /// unless it left the session, because a daemon is born with the wire as well. So is a job with output of its own that
-    /// merely inherited the standard input.
+    /// merely inherited the standard input. What the server itself runs on its wires is a tool.
     fn is_core(&self, facts: &ProcessRow) -> bool {
         let server = self.inspection.server;
         let was_started_on_it = || {
@@ -146,6 +146,7 @@ impl<'a> Bonds<'a> {
                 && !self.is_opened(facts)
                 && !is_a_browser(self.inspection, facts)
                 && !self.only_inherits_input(facts)
+                && !self.is_run(facts)
                 && !self.is_a_daemon(facts)
                 && (facts.stdio.contains(&server.stdin)
                     || (facts.sid == server.session && was_started_on_it())))
@@ -181,7 +182,7 @@ impl<'a> Bonds<'a> {
         let mut streams = facts.stdio.iter().take(binding).skip(usize::from(self.only_inherits_input(facts)));
         self.stays_below(facts)
             || self.inspection.rows.is_joined(facts.process, &self.held, binding)
-            || streams.any(|stream| stream.is_wire() && wires.contains(stream))
+            || (!self.is_a_service(facts) && streams.any(|stream| stream.is_wire() && wires.contains(stream)))
             || self.was_joined(facts)
     }
 
@@ -280,6 +281,19 @@ impl<'a> Bonds<'a> {
             node.is_some_and(|node| node.streams()[1..].iter().any(is_ours))
         };
         !output.iter().any(is_ours) && !began()
+    }
+
+    /// Whether the server itself ran it, and has not merely launched it.
+    fn is_run(&self, facts: &ProcessRow) -> bool {
+        self.inspection.world.is_run_by(self.inspection.server, facts.process)
+    }
+
+    /// Whether the server itself ran it, and it serves others, or runs who does. Those who call a fork server have its pipe.
+    fn is_a_service(&self, facts: &ProcessRow) -> bool {
+        self.serving.contains(&facts.process)
+            && self.is_run(facts)
+            && fork_server_listener(&facts.image).is_none()
+            && !self.was_tied(facts)
     }
 
     /// Whether its parent is the server's, or below it.

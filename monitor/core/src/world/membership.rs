@@ -6,7 +6,9 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{Agent, NewAgent, NewServer, Server, Spawner, World, agents::ENDED, process_view};
+use super::{
+    Agent, NewAgent, NewServer, Server, Spawner, World, agents::ENDED, process_view, tools::is_run_by,
+};
 use crate::{
     lineage::{AgentKey, Node, ServerKey},
     model::{BootTime, ProcessId},
@@ -50,6 +52,9 @@ impl World {
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
         let leaves = self.graph.children(id).next().is_some();
+        if let Some(key) = self.graph.get(id)?.server.filter(|_| leaves) {
+            self.keep_who_ran(key, id);
+        }
         let node = self.graph.remove(id)?;
         if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(&key)) {
             server.wrappers.retain(|wrapper| *wrapper != id);
@@ -77,7 +82,7 @@ impl World {
         if was_core && leaves && server.ended.len() < ENDED {
             server.ended.insert(lost.id);
         }
-        // A rule may have recognised a wrapper only. A process that has the wire may still be the main process of
+        // A rule may have recognised a launcher only. A process that has the wire may still be the main process of
         // the server.
         let order = |p: &&ProcessId| graph.get(**p).map(|n| n.order);
         let on_wire = |p: &&ProcessId| {
@@ -88,13 +93,15 @@ impl World {
                     && n.stdin() == server.stdin
                     && n.sid == server.session
                     && n.origin().process == n.id
+                    && !is_run_by(graph, server, n.id)
             })
         };
         let was_main = server.main_process == lost.id;
         let main_lives = !was_main && (!server.recognised.is_empty() || on_wire(&&server.main_process));
-        // Thousands may end after it: what is left of a server that has ended is not searched for each of them.
-        if !was_main && !main_lives && server.main_ended {
-            return !server.processes.is_empty() && was_core;
+        // Thousands may end after it: what is left of a server that has ended, or is being ended, is not searched for each of them.
+        let is_ending = server.phase.strongest_signal().is_some();
+        if !was_main && !main_lives && (server.main_ended || is_ending) {
+            return server.main_ended && !server.processes.is_empty() && was_core;
         }
         let next = Some(server.main_process).filter(|_| main_lives);
         let next = next.or_else(|| server.recognised.iter().max_by_key(order).copied());
@@ -105,7 +112,7 @@ impl World {
                 server.take_wires_of(next, graph);
             }
             Some(_) => {}
-            None => server.main_ended |= server.phase.strongest_signal().is_none(),
+            None => server.main_ended |= !is_ending,
         }
         !server.processes.is_empty() && was_core && server.main_ended
     }
@@ -184,6 +191,7 @@ impl World {
         let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(Node::stdin) else {
             return;
         };
+        self.change(id, |node| node.ran_by = None);
         if let Some(server) = self.servers.get_mut(&key) {
             server.recognised.insert(id);
             if server.stdin == wire {
@@ -202,7 +210,7 @@ impl World {
                 && !node.protected
                 && self.agents.of(process).is_none()
             {
-                node.server = Some(key);
+                (node.server, node.ran_by) = (Some(key), None);
                 server.processes.insert(process);
             }
         }

@@ -10,6 +10,7 @@ mod runs;
 mod servers;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod view;
 mod watch;
 

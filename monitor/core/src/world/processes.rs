@@ -8,7 +8,7 @@ use super::{Agent, Server, World};
 use crate::{
     lineage::{AgentKey, Exec, Maker, Node, Origin, Program, Provenance, ServerKey},
     model::{Image, ProcessId, SnapshotProcess, Stdio},
-    recognise::Rules,
+    recognise::{Rules, runs_itself},
 };
 
 impl World {
@@ -106,5 +106,6 @@ impl World {
 }
 
 fn program(rules: &Rules, image: &Image) -> Program {
-    Program { image: image.clone(), role: rules.role(image) }
+    let role = rules.role(image);
+    Program { image: image.clone(), runs_itself: runs_itself(image, &role), role }
 }

@@ -118,7 +118,7 @@ fn a_supervisor_that_hands_both_wires_on_has_made_none() {
         node.creator = Some(id(up));
         node.correct(|exec| {
             exec.streams = [Stdio::Pipe(1), Stdio::Pipe(2), Stdio::Other];
-            exec.program = Some(Arc::new(Program { image: Image::default(), role }));
+            exec.program = Some(Arc::new(Program { image: Image::default(), role, runs_itself: false }));
         });
         node
     };

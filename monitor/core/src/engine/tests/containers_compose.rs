@@ -13,7 +13,10 @@ const COMPOSE: &[&str] = &["python3", "/usr/bin/docker-compose", "run", "--rm", 
 fn below_compose(client: &[&str], settings: Policy) -> Story {
     let mut story = Story::new(settings);
     story.exec(20, 10, CLAUDE, TERMINAL);
-    story.messages.insert(30, FirstMessage::Mcp { client: None });
+    // It waits for the client to read it.
+    for pid in [30, 31] {
+        story.messages.insert(pid, FirstMessage::Mcp { client: Some("claude-code".to_owned()) });
+    }
     story.start(20, 30, COMPOSE, WIRE);
     assert_eq!(story.told(), ["agent_started", "server_started"]);
     story.start(30, 31, client, WIRE);

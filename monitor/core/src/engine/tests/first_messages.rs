@@ -247,6 +247,7 @@ fn what_a_reloader_feeds_belongs_to_its_host() {
 fn an_unknown_launcher_is_part_of_the_server() {
     let mut story = agent();
     started(&mut story, 30, &["/opt/acme/with-secrets"], mcp());
+    story.messages.insert(31, mcp());
     story.start(30, 31, OWN, WIRE);
     let report = story.engine.report();
     let shown = &report.agents[0].servers[0].server;
@@ -258,15 +259,27 @@ fn an_unknown_launcher_is_part_of_the_server() {
     assert_eq!(report.agents[0].servers[0].server.rule, "script-mcp");
 }
 
-/// A helper that inherits both of the server's streams is not what the server is.
+/// A helper that inherits both of the server's streams, before that has read its message, is not what the server is.
 #[test]
 fn a_helper_gives_its_name_for_its_own_life_only() {
     let mut story = agent();
     started(&mut story, 30, OWN, mcp());
+    story.messages.insert(31, mcp());
     story.start(30, 31, &["/usr/bin/notify-send", "x"], WIRE);
     story.end(31);
     let shown = &story.engine.report().agents[0].servers[0].server;
     assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 1));
+}
+
+/// What a server that has read its message runs on its own streams is a tool.
+#[test]
+fn what_a_server_runs_on_its_streams_is_no_link_of_its_chain() {
+    let mut story = agent();
+    started(&mut story, 30, OWN, mcp());
+    story.messages.insert(31, FirstMessage::Mcp { client: None });
+    story.start(30, 31, &["/opt/acme/migrate"], WIRE);
+    let shown = &story.engine.report().agents[0].servers[0].server;
+    assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 2));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Tests of tools that go on with their work below an orphan: its end waits for them, for a bounded time.
 
 use super::{
-    proof::{PLAIN, with_child},
-    story::{CLAUDE, SERVER, Story, TERMINAL, id},
-    story_scene::WireState,
+    proof::{PLAIN, apart, with_child},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
+    story_scene::{ProcessFacts, SocketUse, WireState},
 };
 use crate::model::{BootTime, Doubt, Notice, Policy, Signal, Stdio, Work};
 
@@ -99,6 +99,56 @@ fn a_tool_that_cannot_be_read_may_be_at_work() {
     assert_eq!(story.sent(), []);
     story.pass_secs(20);
     assert!(story.sent().contains(&(30, Signal::Term)));
+}
+
+/// Agent 20, its server 30, and what that started on its own wires, 31, and by a shell that has ended, 32. Then the server
+/// ended.
+fn left_on_the_wires(server: &[&str], sid: u32, listens: bool) -> Story {
+    let mut story = Story::new(Policy::default());
+    story.exec(20, 10, CLAUDE, TERMINAL);
+    story.start(20, 30, server, WIRE);
+    story.start(30, 31, &["/srv/migrate"], WIRE);
+    story.start(30, 33, &["/bin/sh", "-c", "/srv/index &"], WIRE);
+    story.start(33, 32, &["/srv/index"], WIRE);
+    story.end(33);
+    for pid in [31, 32] {
+        let sockets = SocketUse { listens, ..SocketUse::default() };
+        story.apart.insert(pid, ProcessFacts { sockets, ..apart(sid, WIRE) });
+        story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
+    }
+    story.end(20);
+    story.end(30);
+    story
+}
+
+/// A script that is a server does its work itself. What a launcher leaves on the wires is the server.
+#[test]
+fn what_a_server_ran_on_its_wires_is_a_tool_when_the_server_has_ended() {
+    for (server, is_tool) in [(SERVER, true), (&["npx", "-y", "@playwright/mcp"][..], false)] {
+        for worker in [31, 32] {
+            let mut story = left_on_the_wires(server, 0, false);
+            work(&mut story, worker, 11);
+            let mut sent = story.sent();
+            assert_eq!(sent.is_empty(), is_tool, "{server:?} {worker}: {sent:?}");
+            // One that rests is ended.
+            story.pass_secs(20);
+            sent.extend(story.sent());
+            assert!(
+                sent.contains(&(31, Signal::Term)) && sent.contains(&(32, Signal::Term)),
+                "{server:?} {worker} {sent:?} {:?}",
+                story.told()
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_server_ran_on_its_wires_and_serves_others_or_left_its_session_is_let_go() {
+    for (sid, listens) in [(0, true), (31, false)] {
+        let mut story = left_on_the_wires(SERVER, sid, listens);
+        story.pass_secs(400);
+        assert_eq!((story.sent(), story.engine.counts()[1]), (vec![], 0), "{sid} {listens}");
+    }
 }
 
 #[test]

@@ -1,0 +1,57 @@
+//! What a server runs on its own wires: a tool, and not the server.
+//!
+//! Who has the wires of a server is a link of its launch chain, or was run by the server. A launcher runs the server in its
+//! place, so what it started on its streams is the server, also when the launcher has ended. What a recognised process that does
+//! its work itself started is a tool of the server, also when that process has ended: then each of those it leaves
+//! keeps who ran it ([`Node::ran_by`]).
+
+use super::{Server, World};
+use crate::{
+    lineage::{Graph, Node, ServerKey},
+    model::ProcessId,
+};
+
+impl World {
+    /// Whether a process of the server was run by a recognised one that does its work itself, at whatever level, and is no copy of
+    /// that one.
+    pub fn is_run_by(&self, server: &Server, process: ProcessId) -> bool {
+        is_run_by(&self.graph, server, process)
+    }
+
+    /// A process is about to leave the graph: those below it keep that it ran them.
+    pub(super) fn keep_who_ran(&mut self, key: ServerKey, id: ProcessId) {
+        let Self { graph, servers, .. } = self;
+        let is_recognised = |server: &&Server| server.recognised.contains(&id);
+        let Some(server) = servers.get(&key).filter(is_recognised) else { return };
+        if !graph.get(id).is_some_and(runs_itself) {
+            return;
+        }
+        let (mut stack, mut run) = (vec![id], Vec::new());
+        while let Some(above) = stack.pop() {
+            let of_server = |node: &&Node| node.server == Some(key) && node.ran_by.is_none();
+            let below = graph.children(above).filter(of_server).map(|node| node.id);
+            for process in below.filter(|process| !server.recognised.contains(process)) {
+                run.push(process);
+                stack.push(process);
+            }
+        }
+        for process in run {
+            if let Some(node) = graph.get_mut(process) {
+                node.ran_by = Some(id);
+            }
+        }
+    }
+}
+
+/// [`World::is_run_by`], while the world is being changed.
+pub(super) fn is_run_by(graph: &Graph, server: &Server, process: ProcessId) -> bool {
+    let is_recognised = |node: &&Node| server.recognised.contains(&node.id);
+    let Some(node) = graph.get(process).filter(|node| !is_recognised(node)) else { return false };
+    let living = || graph.near_ancestors(process).find(is_recognised).filter(|above| runs_itself(above));
+    let by = node.ran_by.or_else(|| living().map(|above| above.id));
+    by.is_some_and(|by| node.origin().process != by)
+}
+
+fn runs_itself(node: &Node) -> bool {
+    node.exec.program.as_ref().is_some_and(|program| program.runs_itself)
+}
