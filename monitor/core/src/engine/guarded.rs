@@ -52,7 +52,7 @@ impl Engine {
     pub(super) fn guarded_by(&self, guard: ProcessId) -> Option<ProcessId> {
         let (server, _) = self.recall.guards.get(&guard)?;
         let is_known = |process: &&ProcessId| self.world.node(**process).is_some_and(|node| !node.protected);
-        server.iter().find(is_known).copied()
+        self.recall.guarded.get(server)?.iter().find(is_known).copied()
     }
 
     /// Makes a guard an agent again that no rule knows.

@@ -22,8 +22,10 @@ const LAST_MOMENT: Duration = Duration::from_secs(2);
 pub(super) struct Recall {
     servers: FxHashMap<ProcessId, RememberedServer>,
     by_process: FxHashMap<ProcessId, ProcessId>,
-    /// By the guard: the processes of the server that it guards, and the name of an agent that no rule knows.
-    pub(super) guards: FxHashMap<ProcessId, (Vec<ProcessId>, Option<String>)>,
+    /// By the guard: the server that it guards, and the name of an agent that no rule knows.
+    pub(super) guards: FxHashMap<ProcessId, (ProcessId, Option<String>)>,
+    /// The processes of such a server.
+    pub(super) guarded: FxHashMap<ProcessId, Vec<ProcessId>>,
     /// The processes that were alive when /proc was last read.
     alive: FxHashSet<ProcessId>,
     /// Process numbers that could not be read in /proc. These processes may be alive.
@@ -107,8 +109,8 @@ impl Engine {
             }
             self.recall.by_process.insert(id, id);
             for guard in server.server.start.iter().flat_map(|start| &start.guarded_by) {
-                let above = (server.server.processes.clone(), guard.implied.clone());
-                self.recall.guards.insert(guard.process, above);
+                self.recall.guards.insert(guard.process, (id, guard.implied.clone()));
+                self.recall.guarded.entry(id).or_insert_with(|| server.server.processes.clone());
             }
             self.recall.servers.insert(id, server);
         }

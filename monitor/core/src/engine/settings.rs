@@ -74,7 +74,12 @@ impl Engine {
             }
         }
         for key in self.agents_where(|_, agent| agent.is_alive()) {
+            let is_exempt = |engine: &Self| engine.world.agent(key).is_some_and(|agent| agent.exempt);
+            let before = is_exempt(self);
             self.exempt_by_rules(key);
+            if before == is_exempt(self) {
+                continue;
+            }
             for server in self.world.agent(key).map(|agent| agent.servers().clone()).unwrap_or_default() {
                 self.remember_server(now, server);
             }

@@ -26,6 +26,8 @@ pub struct Rows<'a> {
     by_process: BTreeMap<ProcessId, Vec<&'a End>>,
     by_endpoint: BTreeMap<u32, Vec<&'a End>>,
     unread: BTreeSet<ProcessId>,
+    /// The first processes of PID namespaces.
+    leaders: BTreeSet<ProcessId>,
 }
 
 impl<'a> Rows<'a> {
@@ -40,7 +42,11 @@ impl<'a> Rows<'a> {
         }
         let processes = scene.processes.iter().map(|row| (row.process, row)).collect();
         let unread = scene.unread.iter().filter_map(|unread| unread.process).collect();
-        Self { scene, processes, by_process, by_endpoint, unread }
+        let leads = |end: &&End| {
+            end.side == Side::Serves && scene.endpoint(end.endpoint) == Some(&Endpoint::PidNamespace)
+        };
+        let leaders = scene.ends.iter().filter(leads).filter_map(|end| end.holder.process()).collect();
+        Self { scene, processes, by_process, by_endpoint, unread, leaders }
     }
 
     pub fn row(&self, process: ProcessId) -> Option<&'a ProcessRow> {
@@ -94,8 +100,7 @@ impl<'a> Rows<'a> {
 
     /// Whether it is the first process of a PID namespace: what is left below it becomes its child.
     pub fn leads_a_namespace(&self, process: ProcessId) -> bool {
-        self.of(process)
-            .any(|(endpoint, end)| *endpoint == Endpoint::PidNamespace && end.side == Side::Serves)
+        self.leaders.contains(&process)
     }
 
     /// Whether it has such a socket.
