@@ -12,7 +12,8 @@
 //! are added up for each user (a range of numbers for containers is one user). A user whose processes cost more than
 //! his [`BUDGET`] is left unread until the waits are forgotten. What is left unread counts as a process that does not
 //! answer. Time counts in which the reader sleeps, and in which it works for one process
-//! longer than for an honest one; not that in which it has no processor. Waits for processes of root do not count: they belong to many services, not to one user.
+//! longer than for an honest one; not that in which it has no processor. Waits for processes of root do not count: they
+//! belong to many services, not to one user.
 
 use std::{
     cell::RefCell,

@@ -16,17 +16,22 @@ const FILES: usize = 1024;
 const NAMES: usize = 16;
 
 pub fn holdings(proc: &Proc, processes: &[ProcessId]) -> Holdings {
-    Holdings { listens: listens(proc, processes, NAMES), locks: locks(proc, processes, NAMES) }
+    names(proc, processes, true, NAMES)
 }
 
 /// The TCP ports on which these processes listen.
 pub fn ports(proc: &Proc, processes: &[ProcessId]) -> Vec<String> {
-    listens(proc, processes, NAMES)
+    names(proc, processes, false, NAMES).listens
 }
 
-fn listens(proc: &Proc, processes: &[ProcessId], most: usize) -> Vec<String> {
-    let mut sockets = BTreeMap::<Vec<u8>, Sockets>::new();
-    for (dir, table) in tables(proc, processes) {
+fn names(proc: &Proc, processes: &[ProcessId], with_locks: bool, most: usize) -> Holdings {
+    let (mut sockets, mut locks) = (BTreeMap::<Vec<u8>, Sockets>::new(), BTreeSet::new());
+    for process in processes.iter().take(PROCESSES) {
+        let Ok(Some(dir)) = proc.identified(*process) else { continue };
+        let Ok(table) = dir.fd_table() else { continue };
+        if with_locks && let Ok(found) = locked(&dir, &table) {
+            locks.extend(found);
+        }
         if table.sockets().next().is_some()
             && let Ok(network) = dir.link("ns/net")
         {
@@ -35,20 +40,11 @@ fn listens(proc: &Proc, processes: &[ProcessId], most: usize) -> Vec<String> {
             of_network.inodes.extend(table.sockets());
         }
     }
-    sockets.values().flat_map(listening).collect::<BTreeSet<_>>().into_iter().take(most).collect()
-}
-
-fn locks(proc: &Proc, processes: &[ProcessId], most: usize) -> Vec<String> {
-    let found = tables(proc, processes).filter_map(|(dir, table)| locked(&dir, &table).ok());
-    found.flatten().collect::<BTreeSet<_>>().into_iter().take(most).collect()
-}
-
-fn tables(proc: &Proc, processes: &[ProcessId]) -> impl Iterator<Item = (ProcessDir, FdTable)> {
-    processes.iter().take(PROCESSES).filter_map(|process| {
-        let dir = proc.identified(*process).ok()??;
-        let table = dir.fd_table().ok()?;
-        Some((dir, table))
-    })
+    let listens: BTreeSet<String> = sockets.values().flat_map(listening).collect();
+    Holdings {
+        listens: listens.into_iter().take(most).collect(),
+        locks: locks.into_iter().take(most).collect(),
+    }
 }
 
 /// The sockets of processes in one network namespace, and one of these processes.
@@ -97,10 +93,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         // Other tests listen, too.
-        let all = || Holdings {
-            listens: listens(&proc, &[ours], usize::MAX),
-            locks: locks(&proc, &[ours], usize::MAX),
-        };
+        let all = || names(&proc, &[ours], true, usize::MAX);
         let found = all();
         assert!(found.listens.contains(&address), "{found:?}");
         let told = |name: &str| found.locks.iter().any(|one| *one == path(name).to_string_lossy());

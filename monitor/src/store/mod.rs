@@ -81,7 +81,8 @@ impl Store {
         })
     }
 
-    /// Records that the daemon stops in good order, so that `orphand history` can tell this from SIGKILL.
+    /// Records that the daemon stops in good order, so that `orphand history` can tell this from SIGKILL, and the next
+    /// daemon knows until when this one watched.
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
         let stopped = [self.daemon, schema::wall_us(at, self.offset_ns)];
         let written = self.db.execute("UPDATE daemons SET stopped = ?2 WHERE id = ?1", stopped);

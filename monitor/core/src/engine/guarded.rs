@@ -3,8 +3,8 @@
 
 use super::Engine;
 use crate::{
-    lineage::ServerKey,
     model::{BootTime, ProcessId, TrackedGuard},
+    world::Server,
 };
 
 /// How many of them are kept of one server.
@@ -38,9 +38,8 @@ impl Engine {
             .collect()
     }
 
-    pub(super) fn tracked_guards(&self, key: ServerKey) -> Vec<TrackedGuard> {
-        let guards = self.world.server(key).into_iter().flat_map(|server| &server.guarded_by);
-        let living = guards.filter(|id| self.world.node(**id).is_some());
+    pub(super) fn tracked_guards(&self, server: &Server) -> Vec<TrackedGuard> {
+        let living = server.guarded_by.iter().filter(|id| self.world.node(**id).is_some());
         let implied = |id: ProcessId| {
             let agent = self.world.agent_of(id).and_then(|key| self.world.agent(key));
             agent.filter(|agent| agent.implied).map(|agent| agent.name.clone())

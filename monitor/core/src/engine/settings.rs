@@ -74,10 +74,7 @@ impl Engine {
             }
         }
         for key in self.agents_where(|_, agent| agent.is_alive()) {
-            let is_exempt = |engine: &Self| engine.world.agent(key).is_some_and(|agent| agent.exempt);
-            let before = is_exempt(self);
-            self.exempt_by_rules(key);
-            if before == is_exempt(self) {
+            if !self.exempt_by_rules(key) {
                 continue;
             }
             for server in self.world.agent(key).map(|agent| agent.servers().clone()).unwrap_or_default() {
@@ -86,13 +83,17 @@ impl Engine {
         }
     }
 
-    /// An agent that was known before its rules: whether these exempt it, and whether it is a daemon.
-    pub(super) fn exempt_by_rules(&mut self, key: AgentKey) {
-        let node = self.world.agent(key).and_then(|agent| self.world.node(agent.main()));
-        let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { return };
+    /// Enters whether the rules exempt an agent that was known before them, and whether it is a daemon by them. Returns whether
+    /// it is exempt now and was not, or the reverse.
+    pub(super) fn exempt_by_rules(&mut self, key: AgentKey) -> bool {
+        let Some(agent) = self.world.agent(key) else { return false };
+        let node = self.world.node(agent.main());
+        let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { return false };
         let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer | Role::ServiceManager);
         let daemon = self.is_daemon(node);
+        let is_changed = agent.exempt != exempt;
         self.world.change_agent(key, |agent| (agent.exempt, agent.daemon) = (exempt, daemon));
+        is_changed
     }
 
     /// Recognises agents and servers that the new rules know and the old rules did not, among the processes that are

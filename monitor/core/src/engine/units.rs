@@ -203,7 +203,7 @@ impl Engine {
                 spoken: server.spoken,
                 stdin: server.stdin,
                 exempt: self.world.owner_of(server).is_some_and(|owner| owner.exempt),
-                guarded_by: self.tracked_guards(key),
+                guarded_by: self.tracked_guards(server),
             }),
         };
         self.persist(at, Fact::Server { server: tracked });

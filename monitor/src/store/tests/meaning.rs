@@ -250,3 +250,15 @@ fn a_directory_that_cannot_be_made_is_one_line() {
     let error = open_in(&file, BOOT, OFFSET).unwrap_err().to_string();
     assert!(error.ends_with("/file is no directory: name one with --state-dir"), "{error}");
 }
+
+/// Only one that stopped in good order says so.
+#[test]
+fn the_next_daemon_knows_until_when_the_last_one_watched() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    let mut stopped = open(dir.path());
+    stopped.record_stop(at(30)).unwrap();
+    drop(stopped);
+    assert_eq!(known(dir.path()).watched_until, Some(at(30)));
+    assert_eq!(known(dir.path()).watched_until, None, "it did not stop in good order");
+}
