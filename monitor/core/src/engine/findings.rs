@@ -44,6 +44,7 @@ impl Engine {
         self.container_found(key, facts);
         let rows = Rows::new(&facts.scene);
         let Some(mut finding) = self.with_inspection(key, facts, &rows, examine) else { return };
+        self.reinspections.add(&finding.path);
         self.world.change_server(key, |server| server.reached_by = std::mem::take(&mut finding.path));
         if blind {
             finding.case.doubts.push(Doubt::WireUnknown);

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
     Engine,
-    agenda::{Asked, Task},
+    agenda::Asked,
     cases::CaseOf,
     findings::may_have_tools,
     released::{PROCESSES, holds, is_released},
@@ -36,8 +36,6 @@ const INSPECT_SOON: Duration = Duration::from_millis(100);
 /// After this number of inspections in a row during which a server changed, the server counts as one that changes
 /// all the time.
 const RESTLESS: u32 = 3;
-/// For each server that stays, the pause between two times that all of them are inspected again because something ended.
-const EACH: Duration = Duration::from_millis(20);
 /// A question that was not answered for this time is asked again. It is far longer than any queue: who is given up in the queue
 /// stands behind all others again, and is never judged on a host that is busy enough.
 pub(super) const LOST: Duration = Duration::from_secs(900);
@@ -206,27 +204,6 @@ impl Engine {
         };
         let members = server.processes().iter().map(|id| self.seen(*id)).collect();
         Some(Observed { frame, members })
-    }
-
-    /// A process exited. It may have been the cause of a guard or a doubt, so servers that stay because of one are
-    /// inspected again at once.
-    ///
-    /// This happens at most once every [`INSPECT_AGAIN`], and the more stay the more seldom ([`EACH`]), however many
-    /// processes exit. Nobody can keep the host busy with inspections by ending thousands of processes, and where hundreds
-    /// stay, no agent that comes and goes every second does.
-    pub(super) fn other_ended(&mut self, now: BootTime) {
-        if self.reinspected_until > now {
-            self.agenda.set(Task::Reinspect, Some(self.reinspected_until));
-            return;
-        }
-        self.agenda.set(Task::Reinspect, None);
-        let stays = |server: &&Server| matches!(server.phase.stage(), Some(Stage::Unproven | Stage::Spared));
-        let staying = self.world.servers().values().filter(stays).count();
-        let pause = EACH.saturating_mul(u32::try_from(staying).unwrap_or(u32::MAX)).max(INSPECT_AGAIN);
-        self.reinspected_until = now + pause;
-        for key in self.world.server_keys() {
-            self.server_event(now, key, Event::OtherEnded);
-        }
     }
 
     pub(super) fn observe_agent(&self, key: AgentKey) -> Option<Observed> {

@@ -324,7 +324,7 @@ impl Engine {
         if let Some(up) = exited.up {
             self.dismiss_if_idle(up);
         }
-        if exited.protected {
+        if self.reinspections.was_a_reason(id) || exited.protected {
             self.other_ended(now);
         }
     }

@@ -26,6 +26,7 @@ mod lives;
 mod managers;
 mod questions;
 mod recall;
+mod reinspections;
 mod released;
 mod repair;
 mod report;
@@ -93,8 +94,7 @@ pub struct Engine {
     /// Whether there were no servers, and which configuration was in effect, when the watches were last begun or ended.
     watched: Option<(bool, u64)>,
     last_repair: Option<BootTime>,
-    /// Until then no server is inspected again because another process has ended.
-    reinspected_until: BootTime,
+    reinspections: reinspections::Reinspections,
     /// Until then nobody looks into containers because a client has ended.
     containers_until: BootTime,
     agenda: agenda::Agenda,

@@ -146,6 +146,11 @@ pub struct ReachedBy {
 }
 
 impl ReachedBy {
+    /// Who can reach the next one, if anybody can be named.
+    pub fn process(&self) -> Option<ProcessId> {
+        Some(ProcessId::new(self.pid?, self.start?))
+    }
+
     /// The step in a sentence.
     pub fn sentence(&self) -> String {
         let who = match (self.pid, &self.program, self.user) {

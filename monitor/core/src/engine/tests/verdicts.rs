@@ -58,6 +58,28 @@ fn the_more_servers_stay_the_more_seldom_the_end_of_an_agent_has_all_inspected_a
     }
 }
 
+/// While whoever reaches it lives, others may come and go: nothing changes. When it ends, nobody waits for a deadline.
+#[test]
+fn only_the_end_of_who_reaches_a_server_has_it_inspected_again() {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.start(20, 50, &["relay"], TERMINAL);
+    story.facts.stdin = WireState::held_by(&[50]);
+    story.end(20);
+    story.pass_secs(600);
+    story.looks.clear();
+    for pid in 1000..1010 {
+        story.start(10, pid, CLAUDE, TERMINAL);
+        story.end(pid);
+        story.pass_secs(1);
+    }
+    assert!(story.looks.is_empty(), "{:?}", story.looks);
+    story.told();
+    story.facts.stdin = WireState::HungUp;
+    story.end(50);
+    story.pass_secs(1);
+    assert_eq!(story.told(), [JUDGED[2]]);
+}
+
 #[test]
 fn no_verdict_rests_on_a_look_that_failed() {
     let mut story = Story::agent_with_server(Policy::default());

@@ -1,0 +1,79 @@
+//! Inspects servers that stay once more when a process has ended that may be why they stay.
+//!
+//! Invariant: whoever is reached on a path of processes that live stays reached. So only a server on whose path somebody ended is
+//! inspected, and one that stays for another reason.
+
+use std::time::Duration;
+
+use rustc_hash::FxHashSet;
+
+use super::{Engine, agenda::Task};
+use crate::{
+    case::{Event, INSPECT_AGAIN, Stage},
+    lineage::ServerKey,
+    model::{BootTime, ProcessId, ReachedBy},
+    world::Server,
+};
+
+/// The pause between two times for each server that is inspected: nobody can keep the host busy by ending thousands of
+/// processes, and where hundreds of servers stay, no agent that comes and goes every second does.
+const EACH: Duration = Duration::from_millis(20);
+
+#[derive(Debug, Default)]
+pub(super) struct Reinspections {
+    /// Who is on the path to a server that stays.
+    reasons: FxHashSet<ProcessId>,
+    /// Those of them that have ended since the last time.
+    ended: FxHashSet<ProcessId>,
+    /// Until then nobody is inspected because another process has ended.
+    until: BootTime,
+}
+
+impl Reinspections {
+    /// A server stays because of this path.
+    pub(super) fn add(&mut self, path: &[ReachedBy]) {
+        self.reasons.extend(path.iter().filter_map(ReachedBy::process));
+    }
+
+    /// Whether this process, which has ended, was on the path to a server.
+    pub(super) fn was_a_reason(&mut self, process: ProcessId) -> bool {
+        self.reasons.remove(&process) && self.ended.insert(process)
+    }
+
+    fn concern(&self, server: &Server) -> bool {
+        match server.phase.stage() {
+            // What a guard is about is no step of a path.
+            Some(Stage::Spared) => true,
+            Some(Stage::Unproven) => {
+                let mut path = server.reached_by.iter().map(ReachedBy::process);
+                path.len() == 0 || path.any(|one| one.is_none_or(|one| self.ended.contains(&one)))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Engine {
+    /// A process exited that a server may stay for. Such servers are inspected at once, but at most once every
+    /// [`INSPECT_AGAIN`], and the more they are the more seldom ([`EACH`]).
+    pub(super) fn other_ended(&mut self, now: BootTime) {
+        let until = self.reinspections.until;
+        self.agenda.set(Task::Reinspect, (until > now).then_some(until));
+        if until > now {
+            return;
+        }
+        let servers = || self.world.servers().iter();
+        let concerned = servers().filter(|(_, server)| self.reinspections.concern(server));
+        let concerned: Vec<ServerKey> = concerned.map(|(key, _)| *key).collect();
+        let steps = servers().flat_map(|(_, server)| &server.reached_by);
+        let pause = EACH.saturating_mul(u32::try_from(concerned.len()).unwrap_or(u32::MAX));
+        self.reinspections = Reinspections {
+            reasons: steps.filter_map(ReachedBy::process).collect(),
+            ended: FxHashSet::default(),
+            until: now + pause.max(INSPECT_AGAIN),
+        };
+        for key in concerned {
+            self.server_event(now, key, Event::OtherEnded);
+        }
+    }
+}
