@@ -6,6 +6,7 @@
 //! entry that matches. Whatever is in the files: if there is no answer, nothing is declared.
 
 use std::{
+    iter,
     sync::Mutex,
     time::{Duration, Instant},
 };
@@ -72,10 +73,7 @@ impl Probe {
                 return Ok(false);
             }
             let told = words(&bridge)?.unwrap_or_default();
-            let told: Vec<&str> = told.iter().map(String::as_str).collect();
-            let is_told =
-                |line: &Vec<String>| is_bridged(&told, &line.iter().map(String::as_str).collect::<Vec<_>>());
-            if lines.iter().any(is_told) {
+            if lines.iter().any(|line| is_bridged(&told, line)) {
                 return Ok(true);
             }
             above = bridge.stat().ppid;
@@ -84,10 +82,8 @@ impl Probe {
     }
 
     fn declaring(&self, candidates: &[Candidate], gathered: Gathered) -> Vec<Option<String>> {
-        let mut names = vec![None; candidates.len()];
-        let of = gathered.of.clone();
         if gathered.files.is_empty() {
-            return names;
+            return vec![None; candidates.len()];
         }
         let said = match ask(gathered) {
             Ok(said) => said,
@@ -99,32 +95,25 @@ impl Probe {
                     self.declaring(one, self.gather(one)).pop().flatten()
                 };
                 let alone = candidates.len() > 1 && matches!(why, HelperError::Failed(_));
-                return if alone { candidates.iter().map(again).collect() } else { names };
+                return candidates.iter().map(|one| if alone { again(one) } else { None }).collect();
             }
         };
-        for (at, name) in of.into_iter().zip(said) {
-            let process = candidates.get(at).map(|one| one.process).filter(|_| name.is_some());
-            let is_it = process.is_some_and(|process| matches!(self.proc.identified(process), Ok(Some(_))));
-            if let Some(place) = names.get_mut(at).filter(|_| is_it) {
-                *place = name.as_deref().and_then(harmless);
-            }
-        }
-        names
+        let names = candidates.iter().zip(said.into_iter().chain(iter::repeat(None)));
+        let name = |(one, name): (&Candidate, Option<String>)| {
+            let lives = || matches!(self.proc.identified(one.process), Ok(Some(_)));
+            harmless(&name?).filter(|_| lives())
+        };
+        names.map(name).collect()
     }
 
     fn gather(&self, candidates: &[Candidate]) -> Gathered {
         let mut gathered = Gathered::default();
-        for (at, candidate) in candidates.iter().enumerate() {
-            match self.program(&mut gathered, candidate) {
-                Ok(Some(program)) => {
-                    gathered.question.programs.push(program);
-                    gathered.of.push(at);
-                }
-                Ok(None) => {}
-                Err(errno) => {
-                    tracing::debug!("cannot look for settings that declare {}: {errno}", candidate.process);
-                }
-            }
+        for candidate in candidates {
+            let program = self.program(&mut gathered, candidate).unwrap_or_else(|errno| {
+                tracing::debug!("cannot look for settings that declare {}: {errno}", candidate.process);
+                None
+            });
+            gathered.question.programs.push(program.unwrap_or_default());
         }
         gathered
     }
@@ -142,7 +131,7 @@ impl Probe {
         }
         let places = [dir.link("cwd")?, parent.link("cwd")?];
         let files = Finder::new(&dir, fds, user).all(&places, &home, gathered);
-        Ok((!files.is_empty()).then_some(Program { lines, files }))
+        Ok(Some(Program { lines, files }))
     }
 }
 

@@ -4,9 +4,10 @@
 //! large enough for any file of that length ([`Notation::STACK`]).
 
 use std::{
-    cell::OnceCell,
+    cell::LazyCell,
     fs::File,
     io::{self, Read as _},
+    ops::Deref,
     os::fd::OwnedFd,
     thread,
 };
@@ -32,7 +33,7 @@ pub(super) struct Program {
     pub files: Vec<usize>,
 }
 
-/// For each program the name of the entry that declares it.
+/// For each program the name of the entry that declares it. Nothing is declared of those that are missing.
 pub(super) type Answer = Vec<Option<String>>;
 
 pub(super) fn help(question: &[u8], files: Vec<OwnedFd>) -> Option<Vec<u8>> {
@@ -40,52 +41,32 @@ pub(super) fn help(question: &[u8], files: Vec<OwnedFd>) -> Option<Vec<u8>> {
 }
 
 pub(super) fn answer(question: Question, files: Vec<OwnedFd>) -> Answer {
-    let count = question.programs.len();
     let reader = thread::Builder::new().stack_size(Notation::STACK);
     let read = reader.spawn(move || {
-        let files: Vec<Settings> = files
-            .into_iter()
-            .zip(question.files)
-            .map(|(file, notation)| Settings { file, notation, found: OnceCell::new() })
+        // Each is read when it is needed.
+        let files = files.into_iter().zip(question.files);
+        let files: Vec<_> = files
+            .map(|(file, notation)| LazyCell::new(move || declarations(&file, notation).unwrap_or_default()))
             .collect();
         question.programs.iter().map(|program| program.name_in(&files)).collect()
     });
-    read.ok().and_then(|read| read.join().ok()).unwrap_or_else(|| vec![None; count])
+    read.ok().and_then(|read| read.join().ok()).unwrap_or_default()
 }
 
 impl Program {
-    fn name_in(&self, files: &[Settings]) -> Option<String> {
-        let files = self.files.iter().filter_map(|at| files.get(*at));
-        let names = files.filter_map(|file| {
-            let found = file.declarations();
-            self.lines.iter().find_map(|line| {
-                let line: Vec<&str> = line.iter().map(String::as_str).collect();
-                found.name_of(&line).map(str::to_owned)
-            })
-        });
-        names.into_iter().next()
+    fn name_in(&self, files: &[impl Deref<Target = Declarations>]) -> Option<String> {
+        let mut files = self.files.iter().filter_map(|at| files.get(*at));
+        let name = files.find_map(|file| self.lines.iter().find_map(|line| file.name_of(line)));
+        name.map(str::to_owned)
     }
 }
 
-/// A file, read when it is needed.
-struct Settings {
-    file: OwnedFd,
-    notation: Notation,
-    found: OnceCell<Declarations>,
-}
-
-impl Settings {
-    /// What it declares; nothing, if it cannot be read.
-    fn declarations(&self) -> &Declarations {
-        self.found.get_or_init(|| {
-            let mut text = Vec::new();
-            // It may be open already, by more rights than there are here.
-            let file = opened(&self.file).map_err(io::Error::from).or_else(|_| self.file.try_clone());
-            let file = file.map(File::from);
-            let read = file.and_then(|file| file.take(self.notation.longest()).read_to_end(&mut text));
-            if read.is_ok() { Declarations::of(&text, self.notation) } else { Declarations::default() }
-        })
-    }
+fn declarations(file: &OwnedFd, notation: Notation) -> io::Result<Declarations> {
+    // It may be open already, by more rights than there are here.
+    let file = opened(file).map_err(io::Error::from).or_else(|_| file.try_clone())?;
+    let mut text = Vec::new();
+    File::from(file).take(notation.longest()).read_to_end(&mut text)?;
+    Ok(Declarations::of(&text, notation))
 }
 
 #[cfg(test)]

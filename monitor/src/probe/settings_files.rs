@@ -84,8 +84,6 @@ pub(super) struct Gathered {
     pub question: Question,
     /// The files of the question: open, or named (`O_PATH`).
     pub files: Vec<OwnedFd>,
-    /// Which of the processes each program of the question is.
-    pub of: Vec<usize>,
     /// The user and group of them all.
     pub user: Option<(u32, u32)>,
     known: BTreeMap<(u64, u64, Notation), usize>,

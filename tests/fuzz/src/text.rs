@@ -47,7 +47,7 @@ fn on_a_stack(bytes: usize, work: impl FnOnce() + Send) {
 pub fn settings(bytes: &[u8]) {
     on_a_stack(Notation::STACK, || {
         for notation in [Notation::Json, Notation::Toml] {
-            if let Some(name) = Declarations::of(bytes, notation).name_of(&["x"]) {
+            if let Some(name) = Declarations::of(bytes, notation).name_of(&["x".to_owned()]) {
                 assert_eq!(harmless(name).as_deref(), Some(name));
             }
         }

@@ -80,7 +80,7 @@ impl Declarations {
     }
 
     /// The name under which the program with the command line `argv` is declared; `None` if it is not.
-    pub fn name_of(&self, argv: &[&str]) -> Option<&str> {
+    pub fn name_of(&self, argv: &[String]) -> Option<&str> {
         self.entries.iter().find(|entry| runs(argv, &entry.words)).map(|entry| entry.name.as_str())
     }
 
@@ -108,14 +108,13 @@ fn command_line(entry: &Value) -> Option<Vec<String>> {
 
 /// Whether a bridge with the command line `bridge` was told to start a program with the command line `argv`, itself or by a
 /// shell: `supergateway --stdio 'python server.py'`. A bridge is what a rule knows as a server by its name.
-pub fn is_bridged(bridge: &[&str], argv: &[&str]) -> bool {
-    let argv_of_bridge = bridge.iter().map(ToString::to_string).collect();
-    let exe = bridge.first().copied().unwrap_or_default().to_owned();
-    let image = Image { exe, argv: argv_of_bridge, argv_truncated: false };
+pub fn is_bridged(bridge: &[String], argv: &[String]) -> bool {
+    let exe = bridge.first().cloned().unwrap_or_default();
+    let image = Image { exe, argv: bridge.to_vec(), argv_truncated: false };
     let found = words(&image);
     let program = Program::find(&found, &image).0;
     let by_shell = |command: &str| match argv {
-        [shell, "-c", text] => contains(SHELLS, base(shell)) && *text == command,
+        [shell, option, text] => contains(SHELLS, base(shell)) && option == "-c" && text == command,
         _ => false,
     };
     let is_it = |command: &str| {
@@ -130,7 +129,7 @@ pub fn is_bridged(bridge: &[&str], argv: &[&str]) -> bool {
 
 /// Whether a program with the command line `argv` is what `words` start. A script has its interpreter in front,
 /// sometimes with one option, and a path that was searched for.
-fn runs(argv: &[&str], words: &[String]) -> bool {
+fn runs(argv: &[String], words: &[String]) -> bool {
     let Some((command, rest)) = words.split_first().filter(|(command, _)| !command.is_empty()) else {
         return false;
     };
@@ -138,10 +137,10 @@ fn runs(argv: &[&str], words: &[String]) -> bool {
     let Some((program, _)) = program.filter(|(_, args)| *args == rest) else { return false };
     let (path, carrier) = match program {
         [path] => (path, None),
-        [carrier, path] | [carrier, _, path] => (path, Some(*carrier)),
+        [carrier, path] | [carrier, _, path] => (path, Some(carrier)),
         _ => return false,
     };
-    let is_searched = || !command.contains('/') && base(path) == *command;
+    let is_searched = || !command.contains('/') && base(path) == command;
     let is_script = carrier.is_none_or(|name| {
         path.contains('/') && (contains(SHELLS, base(name)) || interpreter(base(name)).is_some())
     });
@@ -161,8 +160,12 @@ mod tests {
     const CODEX: &str =
         "model = \"x\"\n[mcp_servers.w]\ncommand = \"/opt/w\"\nargs = [\"a\"]\nstartup_timeout_sec = 10.0\n";
 
+    fn owned(words: &[&str]) -> Vec<String> {
+        words.iter().map(ToString::to_string).collect()
+    }
+
     fn declared(file: &[u8], notation: Notation, argv: &[&str]) -> Option<String> {
-        Declarations::of(file, notation).name_of(argv).map(str::to_owned)
+        Declarations::of(file, notation).name_of(&owned(argv)).map(str::to_owned)
     }
 
     fn told(file: &str, argv: &[&str]) -> Option<String> {
@@ -212,7 +215,7 @@ mod tests {
             ),
             (&[], &["python3", "/w/server.py"], false),
         ] {
-            assert_eq!(is_bridged(bridge, argv), is_it, "{bridge:?} {argv:?}");
+            assert_eq!(is_bridged(&owned(bridge), &owned(argv)), is_it, "{bridge:?} {argv:?}");
         }
     }
 
@@ -275,7 +278,8 @@ mod tests {
         let file = format!(r#"{{"mcpServers":{{{}}}}}"#, many.join(","));
         let kept = Declarations::of(file.as_bytes(), Notation::Json);
         assert!(kept.bytes <= MOST && kept.entries.len() > 100, "{}", kept.entries.len());
-        assert_eq!((kept.name_of(&["x0"]), kept.name_of(&["x19999"])), (Some("n0"), None));
+        let name_of = |word: &str| kept.name_of(&owned(&[word]));
+        assert_eq!((name_of("x0"), name_of("x19999")), (Some("n0"), None));
         let words = vec!["\"w\""; 200_000].join(",");
         for entry in [
             format!(r#"{{"command":[{words}]}}"#),
@@ -285,7 +289,7 @@ mod tests {
             let file = format!(r#"{{"mcpServers":{{"a":{entry},"b":{{"command":"y"}}}}}}"#);
             let kept = Declarations::of(file.as_bytes(), Notation::Json);
             assert_eq!(kept.entries.len(), 1);
-            assert_eq!(kept.name_of(&["y"]), Some("b"));
+            assert_eq!(kept.name_of(&owned(&["y"])), Some("b"));
         }
         let deep = format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert_eq!(Declarations::of(deep.as_bytes(), Notation::Toml), Declarations::default());
