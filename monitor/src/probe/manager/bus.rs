@@ -20,11 +20,13 @@ use super::{ManagerError, PATIENCE, Question};
 use crate::os::own;
 use orphand_core::model::UnitProperties;
 
+const BUS: &str = "org.freedesktop.DBus";
 const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const UNIT: &str = "org.freedesktop.systemd1.Unit";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// The longest message that is taken, in bytes.
 const LONGEST: usize = 64 << 10;
 /// The byte order of this host, as a message tells its own.
@@ -44,7 +46,7 @@ pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperti
             return Err(ManagerError::Other(format!("{what}: ask it with `systemctl show`, where it runs")));
         }
     }
-    let mut bus = Bus { stream, until: Instant::now() + PATIENCE, serial: 0 };
+    let mut bus = Bus::new(stream);
     match bus.talk(question) {
         Ok(said) => said.ok_or(ManagerError::NoUnit),
         Err(why) if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
@@ -76,6 +78,8 @@ struct Bus {
     stream: UnixStream,
     until: Instant,
     serial: u32,
+    /// Who is called; nobody at a manager's own socket.
+    destination: Option<&'static str>,
 }
 
 /// The lines of the client, with its user id: decimal digits, each as hexadecimal digits of its ASCII code.
@@ -84,57 +88,34 @@ fn login(uid: u32) -> String {
     format!("\0AUTH EXTERNAL {id}\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
 }
 
-/// What is called: where, of which interface, by which name, with which strings.
-struct Call<'a> {
-    destination: Option<&'a str>,
-    path: &'a str,
-    interface: &'a str,
-    member: &'a str,
-    arguments: &'a [&'a str],
-}
-
 impl Bus {
+    fn new(stream: UnixStream) -> Self {
+        Self { stream, until: Instant::now() + PATIENCE, serial: 0, destination: None }
+    }
+
     fn talk(&mut self, question: &Question) -> io::Result<Option<UnitProperties>> {
         self.log_in(question.uid)?;
-        let own = question.manager.is_some();
-        let destination = (!own).then_some(SYSTEMD);
-        if !own {
-            const BUS: &str = "org.freedesktop.DBus";
-            let path = "/org/freedesktop/DBus";
-            let hello =
-                Call { destination: Some(BUS), path, interface: BUS, member: "Hello", arguments: &[] };
-            self.call(&hello)?;
+        if question.manager.is_none() {
+            self.destination = Some(BUS);
+            self.call("/org/freedesktop/DBus", BUS, "Hello", &[])?;
+            self.destination = Some(SYSTEMD);
         }
         // As `systemctl show` does: the manager reads a unit that is not in memory, and starts nothing.
-        let load = Call {
-            destination,
-            path: MANAGER_PATH,
-            interface: MANAGER,
-            member: "LoadUnit",
-            arguments: &[&question.unit],
-        };
-        let path = self.call(&load)?.text()?;
-        let mut property = |interface, name| {
-            self.call(&Call {
-                destination,
-                path: &path,
-                interface: "org.freedesktop.DBus.Properties",
-                member: "Get",
-                arguments: &[interface, name],
-            })
-        };
-        if property(UNIT, "LoadState")?.variant("s")?.text()? == "not-found" {
+        let path = self.call(MANAGER_PATH, MANAGER, "LoadUnit", &[&question.unit])?.text()?;
+        let mut property =
+            |interface, name, kind| self.call(&path, PROPERTIES, "Get", &[interface, name])?.variant(kind);
+        if property(UNIT, "LoadState", "s")?.text()? == "not-found" {
             return Ok(None);
         }
-        let stop = property(SERVICE, "TimeoutStopUSec")?.variant("t")?.u64()?;
+        let stop = property(SERVICE, "TimeoutStopUSec", "t")?.u64()?;
         Ok(Some(UnitProperties {
-            main_pid: property(SERVICE, "MainPID")?.variant("u")?.u32()?,
-            kill_mode: property(SERVICE, "KillMode")?.variant("s")?.text()?,
-            restart: property(SERVICE, "Restart")?.variant("s")?.text()?,
+            main_pid: property(SERVICE, "MainPID", "u")?.u32()?,
+            kill_mode: property(SERVICE, "KillMode", "s")?.text()?,
+            restart: property(SERVICE, "Restart", "s")?.text()?,
             // `USEC_INFINITY`
             timeout_stop_ms: Some(stop).filter(|stop| *stop != u64::MAX).map(|stop| stop / 1000),
-            delegate: property(SERVICE, "Delegate")?.variant("b")?.u32()? != 0,
-            fragment: property(UNIT, "FragmentPath")?.variant("s")?.text()?,
+            delegate: property(SERVICE, "Delegate", "b")?.u32()? != 0,
+            fragment: property(UNIT, "FragmentPath", "s")?.text()?,
         }))
     }
 
@@ -156,9 +137,9 @@ impl Bus {
     }
 
     /// Calls, and gives the body of the reply. An error is told by its name and its text.
-    fn call(&mut self, call: &Call<'_>) -> io::Result<Body> {
+    fn call(&mut self, path: &str, interface: &str, member: &str, arguments: &[&str]) -> io::Result<Body> {
         self.serial += 1;
-        self.send(&call.message(self.serial))?;
+        self.send(&call(self.serial, self.destination, [path, interface, member], arguments))?;
         loop {
             let (kind, to, error, body) = self.message()?;
             match kind {
@@ -231,24 +212,28 @@ impl Bus {
     }
 }
 
-impl Call<'_> {
-    fn message(&self, serial: u32) -> Vec<u8> {
-        let mut body = Vec::new();
-        for argument in self.arguments {
-            put_string(&mut body, argument);
-        }
-        let mut fields = Vec::new();
-        let named = [(1, "o", self.path), (2, "s", self.interface), (3, "s", self.member)];
-        for (field, kind, value) in named.into_iter().chain(self.destination.map(|name| (6, "s", name))) {
-            put_field(&mut fields, field, kind);
-            put_string(&mut fields, value);
-        }
-        if !self.arguments.is_empty() {
-            put_field(&mut fields, 8, "g");
-            put_signature(&mut fields, &"s".repeat(self.arguments.len()));
-        }
-        message(CALL, serial, &fields, &body)
+/// A call of the method `member`, with strings.
+fn call(
+    serial: u32,
+    destination: Option<&str>,
+    [path, interface, member]: [&str; 3],
+    arguments: &[&str],
+) -> Vec<u8> {
+    let mut body = Vec::new();
+    for argument in arguments {
+        put_string(&mut body, argument);
     }
+    let mut fields = Vec::new();
+    let named = [(1, "o", path), (2, "s", interface), (3, "s", member)];
+    for (field, kind, value) in named.into_iter().chain(destination.map(|name| (6, "s", name))) {
+        put_field(&mut fields, field, kind);
+        put_string(&mut fields, value);
+    }
+    if !arguments.is_empty() {
+        put_field(&mut fields, 8, "g");
+        put_signature(&mut fields, &"s".repeat(arguments.len()));
+    }
+    message(CALL, serial, &fields, &body)
 }
 
 /// The fields begin 16 bytes into the message, so they are aligned in it as they are alone.

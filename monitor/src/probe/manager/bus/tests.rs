@@ -13,7 +13,7 @@ pub(in super::super) fn manager(at: &Path) -> thread::JoinHandle<()> {
     let listener = UnixListener::bind(at).unwrap();
     thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
-        let mut peer = Bus { stream, until: Instant::now() + PATIENCE, serial: 0 };
+        let mut peer = Bus::new(stream);
         // Whoever gives up closes the connection.
         let _ = serve(&mut peer);
     })
@@ -80,8 +80,7 @@ fn variant(kind: &str, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn foreign_bytes_are_an_error_and_no_panic() {
-    let whole = Call { destination: None, path: "/x", interface: "i", member: "m", arguments: &["a", "b"] }
-        .message(1);
+    let whole = call(1, None, ["/x", "i", "m"], &["a", "b"]);
     for length in 0..=whole.len() {
         for byte in [0, 0x7f, 0xff] {
             let mut bytes = whole.clone();
@@ -90,10 +89,10 @@ fn foreign_bytes_are_an_error_and_no_panic() {
             }
             bytes.truncate(length.max(8));
             let (ours, theirs) = UnixStream::pair().unwrap();
-            let mut peer = Bus { stream: theirs, until: Instant::now() + PATIENCE, serial: 0 };
+            let mut peer = Bus::new(theirs);
             peer.send(&bytes).unwrap();
             drop(peer);
-            let mut bus = Bus { stream: ours, until: Instant::now() + PATIENCE, serial: 0 };
+            let mut bus = Bus::new(ours);
             if let Ok((.., mut body)) = bus.message() {
                 let _ = (body.string(), body.u64(), body.signature());
             }
