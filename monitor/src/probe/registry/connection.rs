@@ -2,8 +2,13 @@
 //!
 //! Of the replies that Redis may give only the four kinds are read that answer these questions: nothing nests, and
 //! lengths are bounded.
+//!
+//! What the registry says of itself shows whether it can vouch for the absence of a key, and which life it lives. One that
+//! restarts without its data, is emptied, or becomes the copy of another server has no key that it had before. That
+//! says nothing about a session. Its life has a name for that: the id of its process, the id of its data (which changes
+//! when it becomes a copy of another server), and how often it was emptied.
 
-use std::{net::ToSocketAddrs as _, time::Duration};
+use std::{collections::BTreeMap, net::ToSocketAddrs as _, time::Duration};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -11,9 +16,9 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Options, RedisUrl, far_end, life, trouble::Trouble};
+use super::{Options, RedisUrl, far_end, trouble::Trouble};
 use crate::os::{beside, clock};
-use orphand_core::model::{KeyState, RegistryLife};
+use orphand_core::model::{BootTime, KeyState, RegistryLife};
 
 /// The longest that each step may take: the name of the host, the connection, the login, one batch.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -21,6 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MOST: usize = 1 << 20;
 /// Keys that are asked for at a time.
 const BATCH: usize = 256;
+/// The sections of `INFO` that are needed.
+const SECTIONS: [&str; 3] = ["server", "replication", "commandstats"];
+/// The commands that take all keys of a database away.
+const EMPTYING: [&str; 3] = ["cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb"];
+/// The longest id of a process or of data, in bytes.
+const LONGEST: usize = 64;
 
 enum Reply {
     Text(String),
@@ -98,12 +109,12 @@ async fn ask_batch(
     stream: &mut BufReader<TcpStream>,
     keys: &[String],
 ) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
-    let info = life::SECTIONS.iter().map(|section| vec!["INFO", section]);
+    let info = SECTIONS.iter().map(|section| vec!["INFO", section]);
     let questions: Vec<Vec<&str>> = info.chain(keys.iter().map(|key| vec!["EXISTS", key.as_str()])).collect();
     let asked = clock::now();
     let mut replies = converse(stream, &questions).await?.into_iter();
     let mut sections = Vec::new();
-    for reply in replies.by_ref().take(life::SECTIONS.len()) {
+    for reply in replies.by_ref().take(SECTIONS.len()) {
         match reply {
             Reply::Text(text) => sections.push(text),
             Reply::Error(code) => return Err(forbidden("INFO", "`+info`", &code)),
@@ -118,7 +129,7 @@ async fn ask_batch(
         _ => Err(Trouble::Reply),
     });
     let states = states.collect::<Result<Vec<KeyState>, Trouble>>()?;
-    Ok((life::read(&sections, asked)?, states))
+    Ok((life(&sections, asked)?, states))
 }
 
 /// Sends these questions, and reads as many replies.
@@ -163,5 +174,78 @@ async fn reply(source: &mut (impl AsyncBufRead + Unpin)) -> Result<Reply, Troubl
             Ok(Reply::Text(String::from_utf8_lossy(&text).into_owned()))
         }
         _ => Err(Trouble::Reply),
+    }
+}
+
+/// The life of a registry that says this of itself. `asked` is when the question was sent.
+fn life(sections: &[String], asked: BootTime) -> Result<RegistryLife, Trouble> {
+    let fields: BTreeMap<&str, &str> = sections
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter_map(|line| line.trim_end().split_once(':'))
+        .collect();
+    let id = |name: &str| {
+        let id = fields.get(name).copied().filter(|id| !id.is_empty() && id.len() <= LONGEST);
+        id.filter(|id| id.bytes().all(|b| b.is_ascii_alphanumeric())).ok_or(Trouble::Reply)
+    };
+    let is = |name: &str, value: &str| fields.get(name) == Some(&value);
+    let is_copy = !is("role", "master");
+    if is_copy && !(is("master_link_status", "up") && is("master_sync_in_progress", "0")) {
+        return Err(Trouble::Loading);
+    }
+    let emptied = EMPTYING.iter().filter_map(|command| calls(fields.get(command)?));
+    let emptied = emptied.fold(0, u64::saturating_add);
+    let uptime = fields.get("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
+    let began =
+        uptime.map(|seconds| asked - Duration::from_secs(seconds)).filter(|_| emptied == 0 && !is_copy);
+    Ok(RegistryLife { name: format!("{}/{}/{emptied}", id("run_id")?, id("master_replid")?), began })
+}
+
+/// How often a command was called: `calls=3,usec=..`.
+fn calls(statistics: &str) -> Option<u64> {
+    statistics.strip_prefix("calls=")?.split(',').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: &str = "# Server\r\nrun_id:aa11\r\nuptime_in_seconds:10\r\n";
+    const MASTER: &str = "# Replication\r\nrole:master\r\nmaster_replid:bb22\r\n";
+
+    fn life(sections: &[&str]) -> Result<RegistryLife, Trouble> {
+        let sections: Vec<String> = sections.iter().map(ToString::to_string).collect();
+        super::life(&sections, BootTime::default() + Duration::from_secs(100))
+    }
+
+    #[test]
+    fn a_life_has_a_name_and_a_beginning() {
+        let one = life(&[SERVER, MASTER, "# Commandstats\r\ncmdstat_get:calls=1,usec=1\r\n"]).unwrap();
+        assert_eq!(
+            (one.name.as_str(), one.began),
+            ("aa11/bb22/0", Some(BootTime::default() + Duration::from_secs(90)))
+        );
+        let emptied =
+            life(&[SERVER, MASTER, "cmdstat_flushall:calls=2,usec=1\r\ncmdstat_flushdb:calls=1,usec=9\r\n"])
+                .unwrap();
+        assert_eq!((emptied.name.as_str(), emptied.began), ("aa11/bb22/3", None));
+        let much = format!("cmdstat_flushall:calls={}\r\ncmdstat_flushdb:calls=1\r\n", u64::MAX);
+        assert!(life(&[SERVER, MASTER, &much]).is_ok());
+    }
+
+    #[test]
+    fn who_cannot_vouch_is_no_registry() {
+        let copy = |link: &str, sync: &str| {
+            format!(
+                "role:slave\r\nmaster_link_status:{link}\r\nmaster_sync_in_progress:{sync}\r\nmaster_replid:cc\r\n"
+            )
+        };
+        assert!(life(&[SERVER, &copy("up", "0")]).is_ok());
+        for (link, sync) in [("down", "0"), ("up", "1")] {
+            assert_eq!(life(&[SERVER, &copy(link, sync)]).unwrap_err().kind(), "loading", "{link} {sync}");
+        }
+        for wrong in [&[][..], &[SERVER], &[MASTER], &["run_id:\r\n", MASTER], &["run_id:a b\r\n", MASTER]] {
+            assert!(life(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -10,7 +10,6 @@
 mod address;
 mod connection;
 mod far_end;
-mod life;
 mod trouble;
 
 use std::{
@@ -26,13 +25,14 @@ use tokio::{
 };
 
 pub use self::address::RedisUrl;
-use self::trouble::{STRANGER, Trouble};
+use self::trouble::{KINDS, STRANGER, Trouble};
 use crate::os::{clock, lock};
 use orphand_core::model::{KeyState, SessionsSeen};
 
 pub const ID: &str = "{id}";
 
-/// The longest pause after rounds that failed.
+/// The longest pauses after a round that failed, and after many.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Between two warnings of the same: a registry that comes and goes does not fill the log.
 const WARN_AGAIN: Duration = Duration::from_secs(300);
@@ -49,8 +49,8 @@ pub struct Options {
     pub every: Duration,
 }
 
-/// Rounds that failed, by what.
-type Errors = Arc<Mutex<BTreeMap<&'static str, u64>>>;
+/// Rounds that failed, by what: each of [`KINDS`].
+type Errors = Arc<Mutex<BTreeMap<String, u64>>>;
 
 #[derive(Debug)]
 pub struct Registry {
@@ -73,25 +73,23 @@ pub async fn check(options: &Options) -> Result<(), String> {
 impl Registry {
     /// The registry at this place. Must be called inside the runtime that the task is to run in.
     pub fn new(options: Option<Options>) -> Self {
-        let (ids, news) = (watch::Sender::default(), mpsc::channel(QUEUE).1);
-        let (task, errors) = (JoinSet::new(), Arc::default());
-        let mut registry = Self { task, ids, news, pending: Vec::new(), errors };
-        registry.replace(options);
-        registry
+        let none = KINDS.map(|kind| (kind.to_owned(), 0));
+        Self::counting(options, Arc::new(Mutex::new(none.into())))
     }
 
-    /// Another configuration is in effect. What the registry of before said is dropped.
+    fn counting(options: Option<Options>, errors: Errors) -> Self {
+        let ((report, news), ids, mut task) =
+            (mpsc::channel(QUEUE), watch::Sender::default(), JoinSet::new());
+        if let Some(options) = options {
+            let asker = Asker { options, failed: 0, warned: None, errors: Arc::clone(&errors) };
+            task.spawn(asker.run(ids.subscribe(), report));
+        }
+        Self { task, ids, news, pending: Vec::new(), errors }
+    }
+
+    /// Another configuration is in effect. What the registry of before said is dropped, and its task ends.
     pub fn replace(&mut self, options: Option<Options>) {
-        let (report, news) = mpsc::channel(QUEUE);
-        // The task of before ends with its set.
-        (self.task, self.news) = (JoinSet::new(), news);
-        self.pending.clear();
-        self.ids = watch::Sender::default();
-        let Some(options) = options else { return };
-        let pause = options.every.min(Duration::from_secs(1));
-        let errors = Arc::clone(&self.errors);
-        let asker = Asker { pause, options, failed: 0, warned: None, errors };
-        self.task.spawn(asker.run(self.ids.subscribe(), report));
+        *self = Self::counting(options, Arc::clone(&self.errors));
     }
 
     /// From now on these sessions are asked for.
@@ -102,19 +100,13 @@ impl Registry {
     }
 
     pub fn errors(&self) -> BTreeMap<String, u64> {
-        let counted = lock(&self.errors);
-        trouble::KINDS
-            .iter()
-            .map(|kind| ((*kind).to_owned(), counted.get(*kind).copied().unwrap_or(0)))
-            .collect()
+        lock(&self.errors).clone()
     }
 }
 
 struct Asker {
     options: Options,
     errors: Errors,
-    /// The pause after the first round that failed.
-    pause: Duration,
     failed: u32,
     /// The last warning: when, of what, and whether it named a user.
     warned: Option<(Instant, &'static str, bool)>,
@@ -153,7 +145,7 @@ impl Asker {
             return self.options.every;
         };
         let kind = trouble.kind();
-        *lock(&self.errors).entry(kind).or_default() += 1;
+        *lock(&self.errors).entry(kind.to_owned()).or_default() += 1;
         let names_user = matches!(trouble, Trouble::Stranger(_));
         // Who is slow to accept the connection has no name at first.
         let is_news = |(at, last, named): (Instant, _, bool)| {
@@ -167,7 +159,8 @@ impl Asker {
                  server is ended for its session"
             );
         }
-        let pause = self.pause.saturating_mul(1 << self.failed.min(10)).min(LONGEST_PAUSE);
+        let first = self.options.every.min(FIRST_PAUSE);
+        let pause = first.saturating_mul(1 << self.failed.min(10)).min(LONGEST_PAUSE);
         self.failed = self.failed.saturating_add(1);
         pause
     }
