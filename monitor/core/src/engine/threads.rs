@@ -38,7 +38,7 @@ impl Engine {
             let Some(server) = self.world.server_mut(key) else { continue };
             server.spawner = None;
             server.watches.remove(&By::Thread);
-            self.close_thread_case(now, key);
+            self.judge_thread(now, key);
         }
     }
 
@@ -49,7 +49,7 @@ impl Engine {
             let spawner = self.world.server_mut(key).and_then(|server| server.spawner.as_mut());
             if spawner.is_some_and(|spawner| spawner.end(of, thread, at)) {
                 self.watch(now, key, By::Thread);
-                self.suspect_for_its_thread(now, key);
+                self.judge_thread(now, key);
             }
         }
     }
@@ -57,34 +57,27 @@ impl Engine {
     /// The rules have changed: what they say of threads may be new.
     pub(super) fn judge_threads_anew(&mut self, now: BootTime) {
         for key in self.world.server_keys() {
-            if self.ends_with_its_thread(key) {
-                self.suspect_for_its_thread(now, key);
-            } else {
-                self.close_thread_case(now, key);
-            }
+            self.judge_thread(now, key);
         }
     }
 
-    /// Opens a case for a server whose thread has ended, if a rule says that it ends with its thread.
-    fn suspect_for_its_thread(&mut self, now: BootTime, key: ServerKey) {
+    /// Opens a case for a server whose thread has ended, if a rule says that it ends with its thread. Closes such a case
+    /// if none does.
+    fn judge_thread(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        let Some(since) = server.spawner.as_ref().and_then(|spawner| spawner.ended) else { return };
-        if server.phase.is_clear() && self.ends_with_its_thread(key) {
+        if !self.ends_with_its_thread(server) {
+            if is_released(server, By::Thread) && !server.phase.is_terminating() {
+                self.server_event(now, key, Event::OwnerFound);
+            }
+        } else if let Some(since) = server.spawner.as_ref().and_then(|spawner| spawner.ended)
+            && server.phase.is_clear()
+        {
             self.release(now, key, By::Thread, since);
         }
     }
 
-    /// Closes the case of a server that was opened because its thread has ended.
-    fn close_thread_case(&mut self, now: BootTime, key: ServerKey) {
-        let is_open = |server: &Server| is_released(server, By::Thread) && !server.phase.is_terminating();
-        if self.world.server(key).is_some_and(is_open) {
-            self.server_event(now, key, Event::OwnerFound);
-        }
-    }
-
     /// Whether a rule says of the living owner that this server ends with the thread that started it.
-    fn ends_with_its_thread(&self, key: ServerKey) -> bool {
-        let Some(server) = self.world.server(key) else { return false };
+    fn ends_with_its_thread(&self, server: &Server) -> bool {
         let Some(owner) = self.world.owner_of(server) else { return false };
         let is_of = |spawner: &Spawner| owner.is_alive() && owner.main() == spawner.process;
         server.spawner.as_ref().is_some_and(is_of)
