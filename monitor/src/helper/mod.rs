@@ -105,8 +105,7 @@ pub fn ask<A: DeserializeOwned>(order: Order, question: &impl Serialize) -> Resu
     // A file, not a pipe: a process with two wires might be a server.
     let mut answer = File::from(memfd_create("answer", MemfdFlags::CLOEXEC)?);
     let (child, _stays) = start(order, question, answer.try_clone()?)?;
-    let pid = Pid::from_raw(child.id().cast_signed()).ok_or(Errno::SRCH);
-    let pidfd = match pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+    let pidfd = match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
         Err(errno) => {
             keep(child, user);

@@ -51,11 +51,8 @@ impl Probe {
         let values = dir.environment_of(SESSION_VARIABLES).unwrap_or_default();
         let named = SESSION_VARIABLES.into_iter().zip(values);
         let found = named.into_iter().find_map(|(name, id)| Some((name, hinted_session(&id?)?)));
-        let is_own = |(name, id): &(&str, String)| {
-            let owner = owner.and_then(|owner| self.proc.identified(owner).ok().flatten());
-            owner.is_some_and(|owner| !owner.has_environment(format!("{name}={id}").as_bytes()))
-        };
-        let session = found.filter(is_own).map(|(_, id)| id);
+        let is_own = |(name, id): &(&str, String)| self.inherits(owner?, name, id).map(|inherits| !inherits);
+        let session = found.filter(|found| is_own(found) == Some(true)).map(|(_, id)| id);
         dir.still_alive().then_some((cwd, session))
     }
 }

@@ -28,17 +28,17 @@ impl Probe {
                 _ => None,
             }
         })?;
-        let inherited = match mark {
-            SessionMark::Flag(_) => false,
-            SessionMark::Variable(name) => {
-                let written = format!("{name}={id}");
-                match owner {
-                    Some(owner) => self.proc.identified(*owner).ok()??.has_environment(written.as_bytes()),
-                    None => false,
-                }
-            }
+        let inherited = match (mark, owner) {
+            (SessionMark::Variable(name), Some(owner)) => self.inherits(*owner, name, &id)?,
+            _ => false,
         };
         (!inherited).then_some(id)
+    }
+
+    /// Whether the owner has this value in its own environment, so that all it starts inherit it; `None` if that is not
+    /// seen.
+    pub(super) fn inherits(&self, owner: ProcessId, name: &str, value: &str) -> Option<bool> {
+        Some(self.proc.identified(owner).ok()??.has_environment(format!("{name}={value}").as_bytes()))
     }
 
     fn session_of(&self, process: ProcessId, mark: &SessionMark) -> Option<String> {

@@ -87,20 +87,16 @@ impl Engine {
             return;
         }
         let mut all = mem::take(&mut self.duplicates);
+        let mut alike = BTreeMap::<_, Vec<ServerKey>>::new();
         for (key, entry) in &mut all {
-            let Some((.., main)) = self.comparable(*key) else { continue };
+            let Some((owner, rule, main)) = self.comparable(*key) else { continue };
             let of = Some((main.id, main.origin()));
             if entry.of != of {
                 let arguments = main.image().map(|image| redact::argv(&image.argv)).unwrap_or_default();
                 let Entry { settles, counted, told, .. } = *entry;
                 *entry = Entry { settles, of, arguments, counted, told, ..Entry::default() };
             }
-        }
-        let mut alike = BTreeMap::<_, Vec<ServerKey>>::new();
-        for (key, entry) in &all {
-            if let Some((owner, rule, _)) = self.comparable(*key) {
-                alike.entry((owner, rule, &entry.arguments)).or_default().push(*key);
-            }
+            alike.entry((owner, rule, &*entry.arguments)).or_default().push(*key);
         }
         let mut asked: Vec<ServerKey> = alike.into_values().filter(|one| one.len() > 1).flatten().collect();
         asked.sort_unstable();

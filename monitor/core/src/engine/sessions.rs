@@ -136,8 +136,11 @@ impl Engine {
 
     pub(super) fn session_state(&self, server: &Server) -> Option<SessionState> {
         let policy = self.policy.sessions.as_ref()?;
-        let session = self.sessions.by_id.get(server.session_id.as_ref()?)?;
-        Some(self.state_of(session, policy))
+        Some(self.state_of(self.session_of(server)?, policy))
+    }
+
+    fn session_of(&self, server: &Server) -> Option<&Session> {
+        self.sessions.by_id.get(server.session_id.as_ref()?)
     }
 
     fn state_of(&self, session: &Session, policy: &SessionPolicy) -> SessionState {
@@ -201,15 +204,13 @@ impl Engine {
             let before = server.session_id.take();
             self.sessions.forget(key, before.as_deref());
         }
-        let Some((server, id)) = self.world.server_mut(key).zip(id) else { return };
-        if server.session_id.is_none() {
-            server.session_id = Some(id.clone());
-            self.sessions.by_id.entry(id).or_default().servers.insert(key);
-            if told_only {
-                self.sessions.told_only.insert(key);
-            }
-            self.world.show(key);
+        let Some(id) = id.filter(|_| server.session_id.is_none()) else { return };
+        server.session_id = Some(id.clone());
+        self.sessions.by_id.entry(id).or_default().servers.insert(key);
+        if told_only {
+            self.sessions.told_only.insert(key);
         }
+        self.world.show(key);
     }
 
     /// Another configuration is in effect: where the sessions are, and how they are named, may have changed.
@@ -255,11 +256,11 @@ impl Engine {
     }
 
     fn is_expired(&self, key: ServerKey, policy: &SessionPolicy) -> bool {
-        let session = || {
-            let server = self.world.server(key)?;
-            Some((server, self.sessions.by_id.get(server.session_id.as_ref()?)?))
+        let server = self.world.server(key);
+        let Some((server, session)) = server.and_then(|server| Some((server, self.session_of(server)?)))
+        else {
+            return false;
         };
-        let Some((server, session)) = session() else { return false };
         let is_missing = !session.lost && session.missing >= 2 && session.lasting >= policy.idle;
         is_missing && (session.seen || self.must_have_been(server, policy))
     }
@@ -282,8 +283,7 @@ impl Engine {
     pub(super) fn judge_session(&self, now: BootTime, key: ServerKey) -> Option<Duration> {
         let server = self.world.server(key).filter(|server| is_released(server, By::Session))?;
         let Some(policy) = &self.policy.sessions else { return Some(LEAST) };
-        let session = server.session_id.as_ref().and_then(|id| self.sessions.by_id.get(id));
-        let missing = session.is_some_and(|session| session.state == KeyState::Missing);
+        let missing = self.session_of(server).is_some_and(|session| session.state == KeyState::Missing);
         let fresh = self.sessions.asked.is_some_and(|asked| now.since(asked) <= policy.every * 2);
         if !missing || !fresh || !self.is_expired(key, policy) {
             return Some(policy.every.max(LEAST));

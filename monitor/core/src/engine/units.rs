@@ -48,26 +48,26 @@ impl Engine {
     /// If the agent and its ancestor agents were withheld, they are reported from here on.
     pub(super) fn resolve_account(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
         let top = self.withheld_from(owner).first().copied().unwrap_or(owner);
-        let resolved = self.resolve_account_of(at, top, server);
-        if resolved {
-            self.report_withheld(owner);
-        }
-        resolved
-    }
-
-    fn resolve_account_of(&mut self, at: BootTime, owner: AgentKey, server: &Recognised) -> bool {
-        let Some(agent) = self.world.agent(owner).filter(|a| a.unsettled) else { return true };
-        let Some(node) = self.world.node(server.new.main) else { return true };
-        let ObservedUnit::Known(unit) = node.unit.clone() else {
-            if node.unit == ObservedUnit::Unasked {
+        let is_unsettled = self.world.agent(top).is_some_and(|agent| agent.unsettled);
+        let node = self.world.node(server.new.main).filter(|_| is_unsettled);
+        match node.map(|node| node.unit.clone()) {
+            Some(ObservedUnit::Unasked) => {
                 let recognised = server.clone();
                 self.ask_process(server.new.main, move |engine, now| {
                     engine.server_recognised(now, at, recognised);
                 });
                 return false;
             }
-            return true;
-        };
+            Some(ObservedUnit::Known(unit)) => self.settle(at, top, unit),
+            Some(ObservedUnit::Gone) | None => {}
+        }
+        self.report_withheld(owner);
+        true
+    }
+
+    /// An agent ran in this unit, which identifies its run.
+    fn settle(&mut self, at: BootTime, owner: AgentKey, unit: Option<Box<UnitFacts>>) {
+        let Some(agent) = self.world.agent(owner) else { return };
         let (name, uid, main) = (agent.name.clone(), agent.uid, agent.main());
         let top = TopMost { name: &name, uid, main, unit: unit.as_deref(), witnessed: true };
         let (account, run) = self.world.runs_mut().account(&top);
@@ -80,7 +80,6 @@ impl Engine {
         if self.world.agent(owner).is_some_and(|a| !a.is_alive()) {
             self.run_may_have_ended(at, owner);
         }
-        true
     }
 
     /// A service manager was started. The execs of its children are needed if rules name units.
