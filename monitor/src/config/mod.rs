@@ -42,7 +42,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use self::files::Input;
-use crate::os::users;
+use crate::{os::users, probe::Engines};
 use orphand_core::{
     model::{AlertRule, Found, Mode, Policy, duration},
     recognise::{Rule, Rules, agents, exemptions, programs},
@@ -53,7 +53,7 @@ pub use self::{
     error::{Location, Mistake, shown},
     sessions::Sessions,
     spared::Spared,
-    tables::{ALL as EVERY_EVENT, Containers, Hook, Listen},
+    tables::{ALL as EVERY_EVENT, Hook, Listen},
 };
 
 /// The default path of the configuration. The file need not exist.
@@ -97,8 +97,8 @@ pub struct Config {
     pub hook: Vec<Hook>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<Sessions>,
-    #[serde(skip_serializing_if = "Containers::is_empty")]
-    pub containers: Containers,
+    #[serde(skip_serializing_if = "Engines::is_empty")]
+    pub containers: Engines,
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "exemptions")]
     pub exempt: Vec<Rule>,
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "agents")]
@@ -134,7 +134,7 @@ impl Default for Config {
             state_dir: STATE_DIR.into(),
             hook: Vec::new(),
             sessions: None,
-            containers: Containers::default(),
+            containers: Engines::default(),
             exempt: Vec::new(),
             agent: Vec::new(),
             program: Vec::new(),

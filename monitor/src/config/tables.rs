@@ -1,4 +1,4 @@
-//! What `[[hook]]`, `[containers]` and `listen` are read as.
+//! What `[[hook]]` and `listen` are read as.
 
 use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
@@ -51,33 +51,6 @@ fn events<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<String>, D::Error>
             Err(D::Error::custom(format!("unknown event \"{unknown}\": {advice}")))
         }
     }
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Containers {
-    /// Docker's; absent: Docker is not asked.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "absolute")]
-    pub docker: Option<PathBuf>,
-    /// podman's; absent: podman is not asked.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "absolute")]
-    pub podman: Option<PathBuf>,
-}
-
-impl Containers {
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    pub fn names(&self) -> Vec<String> {
-        let engines = [("docker", &self.docker), ("podman", &self.podman)];
-        engines.into_iter().filter(|(_, socket)| socket.is_some()).map(|(name, _)| name.to_owned()).collect()
-    }
-}
-
-fn absolute<'de, D: Deserializer<'de>>(d: D) -> Result<Option<PathBuf>, D::Error> {
-    let path = PathBuf::deserialize(d)?;
-    if path.is_absolute() { Ok(Some(path)) } else { Err(D::Error::custom("not an absolute path")) }
 }
 
 /// An address to listen at; none: nothing is served over HTTP.

@@ -63,15 +63,17 @@ impl Engine {
     }
 
     pub(super) fn container_found(&mut self, key: ServerKey, facts: &ServerFacts) {
+        let Some(server) = self.world.server(key) else { return };
         let found = facts.container.as_deref();
-        let enclosing = self.enclosing(key, facts);
-        let certain = found.filter(|found| self.is_certain(found)).map(ContainerFacts::view);
-        let missing = self.missing_setting(key);
+        // One that the server itself is in, and no container of which it has the client.
+        let enclosing = facts.enclosing.as_deref().filter(|_| !self.has_client(server)).cloned();
+        let certain = found.filter(|found| self.is_certain(found));
+        let missing = self.missing_setting(server);
         let setting = missing.as_ref().and_then(|container| container.setting.clone());
-        let processes = found.filter(|_| certain.is_some()).map(|found| found.processes.clone());
         let Some(server) = self.world.server_mut(key) else { return };
         let (was_known, is_in_one) = (server.container.is_some(), enclosing.is_some());
-        server.container = enclosing.or(certain).or_else(|| server.container.take()).or(missing);
+        let told = enclosing.or_else(|| certain.map(ContainerFacts::view));
+        server.container = told.or_else(|| server.container.take()).or(missing);
         // The configuration may have changed since.
         if let Some(container) = &mut server.container {
             container.setting = setting;
@@ -79,8 +81,8 @@ impl Engine {
         if found.is_some() || self.containers.contains_key(&key) {
             self.containers.entry(key).or_default().seen = found.cloned();
         }
-        if let Some(processes) = processes {
-            self.container_processes(key, processes);
+        if let Some(certain) = certain {
+            self.container_processes(key, certain.processes.clone());
         }
         if is_in_one && !was_known {
             self.ask_session_found_late(key);
@@ -123,12 +125,6 @@ impl Engine {
         }
     }
 
-    /// The container that a server is in, if it is the server itself and no client of another container.
-    fn enclosing(&self, key: ServerKey, facts: &ServerFacts) -> Option<Container> {
-        let server = self.world.server(key)?;
-        facts.enclosing.as_ref().filter(|_| !self.has_client(server)).map(|found| (**found).clone())
-    }
-
     fn is_certain(&self, found: &ContainerFacts) -> bool {
         let client = self.world.node(found.client).and_then(|node| node.image());
         client.and_then(started_container).is_some_and(|started| is_certain(&started, found))
@@ -136,8 +132,8 @@ impl Engine {
 
     /// The container of a server as its client tells it, with the setting that would let its engine stop it; `None` if
     /// there is no such setting. Each user has a podman of his own, and orphand asks that of root alone.
-    fn missing_setting(&self, key: ServerKey) -> Option<Container> {
-        let ContainerQuery { client, started } = self.container_query(self.world.server(key)?)?;
+    fn missing_setting(&self, server: &Server) -> Option<Container> {
+        let ContainerQuery { client, started } = self.container_query(server)?;
         let client = self.world.node(client)?;
         let (engine, setting) = SETTINGS.iter().find(|(engine, _)| *engine == started.engine)?;
         let is_missing = !self.asks(engine) && (*engine != "podman" || client.uid == 0);

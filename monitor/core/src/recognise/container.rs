@@ -203,14 +203,14 @@ pub fn started_container(image: &Image) -> Option<Container> {
     let command = Command::of_image(&words);
     let is_known = match command.verb {
         "run" => true,
-        "start" => matches!(command.operands, [id] if is_id(id)),
+        "start" => matches!(command.operands, [id] if is_container_id(id)),
         _ => false,
     };
     (is_known && command.is_interactive()).then(|| container_client(image)).flatten()
 }
 
 /// Whether a word is the whole id of a container.
-fn is_id(word: &str) -> bool {
+pub fn is_container_id(word: &str) -> bool {
     word.len() == 64 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
@@ -252,7 +252,7 @@ pub fn handed_on_by_client(image: &Image, variable: &str) -> Vec<Option<String>>
 fn describe(engine: &str, name: Option<&str>, image: Option<&str>, own: bool) -> Container {
     let name = name.filter(|name| is_plain(name, "_.-"));
     let image = image.filter(|image| is_plain(image, "_.-/:@"));
-    let id = name.filter(|name| is_id(name));
+    let id = name.filter(|name| is_container_id(name));
     let short = id.and_then(|id| id.get(..12));
     let command = match (short.or(name), image) {
         (Some(name), _) if own => format!("{engine} stop {name}"),

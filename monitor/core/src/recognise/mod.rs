@@ -40,8 +40,8 @@ mod text;
 
 pub use self::assignment::{is_same_image, own_container};
 pub use self::container::{
-    container_client, forwards_to_engine, handed_on_by_client, keeps_container, started_container,
-    works_for_podman, works_through_client,
+    container_client, forwards_to_engine, handed_on_by_client, is_container_id, keeps_container,
+    started_container, works_for_podman, works_through_client,
 };
 pub use self::declared::{Declarations, Notation, is_bridged};
 pub use self::engaged::{

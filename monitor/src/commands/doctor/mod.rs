@@ -24,7 +24,7 @@ use crate::{
     daemon::reload,
     host::Proc,
     os::clock,
-    probe::{EngineVersion, Engines, ManagerError, Probe, registry},
+    probe::{EngineVersion, ManagerError, Probe, registry},
     sink::doctor as page,
 };
 use orphand_core::model::{Check, Checkup, ProcessId, Report, Unit, UnitCheckup};
@@ -105,11 +105,10 @@ fn units_of(probe: &Probe, program: &str) -> anyhow::Result<BTreeSet<Unit>> {
 
 /// The checks of the registry and of each engine that is configured; of others none.
 fn all(config: &Config) -> Vec<Check> {
-    let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
-    let asked = [("Docker", docker.clone()), ("podman", podman.clone())];
-    let engines = Engines { docker, podman };
+    let engines = &config.containers;
+    let asked = [("Docker", &engines.docker), ("podman", &engines.podman)];
     let checks = asked.into_iter().filter_map(|(name, path)| {
-        let socket = path?.display().to_string();
+        let socket = path.as_ref()?.display().to_string();
         Some(engine(name, &socket, engines.version(&name.to_lowercase())))
     });
     config.sessions.iter().map(registry).chain(checks).collect()

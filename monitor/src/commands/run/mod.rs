@@ -35,7 +35,7 @@ use crate::{
         trust::{self, Distrust},
         users,
     },
-    probe::{Engines, Probe, registry::Registry},
+    probe::{Probe, registry::Registry},
     sink::{self, metrics::Metrics, stream::Json, wall_clock::WallClock},
     source::{
         attach,
@@ -188,8 +188,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let early = selftest::run(&mut kernel, selftest::command())?;
     give_up(&mut kernel, config, &hooks)?;
     drop(alone);
-    let (docker, podman) = (config.containers.docker.clone(), config.containers.podman.clone());
-    let probe = Probe::new()?.with_engines(Engines { docker, podman }).with_kernel(kernel.side());
+    let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(kernel.side());
     let metrics = Metrics::new(wall);
     let (store, knowledge) = open_store(&config.state_dir, wall.offset_ns)?;
     let configuration = configuration(flags, config);

@@ -56,7 +56,7 @@ fn fields_of(section: &Section) -> Vec<&'static str> {
     match section.name.as_str() {
         "exempt" | "agent" | "program" => fields::<Rule>(),
         "hook" => fields::<Hook>(),
-        "containers" => fields::<Containers>(),
+        "containers" => fields::<Engines>(),
         "sessions" => fields::<Sessions>(),
         other => panic!("which type is [{other}] read as?"),
     }

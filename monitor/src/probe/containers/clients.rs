@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::resembles_client;
+use super::{has_name_of_client, resembles_client};
 use crate::{
     host::{Proc, TcpState, UNANSWERED, UnixSockets},
     os::own,
@@ -45,10 +45,14 @@ impl Door {
         (inode, self.stat.st_dev)
     }
 
-    /// Whether this process can open it. One that has ended cannot.
-    fn lets_in(&self, proc: &Proc, pid: u32) -> bool {
+    /// Whether this process, if it `may_be` a client by the name that the kernel has for it, can open it. One that has
+    /// ended cannot.
+    fn lets_in(&self, proc: &Proc, pid: u32, may_be: impl Fn(&str) -> bool) -> bool {
         match proc.rights(pid, self.stat.st_uid) {
-            Ok(rights) => self.listed || rights.may_write(&self.stat),
+            Ok(rights) => {
+                may_be(&String::from_utf8_lossy(&rights.name))
+                    && (self.listed || rights.may_write(&self.stat))
+            }
             Err(Errno::NOENT | Errno::SRCH) => false,
             Err(_) => true,
         }
@@ -70,14 +74,15 @@ impl Probe {
                         continue;
                     }
                     let one = OtherClient { process: dir.id(), image };
-                    if door.lets_in(&self.proc, pid) {
+                    if door.lets_in(&self.proc, pid, |_| true) {
                         found.push(one);
                     } else {
                         outside.push(one);
                     }
                 }
                 Err(Errno::NOENT | Errno::SRCH) => {}
-                Err(UNANSWERED) if !self.may_be_client(pid, &door) => {}
+                // It does not answer.
+                Err(UNANSWERED) if !door.lets_in(&self.proc, pid, has_name_of_client) => {}
                 Err(_) => return None,
             }
             if found.len() > MOST {
@@ -90,17 +95,6 @@ impl Probe {
             found.extend(outside.into_iter().filter(reaches));
         }
         (found.len() <= MOST).then_some(found)
-    }
-
-    /// Whether a process that does not answer may be a client. The kernel tells its name and its rights.
-    fn may_be_client(&self, pid: u32, door: &Door) -> bool {
-        match self.proc.rights(pid, door.stat.st_uid) {
-            Ok(rights) => {
-                let name = String::from_utf8_lossy(&rights.name).into_owned();
-                super::has_name_of_client(&name) && (door.listed || rights.may_write(&door.stat))
-            }
-            Err(errno) => !matches!(errno, Errno::NOENT | Errno::SRCH),
-        }
     }
 
     /// Who is connected to the engine through its socket; `None` if that may be anybody: it is not seen, or the engine

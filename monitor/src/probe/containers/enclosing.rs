@@ -7,9 +7,12 @@
 //! container's first process is in the same group. A podman without root makes no groups on a host where users have none
 //! of their own: there the container's first process is a child of its conmon.
 
-use orphand_core::model::{Container, ContainerId, ProcessId};
+use orphand_core::{
+    model::{Container, ContainerId, ProcessId},
+    recognise::is_container_id,
+};
 
-use super::{Found, PODMAN, Question, TELLING, Told, engine::is_id, monitor::monitored_by};
+use super::{Found, PODMAN, Question, TELLING, monitor::monitored_by};
 use crate::{
     host::{memory_of, owner_of_group},
     probe::Probe,
@@ -67,14 +70,11 @@ impl Probe {
     fn told(&self, container: &ContainerId, cgroup: &str) -> Option<Found> {
         self.engines.socket(&container.engine)?;
         let question = Question::Inspect { id: container.id.clone() };
-        let found = match self.engines.ask(&container.engine, &question, TELLING) {
-            Ok(Told::Found(mut found)) => found.pop()?,
-            Ok(_) => return None,
-            Err(why) => {
-                tracing::debug!("{} did not tell what {} is: {why}", container.engine, container.id);
-                return None;
-            }
+        let found = self.engines.ask::<Vec<Found>>(&container.engine, &question, TELLING);
+        let unknown = |why: &String| {
+            tracing::debug!("{} did not tell what {} is: {why}", container.engine, container.id);
         };
+        let found = found.inspect_err(unknown).ok()?.pop()?;
         let first = self.proc.process(found.pid).ok()?.cgroup().ok()?;
         (first == cgroup).then_some(found)
     }
@@ -98,7 +98,7 @@ fn container_of(cgroup: &str) -> Option<(ContainerId, String)> {
 /// The container whose group has this name, below a group of that name.
 fn named(above: &str, part: &str) -> Option<ContainerId> {
     let of = |engine: &str, id: &str| {
-        is_id(id).then(|| ContainerId { engine: engine.to_owned(), id: id.to_owned() })
+        is_container_id(id).then(|| ContainerId { engine: engine.to_owned(), id: id.to_owned() })
     };
     let scope = part
         .strip_suffix(".scope")

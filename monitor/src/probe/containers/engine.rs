@@ -11,16 +11,21 @@ use std::{
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, to_value};
 
 use crate::{
     helper::{self, HelperError, Order, Task},
     os::own,
 };
-use orphand_core::{model::text::sanitise, recognise::is_same_image};
+use orphand_core::{
+    model::text::sanitise,
+    recognise::{is_container_id, is_same_image},
+};
 
 /// The longest reply that is read, in bytes: a list of thousands of containers.
 const LONGEST: u64 = 8 << 20;
+/// The most headers of a reply.
+const HEADERS: usize = 64;
 /// The most containers of one image that are told apart.
 const MOST: usize = 64;
 /// The label by which docker's MCP gateway names the server that it starts in a container, and the most characters of
@@ -38,37 +43,25 @@ pub struct EngineVersion {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Question {
-    /// Which running containers with a standard input fit a client.
+    /// Which running containers with a standard input fit a client: a list of [`Found`].
     Find {
         name: Option<String>,
         image: Option<String>,
         /// When the client was started, in seconds since 1970.
         from: u64,
     },
-    /// The container with this id, if it runs.
-    Inspect {
-        id: String,
-    },
-    /// Stop this container, if its engine still tells the same of it.
+    /// The container with this id, if it runs: a list of [`Found`].
+    Inspect { id: String },
+    /// Stop this container, if its engine still tells the same of it: whether it has been stopped, or had ended before.
     Stop {
         expected: Found,
         /// Whether a monitor holds its standard streams.
         monitored: bool,
         seconds: u64,
     },
+    /// An [`EngineVersion`].
     Version,
 }
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Told {
-    Found(Vec<Found>),
-    /// Whether the container has been stopped, or had ended before. If not, the engine tells something else of it than
-    /// before.
-    Stopped(bool),
-    Version(EngineVersion),
-}
-
-pub(super) type Answer = Result<Told, String>;
 
 /// A running container, as far as what is told of it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,7 +89,7 @@ impl Found {
         let text = |at: &str| told.pointer(at).and_then(Value::as_str);
         let is = |at: &str| told.pointer(at) == Some(&Value::Bool(true));
         let is_not = |at: &str| matches!(told.pointer(at), None | Some(Value::Bool(false)));
-        let id = text("/Id").filter(|id| is_id(id) && is("/State/Running"))?;
+        let id = text("/Id").filter(|id| is_container_id(id) && is("/State/Running"))?;
         let pid = told.pointer("/State/Pid").and_then(Value::as_u64).and_then(|pid| u32::try_from(pid).ok());
         let has_ports = match told.pointer("/NetworkSettings/Ports") {
             None | Some(Value::Null) => false,
@@ -146,10 +139,6 @@ fn has_ended(told: &Value, id: &str) -> bool {
         && !restarts
 }
 
-pub(super) fn is_id(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-}
-
 /// The beginning of a text that an engine wrote, on one line.
 fn short(text: &str) -> String {
     text.chars().take(NAME).collect()
@@ -186,7 +175,7 @@ pub(in crate::probe) fn help(question: &[u8], files: &[OwnedFd]) -> Option<Vec<u
     helper::answered(question, |question: Question| answer(&own::path_of(socket), &question))
 }
 
-fn answer(socket: &str, question: &Question) -> Answer {
+fn answer(socket: &str, question: &Question) -> Result<Value, String> {
     match question {
         Question::Find { name, image, from } => {
             // {"status":["running"]}
@@ -204,38 +193,40 @@ fn answer(socket: &str, question: &Question) -> Answer {
             }
             match found.iter().find(|one| one.created.is_none()) {
                 Some(one) => Err(format!("when {} was made is not understood", one.id)),
-                None => Ok(Told::Found(found)),
+                None => to_value(found).map_err(|error| error.to_string()),
             }
         }
         Question::Inspect { id } => {
             let found = inspect(socket, id)?.and_then(|told| Found::read(&told));
-            Ok(Told::Found(found.into_iter().filter(|found| found.id == *id).collect()))
+            let found = Vec::from_iter(found.filter(|found| found.id == *id));
+            to_value(found).map_err(|error| error.to_string())
         }
         Question::Stop { expected, monitored, seconds } => {
             let id = &expected.id;
-            let Some(told) = inspect(socket, id)? else { return Ok(Told::Stopped(true)) };
+            let Some(told) = inspect(socket, id)? else { return Ok(true.into()) };
             if has_ended(&told, id) {
-                return Ok(Told::Stopped(true));
+                return Ok(true.into());
             }
             if !Found::read(&told).is_some_and(|now| now.is_still(expected, *monitored)) {
-                return Ok(Told::Stopped(false));
+                return Ok(false.into());
             }
             match call(socket, "POST", &format!("/containers/{id}/stop?t={seconds}"))?.0 {
                 // Stopped; had ended before; is not there any more.
-                204 | 304 | 404 => Ok(Told::Stopped(true)),
+                204 | 304 | 404 => Ok(true.into()),
                 status => Err(format!("the engine answered with status {status}")),
             }
         }
         Question::Version => {
             let EngineVersion { api, engine } = parse(call(socket, "GET", "/version")?)?;
-            Ok(Told::Version(EngineVersion { api: short(&api), engine: short(&engine) }))
+            let version = EngineVersion { api: short(&api), engine: short(&engine) };
+            to_value(version).map_err(|error| error.to_string())
         }
     }
 }
 
 /// What the engine tells of the container with this id; `None` if there is none.
 fn inspect(socket: &str, id: &str) -> Result<Option<Value>, String> {
-    if !is_id(id) {
+    if !is_container_id(id) {
         return Err(format!("`{id}` is no id"));
     }
     let reply = call(socket, "GET", &format!("/containers/{id}/json"))?;
@@ -265,29 +256,32 @@ fn split(reply: &[u8]) -> Result<(u16, Vec<u8>), String> {
     if reply.len() as u64 > LONGEST {
         return Err("the engine's reply is too long".to_owned());
     }
-    let wrong = || "the engine's reply is no HTTP".to_owned();
-    let end = reply.windows(4).position(|four| four == b"\r\n\r\n").ok_or_else(wrong)?;
-    let head = std::str::from_utf8(reply.get(..end).unwrap_or_default()).map_err(|_| wrong())?;
-    let mut lines = head.split("\r\n");
-    let status = lines.next().filter(|line| line.starts_with("HTTP/1.")).ok_or_else(wrong)?;
-    let status = status.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or_else(wrong)?;
-    let body = reply.get(end + 4..).unwrap_or_default().to_vec();
-    for line in lines {
-        let Some((name, value)) = line.split_once(':') else { return Err(wrong()) };
-        if name.eq_ignore_ascii_case("transfer-encoding") {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+    let mut head = httparse::Response::new(&mut headers);
+    let (Ok(httparse::Status::Complete(end)), Some(status)) = (head.parse(reply), head.code) else {
+        return Err("the engine's reply is no HTTP".to_owned());
+    };
+    let body = reply.get(end..).unwrap_or_default().to_vec();
+    for header in head.headers {
+        if header.name.eq_ignore_ascii_case("transfer-encoding") {
             return Err("the engine's reply has chunks that were not asked for".to_owned());
         }
-        if name.eq_ignore_ascii_case("content-length") && value.trim().parse() != Ok(body.len()) {
+        let length = || std::str::from_utf8(header.value).ok()?.trim().parse().ok();
+        if header.name.eq_ignore_ascii_case("content-length") && length() != Some(body.len()) {
             return Err("the engine's reply is not complete".to_owned());
         }
     }
     Ok((status, body))
 }
 
-/// Starts a helper that asks the engine at `socket`, and returns its answer.
-pub(super) fn ask(socket: OwnedFd, question: &Question, patience: Duration) -> Answer {
+/// Starts a helper that asks the engine at `socket`, and returns its answer, which has the type of the question.
+pub(super) fn ask<A: DeserializeOwned>(
+    socket: OwnedFd,
+    question: &Question,
+    patience: Duration,
+) -> Result<A, String> {
     let order = Order { task: Task::Engine, files: vec![socket], user: None, namespace: None, patience };
-    let said: Answer = helper::ask(order, question).unwrap_or_else(|error| {
+    let said: Result<A, String> = helper::ask(order, question).unwrap_or_else(|error| {
         Err(match error {
             HelperError::Silent(patience) => {
                 format!("the engine has not answered for {} s", patience.as_secs())

@@ -17,10 +17,15 @@ use rustix::{
     io::Errno,
 };
 
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _},
+};
+
 use clients::Door;
 pub use engine::EngineVersion;
 pub(super) use engine::help;
-use engine::{Answer, Found, Question, Told};
+use engine::{Found, Question};
 
 use super::Probe;
 use crate::{
@@ -36,11 +41,20 @@ use orphand_core::{
     recognise::{own_container, works_for_podman},
 };
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The sockets of the engines that are asked: `[containers]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Engines {
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "absolute")]
     pub docker: Option<PathBuf>,
     /// podman's (`podman system service`).
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "absolute")]
     pub podman: Option<PathBuf>,
+}
+
+fn absolute<'de, D: Deserializer<'de>>(d: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = PathBuf::deserialize(d)?;
+    if path.is_absolute() { Ok(Some(path)) } else { Err(D::Error::custom("not an absolute path")) }
 }
 
 /// How long an engine may take to tell what it knows.
@@ -50,6 +64,15 @@ const TELLING: Duration = Duration::from_secs(3);
 const PODMAN: &str = "podman";
 
 impl Engines {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let is_asked = |engine: &&str| self.socket(engine).is_some();
+        ["docker", PODMAN].into_iter().filter(is_asked).map(str::to_owned).collect()
+    }
+
     fn socket(&self, engine: &str) -> Option<&PathBuf> {
         match engine {
             "docker" => self.docker.as_ref(),
@@ -58,27 +81,25 @@ impl Engines {
         }
     }
 
-    fn ask(&self, engine: &str, question: &Question, patience: Duration) -> Answer {
+    fn ask<A: DeserializeOwned>(
+        &self,
+        engine: &str,
+        question: &Question,
+        patience: Duration,
+    ) -> Result<A, String> {
         engine::ask(self.open(engine)?.0, question, patience)
     }
 
     /// The running containers that the engine tells of; `None` if it does not tell.
     fn found(&self, engine: &str, question: &Question) -> Option<Vec<Found>> {
-        match self.ask(engine, question, TELLING) {
-            Ok(Told::Found(found)) => Some(found),
-            Ok(_) => None,
-            Err(why) => {
-                tracing::warn!("{engine} did not tell which container a client works for: {why}");
-                None
-            }
-        }
+        let unknown = |why: &String| {
+            tracing::warn!("{engine} did not tell which container a client works for: {why}");
+        };
+        self.ask(engine, question, TELLING).inspect_err(unknown).ok()
     }
 
     pub fn version(&self, engine: &str) -> Result<EngineVersion, String> {
-        match self.ask(engine, &Question::Version, TELLING)? {
-            Told::Version(version) => Ok(version),
-            _ => Err("it says something else".to_owned()),
-        }
+        self.ask(engine, &Question::Version, TELLING)
     }
 
     /// The socket of the engine, and its status. `O_PATH`: nothing is connected yet.
@@ -148,8 +169,10 @@ impl Probe {
         let first = self.proc.process(found.pid).ok()?;
         // The engine's word is not enough: the host must show the process in a group of the container's id, and
         // younger than the client.
-        let fits = is_inside(&first, &found.id) && first.id().start >= query.client.start;
-        fits.then(|| Some(ContainerFacts { made, ..self.described(query, found, &first, others)? }))?
+        if !is_inside(&first, &found.id) || first.id().start < query.client.start {
+            return None;
+        }
+        Some(ContainerFacts { made, ..self.described(query, found, &first, others)? })
     }
 
     fn described(

@@ -7,12 +7,15 @@
 
 use std::collections::HashSet;
 
-use super::{Found, Question, engine::is_id, is_inside};
+use super::{Found, Question, is_inside};
 use crate::{
     host::{ProcessDir, UnixSocket, UnixSockets},
     probe::Probe,
 };
-use orphand_core::model::{ContainerQuery, ProcessId, text::base};
+use orphand_core::{
+    model::{ContainerQuery, ProcessId, text::base},
+    recognise::is_container_id,
+};
 
 /// The name that a conmon has in the kernel's records. It only limits the search.
 const CONMON: &str = "conmon";
@@ -56,8 +59,7 @@ impl Probe {
                 return None;
             }
             let shared = is_shared(&unix.among(&sockets).ok()?, &own)?;
-            let (line, _) = dir.command_line(COMMAND_LINE).ok()?;
-            found = Some(Attached { monitor: dir.id(), id: container_of(&line)?, shared });
+            found = Some(Attached { monitor: dir.id(), id: monitored_by(&dir)?, shared });
         }
         found
     }
@@ -110,7 +112,7 @@ fn is_shared(sockets: &[UnixSocket], own: &HashSet<u64>) -> Option<bool> {
 fn container_of(line: &[u8]) -> Option<String> {
     let mut words = line.split(|byte| *byte == 0).skip_while(|word| *word != b"-c");
     let id = std::str::from_utf8(words.nth(1)?).ok()?;
-    is_id(id).then(|| id.to_owned())
+    is_container_id(id).then(|| id.to_owned())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::{Found, Question, Told, is_inside};
+use super::{Found, Question, is_inside};
 use crate::{host::with_deadline, probe::Probe};
 use orphand_core::{
     model::{Answer, ContainerFacts},
@@ -39,8 +39,8 @@ impl Probe {
         let question = Question::Stop { expected, seconds, monitored: seen.monitor.is_some() };
         let patience = Duration::from_secs(seconds) + STOPPING;
         match self.engines.ask(&container.engine, &question, patience) {
-            Ok(Told::Stopped(true)) => Answer::Stopped { error: None, changed: false },
-            Ok(_) => changed("its engine tells something else of it"),
+            Ok(true) => Answer::Stopped { error: None, changed: false },
+            Ok(false) => changed("its engine tells something else of it"),
             Err(error) => Answer::Stopped { error: Some(error), changed: false },
         }
     }
