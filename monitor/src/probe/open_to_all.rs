@@ -23,16 +23,12 @@ fn may_enter(folder: &Stat, user: u32) -> bool {
     mode.contains(Mode::XGRP | Mode::XOTH) || (folder.st_uid == user && mode.contains(Mode::XUSR))
 }
 
-/// Whether everybody may read what is in this file, once it is found.
-pub(super) fn may_read(file: &Stat) -> bool {
-    Mode::from_raw_mode(file.st_mode).contains(Mode::RGRP | Mode::ROTH)
-}
-
-/// Whether `path`, as this process sees it, leads a process of `user` to this file through folders that all may enter.
+/// Whether everybody may read this file, and `path`, as this process sees it, leads a process of `user` to it through
+/// folders that all may enter.
 pub(super) fn leads(dir: &ProcessDir, user: u32, path: &[u8], file: &Stat) -> bool {
-    walk(dir, user, path).is_ok_and(|found| {
-        found.is_some_and(|found| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino))
-    })
+    let is_it = |found: Stat| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino);
+    Mode::from_raw_mode(file.st_mode).contains(Mode::RGRP | Mode::ROTH)
+        && walk(dir, user, path).is_ok_and(|found| found.is_some_and(is_it))
 }
 
 /// What the path leads to; `None` if one of the folders may not be entered, or the way is too long.

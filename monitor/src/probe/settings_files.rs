@@ -139,11 +139,7 @@ impl<'a> Finder<'a> {
         }
         let pinned = self.dir.file_inside(path).ok()?;
         let stat = fstat(&pinned).ok()?;
-        let for_all = || {
-            stat.st_uid == 0
-                && open_to_all::may_read(&stat)
-                && open_to_all::leads(self.dir, self.user, path, &stat)
-        };
+        let for_all = || stat.st_uid == 0 && open_to_all::leads(self.dir, self.user, path, &stat);
         let is_theirs = stat.st_uid == self.user || for_all();
         let size = u64::try_from(stat.st_size).ok()?;
         let is_read = (1..=notation.longest()).contains(&size);

@@ -16,16 +16,15 @@ impl Probe {
     /// The unit of this process; `None` outside of services, and where it cannot be read.
     pub fn unit(&self, process: ProcessId) -> Option<UnitFacts> {
         let this = self.clone();
-        with_deadline(move || this.unit_now(process))
-    }
-
-    fn unit_now(&self, process: ProcessId) -> Option<UnitFacts> {
-        let dir = self.proc.identified(process).ok()??;
-        let lodging = Lodging::parse(&dir.cgroup().ok()?)?;
-        let invocation_id = dir.environment("INVOCATION_ID").ok().flatten().and_then(|id| invocation(&id));
-        let state =
-            self.manager(&dir, &lodging).map_or(UnitState::Unknown, |manager| state(&manager, &lodging.unit));
-        Some(UnitFacts { unit: lodging.unit, invocation_id, state })
+        with_deadline(move || {
+            let dir = this.proc.identified(process).ok()??;
+            let lodging = Lodging::parse(&dir.cgroup().ok()?)?;
+            let invocation_id = dir.environment("INVOCATION_ID").ok().flatten();
+            let invocation_id = invocation_id.and_then(|id| invocation(&id));
+            let manager = this.manager(&dir, &lodging);
+            let state = manager.map_or(UnitState::Unknown, |manager| state(&manager, &lodging.unit));
+            Some(UnitFacts { unit: lodging.unit, invocation_id, state })
+        })
     }
 
     /// The manager of the unit: the systemd among the ancestors of the process whose cgroup has the same root.

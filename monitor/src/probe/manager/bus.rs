@@ -101,21 +101,21 @@ impl Bus {
             self.destination = Some(SYSTEMD);
         }
         // As `systemctl show` does: the manager reads a unit that is not in memory, and starts nothing.
-        let path = self.call(MANAGER_PATH, MANAGER, "LoadUnit", &[&question.unit])?.text()?;
+        let path = self.call(MANAGER_PATH, MANAGER, "LoadUnit", &[&question.unit])?.string()?;
         let mut property =
             |interface, name, kind| self.call(&path, PROPERTIES, "Get", &[interface, name])?.variant(kind);
-        if property(UNIT, "LoadState", "s")?.text()? == "not-found" {
+        if property(UNIT, "LoadState", "s")?.string()? == "not-found" {
             return Ok(None);
         }
         let stop = property(SERVICE, "TimeoutStopUSec", "t")?.u64()?;
         Ok(Some(UnitProperties {
             main_pid: property(SERVICE, "MainPID", "u")?.u32()?,
-            kill_mode: property(SERVICE, "KillMode", "s")?.text()?,
-            restart: property(SERVICE, "Restart", "s")?.text()?,
+            kill_mode: property(SERVICE, "KillMode", "s")?.string()?,
+            restart: property(SERVICE, "Restart", "s")?.string()?,
             // `USEC_INFINITY`
             timeout_stop_ms: Some(stop).filter(|stop| *stop != u64::MAX).map(|stop| stop / 1000),
             delegate: property(SERVICE, "Delegate", "b")?.u32()? != 0,
-            fragment: property(UNIT, "FragmentPath", "s")?.text()?,
+            fragment: property(UNIT, "FragmentPath", "s")?.string()?,
         }))
     }
 
@@ -141,11 +141,11 @@ impl Bus {
         self.serial += 1;
         self.send(&call(self.serial, self.destination, [path, interface, member], arguments))?;
         loop {
-            let (kind, to, error, body) = self.message()?;
+            let (kind, to, error, mut body) = self.message()?;
             match kind {
                 RETURN if to == self.serial => return Ok(body),
                 ERROR if to == self.serial => {
-                    let text = Body::text(body).unwrap_or_default();
+                    let text = body.string().unwrap_or_default();
                     return Err(odd(&format!("{error}: {}", text.replace(|c: char| c.is_control(), " "))));
                 }
                 // A signal.
@@ -275,10 +275,6 @@ impl Body {
     fn variant(mut self, kind: &str) -> io::Result<Self> {
         let found = self.signature()?;
         if found == kind { Ok(self) } else { Err(odd(&format!("a value of type {found:?}"))) }
-    }
-
-    fn text(mut self) -> io::Result<String> {
-        self.string()
     }
 
     fn string(&mut self) -> io::Result<String> {

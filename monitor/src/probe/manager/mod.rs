@@ -77,17 +77,14 @@ impl Probe {
     /// Where the manager is that runs the unit of this process, and what it says about the unit.
     pub fn service(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {
         let this = self.clone();
-        with_deadline(move || this.service_now(process))
-    }
-
-    fn service_now(&self, process: ProcessId) -> (Place, Result<UnitProperties, ManagerError>) {
-        let Some((manager, unit)) = self.managed(process) else {
-            let why =
-                "no systemd is seen that manages it: run `orphand doctor` as root, where its manager runs";
-            return (Place::default(), Err(ManagerError::Other(why.to_owned())));
-        };
-        let place = self.place(&manager);
-        (place, ask(&manager, place, &unit))
+        with_deadline(move || {
+            let Some((manager, unit)) = this.managed(process) else {
+                let why = "no systemd is seen that manages it: run `orphand doctor` as root, where its manager runs";
+                return (Place::default(), Err(ManagerError::Other(why.to_owned())));
+            };
+            let place = this.place(&manager);
+            (place, ask(&manager, place, &unit))
+        })
     }
 
     fn managed(&self, process: ProcessId) -> Option<(ProcessDir, String)> {
