@@ -66,10 +66,6 @@ impl<'w> Command<'w> {
         Self { words, verb, options, operands }
     }
 
-    fn of_image(words: &'w [&'w str]) -> Self {
-        Self::parse(words.get(1..).unwrap_or_default())
-    }
-
     /// Whether it hands its standard input on. Without that the container has none.
     fn is_interactive(&self) -> bool {
         let is_flag = |letter: &char| LETTERS.contains(*letter) || (self.verb == "start" && *letter == 'a');
@@ -200,7 +196,7 @@ pub fn works_through_client(image: &Image) -> bool {
 /// its name may be that of another one by now.
 pub fn started_container(image: &Image) -> Option<Container> {
     let words = words(image);
-    let command = Command::of_image(&words);
+    let command = Command::parse(words.get(1..).unwrap_or_default());
     let is_known = match command.verb {
         "run" => true,
         "start" => matches!(command.operands, [id] if is_container_id(id)),
@@ -218,7 +214,7 @@ pub fn is_container_id(word: &str) -> bool {
 /// that names the variable, without a value where it hands its own on.
 pub fn handed_on_by_client(image: &Image, variable: &str) -> Vec<Option<String>> {
     let words = words(image);
-    let command = Command::of_image(&words);
+    let command = Command::parse(words.get(1..).unwrap_or_default());
     let mut rest = command.options;
     if container_client(image).is_none() || !matches!(command.verb, "run" | "exec") {
         rest = &[];

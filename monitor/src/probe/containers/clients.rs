@@ -6,10 +6,11 @@
 use std::{
     collections::{BTreeSet, HashSet},
     os::fd::OwnedFd,
+    path::Path,
 };
 
 use rustix::{
-    fs::{Stat, getxattr},
+    fs::{CWD, FileType, Mode, OFlags, Stat, fstat, getxattr, openat},
     io::Errno,
 };
 
@@ -27,16 +28,25 @@ const MOST: usize = 256;
 const CONNECTIONS: usize = 1000;
 
 pub(super) struct Door {
+    /// The engine's socket, opened with `O_PATH`: nothing is connected yet.
+    pub(super) socket: OwnedFd,
     stat: Stat,
     /// It has an access list, which is not read.
     listed: bool,
 }
 
 impl Door {
-    pub(super) fn new(socket: &OwnedFd, stat: Stat) -> Self {
+    pub(super) fn open(path: &Path) -> Result<Self, String> {
+        let failed = |errno: Errno| format!("cannot open {}: {errno}", path.display());
+        let socket = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+        let stat = fstat(&socket).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+            return Err(format!("{} is no socket", path.display()));
+        }
         let mut none = [0_u8; 0];
-        let list = getxattr(own::path_of(socket), "system.posix_acl_access", &mut none);
-        Self { stat, listed: !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP) | Ok(0)) }
+        let list = getxattr(own::path_of(&socket), "system.posix_acl_access", &mut none);
+        let listed = !matches!(list, Err(Errno::NODATA | Errno::OPNOTSUPP) | Ok(0));
+        Ok(Self { socket, stat, listed })
     }
 
     /// Its file as the kernel's list of unix sockets names it, which has the lower half of the inode number.
@@ -63,8 +73,7 @@ impl Probe {
     /// The other processes of the host that may be clients of this engine; `None` if they are too many to list, or if one
     /// cannot be told.
     pub(super) fn other_clients(&self, engine: &str, client: ProcessId) -> Option<Vec<OtherClient>> {
-        let (socket, stat) = self.engines.open(engine).ok()?;
-        let door = Door::new(&socket, stat);
+        let door = self.engines.open(engine).ok()?;
         let (mut found, mut outside) = (Vec::new(), Vec::new());
         for pid in self.proc.pids().ok()? {
             match self.proc.process(pid) {

@@ -10,12 +10,7 @@ mod engine;
 mod monitor;
 mod stop;
 
-use std::{os::fd::OwnedFd, path::PathBuf, time::Duration};
-
-use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat},
-    io::Errno,
-};
+use std::{path::PathBuf, time::Duration};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -87,7 +82,7 @@ impl Engines {
         question: &Question,
         patience: Duration,
     ) -> Result<A, String> {
-        engine::ask(self.open(engine)?.0, question, patience)
+        engine::ask(self.open(engine)?.socket, question, patience)
     }
 
     /// The running containers that the engine tells of; `None` if it does not tell.
@@ -102,16 +97,8 @@ impl Engines {
         self.ask(engine, &Question::Version, TELLING)
     }
 
-    /// The socket of the engine, and its status. `O_PATH`: nothing is connected yet.
-    fn open(&self, engine: &str) -> Result<(OwnedFd, Stat), String> {
-        let path = self.socket(engine).ok_or_else(|| format!("no socket of {engine} is configured"))?;
-        let failed = |errno: Errno| format!("cannot open {}: {errno}", path.display());
-        let socket = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
-        let stat = fstat(&socket).map_err(failed)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-            return Err(format!("{} is no socket", path.display()));
-        }
-        Ok((socket, stat))
+    fn open(&self, engine: &str) -> Result<Door, String> {
+        Door::open(self.socket(engine).ok_or_else(|| format!("no socket of {engine} is configured"))?)
     }
 }
 
@@ -199,14 +186,13 @@ impl Probe {
     /// Whether the client is connected to the socket that is configured. It may work for another engine: that of
     /// another host, or of a user.
     fn talks_to(&self, query: &ContainerQuery) -> bool {
-        let Ok((socket, stat)) = self.engines.open(&query.started.engine) else { return false };
+        let Ok(door) = self.engines.open(&query.started.engine) else { return false };
         let client = self.proc.process(query.client.pid).and_then(|client| client.fd_table());
         let Ok(table) = client else { return false };
         let Ok(mut unix) = UnixSockets::here() else { return false };
         let own = unix.among(&table.sockets().collect()).unwrap_or_default();
         let peers = own.iter().filter_map(|socket| socket.peer.filter(|peer| *peer > 0)).collect();
-        let file = Door::new(&socket, stat).file();
-        unix.among(&peers).unwrap_or_default().iter().any(|peer| peer.file == Some(file))
+        unix.among(&peers).unwrap_or_default().iter().any(|peer| peer.file == Some(door.file()))
     }
 
     fn inside(&self, first: &ProcessDir) -> Option<(Vec<ProcessId>, Scene)> {
