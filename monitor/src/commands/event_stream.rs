@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::{
     cli::{self, ExitCode, Format, logging},
-    driver::replay,
+    driver,
     events::{self, Latest},
     os::{
         clock,
@@ -92,7 +92,7 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     let mut format = format_of(flags.format, wall);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = String::new();
-    let replayed = replay::replay(trace, engine, |at, notice| {
+    let replayed = driver::replay(trace, engine, |at, notice| {
         line.clear();
         format.write(at, &notice, &mut line);
         out.write_all(line.as_bytes()).context(super::UNWRITTEN)

@@ -5,20 +5,24 @@
 //! by an [`EffectHandler`]. Invariants: the time of live inputs never goes back, and an input is in the recording before the
 //! engine has it.
 
-mod proc_read;
-pub mod replay;
 mod scope;
 #[cfg(test)]
 mod tests;
 
-pub use self::proc_read::read_proc;
+use std::{collections::BTreeMap, time::Duration};
 
-use std::time::Duration;
-
-use crate::{host::Scope, os::clock, source::trace::TraceWriter};
+use crate::{
+    host::{HostError, Proc, Scope},
+    os::clock,
+    probe::Probe,
+    source::trace::TraceWriter,
+};
 use orphand_core::{
     engine::Engine,
-    model::{BootTime, Effect, Input, ProcessId, Signal},
+    model::{
+        BootTime, Effect, Image, Input, Notice, ProcessId, Signal, Snapshot, SnapshotProcess, TraceEntry,
+    },
+    recognise::{Role, Rules},
 };
 
 /// Carries out the effects of an engine, in their order.
@@ -137,7 +141,7 @@ impl Driver {
         }
     }
 
-    /// Replay comes here with the times of the recording, whatever they are: the engine must do what it did then.
+    /// [`replay`] comes here with the times of the recording, whatever they are: the engine must do what it did then.
     fn dispatch(&mut self, now: BootTime, input: Input) {
         self.last = now;
         if let Some(trace) = &mut self.trace {
@@ -145,4 +149,58 @@ impl Driver {
         }
         self.engine.handle(now, input);
     }
+}
+
+/// Announces again what a recorded trace announced: hands its inputs to `engine` and the notices to `listen`, until the trace ends
+/// or is broken, or `listen` fails. A trace has every input, the passing of time included, and the outcome of every effect: so
+/// nothing is added, and nothing else carried out.
+pub fn replay(
+    trace: impl IntoIterator<Item = anyhow::Result<TraceEntry>>,
+    engine: Engine,
+    mut listen: impl FnMut(BootTime, Notice) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let mut driver = Driver::new(engine, None);
+    for entry in trace {
+        let TraceEntry { at, input } = entry?;
+        driver.dispatch(at, input);
+        driver.perform(&mut listen)?;
+    }
+    Ok(())
+}
+
+impl<T: FnMut(BootTime, Notice) -> anyhow::Result<()>> EffectHandler for T {
+    fn carry_out(&mut self, _: &mut Driver, effect: Effect) -> anyhow::Result<()> {
+        let Effect::Emit { at, notice } = effect else { return Ok(()) };
+        self(at, *notice)
+    }
+}
+
+/// Reads all of /proc, from now on: the standard streams of what is or may be a server or launch one, the units of agents,
+/// and those of all processes where rules name units. Those in `known` are not read again ([`Proc::snapshot`]).
+pub fn read_proc(
+    procfs: &Proc,
+    probe: &Probe,
+    rules: &Rules,
+    known: BTreeMap<ProcessId, SnapshotProcess>,
+) -> Result<Snapshot, HostError> {
+    let by = rules.clone();
+    let wired = move |image: &Image| {
+        let is_wired = |role: &Role| {
+            // A program that no rule knows may be a server by its first message.
+            matches!(role, Role::Server { .. } | Role::Launcher | Role::Shell | Role::Other { .. })
+        };
+        is_wired(&by.role_but_for_exemption(image)) || matches!(by.role(image), Role::Launcher | Role::Shell)
+    };
+    let mut snapshot = procfs.snapshot(clock::now(), wired, known)?;
+    for process in &mut snapshot.processes {
+        let is_agent = matches!(rules.role(&process.image), Role::Agent { .. });
+        if is_agent || rules.name_units() {
+            process.unit = probe.unit(process.id);
+            process.place = probe.place_of(process.id);
+        }
+        if is_agent {
+            process.hints = probe.agent_hints(process.id).map(Box::new);
+        }
+    }
+    Ok(snapshot)
 }

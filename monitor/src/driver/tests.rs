@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Driver, EffectHandler, replay::replay};
+use super::{Driver, EffectHandler, replay};
 use crate::source::trace::{TraceReader, TraceWriter};
 use orphand_core::{
     engine::Engine,

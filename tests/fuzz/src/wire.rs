@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, io::Cursor, path::Path};
 
 use orphand::{
     control::protocol::{self, Request},
-    driver::replay::replay,
+    driver::replay,
     source::{decode, ends, layout, trace::TraceReader},
 };
 use orphand_core::{
