@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::{
     cli::{self, Common, ExitCode},
     os::clock,
-    sink::{status as page, status::doing},
+    sink::{report, status as page, status::doing},
 };
 use orphand_core::model::{Asked, BootTime, Decided, Decision, ReleaseRequest, Released, Reloaded, text};
 
@@ -48,10 +48,7 @@ fn text(decided: &Decided) -> String {
 pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
     let (_, client) = super::configured(&flags.common.places)?;
     let status = client.status(flags.pss)?;
-    let mut all = serde_json::to_value(&status)?;
-    if let Some(all) = all.as_object_mut() {
-        all.insert("totals".to_owned(), json!(status.report.totals()));
-    }
+    let all = report::with(&status, [("totals", json!(status.report.totals()))])?;
     super::answer(flags.common.json, &all, |_| {
         page::render(&status, clock::now(), super::wall_clock(), &clock::zone(), super::paint())
     })
@@ -68,7 +65,7 @@ pub fn reload(flags: &Common) -> anyhow::Result<ExitCode> {
 pub fn release(flags: &cli::Release) -> anyhow::Result<ExitCode> {
     let request = ReleaseRequest { targets: flags.targets.clone(), session: flags.session.clone() };
     let released = super::daemon(&flags.common.places).release(request)?;
-    let found = serde_json::json!({ "servers": released });
+    let found = json!({ "servers": released });
     super::answer(flags.common.json, &found, |_| render(&released, clock::now()))?;
     let missed = flags.targets.iter().filter(|target| !released.iter().any(|one| has(one, target)));
     let session = flags.session.iter().filter(|_| released.is_empty());

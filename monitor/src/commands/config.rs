@@ -5,13 +5,14 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::run::hook_of;
 use crate::{
     actuator::hook::HookError,
     cli::{self, ExitCode},
     config::{DEFAULT_PATH, Loaded, Mistake, options, shown},
+    sink::report,
 };
 
 pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
@@ -33,15 +34,19 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     let loaded = read.as_ref().ok();
     let notes = loaded.map(refused_here).unwrap_or_default();
     let files = loaded.map(|loaded| loaded.files.as_slice()).unwrap_or_default();
-    let report = json!({
+    // `message` says what is wrong, `text` is the whole line. A mistake that is not in the content has no line number.
+    let wrong =
+        read.as_ref().err().map(|mistake| report::with(&**mistake, [("text", mistake.to_string().into())]));
+    let wrong = wrong.transpose()?;
+    let all = json!({
         "file": file.unwrap_or(Path::new(DEFAULT_PATH)).to_string_lossy(),
         "valid": loaded.is_some(),
         "files": files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
-        "errors": read.as_ref().err().map(|mistake| with_text(mistake)).into_iter().collect::<Vec<_>>(),
+        "errors": wrong.into_iter().collect::<Vec<_>>(),
         "notes": notes,
         "config": loaded.map(|loaded| &loaded.config),
     });
-    super::answer(json, &report, |_| if loaded.is_some() { text(files, &notes) } else { String::new() })?;
+    super::answer(json, &all, |_| if loaded.is_some() { text(files, &notes) } else { String::new() })?;
     let Err(mistake) = &read else { return Ok(ExitCode::Done) };
     if !json {
         eprintln!("{mistake}");
@@ -71,15 +76,6 @@ fn text(files: &[PathBuf], notes: &[Mistake]) -> String {
     let valid = files.iter().map(|path| format!("{}: valid\n", shown(path)));
     let notes = notes.iter().map(|note| format!("{}: note: hook: {}\n", note.location, note.message));
     valid.chain(notes).collect()
-}
-
-/// A mistake as JSON: `message` says what is wrong, `text` is the whole line. A mistake that is not in the content has no line number.
-fn with_text(mistake: &Mistake) -> Value {
-    let mut said = json!(mistake);
-    if let Some(said) = said.as_object_mut() {
-        said.insert("text".to_owned(), mistake.to_string().into());
-    }
-    said
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ const HINTED: usize = 64;
 pub(crate) struct Offline {
     driver: Driver,
     host: Host,
+    term_timeout: Duration,
 }
 
 struct Host {
@@ -71,7 +72,7 @@ impl Offline {
         let driver = Driver::new(engine, None).within(scope.clone());
         let host =
             Host { rules, scope, procfs, probe, reaper: None, blind: Vec::new(), numbered: true, hinted: 0 };
-        let mut offline = Self { driver, host };
+        let mut offline = Self { driver, host, term_timeout: config.term_timeout };
         offline.number_runs(&config.state_dir)?;
         offline.handle(offline.host.read()?)?;
         // The owners are known; now the engine judges the servers without one, some at a time, and those that a
@@ -147,13 +148,15 @@ impl Offline {
         planned
     }
 
-    /// Ends what a request selects, and waits until it is over by the report, or that time. From now on signals are sent.
+    /// Ends what a request selects, and waits until it is over by the report, for the term timeout and so much longer at most. From now
+    /// on signals are sent.
     pub(super) fn reap(
         &mut self,
         request: ReapRequest,
-        until: BootTime,
+        margin: Duration,
         is_over: impl Fn(&Report) -> bool,
     ) -> anyhow::Result<Report> {
+        let until = clock::now() + self.term_timeout + margin;
         self.host.reaper = Some(Reaper::new()?.within(self.host.scope.clone()));
         self.handle(Input::Reap { request })?;
         loop {

@@ -35,7 +35,7 @@ trait Backend {
 }
 
 pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
-    let (config, client) = super::configured(&flags.places)?;
+    let (config, mut client) = super::configured(&flags.places)?;
     let request = ReapRequest {
         agent: flags.agent.clone(),
         generation: flags.generation,
@@ -47,7 +47,7 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         leftovers: flags.leftovers,
     };
     match client.plan(request.clone()) {
-        Ok(planned) => clean_up(flags, &mut Daemon(client), &request, planned),
+        Ok(planned) => clean_up(flags, &mut client, &request, planned),
         Err(ClientError::NoDaemon { path, .. }) if flags.leftovers => {
             bail!(
                 "cannot find leftovers: no daemon answers at {}, and only one that saw an agent end knows what it left; \
@@ -58,9 +58,8 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
-            let offline = Offline::inspect(&config, flags.places.below.clone())?;
-            let planned = offline.plan(&request);
-            let mut alone = Alone { offline, term_timeout: config.term_timeout };
+            let mut alone = Offline::inspect(&config, flags.places.below.clone())?;
+            let planned = alone.plan(&request);
             clean_up(flags, &mut alone, &request, planned)
         }
         Err(error) => Err(error.into()),
@@ -180,20 +179,18 @@ fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-struct Daemon(Client);
-
-impl Backend for Daemon {
+impl Backend for Client {
     fn report(&mut self) -> anyhow::Result<Report> {
-        let mut status = self.0.status(false)?;
+        let mut status = self.status(false)?;
         status.report.blind.append(&mut status.blind);
         Ok(status.report)
     }
 
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
-        self.0.reap(request.clone())?;
+        Client::reap(self, request.clone())?;
         let began = Instant::now();
         loop {
-            let status = self.0.status(false)?;
+            let status = self.status(false)?;
             let patience = Duration::from_millis(status.term_timeout_ms) + MARGIN;
             if is_over(&status.report, request) || began.elapsed() > patience {
                 return Ok(status.report);
@@ -209,19 +206,13 @@ fn is_over(report: &Report, request: &ReapRequest) -> bool {
     servers.all(|server| !matches!(server.state, State::Suspect | State::Ending))
 }
 
-struct Alone {
-    offline: Offline,
-    term_timeout: Duration,
-}
-
-impl Backend for Alone {
+impl Backend for Offline {
     fn report(&mut self) -> anyhow::Result<Report> {
-        Ok(self.offline.report())
+        Ok(Offline::report(self))
     }
 
     fn reap(&mut self, request: &ReapRequest) -> anyhow::Result<Report> {
-        let until = clock::now() + self.term_timeout + MARGIN;
-        self.offline.reap(request.clone(), until, |report| is_over(report, request))
+        Offline::reap(self, request.clone(), MARGIN, |report| is_over(report, request))
     }
 }
 

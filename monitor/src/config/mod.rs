@@ -109,25 +109,16 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let Policy {
-            found,
-            grace,
-            abandoned_grace,
-            work_grace,
-            term_timeout,
-            other_uids,
-            recognise_protocol,
-            ..
-        } = Policy::default();
+        let policy = Policy::default();
         Self {
             observe: false,
-            found,
-            grace,
-            abandoned_grace,
-            work_grace,
-            term_timeout,
-            other_uids,
-            recognise_protocol,
+            found: policy.found,
+            grace: policy.grace,
+            abandoned_grace: policy.abandoned_grace,
+            work_grace: policy.work_grace,
+            term_timeout: policy.term_timeout,
+            other_uids: policy.other_uids,
+            recognise_protocol: policy.recognise_protocol,
             listen: Listen::default(),
             socket: SOCKET.into(),
             socket_group: None,

@@ -55,11 +55,17 @@ pub(super) struct Site {
     metrics: Metrics,
     page: Page,
     live: Live,
-    /// The last status and its time. Locked while a new one is fetched, so that there is one query at a time.
-    status: Mutex<Option<(Instant, Answered)>>,
-    state: Mutex<Option<(Instant, Arc<Value>)>>,
-    /// The last answers about the past, each with the time until which it is told again.
-    past: Mutex<BTreeMap<Range, (Instant, Arc<str>)>>,
+    /// Locked while a new one is fetched, so that there is one query at a time.
+    status: Mutex<Option<Known<Answered>>>,
+    state: Mutex<Option<Known<Arc<Value>>>>,
+    past: Mutex<BTreeMap<Range, Known<Arc<str>>>>,
+}
+
+/// What was told last, and until when it is told again.
+type Known<T> = (Instant, T);
+
+fn fresh<T: Clone>(known: Option<&Known<T>>) -> Option<T> {
+    known.filter(|(until, _)| Instant::now() < *until).map(|(_, told)| told.clone())
 }
 
 impl Site {
@@ -101,13 +107,11 @@ impl Site {
 
     async fn status(&self) -> Answered {
         let mut last = self.status.lock().await;
-        if let Some((at, answer)) = &*last
-            && at.elapsed() < STATUS_AGE
-        {
-            return answer.clone();
+        if let Some(answer) = fresh(last.as_ref()) {
+            return answer;
         }
         let answer = self.daemon_loop.status(false).await.map(Arc::new);
-        *last = Some((Instant::now(), answer.clone()));
+        *last = Some((Instant::now() + STATUS_AGE, answer.clone()));
         answer
     }
 
@@ -133,14 +137,12 @@ impl Site {
 
     async fn state(&self) -> Result<Arc<Value>, String> {
         let mut last = self.state.lock().await;
-        if let Some((at, state)) = &*last
-            && at.elapsed() < STATE_AGE
-        {
-            return Ok(Arc::clone(state));
+        if let Some(state) = fresh(last.as_ref()) {
+            return Ok(state);
         }
         let status = self.status().await?;
         let state = Arc::new(self.page.snapshot(&status, clock::now()));
-        *last = Some((Instant::now(), Arc::clone(&state)));
+        *last = Some((Instant::now() + STATE_AGE, Arc::clone(&state)));
         Ok(state)
     }
 
@@ -154,10 +156,8 @@ impl Site {
 
     async fn past(&self, range: Range) -> Answer {
         let mut known = self.past.lock().await;
-        if let Some((until, json)) = known.get(&range)
-            && Instant::now() < *until
-        {
-            return Answer::of(OK, JSON, Arc::clone(json));
+        if let Some(json) = fresh(known.get(&range)) {
+            return Answer::of(OK, JSON, json);
         }
         let began = Instant::now();
         let question = self.page.question(range, clock::now());

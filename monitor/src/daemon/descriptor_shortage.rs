@@ -53,9 +53,8 @@ impl Environment {
         if self.descriptors.due.is_none_or(|due| due > self.seen_until) {
             return Ok(());
         }
-        self.descriptors.due = None;
-        if descriptors::shortage().is_some() {
-            self.descriptors.due = Some(clock::now() + AGAIN);
+        self.descriptors.due = descriptors::shortage().map(|_| clock::now() + AGAIN);
+        if self.descriptors.due.is_some() {
             return Ok(());
         }
         self.descriptors.why = None;

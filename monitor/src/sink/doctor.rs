@@ -36,7 +36,7 @@ fn unit(out: &mut String, found: &UnitCheckup, paint: Paint) {
     };
     let mut hosts: Vec<_> = found.agents.iter().map(|(name, pid)| format!("{name} {pid}")).collect();
     if found.orphans > 0 {
-        hosts.push(text::count(u64::try_from(found.orphans).unwrap_or(u64::MAX), "orphan", "orphans"));
+        hosts.push(text::count(found.orphans as u64, "orphan", "orphans"));
     }
     let name = paint.text(paint::NAME, text::sanitise(&found.unit.name));
     let _ = write!(out, "{}  {name} ({})", paint.text(style, word), text::sanitise(&hosts.join(", ")));

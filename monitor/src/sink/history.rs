@@ -11,7 +11,7 @@ use super::{
     human,
     paint::{self, Paint},
     report,
-    table::{self, Users},
+    table::{self, Users, cell, number},
     text,
     wall_clock::shown as when,
 };
@@ -43,12 +43,8 @@ impl Watched {
 
 /// The history as indented JSON; `source` says who was asked.
 pub fn json(past: &History, watched: Watched) -> Result<String, serde_json::Error> {
-    let mut all = serde_json::to_value(past)?;
-    if let Some(all) = all.as_object_mut() {
-        let source = if watched.by_daemon() { "daemon" } else { "store" };
-        all.insert("source".to_owned(), source.into());
-    }
-    report::json(&all)
+    let source = if watched.by_daemon() { "daemon" } else { "store" };
+    report::json(&report::with(past, [("source", source.into())])?)
 }
 
 pub fn render(past: &History, watched: Watched, zone: &TimeZone, paint: Paint) -> String {
@@ -92,7 +88,7 @@ fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
     let story = |orphan: &PastOrphan| orphan.failure.is_some() || is_there(orphan);
     let plain = past.orphans.iter().filter(|orphan| !story(orphan)).count();
     let mut skip = plain.saturating_sub(LATEST);
-    let hidden = u64::try_from(skip).unwrap_or(u64::MAX);
+    let hidden = skip as u64;
     let shown = past.orphans.iter().filter(|orphan| {
         let keep = story(orphan) || skip == 0;
         skip -= usize::from(!keep);
@@ -109,9 +105,10 @@ fn users(past: &History) -> Users {
     Users::of(runs.flatten().filter_map(|run| run.uid))
 }
 
-/// The cell with the user of a run.
-fn uid(users: Users, run: Option<&RunView>) -> String {
-    users.cell(run.and_then(|run| run.uid))
+/// The cells with a run, or the name of the owner where it is not known, and with its user.
+fn whose(users: Users, run: Option<&RunView>, owner: Option<&str>) -> [String; 2] {
+    let shown = run.map(name).or_else(|| owner.map(text::clean));
+    [cell(shown), users.cell(run.and_then(|run| run.uid))]
 }
 
 fn row_of_run(past: &PastRun, users: Users, watched: Watched, zone: &TimeZone) -> Vec<String> {
@@ -122,23 +119,20 @@ fn row_of_run(past: &PastRun, users: Users, watched: Watched, zone: &TimeZone) -
         (None, Watched::Until(then)) => format!("{}, then unseen", between(past.started, then)),
         (None, Watched::Unknown) => "not known".to_owned(),
     };
-    let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
+    let leftovers = || format!("{} ({})", past.leftovers, text::size(past.leftover_bytes));
+    let [name, uid] = whose(users, Some(&past.run), None);
     vec![
-        name(&past.run),
-        uid(users, Some(&past.run)),
+        name,
+        uid,
         when(past.started, zone),
         lived,
-        some(account.servers),
-        some(account.orphans),
-        some(account.reaped),
+        number(account.servers),
+        number(account.orphans),
+        number(account.reaped),
         freed(account.freed_bytes, account.freed_pss_bytes),
-        some(account.left),
-        some(account.unproven),
-        if past.leftovers == 0 {
-            "-".to_owned()
-        } else {
-            format!("{} ({})", past.leftovers, text::size(past.leftover_bytes))
-        },
+        number(account.left),
+        number(account.unproven),
+        cell((past.leftovers > 0).then(leftovers)),
         place(&past.hints),
     ]
 }
@@ -149,7 +143,7 @@ fn row_of_orphan(orphan: &PastOrphan, users: Users, watched: Watched, zone: &Tim
         [] => list(&orphan.guards),
         doubts => human::list_doubts(doubts),
     };
-    let mut why = if orphan.evidence.is_empty() { "-".to_owned() } else { list(&orphan.evidence) };
+    let mut why = cell((!orphan.evidence.is_empty()).then(|| list(&orphan.evidence)));
     if matches!(orphan.outcome, Outcome::Stays) && !stays.is_empty() {
         why = format!("{why}; stays: {stays}");
     }
@@ -165,16 +159,8 @@ fn row_of_orphan(orphan: &PastOrphan, users: Users, watched: Watched, zone: &Tim
         Outcome::Ending => "being ended".to_owned(),
         Outcome::Stays => "still there".to_owned(),
     };
-    let owner = orphan.owner.as_deref().map_or_else(|| "-".to_owned(), text::clean);
-    vec![
-        name_of(orphan),
-        when(orphan.judged, zone),
-        orphan.run.as_ref().map_or(owner, name),
-        uid(users, orphan.run.as_ref()),
-        text::size(orphan.rss_bytes),
-        outcome,
-        why,
-    ]
+    let [run, uid] = whose(users, orphan.run.as_ref(), orphan.owner.as_deref());
+    vec![name_of(orphan), when(orphan.judged, zone), run, uid, text::size(orphan.rss_bytes), outcome, why]
 }
 
 /// `server-github`, or `server-github (hub)` where settings call it `hub`.
@@ -187,16 +173,15 @@ fn name_of(orphan: &PastOrphan) -> String {
 
 /// Folder, terminal and session of an agent.
 fn place(hints: &AgentHints) -> String {
-    hints.words().map_or_else(|| "-".to_owned(), |words| text::clean(&words))
+    cell(hints.words().map(|words| text::clean(&words)))
 }
 
 /// `10 runs, 140 servers, 126 orphans, 126 reaped, 10.3 GB freed.`
 fn sum(past: &History, watched: Watched) -> String {
     let there = if watched.by_daemon() { "still there" } else { "not seen to end" };
     let sum = past.sum();
-    let runs = u64::try_from(past.runs.len()).unwrap_or(u64::MAX);
     let mut parts = vec![
-        text::count(runs, "run", "runs"),
+        text::count(past.runs.len() as u64, "run", "runs"),
         text::count(sum.servers, "MCP server", "MCP servers"),
         text::count(sum.orphans, "orphan", "orphans"),
     ];
@@ -294,14 +279,14 @@ fn row_of_signal(one: &PastSignal, users: Users, zone: &TimeZone) -> Vec<String>
         (true, doubts) => format!("a person asked, though unproven: {}", human::list_doubts(doubts)),
         (false, _) => format!("orphan: {evidence}"),
     };
-    let clean = |text: &str| text::clean(text);
+    let [run, uid] = whose(users, one.run.as_ref(), one.owner.as_deref());
     vec![
         when(one.at, zone),
         one.signal.name().to_owned(),
-        format!("{} {}", one.pid, clean(&one.program)).trim_end().to_owned(),
-        if one.name.is_empty() { one.server.clone() } else { clean(&one.name) },
-        one.run.as_ref().map_or_else(|| one.owner.as_deref().map_or_else(|| "-".to_owned(), clean), name),
-        uid(users, one.run.as_ref()),
+        format!("{} {}", one.pid, text::sanitise(&one.program)).trim_end().to_owned(),
+        if one.name.is_empty() { one.server.clone() } else { text::clean(&one.name) },
+        run,
+        uid,
         why,
     ]
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     human, list,
     paint::{self, Paint},
-    table::{self, Users},
+    table::{self, Users, cell},
     text,
 };
 use orphand_core::model::{AgentView, Asked, ReapRequest, Report, ServerReport, State};
@@ -86,7 +86,7 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
 fn row(one: &PlanItem, uid: String) -> (anstyle::Style, Vec<String>) {
     let server = &one.planned.server;
     let run = server.run.as_ref();
-    let agent = run.map_or_else(|| "-".to_owned(), |run| text::numbered(&run.agent, run.generation));
+    let agent = cell(run.map(|run| text::numbered(&run.agent, run.generation)));
     let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
         None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.planned.doubts)),
@@ -101,14 +101,14 @@ fn row(one: &PlanItem, uid: String) -> (anstyle::Style, Vec<String>) {
         uid,
         pid(one),
         server.count().to_string(),
-        server.rss_bytes.map_or_else(|| "-".to_owned(), text::size),
+        cell(server.rss_bytes.map(text::size)),
         note,
     ];
     (style, cells)
 }
 
 fn pid(one: &PlanItem) -> String {
-    one.planned.server.processes.first().map_or_else(|| "-".to_owned(), |process| process.pid.to_string())
+    cell(one.planned.server.processes.first().map(|process| process.pid))
 }
 
 /// `running for 3 h, duplicate of pid 1234, which is newer and stays`.
@@ -142,7 +142,7 @@ pub fn things(items: &[&PlanItem]) -> String {
     } else {
         ("server", "servers")
     };
-    text::count(u64::try_from(items.len()).unwrap_or(u64::MAX), one, many)
+    text::count(items.len() as u64, one, many)
 }
 
 /// The memory of these, if that of each is known.

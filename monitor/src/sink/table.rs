@@ -29,8 +29,18 @@ impl Users {
     }
 
     pub(super) fn cell(self, user: Option<u32>) -> String {
-        user.filter(|_| self.are_several).map_or_else(|| "-".to_owned(), |uid| uid.to_string())
+        cell(user.filter(|_| self.are_several))
     }
+}
+
+/// What is not known is a dash.
+pub(super) fn cell(known: Option<impl ToString>) -> String {
+    known.map_or_else(|| "-".to_owned(), |known| known.to_string())
+}
+
+/// None is a dash, too.
+pub(super) fn number(number: u64) -> String {
+    cell((number > 0).then_some(number))
 }
 
 /// The table with a line feed after each row. `columns` are the headings, with `|` between them. One begins with `>` where the

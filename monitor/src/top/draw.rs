@@ -212,10 +212,7 @@ fn heading(state: &State, column: Column) -> Cell<'static> {
 }
 
 fn cells(state: &State, row: &Row, columns: &[Column], width: u16) -> Vec<Cell<'static>> {
-    let entry = match row.kind {
-        Kind::Server(at) => state.entries.get(at),
-        Kind::Agent | Kind::Generation | Kind::Process(..) => None,
-    };
+    let entry = row.server(&state.entries);
     let cell = |column: &Column| {
         let shown = match (entry, column) {
             (Some(entry), Column::Server) if state.commands => entry.command(),

@@ -65,7 +65,7 @@ impl Settings {
     }
 
     pub const fn is_for_another_user(&self) -> bool {
-        self.user.other.is_some()
+        self.user.is_another
     }
 
     /// Whether the file may be run now. Other users may have changed it since the last check.
@@ -82,8 +82,8 @@ struct Account {
     name: String,
     uid: u32,
     gid: u32,
-    /// The user and group id, if they differ from those that we run as.
-    other: Option<(u32, u32)>,
+    /// Whether it is not the one that we run as.
+    is_another: bool,
 }
 
 impl Account {
@@ -105,14 +105,13 @@ impl Account {
         if !capabilities(None).is_ok_and(|sets| sets.effective.contains(OTHER_USERS)) {
             return Err(HookError::Rights(name.to_owned()));
         }
-        let (uid, gid) = (user.uid, user.gid);
-        Ok(Self { name: name.to_owned(), uid, gid, other: Some((uid, gid)) })
+        Ok(Self { name: name.to_owned(), uid: user.uid, gid: user.gid, is_another: true })
     }
 
     fn own(uid: Uid) -> Self {
         let uid = uid.as_raw();
         let name = users::user_by_id(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
-        Self { name, uid, gid: Gid::effective().as_raw(), other: None }
+        Self { name, uid, gid: Gid::effective().as_raw(), is_another: false }
     }
 
     /// Whether the mode of the file lets this user execute it. The directories above it are left for the
@@ -129,7 +128,7 @@ impl Account {
         let bit = if self.uid == found.uid() {
             0o100
         } else if self.gid == found.gid()
-            || (self.other.is_none()
+            || (!self.is_another
                 && getgroups().is_ok_and(|groups| groups.contains(&Gid::from_raw(found.gid()))))
         {
             0o010

@@ -69,21 +69,23 @@ pub(super) fn run(
         .stdin(Stdio::from(input(&event.line)?))
         .stdout(Stdio::from(OwnedFd::from(theirs)))
         .stderr(Stdio::null());
-    if let Some((uid, gid)) = settings.user.other {
+    let user = &settings.user;
+    if user.is_another {
         // The runner runs as that user too. To change the user later may take capabilities that we have given
         // up.
-        command.uid(uid).gid(gid);
+        command.uid(user.uid).gid(user.gid);
     }
     if !running(ours.try_clone()?) {
         return Ok(Report { outcome: Outcome::Stopped, why: "the daemon stops".to_owned() });
     }
-    let mut child = match settings.user.other {
-        None => launch(&mut command),
+    let mut child = if user.is_another {
         // `uid` drops supplementary groups only if root becomes another user. Groups belong to the thread.
-        Some(_) => apart(|| {
+        apart(|| {
             set_thread_groups(&[])?;
             launch(&mut command)
-        }),
+        })
+    } else {
+        launch(&mut command)
     }?;
     // The command holds the runner's side of the socket.
     drop(command);

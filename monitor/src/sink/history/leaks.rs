@@ -6,10 +6,15 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
 use super::{
-    super::{paint::Paint, report, table::Users, text},
-    name, place, table_of, uid, users, when,
+    super::{
+        paint::Paint,
+        report,
+        table::{Users, cell, number},
+        text,
+    },
+    is_there, place, table_of, users, when, whose,
 };
-use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, RunView};
+use orphand_core::model::{AgentHints, History, Outcome, RunView};
 
 const LEAKS: &str = "RUN|?>UID|STARTED|>ORPHANS|>MEMORY|>REAPED|>LEFT|LAST|WHERE";
 
@@ -40,7 +45,7 @@ pub fn leaks(past: &History) -> Vec<Leak> {
     let runs: BTreeMap<_, _> = past.runs.iter().map(|one| (&one.run, one)).collect();
     let mut found: BTreeMap<_, Leak> = BTreeMap::new();
     for orphan in &past.orphans {
-        let owner = orphan.run.is_none().then(|| orphan.owner.clone());
+        let owner = orphan.owner.as_ref().filter(|_| orphan.run.is_none());
         let run = orphan.run.as_ref().and_then(|run| runs.get(run));
         let leak = found.entry((orphan.run.as_ref(), owner)).or_insert_with(|| Leak {
             run: orphan.run.clone(),
@@ -49,21 +54,15 @@ pub fn leaks(past: &History) -> Vec<Leak> {
             hints: run.map(|run| run.hints.clone()).unwrap_or_default(),
             ..Leak::default()
         });
-        leak.add(orphan);
+        leak.orphans += 1;
+        leak.rss_bytes = leak.rss_bytes.saturating_add(orphan.rss_bytes);
+        leak.reaped += u64::from(matches!(orphan.outcome, Outcome::Reaped { .. }));
+        leak.left += u64::from(is_there(orphan));
+        leak.last = leak.last.max(orphan.judged);
     }
     let mut leaks: Vec<_> = found.into_values().collect();
     leaks.sort_by_key(|leak| std::cmp::Reverse(leak.rss_bytes));
     leaks
-}
-
-impl Leak {
-    fn add(&mut self, orphan: &PastOrphan) {
-        self.orphans += 1;
-        self.rss_bytes = self.rss_bytes.saturating_add(orphan.rss_bytes);
-        self.reaped += u64::from(matches!(orphan.outcome, Outcome::Reaped { .. }));
-        self.left += u64::from(matches!(orphan.outcome, Outcome::Stays | Outcome::Ending));
-        self.last = self.last.max(orphan.judged);
-    }
 }
 
 pub fn json(past: &History) -> Result<String, serde_json::Error> {
@@ -88,16 +87,15 @@ pub fn render(past: &History, zone: &TimeZone, paint: Paint) -> String {
 }
 
 fn row(leak: &Leak, users: Users, zone: &TimeZone) -> Vec<String> {
-    let owner = || leak.owner.as_deref().map_or_else(|| "-".to_owned(), text::clean);
-    let some = |number: u64| if number == 0 { "-".to_owned() } else { number.to_string() };
+    let [run, uid] = whose(users, leak.run.as_ref(), leak.owner.as_deref());
     vec![
-        leak.run.as_ref().map_or_else(owner, name),
-        uid(users, leak.run.as_ref()),
-        leak.started.map_or_else(|| "-".to_owned(), |at| when(at, zone)),
+        run,
+        uid,
+        cell(leak.started.map(|at| when(at, zone))),
         leak.orphans.to_string(),
         text::size(leak.rss_bytes),
-        some(leak.reaped),
-        some(leak.left),
+        number(leak.reaped),
+        number(leak.left),
         when(leak.last, zone),
         place(&leak.hints),
     ]

@@ -3,7 +3,7 @@
 use std::{cmp::Ordering, collections::BTreeSet, time::Duration};
 
 use super::{
-    super::{human, text},
+    super::{human, table::cell, text},
     Column, Sample, words,
 };
 use orphand_core::model::{
@@ -142,28 +142,26 @@ impl Entry {
 
     pub fn value(&self, column: Column) -> String {
         let server = &self.report.server;
-        let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
         match column {
             Column::State => self.report.state.to_string(),
             Column::Server => text::clean(&server.name),
             Column::Agent => self.agent(),
-            Column::Pid => known(self.pid.map(|pid| pid.to_string())),
+            Column::Pid => cell(self.pid),
             Column::Processes => server.count().to_string(),
-            Column::Memory => known(server.rss_bytes.map(text::size)),
-            Column::Cpu => known(server.cpu_ms.map(words::cpu_time)),
-            Column::Age => known(self.age.map(words::short)),
+            Column::Memory => cell(server.rss_bytes.map(text::size)),
+            Column::Cpu => cell(server.cpu_ms.map(words::cpu_time)),
+            Column::Age => cell(self.age.map(words::short)),
             Column::Next => self.next.clone(),
         }
     }
 
     fn contains(&self, filter: &str) -> bool {
         let state = self.report.state;
-        let pids: Vec<String> =
-            self.report.server.processes.iter().map(|process| process.pid.to_string()).collect();
-        let pids = pids.join(" ");
         let server = &self.report.server;
+        let pids: Vec<String> = server.processes.iter().map(|process| process.pid.to_string()).collect();
         let name = server.hints.configured_name.as_deref().unwrap_or_default();
-        let all = format!("{} {name} {state} {} {} {pids}", server.name, self.agent(), self.command());
+        let all =
+            format!("{} {name} {state} {} {} {}", server.name, self.agent(), self.command(), pids.join(" "));
         all.to_lowercase().contains(&filter.to_lowercase())
     }
 
@@ -187,11 +185,16 @@ impl Entry {
 }
 
 impl Row {
+    /// The server that it shows itself.
+    pub fn server<'a>(&self, entries: &'a [Entry]) -> Option<&'a Entry> {
+        if let Kind::Server(at) = self.kind { entries.get(at) } else { None }
+    }
+
     pub fn value(&self, entries: &[Entry], column: Column) -> String {
         let process = |at: usize, process| entries.get(at)?.report.server.processes.get(process);
         match (self.kind, column) {
             (Kind::Agent | Kind::Generation, Column::Server) => self.label.clone(),
-            (Kind::Server(at), _) => entries.get(at).map(|entry| entry.value(column)).unwrap_or_default(),
+            (Kind::Server(_), _) => self.server(entries).map(|one| one.value(column)).unwrap_or_default(),
             (Kind::Process(at, n), Column::Server) => {
                 process(at, n).map(words::command_line).unwrap_or_default()
             }

@@ -1,13 +1,14 @@
 //! The text and the JSON of `orphand ps`.
 
 use anstyle::Style;
-use serde_json::{Value, json};
+use serde_json::json;
 use strum::VariantArray as _;
 
 use super::{
     super::{
         paint::{self, Paint},
-        report, table,
+        report,
+        table::{self, cell},
         text::sanitise,
         wall_clock::WallClock,
     },
@@ -71,20 +72,13 @@ pub fn unseen(report: &Report, paint: Paint) -> String {
 }
 
 pub fn json(sample: &Sample, wall: WallClock) -> Result<String, serde_json::Error> {
-    let mut all = serde_json::to_value(&sample.report)?;
-    if let Value::Object(all) = &mut all {
-        all.insert("source".to_owned(), json!(if sample.mode.is_some() { "daemon" } else { "proc" }));
-        all.insert("totals".to_owned(), serde_json::to_value(sample.report.totals())?);
-    }
-    report::json_with_times(&all, wall)
+    let source = if sample.mode.is_some() { "daemon" } else { "proc" };
+    let more = [("source", source.into()), ("totals", json!(sample.report.totals()))];
+    report::json_with_times(&report::with(&sample.report, more)?, wall)
 }
 
 /// The style and the cells of a row; a line without columns has one cell.
 fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
-    let entry = match row.kind {
-        Kind::Server(at) => entries.get(at),
-        Kind::Agent | Kind::Generation | Kind::Process(..) => None,
-    };
     let cell = |column: Column| match column {
         Column::Server => "  ".repeat(usize::from(row.depth)) + &row.value(entries, column),
         // In a tree it is above.
@@ -100,20 +94,19 @@ fn cells(entries: &[Entry], row: &Row, wide: bool) -> (Style, Vec<String>) {
         }
         Kind::Server(_) => {}
     }
+    let entry = row.server(entries);
     let more = entry.filter(|_| wide).map(further);
     let cells = Column::VARIANTS.iter().copied().map(cell).chain(more.into_iter().flatten());
     (entry.map_or(paint::PLAIN, |entry| style(entry.report.state)), cells.collect())
 }
 
 fn further(entry: &Entry) -> [String; 7] {
-    let known = |hint: &Option<String>| {
-        hint.as_ref().map_or_else(|| "-".to_owned(), |text| sanitise(text).into_owned())
-    };
+    let known = |hint: &Option<String>| cell(hint.as_deref().map(sanitise));
     let (agent, server) = (&entry.hints, &entry.report.server.hints);
     let hints = [&server.configured_name, entry.folder(), &agent.terminal, &agent.session].map(known);
     let [name, folder, terminal, session] = hints;
     let first = entry.report.server.processes.first();
-    let uid = first.map_or_else(|| "-".to_owned(), |process| process.uid.to_string());
+    let uid = cell(first.map(|process| process.uid));
     [uid, name, folder, terminal, session, words::why(&entry.report), entry.command()]
 }
 

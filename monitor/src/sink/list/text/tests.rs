@@ -105,7 +105,8 @@ fn without_a_daemon_the_list_says_what_it_cannot_know() {
 #[test]
 fn json_has_totals_and_times() {
     let wall = WallClock { offset_ns: 1_785_153_600_000_000_000 };
-    let value = |mode| -> Value { serde_json::from_str(&json(&sample(mode), wall).unwrap()).unwrap() };
+    let value =
+        |mode| -> serde_json::Value { serde_json::from_str(&json(&sample(mode), wall).unwrap()).unwrap() };
     let found = value(Some(Mode::Observe));
     assert_eq!((&found["source"], &value(None)["source"]), (&json!("daemon"), &json!("proc")));
     assert_eq!((&found["totals"]["servers"], &found["totals"]["orphans"]), (&json!(6), &json!(2)));
