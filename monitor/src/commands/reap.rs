@@ -19,7 +19,7 @@ use crate::{
         plan::{self, PlanItem},
     },
 };
-use orphand_core::model::{BootTime, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{ReapRequest, Report, ServerReport, State};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -140,13 +140,11 @@ fn as_it_is_now(one: &PlanItem, left: &Report) -> PlanItem {
 /// What is shown of a server; of a duplicate and a leftover also for how long it has been running.
 fn item(planned: ServerReport) -> PlanItem {
     let is_old = planned.is_duplicate() || planned.state == State::Leftover;
-    let first = planned.server.processes.first().filter(|_| is_old);
-    let age = first.map(|first| clock::now().since(BootTime::of_ticks(first.start)).as_millis());
-    PlanItem { age_ms: age.and_then(|age| u64::try_from(age).ok()), planned }
+    let age = planned.server.age(clock::now()).filter(|_| is_old);
+    PlanItem { age_ms: age.and_then(|age| u64::try_from(age.as_millis()).ok()), planned }
 }
 
-/// A request for what was shown and nothing else: an orphan that was found since is not in it. One that was shown as an orphan and
-/// has become unproven since stays, unless unproven ones were asked for.
+/// A request for what was shown and nothing else. What has become unproven since stays, unless such were asked for.
 fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
     ReapRequest {
         servers: Some(to_end.iter().map(|one| one.planned.server.id.clone()).collect()),

@@ -35,20 +35,13 @@ pub(super) struct Feed {
     readers: Arc<Mutex<Readers>>,
 }
 
-/// The right to read, which ends when this is dropped.
-#[derive(Debug)]
-pub(super) struct Admitted {
-    latest: Latest,
-    _right: Arc<()>,
-}
-
 impl Feed {
     pub(super) fn new(latest: Latest) -> Self {
         Self { latest, readers: Arc::default() }
     }
 
-    /// Admits one more reader of this user, unless there are too many.
-    pub(super) fn admit(&self, uid: u32) -> Option<Admitted> {
+    /// Admits one more reader of this user, unless there are too many: the right to read, until it is dropped.
+    pub(super) fn admit(&self, uid: u32) -> Option<Arc<()>> {
         let mut readers = lock(&self.readers);
         readers.retain(|(_, right)| right.strong_count() > 0);
         let own = readers.iter().filter(|(user, _)| *user == uid).count();
@@ -57,13 +50,11 @@ impl Feed {
         }
         let right = Arc::new(());
         readers.push((uid, Arc::downgrade(&right)));
-        Some(Admitted { latest: self.latest.clone(), _right: right })
+        Some(right)
     }
-}
 
-impl Admitted {
     /// Sends what `query` asks for, until all is sent or the client goes.
-    pub(super) async fn serve(self, stream: &mut UnixStream, query: &EventQuery) -> io::Result<()> {
+    pub(super) async fn serve(&self, stream: &mut UnixStream, query: &EventQuery) -> io::Result<()> {
         let latest = &self.latest;
         let mut news = latest.news();
         let mut reader = Reader::new(latest, query);

@@ -97,9 +97,9 @@ async fn serve_connection(
             request_read.store(true, Ordering::Relaxed);
             match feed.admit(caller.peer().map_or(u32::MAX, |peer| peer.uid())) {
                 // It ends when the client goes; then there is nobody to tell of an error.
-                Some(reader) => {
+                Some(_right) => {
                     if let Ok(stream) = caller.stream() {
-                        drop(reader.serve(stream, &query).await);
+                        drop(feed.serve(stream, &query).await);
                     }
                     return;
                 }
@@ -150,8 +150,7 @@ async fn read_request(caller: &Caller, peers: &Peers) -> Result<(Request, u32), 
     Ok((request, uid))
 }
 
-/// Whether a process number means the same to this client. It does not in a container: there it would name another
-/// process.
+/// Whether a process number means the same to this client: in a container it would name another process.
 fn numbers_are_ours(pid: Option<i32>) -> Result<(), String> {
     let theirs = pid.and_then(|pid| u32::try_from(pid).ok()).and_then(|pid| pid_namespace_of(pid).ok());
     if theirs.is_some() && theirs == own_pid_namespace().ok() {

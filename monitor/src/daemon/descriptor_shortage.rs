@@ -1,5 +1,4 @@
-//! File descriptors may run out, and then not everything can be inspected: the log and `status` say so, and what could not be
-//! done is done when there are descriptors again.
+//! File descriptors may run out: the log and `status` say so, and what could not be inspected is when there are some again.
 
 use std::time::Duration;
 

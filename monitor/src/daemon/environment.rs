@@ -103,8 +103,7 @@ impl Environment {
         self.stream.push(at, notice);
     }
 
-    /// At once, but for what a user can delay, such as inspections of servers, which may take seconds: that is answered
-    /// beside the loop.
+    /// At once, but for what a user can delay, such as inspections of servers: that is answered beside the loop.
     fn ask(&mut self, driver: &mut Driver, token: u64, about: About, turn: Option<(Share, Haste)>) {
         let answer = match turn {
             None => self.probe.answer_hastily(&about),
@@ -127,8 +126,7 @@ impl Environment {
         let doubtful = self.doubtful || request.uid.is_some_and(|uid| self.shares.is_short(uid));
         let error = self.pending.signal(kernel, reaper, doubtful, request)?.err();
         match &error {
-            // If its exit waits to be handed in, that record says so: the number may have been given to another process with the
-            // same identity meanwhile.
+            // An exit that waits to be handed in says so: another process may have the same number and identity by now.
             Some(SignalError::Gone) if !self.pending.has_exit(process) => self.gone.push(process),
             Some(SignalError::Unsure { message }) => {
                 tracing::info!("not signalled, to be inspected again: {message}");

@@ -1,10 +1,8 @@
-//! Inspections of servers, on threads beside the loop: one may take seconds (a server of thousands of processes), and neither the
-//! ring nor the server of another user waits for it.
+//! Inspections of servers, on threads beside the loop: one may take seconds, and neither the ring nor the server of another user
+//! waits for it.
 //!
-//! Users are served in turn, each by one thread at a time: a user with many servers, or a large one, only delays his own. What has
-//! to be looked at before it is gone has threads of its own, so that it does not wait for inspections. What nobody waits
-//! for has threads of its own, too, so that inspections do not wait for it. What the work costs is charged to the user
-//! ([`crate::os::budgets`]).
+//! Users are served in turn, each by one thread at a time. What has to be looked at before it is gone has threads of its own, and so
+//! has what nobody waits for. What the work costs is charged to the user ([`crate::os::budgets`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -29,15 +27,13 @@ use orphand_core::model::{About, Answer, FirstMessage, Haste, Share};
 /// Threads that inspect: as many users less one may have a server that takes long before other users wait for them.
 const THREADS: usize = 3;
 const STACK: usize = 256 << 10;
-/// The most looks that may wait for a thread, of one user and in total. The processes that they are about may have ended
-/// since: only the number of living ones is bounded by the engine.
+/// The most looks that may wait, of one user and in total: what they are about may have ended, so the engine does not bound them.
 const WAITING_OF_USER: usize = 512;
 const WAITING: usize = 8192;
 
 /// How many questions about settings of one user one helper answers.
 const SETTINGS_TOGETHER: usize = 32;
-/// How many servers of one user are inspected together: they need one pass over all descriptors of the host, which takes
-/// tens of milliseconds where there are hundreds of thousands.
+/// How many servers of one user are inspected together: by one pass over all descriptors of the host, which may take long.
 const SERVERS_TOGETHER: usize = 128;
 const fn seconds(allowance: u64, part: u32) -> Budget {
     Budget { allowance: Duration::from_secs(allowance), part }
@@ -103,8 +99,7 @@ impl Default for Inspections {
 }
 
 impl Inspections {
-    /// Has a question answered, in this user's turn. Gives it back if no thread can be started. A look that finds too
-    /// many others waiting finds nothing.
+    /// Has a question answered, in this user's turn. Gives it back without a thread. A look finds nothing if too many others wait.
     pub fn ask(
         &mut self,
         probe: &Probe,
@@ -163,25 +158,21 @@ impl Crew {
 
 /// The answers to these questions, which are answered together if they are of a kind that can be.
 fn answers(probe: &Probe, requests: &[Request]) -> Vec<Answer> {
-    let all = || requests.iter().map(|request| &*request.about);
-    match all().next() {
-        Some(About::Declared { .. }) => {
-            let declared = |about: &About| match about {
-                About::Declared { process, lines } => {
-                    Some(Candidate { process: *process, earlier: lines.clone() })
-                }
-                _ => None,
-            };
-            let said = probe.declared(&all().filter_map(declared).collect::<Vec<_>>()).into_iter();
-            said.map(|message| Answer::FirstMessage { message }).collect()
+    let (mut servers, mut candidates) = (Vec::new(), Vec::new());
+    for request in requests {
+        match &*request.about {
+            About::Server(subject) => servers.push(subject.clone()),
+            About::Declared { process, lines } => {
+                candidates.push(Candidate { process: *process, earlier: lines.clone() });
+            }
+            _ => return requests.iter().map(|request| probe.answer(&request.about)).collect(),
         }
-        Some(About::Server(_)) => {
-            let server =
-                |about: &About| if let About::Server(subject) = about { Some(subject.clone()) } else { None };
-            probe.answer_together(all().filter_map(server).collect())
-        }
-        _ => all().map(|about| probe.answer(about)).collect(),
     }
+    if candidates.is_empty() {
+        return probe.answer_together(servers);
+    }
+    let said = probe.declared(&candidates).into_iter();
+    said.map(|message| Answer::FirstMessage { message }).collect()
 }
 
 impl Request {

@@ -35,8 +35,7 @@ impl PendingRecords {
         self.0.iter().any(|event| matches!(event, ProcessEvent::Exit { process, .. } if *process == of))
     }
 
-    /// Whether this process has run another program or made a session since it was judged. An exec does not hold up SIGKILL: what is
-    /// forked by a process that is being killed is killed whatever it runs.
+    /// Whether it has run another program or made a session since. An exec does not hold up SIGKILL: what it forks is killed anyway.
     fn has_news(&self, of: ProcessId, signal: Signal) -> bool {
         self.0.iter().any(|event| match event {
             ProcessEvent::Exec { process, .. } => *process == of && signal == Signal::Term,
@@ -48,8 +47,7 @@ impl PendingRecords {
         })
     }
 
-    /// Signals a process, unless anything speaks against it. `doubtful`: records about it may be lost, and /proc has not been read since. The
-    /// outer error: the kernel side cannot be read.
+    /// Signals it, unless anything speaks against that. `doubtful`: records were lost. The outer error: the kernel side cannot be read.
     pub fn signal(
         &mut self,
         kernel: &mut KernelSource,

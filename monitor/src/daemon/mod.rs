@@ -10,7 +10,6 @@
 //! come, after what the ring had by then. Whatever stalls behind the engine (a reader of stdout, a full disk, a scraper, a
 //! client of the control socket) never delays it.
 
-mod command_lines;
 pub mod descriptor_shortage;
 pub mod environment;
 pub mod inspections;
@@ -70,8 +69,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Reads /proc, announces `ready`, and runs until it is told to stop. `knowledge` is what earlier daemons knew; `early` are
-    /// the records of the self-test.
+    /// `knowledge` is what earlier daemons knew; `early` are the records of the self-test. Runs until it is told to stop.
     pub async fn run(mut self, knowledge: Knowledge, early: Vec<ProcessEvent>) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
@@ -127,8 +125,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Waits for the inspections of what was found, for `ready` tells how many servers are left from before. One takes as long as
-    /// a pass over all descriptors of the host, and every user decides how many there are: what takes longer is told later.
+    /// Waits for the inspections of what was found: `ready` tells how many servers are left from before. Users decide how many there are:
+    /// what takes longer is told later.
     async fn first_inspections(&mut self, timer: &Timer) -> anyhow::Result<()> {
         let until = clock::now() + FIRST_INSPECTIONS;
         while self.driver.engine().is_inspecting() && clock::now() < until {
@@ -207,11 +205,8 @@ impl Daemon {
         dues.into_iter().flatten().min()
     }
 
-    /// Tells the engine that a time it waited for has come, if one has: only up to the last drain of the ring, so that no verdict
-    /// runs ahead of records that are still in it.
-    ///
-    /// Inputs since then may have later times, and time never goes back: then the ring is drained again, until nothing new is in it,
-    /// at most [`CATCH_UP`] times.
+    /// Tells the engine that a time it waited for has come: only up to the last drain, so that no verdict runs ahead of records in the ring.
+    /// Time never goes back: after inputs with later times the ring is drained again, at most [`CATCH_UP`] times.
     fn pass_time(&mut self) -> anyhow::Result<()> {
         for _ in 0..CATCH_UP {
             let is_due = self.driver.due().is_some_and(|due| due <= self.outside.seen_until);

@@ -1,20 +1,22 @@
-//! From the kernel side to the engine: records of the ring, what was lost of them, and the readings of /proc that make up for
-//! that.
+//! From the kernel side to the engine: records of the ring, what was lost of them, and the readings of /proc for that.
 //!
 //! Records are completed before they are handed to the engine: command lines that do not fit, from /proc, and names of users.
 //! What the engine is handed is recorded, so a replay gives the same.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
-use super::{command_lines::CommandLines, environment::Environment};
+use super::environment::Environment;
 use crate::{
     driver::{Driver, read_proc},
-    host::Proc,
+    host::{Proc, Room},
     os::{clock, users::local_names},
     source::completion::completed,
 };
 use orphand_core::{
-    model::{BootTime, Input, Losses, ProcessEvent, ProcessId, Snapshot, SnapshotProcess},
+    model::{BootTime, Input, Losses, ProcessEvent, ProcessId, Share, Snapshot, SnapshotProcess},
     recognise::Rules,
 };
 
@@ -174,5 +176,93 @@ impl Completer {
         let found = found.filter(|found| self.command_lines.enter(process, uid, found.size()));
         let image = found.unwrap_or(image);
         ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio }
+    }
+}
+
+/// How much the whole command lines of living processes take, for each user: he decides how long they are, and how many.
+///
+/// Invariant: those that were completed, and that the graph keeps of a user, take at most [`Room::OF_USER`] and what his forks have of
+/// them.
+#[derive(Debug, Default)]
+pub struct CommandLines {
+    sizes: HashMap<ProcessId, (Share, usize)>,
+    users: HashMap<Share, usize>,
+}
+
+impl CommandLines {
+    /// Whether the command line of this process, which takes so many bytes, may be kept. It counts if it may.
+    pub fn enter(&mut self, process: ProcessId, uid: u32, size: usize) -> bool {
+        let share = Share::of(uid);
+        let taken = self.users.get(&share).copied().unwrap_or_default();
+        let may = taken.saturating_add(size) <= Room::OF_USER;
+        if may {
+            self.count(process, share, size);
+        }
+        may
+    }
+
+    fn count(&mut self, process: ProcessId, share: Share, size: usize) {
+        self.leave(process);
+        self.sizes.insert(process, (share, size));
+        *self.users.entry(share).or_default() += size;
+    }
+
+    /// A fork runs the program of its creator, and has its command line for as long as it lives.
+    pub fn inherit(&mut self, child: ProcessId, creator: ProcessId) {
+        if let Some((share, size)) = self.sizes.get(&creator).copied() {
+            self.count(child, share, size);
+        }
+    }
+
+    /// Exits may be among what was lost.
+    pub fn repair(&mut self, snapshot: &Snapshot) {
+        let gone: Vec<ProcessId> = self.sizes.keys().copied().filter(snapshot.gone()).collect();
+        for process in gone {
+            self.leave(process);
+        }
+    }
+
+    /// The process has ended, runs another program, or is not followed any more.
+    pub fn leave(&mut self, process: ProcessId) {
+        let Some((share, size)) = self.sizes.remove(&process) else { return };
+        let Some(taken) = self.users.get_mut(&share) else { return };
+        *taken = taken.saturating_sub(size);
+        if *taken == 0 {
+            self.users.remove(&share);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_so_much_for_those_that_live() {
+        let mut lines = CommandLines::default();
+        let id = |pid| ProcessId { pid, start: 1 };
+        let half = Room::OF_USER / 2;
+        assert!(lines.enter(id(1), 1000, half));
+        assert!(lines.enter(id(2), 1000, half));
+        assert!(!lines.enter(id(3), 1000, 1));
+        assert!(lines.enter(id(4), 1001, half), "another user has his own");
+        lines.leave(id(1));
+        lines.leave(id(9));
+        assert!(lines.enter(id(3), 1000, half));
+        assert!(!lines.enter(id(5), 1000, half));
+        let living = SnapshotProcess { id: id(2), ..SnapshotProcess::default() };
+        let horizon = BootTime::of_ticks(2);
+        let snapshot = Snapshot { horizon, processes: vec![living], unread: vec![4] };
+        lines.repair(&snapshot);
+        assert!(lines.enter(id(5), 1000, half), "the exit of another one was lost");
+        lines.leave(id(5));
+        lines.inherit(id(6), id(2));
+        lines.inherit(id(7), id(99));
+        lines.leave(id(2));
+        assert!(!lines.enter(id(8), 1000, half + 1), "a fork has it still");
+        for pid in [4, 6] {
+            lines.leave(id(pid));
+        }
+        assert!(lines.users.is_empty() && lines.sizes.is_empty());
     }
 }

@@ -93,8 +93,7 @@ impl Daemon {
         self.configuration.loading = Some(Loading { read, until, replies, again: None });
     }
 
-    /// Puts into effect what was read; where it could not be read, the old configuration stays in effect. Fails only if the daemon
-    /// cannot go on at all.
+    /// Puts what was read into effect, or says why the old one stays. Fails only if the daemon cannot go on at all.
     pub(super) fn loaded(&mut self, loaded: Loaded) -> anyhow::Result<()> {
         let Some(loading) = mem::take(&mut self.configuration.loading) else { return Ok(()) };
         let reloaded = self.apply(loaded)?;

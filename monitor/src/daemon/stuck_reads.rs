@@ -1,5 +1,4 @@
-//! Processes whose files in /proc do not answer a read (a dead file system, a lock that is held for ever): the log says so, and
-//! /proc is read again when they answer.
+//! Processes whose files in /proc do not answer a read: the log says so, and /proc is read again when they do.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -49,13 +49,12 @@ fn living(one: &Explained, report: &ServerReport, moment: &Moment) -> String {
         &if reached.is_empty() { "nobody".to_owned() } else { reached.join("; ") },
     );
     reasons(&mut told, &report.evidence, &report.doubts);
-    let age = server.processes.first().map(|first| moment.now.since(super::BootTime::of_ticks(first.start)));
     let costs = [
         server.rss_bytes.map(|bytes| format!("{} of memory", text::size(bytes))),
         server.cpu_ms.map(|ms| {
             format!("{:.1} s of processor time", std::time::Duration::from_millis(ms).as_secs_f32())
         }),
-        age.map(|age| format!("runs for {}", text::duration(age))),
+        server.age(moment.now).map(|age| format!("runs for {}", text::duration(age))),
     ];
     line(&mut told, "What it costs", &costs.into_iter().flatten().collect::<Vec<_>>().join(", "));
     if report.state == State::Unproven {

@@ -57,14 +57,12 @@ fn names(set: CapabilitySet) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Gives up all capabilities but those that are needed from here on and those `besides`. `works` does with the BPF maps what the daemon
-/// will do. If that fails without `CAP_BPF` (before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), that
-/// capability stays.
+/// Gives up all but what is needed from here on, and `besides`. `works` tries the BPF maps: if that fails without `CAP_BPF`
+/// (before Linux 5.19 with `kernel.unprivileged_bpf_disabled`), that one stays.
 pub fn drop_to(besides: CapabilitySet, works: impl FnOnce() -> bool) -> Result<Kept> {
     let had = capabilities(None).map_err(failed("read our capabilities"))?;
-    // The bounding set comes first, while CAP_SETPCAP is there. Without CAP_SETPCAP (in a service) it stays
-    // as the service manager made it. Then a program could gain capabilities only by the ambient set, which
-    // is cleared below.
+    // First, while CAP_SETPCAP is there. Without it (in a service) it stays as the service manager made it, and a program could gain
+    // some only by the ambient set, which is cleared next.
     if had.effective.contains(CapabilitySet::SETPCAP) {
         clear_bounding_set().map_err(failed("clear the bounding set"))?;
     }
@@ -81,8 +79,7 @@ pub fn drop_to(besides: CapabilitySet, works: impl FnOnce() -> bool) -> Result<K
 
 /// Gives up all capabilities for good, for a process that is to have none, nor gain one by execve(2).
 pub fn drop_all() -> io::Result<()> {
-    // This takes a capability itself. A process without that capability gains nothing by execve(2) either, or had less
-    // from the start.
+    // This takes a capability itself. Who lacks it gains nothing by execve(2) either, or had less from the start.
     let _ = clear_bounding_set();
     clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();

@@ -72,8 +72,7 @@ fn nanos(time: Timespec) -> u64 {
     time.tv_sec.unsigned_abs().saturating_mul(NANOS).saturating_add(time.tv_nsec.unsigned_abs())
 }
 
-/// One deadline on `CLOCK_BOOTTIME` that a tokio task can wait for. The time that the host is asleep counts:
-/// a deadline that passed during that time expires at wake-up.
+/// One deadline on `CLOCK_BOOTTIME` for a tokio task. The sleep of the host counts: what passed meanwhile expires at wake-up.
 #[derive(Debug)]
 pub struct Timer {
     fd: AsyncFd<OwnedFd>,
@@ -103,8 +102,7 @@ impl Timer {
             .context("cannot set a timer on CLOCK_BOOTTIME")
     }
 
-    /// Returns when the deadline has come, once for each deadline. Never returns without a deadline.
-    /// Cancel-safe: the expiry is consumed in the poll that returns it.
+    /// Returns when the deadline has come, once for each. Cancel-safe: the expiry is consumed in the poll that returns it.
     pub async fn expired(&self) -> Result<()> {
         let take = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut [0; 8])?);
         let taken = self.fd.async_io(Interest::READABLE, take).await;

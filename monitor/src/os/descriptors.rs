@@ -1,8 +1,7 @@
 //! Limits of file descriptors: the daemon uses as many as the host allows, and reports it when none are left.
 //!
-//! Invariant: if something cannot be inspected for lack of descriptors, that is reported as not seen, never
-//! as "not there". Programs that are started for others (hooks) get the limit that the daemon was started
-//! with.
+//! Invariant: what cannot be inspected for lack of them is reported as not seen, never as "not there". Hooks get the limit
+//! that the daemon was started with.
 
 use std::{io, sync::OnceLock};
 
@@ -23,8 +22,7 @@ const ENOUGH: usize = 16;
 /// Without any server the daemon has some 60 open.
 const LEAST: u64 = 128;
 
-/// Raises the soft limit to the hard limit. systemd starts services with a soft limit of 1024 for the sake of
-/// select(2). Fails where the daemon could not even start.
+/// Raises the soft limit, 1024 for the sake of select(2), to the hard limit. Fails where the daemon could not even start.
 pub fn raise() -> anyhow::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     let _ = STARTED_WITH.set(limit.current);
@@ -41,8 +39,7 @@ pub fn raise() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The soft limit for programs that are started for others; `None` if there was none, or [`raise`] was not
-/// called.
+/// The soft limit for programs that are started for others; `None` without one, or if [`raise`] was not called.
 pub fn for_others() -> Option<u64> {
     STARTED_WITH.get().copied().flatten()
 }

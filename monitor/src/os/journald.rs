@@ -21,8 +21,7 @@ use rustix::{
 };
 
 const SOCKET: &str = "/run/systemd/journal/socket";
-/// The environment variable with the device and inode of the stream that the service manager connected to the
-/// journal, systemd.exec(5).
+/// Device and inode of the stream that the service manager connected to the journal, systemd.exec(5).
 const STREAM: &str = "JOURNAL_STREAM";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

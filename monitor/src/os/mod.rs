@@ -1,7 +1,4 @@
-//! The operating system around the daemon: time, users, limits, capabilities, the log,
-//! systemd.
-//!
-//! No module here knows of agents or servers. For the daemon's shell only.
+//! The operating system around the daemon. No module here knows of agents or servers.
 
 pub mod budgets;
 pub mod capabilities;
@@ -13,13 +10,14 @@ pub mod journald;
 pub mod own;
 pub mod processor_time;
 pub mod systemd_notify;
-mod text_file;
 pub mod trust;
 pub mod users;
 
 use std::{
-    io,
-    os::fd::OwnedFd,
+    fs::{self, File, OpenOptions},
+    io::{self, Read as _, Write as _},
+    os::{fd::OwnedFd, unix::fs::OpenOptionsExt as _},
+    path::Path,
     process::{Child, Command},
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
     thread,
@@ -28,6 +26,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
     io::Errno,
 };
 use tokio::{
@@ -35,15 +34,12 @@ use tokio::{
     sync::oneshot,
 };
 
-pub use text_file::{replace_file, text_file};
-
 /// Locks. No code of ours panics while it holds a lock; if some did, what it guards would still be whole.
 pub fn lock<T: ?Sized>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Does what may take its time on a thread of its own. An error if none can be started: tokio's own pool would panic, and that
-/// is the end of the daemon.
+/// Does what may take its time on a thread of its own. Where none can be started, tokio's own pool would panic.
 pub async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     let (tell, told) = oneshot::channel();
     start("beside", move || drop(tell.send(work())))?;
@@ -105,8 +101,38 @@ pub fn if_there<T>(tried: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Makes `fd` available to a task that waits until it is readable. The caller must be inside a tokio runtime,
-/// and `fd` should be non-blocking.
+/// The one way to read a file that a person may have put there: the text of a regular file of a mebibyte at most. This neither
+/// blocks nor takes much memory.
+pub fn text_file(path: &Path) -> io::Result<String> {
+    const LIMIT: u64 = 1 << 20;
+    // A pipe without a writer would block.
+    let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(Errno::ISDIR.into());
+    }
+    if !kind.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::take(file, LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LIMIT {
+        return Err(io::Error::other(format!("it is larger than {LIMIT} bytes, more than it needs")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
+/// Puts these bytes in place of a file: the old one or the new one is there at any time.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+/// Lets a task wait until `fd`, which should be non-blocking, is readable. The caller must be inside a tokio runtime.
 #[expect(
     deprecated,
     reason = "the successor is an unsafe function because of descriptors that change under it; an OwnedFd does not"

@@ -2,18 +2,15 @@
 
 use std::{fs, os::fd::AsRawFd};
 
-/// The path of the running program, to start it once more. It is valid even if the file was replaced or
-/// removed.
+/// To start this program once more, even if its file was replaced or removed.
 pub const PROGRAM: &str = "/proc/self/exe";
 
-/// A path to the file that this descriptor is open on. It is valid even if the file's own path leads
-/// elsewhere now.
+/// A path to the file of this descriptor, even if the file's own path leads elsewhere now.
 pub fn path_of(descriptor: &impl AsRawFd) -> String {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd())
 }
 
-/// A number that the kernel tells of what this descriptor is open on, in its `fdinfo`. None: it tells none, or cannot be asked
-/// now.
+/// A number from the `fdinfo` of this descriptor, if the kernel tells it.
 pub fn told_of(descriptor: &impl AsRawFd, field: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok())

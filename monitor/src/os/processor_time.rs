@@ -36,8 +36,7 @@ pub fn add(cost: Duration) {
     ELSEWHERE.set(ELSEWHERE.get().saturating_add(cost));
 }
 
-/// What a process with one thread has spent, also after its end as long as nobody has waited for it; `None` if the kernel
-/// keeps no account.
+/// What a process with one thread has spent, until it is waited for; `None` if the kernel keeps no account.
 pub fn of_process(pid: u32) -> Option<Duration> {
     let account = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
     account.split(' ').next()?.parse().ok().map(Duration::from_nanos)

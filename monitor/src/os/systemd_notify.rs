@@ -1,9 +1,7 @@
-//! The messages to the service manager: ready, reloading, stopping, alive (`sd_notify(3)`, a unit with
-//! `Type=notify`).
+//! The messages to the service manager: ready, reloading, stopping, alive (`sd_notify(3)`, `Type=notify`).
 //!
-//! Invariant: a service manager that does not read its socket delays nothing. A message that it has no room
-//! for is dropped; at worst the watchdog restarts the daemon. Without `NOTIFY_SOCKET` nothing is sent.
-//! Without `WATCHDOG_USEC` the daemon is not woken for it. For the daemon's shell.
+//! Invariant: a service manager that does not read its socket delays nothing: what it has no room for is dropped, and at worst
+//! the watchdog restarts the daemon. Without `NOTIFY_SOCKET` nothing is sent, without `WATCHDOG_USEC` nobody is woken.
 
 use std::{
     env,
@@ -57,8 +55,7 @@ impl Notify {
         self.tell(&[NotifyState::Ready, NotifyState::Status(status)]);
     }
 
-    /// Reports that the configuration is being read again; [`Notify::ready`] reports the end. Contains the
-    /// time, which `Type=notify-reload` requires.
+    /// [`Notify::ready`] reports the end. `Type=notify-reload` requires the time.
     pub fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.tell(&[NotifyState::Reloading, now]),

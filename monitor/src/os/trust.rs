@@ -1,9 +1,7 @@
-//! Whether other users could change a file that the daemon acts on (the configuration, the alert hook), or
-//! replace a file that it writes (lock, socket, store, recording).
+//! Whether other users could change a file that the daemon acts on, or replace one that it writes.
 //!
-//! Invariant: if a check passes, only root and the named user can change the path, at every step of the way
-//! to it. A check of the last directory alone would not suffice, because the owner of a directory above it
-//! could replace it.
+//! Invariant: if a check passes, only root and the named user can change the path, at every step of the way to it: the owner of
+//! a directory above the last one could replace that.
 
 use std::{
     collections::VecDeque,
@@ -35,15 +33,13 @@ pub enum Distrust {
     NoDirectory { path: PathBuf },
 }
 
-/// Checks that only root and the user `own` can change the content of the file at `path`, or which file that
-/// is. Follows links.
+/// Checks that only root and the user `own` can change the content of this file, or which file it is. Follows links.
 pub fn check(path: &Path, own: u32) -> Result<(), Distrust> {
     let (at, found) = walk(path, &[own])?;
     if found.is_file() { Ok(()) } else { Err(Distrust::NoFile { path: at }) }
 }
 
-/// Checks that only root and the user `own` can put a file into the directory at `path`, or change which
-/// directory that is. Follows links.
+/// Checks that only they can put a file into this directory, or change which directory it is. Follows links.
 pub fn check_directory(path: &Path, own: u32) -> Result<(), Distrust> {
     let (at, found) = walk(path, &[own])?;
     let mode = found.mode() & 0o7777;
@@ -113,8 +109,7 @@ fn judge(path: &Path, found: &Metadata, own: &[u32]) -> Result<(), Distrust> {
     if found.uid() != 0 && !own.contains(&found.uid()) {
         return Err(Distrust::Owner { path: path.into(), uid: found.uid() });
     }
-    // The mode of a link has no meaning. An access control list shows in the group bits: `acl(5)`. A device,
-    // pipe or socket has no content that could be changed.
+    // The mode of a link has no meaning, a device, pipe or socket no content. An access control list shows in the group bits: `acl(5)`.
     let kept = !(found.is_file() || found.is_dir()) || (found.is_dir() && mode & STICKY != 0);
     if mode & OTHERS_WRITE != 0 && !kept {
         return Err(Distrust::Writable { path: path.into(), mode });

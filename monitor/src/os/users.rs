@@ -1,11 +1,7 @@
-//! Users and groups by name and by number, as the host knows them, including network directories.
+//! Users and groups by name and by number, as the host knows them, network directories included. All of it blocks.
 //!
-//! Invariant: the C library of this process is never asked. In a static binary (`cargo xtask dist`) it would
-//! load modules of the name service, and with them a second C library, and crash. getent(1) and id(1) belong
-//! to the host and give the same answers.
-//!
-//! Every function here blocks while the host looks the name up. For code that admits a user, or becomes one,
-//! by name.
+//! Invariant: the C library of this process is never asked. In a static binary (`cargo xtask dist`) it would load modules of the
+//! name service, and with them a second C library, and crash. getent(1) and id(1) of the host give the same answers.
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +11,10 @@ use std::{
     time::Duration,
 };
 
-use super::launch;
 use anyhow::{Result, anyhow, bail};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::start;
+use super::{launch, start};
 
 /// The directories of the host's own programs, independent of our environment. The last is for `NixOS`.
 const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/run/current-system/sw/bin";
@@ -36,18 +31,16 @@ pub struct User {
 }
 
 pub fn user(name: &str) -> Result<Option<User>> {
-    let found = entry("passwd", name)?.map(|line| parse(&line, user_of)).transpose()?;
     // getent(1) looks up a name of digits as a number.
-    Ok(found.filter(|user| user.name == name))
+    Ok(entry("passwd", name, user_of)?.filter(|user| user.name == name))
 }
 
 pub fn user_by_id(uid: u32) -> Result<Option<User>> {
-    entry("passwd", &uid.to_string())?.map(|line| parse(&line, user_of)).transpose()
+    entry("passwd", &uid.to_string(), user_of)
 }
 
 pub fn group(name: &str) -> Result<Option<u32>> {
-    let found = entry("group", name)?.map(|line| parse(&line, group_of)).transpose()?;
-    Ok(found.filter(|(its, _)| its == name).map(|(_, gid)| gid))
+    Ok(entry("group", name, group_of)?.filter(|(its, _)| its == name).map(|(_, gid)| gid))
 }
 
 /// The ids of all groups of a user, including the primary group.
@@ -63,10 +56,13 @@ pub fn local_names() -> BTreeMap<u32, String> {
     text.lines().filter_map(user_of).map(|user| (user.uid, user.name)).collect()
 }
 
-/// The line for `key` in a database; `None` if there is none.
-fn entry(database: &str, key: &str) -> Result<Option<String>> {
+/// The entry of `key` in a database; `None` if there is none.
+fn entry<T>(database: &str, key: &str, read: fn(&str) -> Option<T>) -> Result<Option<T>> {
     let output = run("getent", &["--", database, key])?;
-    if output.status.code() == Some(NO_SUCH) { Ok(None) } else { answer("getent", &output).map(Some) }
+    if output.status.code() == Some(NO_SUCH) {
+        return Ok(None);
+    }
+    parse(&answer("getent", &output)?, read).map(Some)
 }
 
 fn run(program: &'static str, arguments: &[&str]) -> Result<Output> {
@@ -101,7 +97,7 @@ fn answer(program: &'static str, output: &Output) -> Result<String> {
     bail!("{program} failed with {}: {said}", output.status)
 }
 
-fn parse<T>(line: &str, read: impl Fn(&str) -> Option<T>) -> Result<T> {
+fn parse<T>(line: &str, read: fn(&str) -> Option<T>) -> Result<T> {
     read(line).ok_or_else(|| anyhow!("getent answered {line:?}"))
 }
 

@@ -14,13 +14,11 @@ pub enum Decision {
     /// End nothing from now on.
     Pause {
         /// For how many milliseconds; until [`Decision::Resume`] if absent.
-        #[serde(default)]
         for_ms: Option<u64>,
     },
     Resume,
     /// This mode, whatever the configuration says; absent: what it says.
     Mode {
-        #[serde(default)]
         mode: Option<Mode>,
     },
 }

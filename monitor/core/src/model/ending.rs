@@ -8,10 +8,8 @@ use super::text;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     /// The exit code of its main process, if that called exit(2) and the exit was witnessed.
-    #[serde(default)]
     pub exit_code: Option<u8>,
     /// The signal that ended its main process, if one did.
-    #[serde(default)]
     pub signal: Option<u8>,
     /// Who sent that signal; absent if the kernel did not tell.
     #[serde(skip_serializing_if = "Option::is_none", default)]

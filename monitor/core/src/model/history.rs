@@ -27,10 +27,8 @@ pub struct History {
     /// The `since` of the query.
     pub since: Option<Timestamp>,
     /// The `until` of the query.
-    #[serde(default)]
     pub until: Option<Timestamp>,
     /// When the first daemon began whose life is in the store: nothing is known of the time before.
-    #[serde(default)]
     pub begins: Option<Timestamp>,
     /// Every signal that the daemon sent, in order.
     #[serde(default)]

@@ -183,7 +183,6 @@ pub enum Notice {
         /// Resident memory in bytes.
         rss_bytes: u64,
         /// CPU time of its living processes in milliseconds; null if it was not measured.
-        #[serde(default)]
         cpu_ms: Option<u64>,
         /// Proportional memory (PSS) in bytes; null if it could not be read.
         pss_bytes: Option<u64>,
@@ -210,7 +209,6 @@ pub enum Notice {
         /// Resident memory in bytes.
         rss_bytes: u64,
         /// CPU time of its living processes in milliseconds; null if it was not measured.
-        #[serde(default)]
         cpu_ms: Option<u64>,
         /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
         after_ms: u64,
@@ -252,7 +250,6 @@ pub enum Notice {
         /// Resident memory in bytes before it was ended.
         freed_bytes: u64,
         /// CPU time of its processes in milliseconds before it was ended; null if it was not measured.
-        #[serde(default)]
         cpu_ms: Option<u64>,
         /// Proportional memory (PSS) in bytes before it was ended: what the host regained. Null if it could
         /// not be read.

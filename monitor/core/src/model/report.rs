@@ -51,7 +51,6 @@ pub struct ServerReport {
     /// What forbids ending it.
     pub guards: Vec<Guard>,
     /// Proportional memory (PSS) in bytes, if it was asked for or the server is an orphan.
-    #[serde(default)]
     pub pss_bytes: Option<u64>,
     /// The verdict.
     pub state: State,

@@ -1,9 +1,11 @@
 //! How events show agents, servers, processes, and how an unproven server is reached. Names and fields are a contract with
 //! users.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-use super::{AgentHints, Container, ProcessId, RunView, ServerHints};
+use super::{AgentHints, BootTime, Container, ProcessId, RunView, ServerHints};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
@@ -53,7 +55,6 @@ pub struct ServerView {
     /// Whether the main process of the server leads a session.
     pub session_leader: bool,
     /// The run of its top-most agent; null for a server without an owner.
-    #[serde(default)]
     pub run: Option<RunView>,
     /// The id of the session that it was started for; of a long one only the beginning.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -76,6 +77,11 @@ impl ServerView {
     /// Its processes that are listed.
     pub fn ids(&self) -> Vec<ProcessId> {
         self.processes.iter().map(ProcessView::id).collect()
+    }
+
+    /// For how long its first process has been there.
+    pub fn age(&self, now: BootTime) -> Option<Duration> {
+        self.processes.first().map(|first| now.since(BootTime::of_ticks(first.start)))
     }
 
     /// How many processes it has, including those not listed.
