@@ -4,27 +4,6 @@
 //! earlier ones, and the flags, which the commands apply, override all files.
 //!
 //! Only `files` does I/O; everything else is pure. The meaning of the keys is in [`options`].
-//!
-//! ```
-//! # let text = r#"
-//! grace = "30s"
-//! observe = false
-//!
-//! [[program]]                       # python3 /srv/tools/server.py, however it is started
-//! kind = "server"
-//! name = "tools"
-//! program = "/srv/tools/server.py"
-//!
-//! [[agent]]                         # node /usr/bin/mybot run
-//! name = "mybot"
-//! program = "mybot run"
-//!
-//! [[exempt]]                        # never ended, nor what it starts
-//! name = "shared broker"
-//! program = "@me/broker-mcp"
-//! # "#;
-//! # orphand::config::Config::parse(text, "config.toml".as_ref()).unwrap();
-//! ```
 
 mod check;
 mod error;
@@ -135,8 +114,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads `path`, or the default path, and `conf.d` next to it. A missing file is an error only if `path`
-    /// was given. If the process is root or has capabilities, a file that others can write is refused.
+    /// Reads `path`, or the default path, which need not exist, and `conf.d` next to it. See [`files`] for whom is trusted.
     pub fn load(path: Option<&Path>) -> Result<Self, Box<Mistake>> {
         Loaded::read(path).map(|loaded| loaded.config)
     }

@@ -25,7 +25,7 @@ use crate::{
         metrics::{Exposition, Metrics},
         page::{Page, Range, document},
     },
-    store::timeline,
+    store::history,
 };
 use orphand_core::model::{Status, text::sanitise};
 
@@ -37,8 +37,7 @@ const STATE_AGE: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_secs(5);
 /// How long events are gathered into one message.
 const GATHER: Duration = Duration::from_millis(100);
-/// A past of this age is told again, and of the time that it took to read this many times: so pages cost the
-/// processor 5 % of its time at most, however large the store is.
+/// A past is told again for this long, and for this many times the time it took to read: 5 % of a processor at most.
 const PAST_AGE: Duration = Duration::from_secs(5);
 const PAST_REST: u32 = 20;
 
@@ -161,7 +160,7 @@ impl Site {
         }
         let began = Instant::now();
         let question = self.page.question(range, clock::now());
-        let line = self.daemon_loop.read_store(move |dir| timeline::timeline(dir, &question)).await;
+        let line = self.daemon_loop.read_store(move |dir| history::timeline(dir, &question)).await;
         let json = line.map(|line| self.page.past(&question, line).to_string());
         match json {
             Ok(json) => {
@@ -176,8 +175,7 @@ impl Site {
         }
     }
 
-    /// Tells open pages of events, and how things stand: soon after an event, else now and then. While no page is open,
-    /// the loop is asked nothing.
+    /// Tells open pages of events, and how things stand. While no page is open, the loop is asked nothing.
     pub(super) async fn update(&self, mut news: watch::Receiver<u64>) {
         let mut told = Instant::now();
         let mut changed = false;

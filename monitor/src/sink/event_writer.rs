@@ -76,8 +76,7 @@ enum Item {
 }
 
 impl EventWriter {
-    /// Starts the thread. `out` may be blocking or not. `name` is the sink's name in `lost` lines and in the
-    /// log, for example `stream`.
+    /// Starts the thread. `out` may be blocking or not. `name` is its name in `lost` lines and in the log, such as `stream`.
     pub fn start(
         name: &'static str,
         out: impl Output + 'static,
@@ -113,14 +112,12 @@ impl EventWriter {
         }
     }
 
-    /// How many notices were dropped: the queue was full, or the reader gone. Every notice is either written
-    /// or counted here.
+    /// How many notices were dropped: the queue was full, or the reader gone. All others are written.
     pub fn dropped(&self) -> u64 {
         lock(&self.state).dropped
     }
 
-    /// Writes what is queued, for at most `patience`. Returns whether everything was written. A blocked
-    /// thread is left until the process ends.
+    /// Writes what is queued, for at most `patience`. Returns whether that was all. A blocked thread is left to its end.
     pub fn finish(self, patience: Duration) -> bool {
         drop(self.items);
         self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Disconnected) && !lock(&self.state).closed
@@ -216,8 +213,7 @@ impl<O: Output> Writer<O> {
     }
 }
 
-/// Writes everything. Standard output may be non-blocking if it is shared with another program; then this
-/// waits.
+/// Writes everything, and waits for that: standard output may be non-blocking if it is shared with another program.
 fn write_all(out: impl AsFd, mut bytes: &[u8]) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(&out, bytes) {

@@ -82,8 +82,7 @@ const fn is_there(one: &PastOrphan) -> bool {
     matches!(one.outcome, Outcome::Stays | Outcome::Ending)
 }
 
-/// The orphans to list: those that are still there or could not be ended, and the latest of the rest. Also
-/// returns how many are left out.
+/// The orphans to list: those still there or that could not be ended, and the latest of the rest; how many are left out.
 fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
     let story = |orphan: &PastOrphan| orphan.failure.is_some() || is_there(orphan);
     let plain = past.orphans.iter().filter(|orphan| !story(orphan)).count();

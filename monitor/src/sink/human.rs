@@ -1,12 +1,8 @@
-//! Notices as lines for people: time, kind, sentence.
+//! Notices as lines for people: time, kind, sentence; names are sanitised. The only state is the day of the last line.
 //!
 //! ```text
-//! 12:01:33  orphan    server-filesystem (npm exec > sh > node, 4 processes, 197 MB) of claude #3,
-//! gone for 10 s: owner exited, stdin hung up
+//! 12:01:33  orphan    server-filesystem (npm exec > sh > node, 197 MB) of claude #3, gone for 10 s: owner exited
 //! ```
-//!
-//! (The example is one line.) Names that processes chose are sanitised. The only state is the day of the last
-//! line.
 
 mod phrases;
 

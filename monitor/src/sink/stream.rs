@@ -29,8 +29,7 @@ impl Json {
 
 impl Format for Json {
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String) {
-        // A notice is `{"event":"name", its fields}` with the tag first; the common fields are inserted after
-        // it.
+        // A notice is `{"event":"name", its fields}`: the common fields are inserted after the tag.
         let body = match serde_json::to_string(notice) {
             Ok(body) => body,
             Err(error) => return tracing::error!(%error, ?notice, "cannot format an event as JSON"),

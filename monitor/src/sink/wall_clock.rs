@@ -1,5 +1,4 @@
-//! Conversion of kernel time stamps to wall-clock time. Pure: the offset between the clocks is measured once,
-//! elsewhere.
+//! Kernel time stamps as wall-clock time. Pure: the offset between the clocks is measured once, elsewhere.
 
 use std::fmt::Write as _;
 
@@ -11,8 +10,7 @@ use orphand_core::model::BootTime;
 const BOOT_TIME: &str = "_boot_ns\":";
 const TICKS: &str = "\"start\":";
 
-/// The offset of the wall clock to `CLOCK_BOOTTIME` at one time. Later steps of the wall clock are ignored,
-/// so that the times of one daemon are ordered and their differences are correct.
+/// The offset of the wall clock at one time. Later steps are ignored: the times of one daemon are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallClock {
     /// `CLOCK_REALTIME` - `CLOCK_BOOTTIME` in nanoseconds.

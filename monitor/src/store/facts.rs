@@ -53,8 +53,7 @@ const LOST: &str = "INSERT OR IGNORE INTO losses (at, forks, execs, exits, setsi
      VALUES (?2, ?3->>'$.losses.fork', ?3->>'$.losses.exec', ?3->>'$.losses.exit', ?3->>'$.losses.setsid',
              ?3->>'$.losses.member')";
 
-/// Writes a fact that became known at `now` (microseconds of the wall clock), within a transaction. `boot` is the row id
-/// of this boot.
+/// Writes a fact that became known at `now` (microseconds of the wall clock). `boot` is the row id of this boot.
 pub(super) fn write(db: &Connection, boot: i64, now: i64, fact: &Fact) -> rusqlite::Result<()> {
     let json = serde_json::to_string(fact)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;

@@ -31,9 +31,8 @@ pub fn create_directory(dir: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Checks whether a daemon of `user` could keep its store in `dir`: no other user can write to it, and it
-/// exists or can be created. For another user than the caller this is an estimate. Creates nothing. Returns
-/// the free space in bytes.
+/// Whether a daemon of `user` could keep its store in `dir`, which need not exist; for another user than the caller an estimate. Creates
+/// nothing. Returns the free space in bytes.
 pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
     let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
     let there = dir.try_exists().map_err(failed("read the state directory"))?;
@@ -69,8 +68,7 @@ fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
     Err(StoreError::Other(format!("the state directory {} {why}: {advice}", dir.display())))
 }
 
-/// Opens a connection for writing, to a file of mode 0600 that is created if it does not exist. SQLite gives its other
-/// files the same mode.
+/// Opens a file, of mode 0600 if it is created, for writing. SQLite gives its other files the same mode.
 pub(super) fn connect(file: &Path) -> Result<Connection, StoreError> {
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

@@ -1,5 +1,4 @@
-//! Reads what the next daemon needs: runs of every boot, and the servers that were tracked in this one. At most as much
-//! as there is room for in memory.
+//! Reads what the next daemon needs, as far as memory has room: runs of every boot, and the servers followed in this one.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -37,8 +36,7 @@ pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
     })
 }
 
-/// Reads for each remembered key the last run, all runs that have not ended, and for each user the runs that
-/// ended last; by the time of their end.
+/// For each remembered key the last run, all that have not ended, and of each user those that ended last; by their ends.
 pub(super) fn runs(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedRun>> {
     let sql = format!(
         "SELECT json_object('this_boot', {this_boot}, 'run', json_object(
@@ -84,17 +82,14 @@ fn servers(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedServer>
     Ok(servers)
 }
 
-/// Keys of which nothing lives, with the user of the last run and when that ended. With `max()`, SQLite takes the other
-/// columns from the same row.
+/// Keys of which nothing lives, with the last run: with `max()`, SQLite takes the other columns from the same row.
 const ENDED_KEYS: &str = "SELECT r.key AS key, uid, coalesce(r.ended, 0) AS ended, max(generation)
     FROM runs r JOIN keys k ON k.id = r.key WHERE k.forgotten IS NULL GROUP BY r.key
     HAVING sum(r.ended IS NULL) = 0
        AND r.key NOT IN (SELECT key FROM servers INDEXED BY servers_followed WHERE ended IS NULL AND key IS NOT NULL)";
 
-/// Marks the keys that exceed the limits of a user or of all as forgotten at `now`, as the engine does in memory: those
-/// whose last run ended first. The latest key of every share stays before any share's second.
-///
-/// The engine reports forgotten keys while it runs. But a file whose last facts were lost may contain any number of keys.
+/// Marks the keys that exceed the limits of a user or of all as forgotten, as the engine does in memory, which reports them while it
+/// runs: but a file whose last facts were lost may have any number. The latest key of every share stays before any share's second.
 pub(super) fn forget_excess(db: &Connection, now: i64) -> rusqlite::Result<()> {
     let of_user = format!(
         "UPDATE keys SET forgotten = ?1 WHERE id IN (SELECT key FROM (

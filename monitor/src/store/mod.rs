@@ -1,14 +1,9 @@
 //! The store: an SQLite file in the state directory with everything that survives the daemon. For the daemon
 //! and for `orphand history`.
 //!
-//! It keeps two promises. First, what [`Store::write`] confirmed survives SIGKILL at any time, because it is
-//! in the write-ahead log, and the kernel has it. Second, no disk delays a verdict: one thread owns the one connection,
-//! and the daemon waits for it a quarter of a second at most ([`StoreWriter`]). Some seconds after
-//! the first write the thread deletes what is too much, step by step ([`Store::tidy`]). After a power failure the last seconds
-//! may be missing, but the file is consistent.
-//!
-//! A damaged file is renamed and a new one is begun. While the disk is full, facts wait in memory as far as
-//! there is room.
+//! It keeps two promises. What [`Store::write`] confirmed survives SIGKILL at any time: it is in the write-ahead log, and the
+//! kernel has it; after a power failure the last seconds may be missing. And no disk delays a verdict: one thread owns the one
+//! connection, and the daemon waits for it a quarter of a second at most ([`StoreWriter`]).
 
 mod facts;
 mod files;
@@ -18,7 +13,6 @@ mod opening;
 mod prune;
 mod schema;
 pub mod standing;
-pub mod timeline;
 mod writer;
 
 use std::{
@@ -81,16 +75,14 @@ impl Store {
         })
     }
 
-    /// Records that the daemon stops in good order, so that `orphand history` can tell this from SIGKILL, and the next
-    /// daemon knows until when this one watched.
+    /// The daemon stops in good order: the history tells that from SIGKILL, the next one knows until when this one watched.
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
         let stopped = [self.daemon, schema::wall_us(at, self.offset_ns)];
         let written = self.db.execute("UPDATE daemons SET stopped = ?2 WHERE id = ?1", stopped);
         written.map(drop).map_err(|source| StoreError::of("write", &self.file, &source))
     }
 
-    /// Does a part of what nobody waits for, which takes some milliseconds: deletes what exceeds the limits, copies the log.
-    /// Returns whether there may be more to do.
+    /// Does some milliseconds of what nobody waits for: deletes what exceeds the limits, copies the log. Whether there is more.
     pub fn tidy(&mut self) -> bool {
         if self.unusable.is_some() {
             return false;

@@ -12,8 +12,7 @@ use super::{
 use crate::os::clock;
 use orphand_core::model::{BootTime, Knowledge};
 
-/// The tables with their order. A table comes after those that it refers to. Of a damaged file the first four are copied,
-/// and of the servers those that have not ended.
+/// The tables with their order, each after those that it refers to. Of a damaged file four are copied, and servers only if followed.
 const TABLES: [(&str, &str); 7] = [
     ("boots", "id"),
     ("keys", "id"),
@@ -115,9 +114,8 @@ fn check(db: &Connection, file: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Inserts this boot and this daemon, and ends what an earlier boot left open, because its processes ended
-/// with it. Returns the row ids of boot and daemon. The first start of all was now if no other is known, or if damage
-/// leaves it open: then a person decides about more.
+/// Inserts this boot and this daemon, and ends what an earlier boot left open. Returns their row ids. The first start of all was now
+/// if no other is known, or if damage leaves it open: then a person decides about more.
 fn insert_daemon(
     db: &mut Connection,
     boot_id: &str,

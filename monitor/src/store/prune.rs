@@ -26,12 +26,10 @@ impl Default for Limits {
     }
 }
 
-/// How many rows are deleted, and how many free pages are released to the file system, in one step: about ten milliseconds,
-/// for which the daemon may have to wait.
+/// How many rows are deleted, or free pages released, in one step: about ten milliseconds, which the daemon may have to wait.
 const STEP: u64 = 1024;
 
-/// SQL that deletes the oldest rows: ?1 is the time before which they ended, ?2 the number of rows. Of losses and lives of
-/// the daemon at most 4,096 are kept.
+/// Deletes the oldest rows: ?1 is the time before which they ended, ?2 their number. Of losses and daemons 4,096 are kept.
 const SERVERS: &str =
     "DELETE FROM servers WHERE id IN (SELECT id FROM servers WHERE ended < ?1 ORDER BY ended LIMIT ?2)";
 const RUNS: &str = "DELETE FROM runs WHERE (key, generation) IN (SELECT r.key, r.generation FROM runs r WHERE r.ended < ?1
@@ -49,8 +47,7 @@ const KEYS: &str = "DELETE FROM keys WHERE id IN (SELECT id FROM keys k WHERE fo
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.key = k.id)
     AND NOT EXISTS (SELECT 1 FROM servers s WHERE s.key = k.id) LIMIT ?2)";
 
-/// Deletes some of what exceeds the limits. `now` is in microseconds of the wall clock. Returns whether there may be
-/// more.
+/// Deletes some of what exceeds the limits at `now` (microseconds of the wall clock). Returns whether there may be more.
 pub(super) fn step(db: &Connection, limits: Limits, now: i64) -> rusqlite::Result<bool> {
     let too_old = now.saturating_sub(i64::try_from(limits.age.as_micros()).unwrap_or(i64::MAX));
     for oldest in [SERVERS, LOSSES, DAEMONS, RUNS] {

@@ -1,10 +1,8 @@
-//! The thread that owns the store, and the daemon's side of it. The daemon waits for it only for a short time, so no disk
-//! can block the daemon.
+//! The thread that owns the store, and the daemon's side of it.
 //!
-//! A write(2) to a file system that hangs (network, frozen, failing disk) does not return and cannot be
-//! interrupted. Therefore the store has a thread of its own. Normally it answers within microseconds, and
-//! facts are durable before anything depends on them. If it does not answer, an error is reported and facts
-//! wait here.
+//! A write(2) to a file system that hangs does not return and cannot be interrupted. So the daemon waits for the thread only for
+//! a short time: normally it answers within microseconds, and facts are durable before anything depends on them. If it does
+//! not, an error is reported and facts wait here.
 
 use std::{
     path::{Path, PathBuf},
@@ -56,8 +54,7 @@ pub struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Opens the store in `dir` ([`Store::open`]), and returns what became of a file that could not be used, and what
-    /// earlier daemons stored. Fails if this takes longer than ten seconds.
+    /// Opens the store ([`Store::open`]), within ten seconds. Returns what became of an unusable file, and what daemons stored.
     pub fn open(
         dir: &Path,
         boot_id: &str,
@@ -118,8 +115,7 @@ impl StoreWriter {
         }
     }
 
-    /// Writes the queued facts ([`StoreWriter::try_commit`]). A store that cannot be written does not stop the daemon:
-    /// the log has a line, and facts wait.
+    /// [`StoreWriter::try_commit`]. A store that cannot be written does not stop the daemon: the log says so, and facts wait.
     pub fn commit(&mut self) {
         match self.try_commit() {
             Ok(()) if self.orders.is_none() => {}
@@ -140,9 +136,8 @@ impl StoreWriter {
         }
     }
 
-    /// Writes the queued facts. After `Ok` they survive any end of the daemon. After an error they stay in
-    /// memory, as far as there is room, and a later call tries again. At most a quarter of each second is
-    /// spent here.
+    /// Writes the queued facts. After `Ok` they survive any end of the daemon; after an error they stay in memory, as far as there is
+    /// room, and a later call tries again. At most a quarter of each second is spent here.
     pub fn try_commit(&mut self) -> Result<(), StoreError> {
         if self.is_silent {
             self.wait(Duration::ZERO)?;
@@ -219,8 +214,7 @@ impl Drop for StoreWriter {
     }
 }
 
-/// The main function of the thread. It sleeps until there is an order; when something was written, it tidies some seconds
-/// later, between orders.
+/// The thread sleeps until there is an order; when something was written, it tidies some seconds later, between orders.
 fn serve(mut store: Store, orders: &Receiver<Order>, answers: &Sender<Answer>) {
     let mut due = Some(Instant::now() + DELAY);
     loop {

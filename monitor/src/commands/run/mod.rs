@@ -47,7 +47,7 @@ use crate::{
 };
 use orphand_core::{
     engine::Engine,
-    model::{Knowledge, Policy, ProcessId, RING_BYTES, Status, TRACE_FORMAT, TraceHeader, members_for},
+    model::{Knowledge, RING_BYTES, Status, TRACE_FORMAT, TraceHeader, members_for},
 };
 
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
@@ -179,7 +179,17 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     };
     let wall = WallClock { offset_ns: clock::realtime_offset() };
     let trace = match &flags.record {
-        Some(path) => Some(TraceWriter::create(path, &header(policy, ourselves, wall))?),
+        Some(path) => {
+            let header = TraceHeader {
+                format: TRACE_FORMAT,
+                version: status.version.clone(),
+                kernel: uname().release().to_string_lossy().into_owned(),
+                realtime_offset_ns: wall.offset_ns,
+                policy,
+                ourselves,
+            };
+            Some(TraceWriter::create(path, &header)?)
+        }
         None => None,
     };
     // If SIGCHLD was ignored by the parent, nobody can wait for a child (wait(2)): that of the self-test, those of the hook.
@@ -229,9 +239,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     daemon.run(knowledge, early).await
 }
 
-/// Opens the store in `dir`; returns what earlier daemons knew, too. `offset_ns` leads from the boot clock to the wall clock.
-/// The only failures are a store that a newer orphand wrote and a kernel that does not name this boot. Where the store cannot be
-/// opened, there is one that keeps nothing.
+/// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote, and a kernel
+/// that does not name this boot. Where the store cannot be opened, there is one that keeps nothing.
 fn open_store(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledge)> {
     // Without it processes of an earlier boot would pass for those of this one.
     let boot = boot_id()?;
@@ -252,11 +261,9 @@ fn open_store(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowle
     }
 }
 
-/// Gives up the capabilities that only the start needs. No other thread may have been started before: it would keep them
-/// ([`Alone`]).
+/// Gives up the capabilities that only the start needs. A thread that was started before would keep them ([`Alone`]).
 fn give_up(kernel: &mut KernelSource, config: &Config, hooks: &[hook::Settings]) -> anyhow::Result<()> {
-    // The directory above it may belong to another user: afterwards it could not be made. A failure is reported when the
-    // store is opened.
+    // Its parent may be another user's: afterwards it could not be made. A failure is reported when the store is opened.
     let _ = store::create_directory(&config.state_dir);
     let become_others = hooks.iter().any(hook::Settings::is_for_another_user);
     let besides = if become_others { capabilities::OTHER_USERS } else { CapabilitySet::empty() };
@@ -272,15 +279,4 @@ fn hook_line(wall: WallClock) -> Box<WriteLine> {
         sink::Format::write(&mut Json::after(wall, number - 1), at, notice, &mut line);
         line
     })
-}
-
-fn header(policy: Policy, ourselves: Vec<ProcessId>, wall: WallClock) -> TraceHeader {
-    TraceHeader {
-        format: TRACE_FORMAT,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        kernel: uname().release().to_string_lossy().into_owned(),
-        realtime_offset_ns: wall.offset_ns,
-        policy,
-        ourselves,
-    }
 }

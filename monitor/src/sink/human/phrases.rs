@@ -76,8 +76,7 @@ pub(super) fn extent(server: &ServerView, rss_bytes: u64) -> String {
     parts.join(", ")
 }
 
-/// The programs of a server's processes from the head of the launch chain down: `npm exec > sh > node >
-/// chrome x12`.
+/// The programs of a server from the head of the launch chain down: `npm exec > sh > node > chrome x12`.
 fn launch_chain(processes: &[ProcessView]) -> String {
     let mut links: Vec<(String, usize)> = Vec::new();
     for process in processes {
@@ -93,8 +92,7 @@ fn launch_chain(processes: &[ProcessView]) -> String {
     format!("{}{more}", shown.join(" > "))
 }
 
-/// The program of a process in one or two words. argv has the name that people know (`npm exec`); without
-/// argv, the name of the executable.
+/// In one or two words. argv has the name that people know (`npm exec`); without it that of the executable.
 fn program(process: &ProcessView) -> String {
     let title = process.argv.first().map_or("", String::as_str);
     let mut parts = title.split_whitespace();

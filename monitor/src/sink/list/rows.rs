@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::BTreeSet, time::Duration};
 
 use super::{
     super::{human, table::cell, text},
-    Column, Sample, words,
+    Column, Sample,
 };
 use orphand_core::model::{
     AgentHints, AgentReport, AgentView, BootTime, Mode, NextStep, ServerReport, State,
@@ -88,12 +88,11 @@ pub fn leftover_entries(sample: &Sample) -> Vec<Entry> {
 fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: Option<Mode>) -> Entry {
     let run = report.server.run.as_ref();
     let name = owner.map(|owner| owner.name.as_str()).or_else(|| run.map(|run| run.agent.as_str()));
-    let first = report.server.processes.first();
     Entry {
         agent: name.map_or_else(|| NOBODY.to_owned(), text::clean),
         generation: owner.and_then(|owner| owner.generation).or_else(|| run.and_then(|run| run.generation)),
-        pid: first.map(|process| process.pid),
-        age: first.map(|process| now.since(BootTime::of_ticks(process.start))),
+        pid: report.server.processes.first().map(|process| process.pid),
+        age: report.server.age(now),
         next: next(report, mode, now),
         hints: owner.map(|owner| owner.hints.clone()).unwrap_or_default(),
         report: report.clone(),
@@ -101,7 +100,7 @@ fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: 
 }
 
 fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
-    let due = report.deadline.map(|at| words::short(at.since(now)));
+    let due = report.deadline.map(|at| super::short(at.since(now)));
     match report.state {
         State::Suspect => format!("verdict {}", due.as_deref().unwrap_or("soon")),
         State::Ending => due.map_or_else(|| "KILL, if needed".to_owned(), |due| format!("KILL {due}")),
@@ -137,7 +136,7 @@ impl Entry {
 
     /// The command line of the process that serves: the last of the launch chain.
     pub fn command(&self) -> String {
-        self.report.server.processes.first().map(words::command_line).unwrap_or_default()
+        self.report.server.processes.first().map(super::command_line).unwrap_or_default()
     }
 
     pub fn value(&self, column: Column) -> String {
@@ -149,8 +148,8 @@ impl Entry {
             Column::Pid => cell(self.pid),
             Column::Processes => server.count().to_string(),
             Column::Memory => cell(server.rss_bytes.map(text::size)),
-            Column::Cpu => cell(server.cpu_ms.map(words::cpu_time)),
-            Column::Age => cell(self.age.map(words::short)),
+            Column::Cpu => cell(server.cpu_ms.map(super::cpu_time)),
+            Column::Age => cell(self.age.map(super::short)),
             Column::Next => self.next.clone(),
         }
     }
@@ -196,7 +195,7 @@ impl Row {
             (Kind::Agent | Kind::Generation, Column::Server) => self.label.clone(),
             (Kind::Server(_), _) => self.server(entries).map(|one| one.value(column)).unwrap_or_default(),
             (Kind::Process(at, n), Column::Server) => {
-                process(at, n).map(words::command_line).unwrap_or_default()
+                process(at, n).map(super::command_line).unwrap_or_default()
             }
             (Kind::Process(at, n), Column::Pid) => {
                 process(at, n).map(|process| process.pid.to_string()).unwrap_or_default()

@@ -12,7 +12,7 @@ use super::{
         text::sanitise,
         wall_clock::WallClock,
     },
-    Column, Entry, Kind, Row, Sample, style, sum, words,
+    Column, Entry, Kind, Row, Sample, from_before, style, sum, why,
 };
 use orphand_core::model::Report;
 
@@ -55,7 +55,7 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
     if let Some(line) = &sample.decided {
         out.push_str(&paint.line(paint::WARNING, line));
     }
-    if let Some(line) = words::from_before(&sample.report) {
+    if let Some(line) = from_before(&sample.report) {
         out.push_str(&paint.line(paint::WARNING, line));
     }
     if sample.mode.is_none() {
@@ -107,7 +107,7 @@ fn further(entry: &Entry) -> [String; 7] {
     let [name, folder, terminal, session] = hints;
     let first = entry.report.server.processes.first();
     let uid = cell(first.map(|process| process.uid));
-    [uid, name, folder, terminal, session, words::why(&entry.report), entry.command()]
+    [uid, name, folder, terminal, session, why(&entry.report), entry.command()]
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use super::{
 use crate::sink::wall_clock::WallClock;
 use orphand_core::model::{AgentView, Class, Mode, Report, RunView, ServerReport, State, Status, text::word};
 
-/// How many generations of an agent have their own series: the latest, and the latest of those with servers.
-/// Older ones share one series.
+/// How many generations have their own series: the latest, and the latest of those with servers. Older ones share one.
 const LATEST: usize = 16;
 
 /// Without a status the daemon does not watch. One that is blind has no gauges.

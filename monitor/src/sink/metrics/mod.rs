@@ -3,10 +3,8 @@
 //! Invariant: a daemon whose view of the host is incomplete reports `orphand_watching 0` and no gauges, so it
 //! never reports zero orphans while it is blind.
 //!
-//! Labels are bounded: they contain no pid, path or argument, and the cost of a scrape does not grow over
-//! time. The number of owners with series of their own is bounded per user and in total; the rest is
-//! `agent="other"`. No counter's sum over all owners decreases: an owner that loses its series is merged into
-//! `other`.
+//! Labels are bounded: no pid, path or argument; so many owners of a user and in all, the rest is `agent="other"`. No counter's sum
+//! over all owners decreases: an owner that loses its series is merged into `other`.
 
 pub mod families;
 mod gauges;

@@ -119,7 +119,7 @@ impl Page {
 
     /// A server, in words why it is what it is; or an `agent` that was left behind.
     fn server(&self, report: &ServerReport, agent: bool, now: BootTime) -> Value {
-        let age = report.server.processes.first().map(|process| now.since(BootTime::of_ticks(process.start)));
+        let age = report.server.age(now);
         let is_left = report.state != State::Live;
         let evidence: Vec<_> =
             report.evidence.iter().filter(|_| is_left).map(|one| one.reason().short).collect();

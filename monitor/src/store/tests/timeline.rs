@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::*;
-use crate::store::timeline::timeline;
+use crate::store::history::timeline;
 use orphand_core::model::{SERIES, TimelineQuery};
 
 /// Ten minutes from the start of the boot.
