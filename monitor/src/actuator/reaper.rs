@@ -1,14 +1,10 @@
 //! Sends signals: the only place in orphand that can end a process.
 //!
-//! Invariant: a signal reaches exactly the intended process, or none. The pidfd is opened first
-//! ([`Reaper::aim`]). Then the start time and the user of the process with that number are compared. Then the
-//! pidfd must still be alive: as long as it is, no other process has the number, and what was read is about
-//! this process ([`Reaper::fire`]). A start time is known only to a hundredth of a second. A caller that has
-//! the kernel's records reads them in between. If the process ended and another got its number within that
-//! hundredth, they show the end.
-//!
-//! The code never uses `kill(pid)`, a process group or a name. For the daemon's shell, which carries out what
-//! a verdict asks for, and for `reap`.
+//! Invariant: a signal reaches exactly the intended process, or none. The pidfd is opened first ([`Reaper::aim`]). Then the
+//! start time and the user of the process with that number are compared. Then the pidfd must still be alive: as long as it
+//! is, no other process has the number, and what was read is about this process ([`Reaper::fire`]). A start time is known
+//! only to a hundredth of a second: within that, the records of the kernel show the end of the first one, which a caller
+//! that has them reads in between. The code never uses `kill(pid)`, a process group or a name.
 
 use std::{os::fd::OwnedFd, time::Duration};
 
@@ -24,8 +20,7 @@ use crate::{
 };
 use orphand_core::model::{ProcessId, Signal, SignalError};
 
-/// A process that may be signalled, held by a pidfd. The number cannot pass to another process unnoticed any
-/// more.
+/// A process that may be signalled, held by a pidfd: its number cannot pass to another one unnoticed.
 #[derive(Debug)]
 pub struct Aim {
     process: ProcessId,
@@ -49,8 +44,7 @@ impl Reaper {
         Self { scope, ..self }
     }
 
-    /// Opens a pidfd of the process that has this number now, if orphand may ever signal it. [`Reaper::fire`]
-    /// finds out whether it is the intended process.
+    /// Opens a pidfd of whoever has this number now, if orphand may ever signal it. Whether it is meant [`Reaper::fire`] finds out.
     pub fn aim(&self, process: ProcessId) -> Result<Aim, SignalError> {
         let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw).filter(|pid| pid.as_raw_pid() > 0);
         let Some(pid) = pid else { return Err(never(process, "no process")) };
@@ -146,8 +140,7 @@ fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
     pidfd_send_signal(pidfd, signal).map_err(|errno| failed("pidfd_send_signal", errno))
 }
 
-/// The meaning of a failed call. "No such process" is an end, a lack of descriptors or memory may pass, and
-/// every other error is reported.
+/// "No such process" is an end, a lack of descriptors or memory may pass, and every other error is reported.
 fn failed(call: &str, errno: Errno) -> SignalError {
     match errno {
         Errno::SRCH | Errno::NOENT => SignalError::Gone,
@@ -162,7 +155,7 @@ fn never(process: ProcessId, what: &str) -> SignalError {
     refused(Errno::PERM, format!("refused: {process} is {what}"))
 }
 
-/// The error for a process whose identity could not be confirmed, though nothing contradicts it.
+/// It could not be confirmed, and nothing contradicts it.
 fn unsure(process: ProcessId, what: &str, errno: Errno) -> SignalError {
     SignalError::Unsure { message: format!("{process}: {what}: {errno}") }
 }

@@ -1,5 +1,4 @@
-//! Verbs that put one question to the daemon: `status`, `reload`, `release`, and what a person decides, which the daemon
-//! remembers: `pause`, `resume`, `mode`.
+//! Verbs that put one question to the daemon: `status`, `reload`, `release`; `pause`, `resume`, `mode`, which it remembers.
 
 use anyhow::bail;
 use jiff::Timestamp;

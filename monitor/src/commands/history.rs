@@ -1,5 +1,4 @@
-//! `orphand history`: reads the store. The daemon is asked first, because a user who may ask it need not have
-//! access to its files. Without a daemon, or with a given directory, the file is read.
+//! `orphand history`: the past, from the daemon, whose files not everybody may read; without one from its store.
 
 use std::time::Duration;
 

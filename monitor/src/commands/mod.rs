@@ -78,16 +78,14 @@ fn configured(places: &Places) -> anyhow::Result<(Config, Client)> {
     Ok((config, client))
 }
 
-/// The daemon. Whoever may not read the configuration, or whose configuration has a mistake, finds it at the default socket
-/// or at that of the flag.
+/// The daemon. Who cannot read the configuration finds it at the default socket, or at that of the flag.
 fn daemon(places: &Places) -> Client {
     let config = places.load().unwrap_or_else(|_| places.applied(Config::default()));
     logging::start();
     Client::new(&config.socket)
 }
 
-/// The daemon's answer. Inside: why there is none, where no daemon runs or it may not be asked, and the caller looks
-/// for itself.
+/// The daemon's answer. Inside: why there is none, where no daemon runs or may be asked, and the caller looks for himself.
 fn asked<T>(answer: Result<T, ClientError>) -> Result<Result<T, ClientError>, ClientError> {
     match answer {
         Err(why @ (ClientError::NoDaemon { .. } | ClientError::Forbidden { .. })) => Ok(Err(why)),

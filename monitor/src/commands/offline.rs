@@ -75,8 +75,7 @@ impl Offline {
         let mut offline = Self { driver, host, term_timeout: config.term_timeout };
         offline.number_runs(&config.state_dir)?;
         offline.handle(offline.host.read()?)?;
-        // The owners are known; now the engine judges the servers without one, some at a time, and those that a
-        // living owner abandoned.
+        // The owners are known: now servers without one are judged, some at a time, and those that a living one abandoned.
         offline.driver.tell(Engine::watch_wires_at_once);
         // The second time is for the cases that the first one opened.
         for _ in 0..2 {
@@ -103,8 +102,7 @@ impl Offline {
         }
     }
 
-    /// All that was found, and what could not be seen. Whether this engine may signal says nothing about a server, so the guard `observe` is not
-    /// shown: an orphan that no other guard spares is told as one.
+    /// All that was found, and what could not be seen. Whether this engine may signal says nothing: the guard `observe` is not shown.
     pub(crate) fn report(&self) -> Report {
         let mut report = self.driver.engine().report();
         report.lift_for_person();

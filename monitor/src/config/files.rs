@@ -27,8 +27,7 @@ const FURTHER: &str = "conf.d";
 /// A file and its content.
 pub(super) type Input = (PathBuf, String);
 
-/// The user who, besides root, may own the files: the own user, if the process has rights that others do not
-/// have. `None` if it has no such rights; then any readable file is accepted.
+/// Who, besides root, may own the files: the own user, if the process has rights that others do not have; else anybody may.
 pub(super) fn guard() -> Option<u32> {
     let user = geteuid();
     // If this cannot be found out, assume that there are rights.

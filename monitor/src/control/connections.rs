@@ -42,8 +42,7 @@ impl<P: Ord + Copy> Connections<P> {
         Self { of_peer, of_all, may_close_active, open: VecDeque::new() }
     }
 
-    /// Makes room for one more connection of this client, by closing another one if needed. Returns whether
-    /// there is room.
+    /// Makes room for one more connection of this client, if need be by closing another one. Returns whether there is room.
     pub(super) fn make_room(&mut self, peer: P) -> bool {
         // A client that connects and leaves, again and again, costs little: those that are over are looked for when there is no room.
         if self.open.len() < self.of_peer.min(self.of_all) {

@@ -83,8 +83,7 @@ impl Answer {
 
 /// Serves connections until the runtime ends.
 pub(super) async fn serve(listener: TcpListener, site: Arc<Site>) {
-    // On other addresses scrapers may use any name, and a client that can reach them does not need a web page
-    // for it.
+    // On other addresses scrapers may use any name; who can reach them needs no web page for it.
     let any_name = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());
     let mut connections: Connections<IpAddr> = Connections::new(CONNECTIONS, CONNECTIONS, true);
     loop {
@@ -230,8 +229,7 @@ fn parse(head: &[u8]) -> Result<Request, &'static str> {
 
 const LOCAL_NAMES: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
 
-/// Whether a request with this `Host` (with or without a port) may be answered on a loopback address: it is
-/// an IP address, or one of `LOCAL_NAMES`.
+/// Whether this `Host`, with or without a port, is asked for on a loopback address: an IP address, or one of `LOCAL_NAMES`.
 pub(super) fn is_local(host: &str) -> bool {
     if let Some((address, port)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address.parse::<Ipv6Addr>().is_ok()

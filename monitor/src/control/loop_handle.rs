@@ -41,8 +41,7 @@ const RELOAD: Duration = Duration::from_secs(30);
 /// Of how many servers a plan says what they block.
 const HELD: usize = 64;
 
-/// How many threads may read the store at a time. A read whose client went away counts until it is done, so
-/// that reads do not pile up.
+/// How many threads may read the store. A read whose client went away counts until it is done: reads do not pile up.
 const HISTORY_READS: usize = 2;
 
 pub(super) const BUSY: &str = "the daemon is busy: too many requests at a time; try again";
@@ -186,8 +185,7 @@ fn person(uid: u32, on_behalf_of: Option<String>) -> String {
     claimed.or_else(|| users::local_names().remove(&uid)).unwrap_or_else(|| format!("user {uid}"))
 }
 
-/// Measures memory and CPU time of all servers and of agents that were left behind: resident memory, and
-/// proportional if requested. A process that has exited counts as 0. If one cannot be read, the proportional sum is absent.
+/// Memory and CPU time of all servers and left agents; proportional memory if `pss`, absent where one process cannot be read.
 pub fn measure(proc: &Proc, report: &mut Report, pss: bool) {
     let all: Vec<&mut ServerReport> = report.servers_mut().collect();
     let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.members).copied().collect();
@@ -204,8 +202,7 @@ pub fn measure(proc: &Proc, report: &mut Report, pss: bool) {
     }
 }
 
-/// Marks the processes shown whose executable was replaced or deleted on disk by now. What the engine knows is as
-/// old as the last inspection, and a server in use is not inspected.
+/// Whether executables were replaced or deleted on disk by now: a server in use is not inspected, so the engine does not know.
 fn mark_stale_binaries(proc: &Proc, report: &mut Report) {
     for process in report.servers_mut().flat_map(|one| &mut one.server.processes) {
         if let Ok(Some(dir)) = proc.identified(process.id()) {

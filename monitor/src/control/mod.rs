@@ -59,8 +59,7 @@ pub type Reply = oneshot::Sender<Result<Answer, String>>;
 
 const NO_THREAD: &str = "cannot start the thread that serves metrics and the control socket";
 
-/// A control server that is bound but not serving yet. The daemon binds it before it starts to watch, so that
-/// a conflict is found early.
+/// A control server that is bound but not serving yet: bound before the daemon watches, so that a conflict is found early.
 #[derive(Debug)]
 pub struct ControlServer {
     http: Option<TcpListener>,
@@ -78,8 +77,7 @@ pub struct RunningServer {
 }
 
 impl ControlServer {
-    /// Binds the address and the socket. Root, the daemon's user and members of `group` may send every request;
-    /// others may release servers of their own.
+    /// Binds the address and the socket, to which members of `group` may send every request, as root and our own user may.
     pub fn bind(listen: Option<SocketAddr>, socket: &Path, group: Option<&str>) -> Result<Self> {
         let peers = Peers::new(group)?;
         let control = ControlSocket::bind(socket)?;
@@ -101,8 +99,7 @@ impl ControlServer {
         Ok(Self { http, taken, control, peers })
     }
 
-    /// Serves from a thread of its own. The history is read from the store in `state_dir`; queries come from
-    /// the returned receiver.
+    /// Serves from a thread of its own. The past is in `state_dir`; queries come from the returned receiver.
     pub fn start(
         self,
         metrics: Metrics,

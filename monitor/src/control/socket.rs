@@ -1,5 +1,4 @@
-//! The file of the control socket; and who may send every request to it: root, the daemon's own user, and the members of one
-//! group.
+//! The file of the control socket; and who may send every request: root, the daemon's own user, the members of one group.
 
 use std::{
     collections::BTreeMap,
@@ -152,8 +151,7 @@ impl Peers {
     }
 }
 
-/// Whether the user and group databases list the user in the group. A socket's credentials have the primary
-/// group only.
+/// By the databases of users and groups: a socket's credentials have the primary group only.
 fn is_member(uid: u32, group: u32) -> bool {
     let found = users::user_by_id(uid).and_then(|user| user.map(|user| users::groups(&user)).transpose());
     match found {

@@ -55,8 +55,7 @@ impl Driver {
     }
 }
 
-/// Whether this process is elsewhere. One that has ended is where its parent is; if nothing can be read it is not elsewhere,
-/// and a signal is out of the question.
+/// Whether it is elsewhere. One that has ended is where its parent is; what cannot be read is not, and gets no signal either.
 fn is_outside(scope: &Scope, process: ProcessId, parent: Option<ProcessId>) -> bool {
     match scope.place(process.pid) {
         Place::Inside => false,

@@ -63,8 +63,7 @@ pub fn open(dir: &Path, wall: WallClock) -> (Keeper, Latest, io::Result<()>) {
     (Keeper { files, latest: latest.clone(), is_reported: false }, latest, opened)
 }
 
-/// Writes lines into the files and into memory. A file system that is full or fails costs the files only: the lines
-/// are in memory, and the next one is tried again.
+/// Writes lines into files and memory. A file system that is full costs the files only; the next line is tried again.
 #[derive(Debug)]
 pub struct Keeper {
     files: Option<Writer>,
@@ -105,8 +104,7 @@ pub fn seq(line: &str) -> Option<u64> {
     tail.split(',').next()?.parse().ok()
 }
 
-/// Whether a line has this time or a later one. `since` is as `time_text` writes it: such texts are in the order of
-/// their times.
+/// Whether a line has this time (of `time_text`, which sorts as times do) or a later one.
 pub fn is_since(line: &str, since: &str) -> bool {
     let time = line.split_once(r#","time":""#).and_then(|(_, tail)| tail.split('"').next());
     time.is_none_or(|time| time >= since)

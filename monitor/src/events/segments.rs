@@ -1,5 +1,4 @@
-//! The files of events in the state directory: lines are appended, a full file is followed by a new one, the oldest is
-//! removed.
+//! The files of events: lines are appended, a full file is followed by a new one, the oldest is removed.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -143,8 +142,7 @@ pub(super) fn read(dir: &Path, at: Position, limit: Position) -> io::Result<(Vec
     Ok((lines, at))
 }
 
-/// Hands each line that the files have since then to `take`, until that says no. For where no daemon runs. Returns how many lines
-/// are damaged.
+/// Hands each line since then to `take`, until that says no. Where no daemon runs. Returns how many are damaged.
 pub fn stored(dir: &Path, since: Option<Timestamp>, mut take: impl FnMut(&str) -> bool) -> io::Result<usize> {
     let (since, mut damaged) = (since.map(time_text), 0);
     let limit = Position { file: u64::MAX, offset: u64::MAX };

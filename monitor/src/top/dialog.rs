@@ -111,8 +111,7 @@ impl Dialog {
     }
 }
 
-/// A request for what was shown and nothing else; nothing, if all of it stays because of guards. One that was shown as an orphan
-/// and has become unproven since stays.
+/// A request for what was shown and has no guard, and nothing else. What has become unproven since stays.
 pub fn exactly(planned: &[ServerReport]) -> Option<ReapRequest> {
     let to_end: Vec<&ServerReport> = planned.iter().filter(|one| one.guards.is_empty()).collect();
     (!to_end.is_empty()).then(|| ReapRequest {

@@ -129,8 +129,7 @@ fn head_lines(state: &State) -> Vec<Line<'static>> {
     lines
 }
 
-/// Draws how the memory of what lost its owner went during the last minutes, at the end of the second line, where there is
-/// room beside what is said there.
+/// How the memory of what lost its owner went during the last minutes, at the end of the second line, if there is room.
 fn draw_past(state: &State, said: usize, head: Rect, frame: &mut Frame<'_>) {
     let label = format!(" memory without owner, {} ", state.past.span());
     let bytes = &state.past.bytes;
@@ -190,8 +189,7 @@ fn table(state: &State, width: u16) -> Table<'static> {
     Table::new(rows, widths).header(TableRow::new(headings)).column_spacing(1)
 }
 
-/// From which width of the terminal on a column is there, for narrow ones lose those that say least; and its own width, in a
-/// wide terminal and in others. The server has what is left.
+/// From which width of the terminal on a column is there, and its own width, in a wide terminal and in others.
 const fn measures(column: Column) -> (u16, [u16; 2]) {
     match column {
         Column::State => (0, [8, 8]),

@@ -1,7 +1,7 @@
-//! `orphand top`: the live view in a terminal.
+//! `orphand top`: the live view in a terminal. It ends nothing itself: the daemon does.
 //!
-//! A pure core (`State`: keys and looks in, effects and frames out) and a thin shell: the terminal, a loop that sleeps until
-//! there is news, and threads that bring it: keys, answers, events, signals. Nothing outside this folder knows of it but the command line. It ends nothing itself: the daemon does.
+//! A pure core (`State`: keys and looks in, effects and frames out) and a thin shell: the terminal, a loop that sleeps until there
+//! is news, and threads that bring it.
 
 mod dialog;
 mod draw;

@@ -67,8 +67,7 @@ pub(super) fn copy(text: &str) -> anyhow::Result<()> {
     execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text)).context("cannot write to the terminal")
 }
 
-/// From now on a signal that asks the program to end is told instead. No other thread may have been started before: it would
-/// be ended by such a signal.
+/// From now on a signal that asks the program to end is told instead. A thread that was started before would be ended by it.
 pub(super) fn watch_signals(tell: Sender<News>) -> anyhow::Result<()> {
     let why = "cannot wait for signals";
     let asked: SigSet =

@@ -1,5 +1,4 @@
-//! Looks at the host and asks the daemon, on a thread of its own: a slow answer does not hold up a key. Another thread listens
-//! to the daemon's events.
+//! Looks at the host and asks the daemon, on a thread of its own: a slow answer holds up no key. Another one hears events.
 
 use std::{
     sync::mpsc::{Sender, channel},

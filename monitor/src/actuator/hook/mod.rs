@@ -47,8 +47,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks the hook at `path`. It is run for `events` (`None`: all) as `user` (a name; without one, our own
-    /// user), for at most `timeout`.
+    /// Checks the hook. `events`: `None` for all; `user`: `None` for our own; `timeout`: of one run.
     pub fn new(
         path: &Path,
         user: Option<&str>,
@@ -114,8 +113,7 @@ impl Account {
         Self { name, uid, gid: Gid::effective().as_raw(), is_another: false }
     }
 
-    /// Whether the mode of the file lets this user execute it. The directories above it are left for the
-    /// kernel to check.
+    /// Whether the file lets this user execute it. The kernel checks the directories above it.
     fn may_execute(&self, path: &Path) -> Result<(), HookError> {
         let refused = |mode: u32| {
             let (user, path) = (&self.name, path.display());
@@ -123,8 +121,7 @@ impl Account {
             HookError::Other(why)
         };
         let found = fs::metadata(path).map_err(|_| refused(0))?;
-        // As the kernel decides for a process without capabilities: for the owner only the owner's bits
-        // count.
+        // As the kernel decides without capabilities: for the owner only the owner's bits count.
         let bit = if self.uid == found.uid() {
             0o100
         } else if self.gid == found.gid()

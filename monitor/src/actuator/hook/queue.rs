@@ -142,8 +142,7 @@ impl Hooks {
         all
     }
 
-    /// Runs the hooks for the events that wait, for at most `patience`. Then ends the runs in progress and kills
-    /// their processes.
+    /// Runs the hooks for the events that wait, for at most `patience`; then kills what still runs.
     pub fn finish(&mut self, patience: Duration) {
         let until = Instant::now() + patience;
         for hook in &mut self.all {
@@ -202,8 +201,7 @@ fn serve(state: &Mutex<State>, events: Receiver<Event>) {
     }
 }
 
-/// The most characters of a name; the rest is cut. The variable is for a line of a message, and the JSON has
-/// the whole name.
+/// The most characters of a name. The variable is for a line of a message; the JSON has the whole name.
 const LONGEST: usize = 256;
 
 pub(super) type Variables = [(&'static str, String); 6];
@@ -225,8 +223,7 @@ pub(super) fn variables(notice: &Notice, orphans: &Orphans<'_>) -> Variables {
     ]
 }
 
-/// The name without control characters, which a terminal or a line-based format would obey. It has no NUL
-/// either, which no variable can contain.
+/// The name without what a terminal or a line-based format obeys, and without NUL, which no variable can contain.
 fn clean(name: &str) -> String {
     text::sanitise(name).chars().take(LONGEST).collect()
 }

@@ -71,8 +71,7 @@ pub(super) fn run(
         .stderr(Stdio::null());
     let user = &settings.user;
     if user.is_another {
-        // The runner runs as that user too. To change the user later may take capabilities that we have given
-        // up.
+        // So the runner is that user, too. To change the user later may take capabilities that we have given up.
         command.uid(user.uid).gid(user.gid);
     }
     if !running(ours.try_clone()?) {
@@ -99,8 +98,7 @@ pub(super) fn run(
     Ok(report.unwrap_or_else(|_| Report::not_started(&format!("its runner said nothing ({status})"))))
 }
 
-/// The event as a memory file. A hook that does not read it delays nobody. A pipe could be mistaken for the
-/// wire of a server.
+/// The event as a memory file: a hook that does not read it delays nobody, and a pipe may look like a wire.
 fn input(line: &str) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     // NOEXEC_SEAL exists since Linux 6.3.

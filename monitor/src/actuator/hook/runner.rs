@@ -1,15 +1,13 @@
-//! Runs a hook in a process of its own, which is this program once more. It ends everything that the hook
-//! leaves behind.
+//! Runs a hook in a process of its own, which is this program once more, and ends everything that the hook leaves.
 //!
-//! Invariant: when the runner ends, no process that the hook started is left, whatever session it is in. The
-//! only exception is a process that the rights of the hook's user do not suffice to kill; the report tells of
-//! it. Processes cannot leave the subtree of a subreaper, `PR_SET_CHILD_SUBREAPER(2const)`. The runner ends
-//! them when the time is over, and as soon as the daemon ends or tells it to stop. It sees both at the socket
-//! that is its standard output.
+//! Invariant: when the runner ends, no process that the hook started is left, whatever session it is in: none can leave
+//! the subtree of a subreaper, `PR_SET_CHILD_SUBREAPER(2const)`. The report tells of one that the rights of the hook's user
+//! do not suffice to kill. They are ended when the time is over, and as soon as the daemon ends or says so, which the runner
+//! sees at the socket that is its standard output.
 //!
-//! Invariant: the hook gets no capability, even as root. It gets no descriptor but its standard streams, and
-//! no signal is blocked or ignored, no matter how the daemon was started. The runner gives up what the hook must
-//! not have before it starts it, because no code of ours can run between fork and exec.
+//! Invariant: the hook gets no capability, even as root, no descriptor but its standard streams, and no signal that is
+//! blocked or ignored, however the daemon was started. The runner gives up what the hook must not have before it starts
+//! it, because no code of ours can run between fork and exec.
 
 use std::{
     collections::BTreeSet,
@@ -62,13 +60,11 @@ const KEPT: usize = 4096;
 /// The time between two inspections of our children, because no event announces a new one.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// How long the runner tries to kill what is left. We have no right to kill a process that became another
-/// user (sudo), and a process that waits for a dead disk does not die at all. Then the next event gets its
-/// turn.
+/// How long the runner tries to kill what is left. That may be another user's (sudo), or wait for a dead disk: then the next
+/// event gets its turn.
 const GIVE_UP: Duration = Duration::from_secs(5);
 
-/// The main function of the runner. Standard input is the event for the hook, standard output is a socket to
-/// the daemon. Returns whether the report could be written.
+/// Standard input is the event for the hook, standard output a socket to the daemon. Returns whether the report was written.
 pub fn main() -> bool {
     let report = prepared().unwrap_or_else(|why| Report::not_started(&why));
     serde_json::to_vec(&report).is_ok_and(|report| io::stdout().write_all(&report).is_ok())
@@ -85,11 +81,9 @@ fn prepared() -> Result<Report, String> {
     runtime.and_then(|runtime| runtime.block_on(run(time, path, event))).map_err(|error| error.to_string())
 }
 
-/// Gives up for good what neither the runner needs nor the hook may have. It must be called before there is a
-/// second thread: capabilities belong to threads.
+/// Gives up for good what the hook may not have, before there is a second thread: capabilities belong to threads.
 fn confine(descriptors: Option<u64>) -> io::Result<()> {
-    // These signals may be meant for the daemon and all its children. The runner stays until the last process
-    // of the hook is gone.
+    // These may be meant for the daemon and all its children. The runner stays until the last process is gone.
     let stay = [Number::SIGHUP, Number::SIGINT, Number::SIGQUIT, Number::SIGTERM];
     stay.into_iter().collect::<SigSet>().thread_block()?;
     // Otherwise the process would be called `exe`, after the path that it is started by.
@@ -207,11 +201,8 @@ fn ended(status: Option<WaitStatus>) -> (Outcome, String) {
     }
 }
 
-/// Starts the hook, which has our standard input and our environment.
-///
-/// A child inherits the signals that the daemon was started to ignore (`nohup`, a shell's background job). A
-/// shell script cannot even undo that, because its traps have no effect on such signals. `Command` of std
-/// resets only SIGPIPE; `posix_spawn(3)` resets all.
+/// Starts the hook, which has our standard input and our environment. It must not inherit the signals that the daemon was
+/// started to ignore (`nohup`): a shell script cannot undo that. `Command` of std resets SIGPIPE alone, `posix_spawn(3)` all.
 fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
@@ -230,8 +221,7 @@ fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
     Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound.into())
 }
 
-/// Kills a child. While the process of the descriptor lives, no other process has its number, so what was
-/// read by number is about this process. If it has ended, no process is signalled.
+/// Kills a child. While the pidfd's process lives no other one has its number, so what is read by number is about it.
 fn end(pid: u32) -> bool {
     let pid_of = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(pidfd) = pid_of.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };

@@ -44,8 +44,7 @@ const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
     (CapabilitySet::DAC_READ_SEARCH, CapabilitySet::DAC_OVERRIDE, "CAP_DAC_READ_SEARCH"),
 ];
 
-/// All checks except [`sight`]. Loads the eBPF programs unless a daemon has loaded them, because only that
-/// proves that they load.
+/// All checks except [`sight`]. Loads the eBPF programs unless a daemon has: only that proves that they load.
 pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
     let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
     let running = lock_holder(lock);
@@ -230,8 +229,7 @@ fn hooks(hooks: &[String]) -> String {
     format!("{}; {setsid}", hooks.join(", "))
 }
 
-/// Checks the state directory. `daemon` is the running daemon. Without one, root checks for the user who owns
-/// the store, because the service does not run as root.
+/// For the user of the running `daemon`. Without one, root checks for the owner of the store: the service is not root.
 fn store(dir: &Path, daemon: Option<u32>) -> Check {
     let name = "state directory";
     let own = geteuid().as_raw();

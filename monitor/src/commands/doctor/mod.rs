@@ -32,7 +32,6 @@ use orphand_core::model::{Check, Checkup, ProcessId, Report, Unit, UnitCheckup};
 /// How long all service managers together may take to answer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Makes the checks and prints them. The status says whether something is wrong.
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     let config = flags.common.places.load()?;
     // Warnings at the start are among the checks.
@@ -74,8 +73,7 @@ fn units(seen: &Report) -> anyhow::Result<Vec<UnitCheckup>> {
         here.one = one;
     }
     let with_conmon = if inhabited.is_empty() { BTreeSet::new() } else { units_of(&probe, "conmon")? };
-    // The host's own manager comes first because its name is empty, so a silent manager of a user cannot use
-    // up its time.
+    // The host's own manager comes first, as its name is empty: a silent one of a user cannot use up its time.
     let (begun, mut silent) = (Instant::now(), BTreeMap::new());
     let checkups = inhabited.into_iter().map(|(unit, here)| {
         let asked_in_vain = silent.get(&unit.manager).copied();
