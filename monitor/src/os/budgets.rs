@@ -28,7 +28,6 @@ pub struct Budgets {
     total: Account,
 }
 
-/// What was spent on one user.
 #[derive(Clone, Copy, Debug)]
 pub struct Account {
     spent: Duration,
@@ -56,7 +55,6 @@ impl Account {
 }
 
 impl Budgets {
-    /// For each user, and for all together.
     pub fn new(user: Budget, all: Option<Budget>) -> Self {
         Self { user, all, spent: BTreeMap::new(), total: Account::new(Instant::now()) }
     }

@@ -112,7 +112,6 @@ impl Drop for Raised {
     }
 }
 
-/// The part of the permitted capabilities that the daemon needs.
 fn kept(permitted: CapabilitySet, besides: CapabilitySet) -> Kept {
     let wanted = NEEDED | besides;
     Kept { effective: permitted & wanted, held_back: (permitted & HELD_BACK).difference(wanted) }

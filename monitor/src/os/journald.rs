@@ -7,18 +7,19 @@
 use std::{
     env,
     fmt::Write as _,
-    fs::File,
-    io::{self, IoSlice, Write as _},
+    io::{self, IoSlice},
     mem::MaybeUninit,
     os::{fd::AsFd, unix::net::UnixDatagram},
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, memfd_create},
+    fs::{MemfdFlags, fstat},
     io::Errno,
     net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, sendmsg_addr},
 };
+
+use super::sealed;
 
 const SOCKET: &str = "/run/systemd/journal/socket";
 /// Device and inode of the stream that the service manager connected to the journal, systemd.exec(5).
@@ -62,7 +63,6 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal of this host.
     pub fn open() -> io::Result<Self> {
         Self::at(Path::new(SOCKET))
     }
@@ -79,13 +79,9 @@ impl Journal {
         }
     }
 
-    /// Sends the entry as a memory file, which journald reads later.
     fn send_file(&self, entry: &str) -> io::Result<()> {
-        let file = memfd_create("orphand-journal", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        let mut file = File::from(file);
-        file.write_all(entry.as_bytes())?;
-        // With these seals nobody can change the file any more. Without them journald rejects it.
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
+        // What is not sealed journald rejects.
+        let file = sealed("orphand-journal", entry, MemfdFlags::empty())?;
         let descriptors = [file.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -109,7 +105,10 @@ fn is(error: &io::Error, errno: Errno) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
+    use std::{
+        fs::File,
+        io::{Read as _, Write as _},
+    };
 
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 

@@ -15,7 +15,7 @@ pub mod users;
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _, Seek as _, Write as _},
     os::{fd::OwnedFd, unix::fs::OpenOptionsExt as _},
     path::Path,
     process::{Child, Command},
@@ -26,7 +26,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fs::OFlags,
+    fs::{MemfdFlags, OFlags, SealFlags, fcntl_add_seals, memfd_create},
     io::Errno,
 };
 use tokio::{
@@ -54,7 +54,6 @@ pub fn start(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()>
 /// Programs that are being launched: a child has all our descriptors until its execve(2) closes them.
 static LAUNCHES: RwLock<()> = RwLock::new(());
 
-/// Starts a program.
 pub fn launch(command: &mut Command) -> io::Result<Child> {
     let _launches = LAUNCHES.read().unwrap_or_else(PoisonError::into_inner);
     command.spawn()
@@ -130,6 +129,15 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&new, path)
+}
+
+/// A text in a memory file that nobody can change any more.
+pub fn sealed(name: &str, text: &str, flags: MemfdFlags) -> io::Result<File> {
+    let mut file = File::from(memfd_create(name, flags | MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE | SealFlags::SEAL)?;
+    Ok(file)
 }
 
 /// Lets a task wait until `fd`, which should be non-blocking, is readable. The caller must be inside a tokio runtime.

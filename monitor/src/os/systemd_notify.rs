@@ -67,7 +67,6 @@ impl Notify {
         self.tell(&[NotifyState::Stopping, NotifyState::Status("stopping")]);
     }
 
-    /// When the next message to the watchdog is due; `None` without a watchdog.
     pub fn due(&self) -> Option<BootTime> {
         self.watchdog.as_ref().map(|watchdog| watchdog.due)
     }

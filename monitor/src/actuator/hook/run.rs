@@ -3,7 +3,7 @@
 use std::{
     env, fmt,
     fs::File,
-    io::{self, Read as _, Seek as _, Write as _},
+    io::{self, Read as _},
     os::{
         fd::OwnedFd,
         unix::{net::UnixStream, process::CommandExt as _},
@@ -11,14 +11,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use rustix::{
-    fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
-    thread::set_thread_groups,
-};
+use rustix::{fs::MemfdFlags, thread::set_thread_groups};
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, queue::Event, runner};
-use crate::os::{apart, descriptors, launch, own};
+use crate::os::{apart, descriptors, launch, own, sealed};
 
 /// The longest report in bytes. The hook's output in it is limited to some kB, and is escaped.
 const LONGEST: u64 = 64 * 1024;
@@ -99,14 +96,8 @@ pub(super) fn run(
 }
 
 /// The event as a memory file: a hook that does not read it delays nobody, and a pipe may look like a wire.
-fn input(line: &str) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+fn input(line: &str) -> io::Result<File> {
+    let name = "orphand-event";
     // NOEXEC_SEAL exists since Linux 6.3.
-    let file = memfd_create("orphand-event", flags | MemfdFlags::NOEXEC_SEAL);
-    let mut file = File::from(file.or_else(|_| memfd_create("orphand-event", flags))?);
-    file.write_all(line.as_bytes())?;
-    file.rewind()?;
-    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-    fcntl_add_seals(&file, seals)?;
-    Ok(file.into())
+    sealed(name, line, MemfdFlags::NOEXEC_SEAL).or_else(|_| sealed(name, line, MemfdFlags::empty()))
 }
