@@ -28,7 +28,6 @@ pub fn config(verb: cli::Config) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Shows the first mistake; the exit code is 1 if there is one.
 fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     let read = Loaded::read(file);
     let loaded = read.as_ref().ok();
@@ -68,7 +67,6 @@ fn refused_here(loaded: &Loaded) -> Vec<Mistake> {
     hooks.collect()
 }
 
-/// The files, and notes about them.
 fn text(files: &[PathBuf], notes: &[Mistake]) -> String {
     if files.is_empty() {
         return format!("there is no {DEFAULT_PATH}, nor conf.d/*.toml beside it: the defaults hold\n");

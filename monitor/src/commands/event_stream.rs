@@ -81,7 +81,6 @@ pub(super) fn format_of(format: Option<Format>, wall: WallClock) -> Box<dyn sink
     }
 }
 
-/// Writes the events that the daemon wrote when the trace was recorded.
 pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     logging::start();
     let trace = TraceReader::open(&flags.file)?;

@@ -71,7 +71,6 @@ pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow:
     Ok(all)
 }
 
-/// When and for whom it is told.
 pub(crate) fn moment() -> Moment {
     Moment { now: clock::now(), wall: super::wall_clock(), zone: clock::zone(), users: local_names() }
 }

@@ -63,7 +63,6 @@ fn window(flags: &cli::History, now: &Zoned) -> anyhow::Result<(Timestamp, Optio
     Ok((since, until.map(|until| until.min(present))))
 }
 
-/// The past, and whether the daemon told it.
 fn past(flags: &cli::History, query: &HistoryQuery) -> anyhow::Result<(History, bool)> {
     let (config, client) = super::configured(&flags.common.places)?;
     let stored = || store::history::history(&config.state_dir, query);

@@ -111,7 +111,6 @@ fn unmatched(what: &str) -> ExitCode {
     ExitCode::Unmatched
 }
 
-/// Writes a result to standard output.
 fn print(text: &str) -> anyhow::Result<ExitCode> {
     written(write(text))
 }

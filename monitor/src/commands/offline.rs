@@ -31,7 +31,6 @@ const READ_AGAIN: Duration = Duration::from_millis(200);
 /// Of so many servers the settings are read: that takes milliseconds each, and somebody waits.
 const HINTED: usize = 64;
 
-/// An engine that has read /proc and judged what it found there.
 pub(crate) struct Offline {
     driver: Driver,
     host: Host,

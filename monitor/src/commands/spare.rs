@@ -134,7 +134,6 @@ fn program(proc: &Proc, rules: &Rules, one: &Explained) -> Option<(Image, String
     Some((images.next()?, report.server.name.clone()))
 }
 
-/// Writes the file, and has the daemon read it.
 fn apply(
     spared: &Spared,
     client: &Client,

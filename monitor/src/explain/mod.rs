@@ -27,7 +27,6 @@ use orphand_core::model::{
 
 pub use self::report::report;
 
-/// What is said where no daemon answers.
 pub const ALONE: &str = "No daemon was asked. This is one look through /proc, which cannot know who created what \
 has exited, when an owner exited, or what a daemon would do next.";
 
@@ -37,7 +36,6 @@ pub struct Explanation {
     /// What was judged and is not there any more, the latest last.
     pub ended: Vec<PastOrphan>,
     pub asked_daemon: bool,
-    /// What could not be seen, one sentence each.
     pub blind: Vec<String>,
 }
 
@@ -121,7 +119,6 @@ fn state(one: &Explained) -> &'static str {
     }
 }
 
-/// The process and its creators, one line each.
 fn line(one: &Explained, moment: &Moment) -> Vec<String> {
     let own = format!("{} pid {} (this one)", moment.boot_time(one.id().born()), one.process.pid);
     let creators = one.creators.iter().map(|creator| creator_line(creator, moment));

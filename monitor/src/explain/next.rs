@@ -56,49 +56,38 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
 }
 
 /// What a person can type now, and what each does.
-pub(super) fn commands(one: &Explained) -> Vec<(String, String)> {
+pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
     let pid = one.process.pid;
     if let Some(nothing) = &one.nothing {
         let is_unknown = matches!(nothing.reason, NoServer::NearMiss | NoServer::Silent);
-        let rule = (
-            "orphand config default".to_owned(),
-            "shows how a rule makes its program a server, if it is one.".to_owned(),
-        );
-        return is_unknown.then_some(rule).into_iter().collect();
+        let what = "shows how a rule makes its program a server, if it is one.";
+        return is_unknown.then(|| ("orphand config default".to_owned(), what)).into_iter().collect();
     }
     let Some(report) = one.report.as_deref().filter(|_| one.taken_for != TakenFor::Agent) else {
         return Vec::new();
     };
     if one.taken_for == TakenFor::Leftover {
         let command = format!("sudo orphand reap --leftovers {}", report.server.id);
-        return vec![(command, "ends it, and what is below it, after a question.".to_owned())];
+        return vec![(command, "ends it, and what is below it, after a question.")];
     }
-    let mut all = Vec::new();
-    let guarded = report.guards.iter().any(|guard| !guard.yields_to_person());
-    match report.state {
-        State::Ending => {}
-        _ if guarded => all.extend(stop_container(report)),
-        State::Unproven => all.push((
-            format!("sudo orphand reap {pid} --include-unproven"),
-            "ends it, although somebody may still use it.".to_owned(),
-        )),
-        State::Live | State::Suspect => all.push((
-            format!("sudo orphand reap {pid} --include-active"),
-            "ends it, and whoever uses it loses it.".to_owned(),
-        )),
-        _ => all.push((format!("sudo orphand reap {pid}"), "ends it.".to_owned())),
-    }
+    let (flag, what) = match report.state {
+        State::Unproven => (" --include-unproven", "ends it, although somebody may still use it."),
+        State::Live | State::Suspect => (" --include-active", "ends it, and whoever uses it loses it."),
+        _ => ("", "ends it."),
+    };
+    let is_guarded = report.guards.iter().any(|guard| !guard.yields_to_person());
+    let end = match report.state {
+        State::Ending => None,
+        _ if is_guarded => stop_container(report),
+        _ => Some((format!("sudo orphand reap {pid}{flag}"), what)),
+    };
     let holder = report.reached_by.last().and_then(|step| step.pid).filter(|holder| *holder != pid);
-    if let Some(holder) = holder {
-        all.push((
-            format!("sudo orphand explain {holder}"),
-            "shows what can reach it; when that has gone, orphand may end it.".to_owned(),
-        ));
-    }
-    all
+    let what = "shows what can reach it; when that has gone, orphand may end it.";
+    let holder = holder.map(|holder| (format!("sudo orphand explain {holder}"), what));
+    end.into_iter().chain(holder).collect()
 }
 
-fn stop_container(report: &ServerReport) -> Option<(String, String)> {
+fn stop_container(report: &ServerReport) -> Option<(String, &'static str)> {
     let container = report.server.container.as_ref().filter(|_| report.guards.contains(&Guard::Container))?;
-    Some((text::clean(&container.command), "stops its container.".to_owned()))
+    Some((text::clean(&container.command), "stops its container."))
 }

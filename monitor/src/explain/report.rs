@@ -14,7 +14,6 @@ const ADVICE: &str = "A stdio server is expected to exit when its standard input
 the server down, and the kernel does when the client is killed. A client is expected to close it, to wait, and then to \
 end what is left of the launch chain.";
 
-/// The report about each server of an explanation; one line if there is none.
 pub fn report(all: &Explanation, moment: &Moment, kernel: &str) -> String {
     let servers = all.living.iter().filter(|one| one.taken_for == TakenFor::Server);
     let living = servers.filter_map(|one| Some(living(one, one.report.as_deref()?, moment)));

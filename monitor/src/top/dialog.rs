@@ -11,7 +11,7 @@ use super::{
 use crate::sink::{human, list::command_line};
 use orphand_core::model::{ReapRequest, ServerReport, ServerView, State, text};
 
-const HELP: &str = "\
+pub(super) const HELP: &str = "\
 Up Down j k PgUp PgDn Home End, mouse   move
 /   filter by any text, Enter keeps it, Esc clears it
 t F5   tree or list
@@ -55,10 +55,6 @@ pub enum Asks {
 }
 
 impl Dialog {
-    pub fn help() -> Self {
-        Self::text("Keys", HELP)
-    }
-
     pub fn text(title: &str, words: &str) -> Self {
         let lines = words.lines().map(str::to_owned).collect();
         Self { title: text::sanitise(title).into_owned(), lines, top: 0, asks: Asks::Nothing }

@@ -8,7 +8,7 @@ use ratatui::{
 };
 
 use super::{
-    dialog::{Asks, Dialog},
+    dialog::{Asks, Dialog, HELP},
     past::Past,
     worker::Ask,
 };
@@ -144,7 +144,7 @@ impl State {
             KeyCode::Enter => return self.explain(),
             KeyCode::Char('y') => return self.copy(),
             KeyCode::Char('F') => self.stays = !self.stays,
-            KeyCode::Char('?') | KeyCode::F(1) => self.dialog = Some(Dialog::help()),
+            KeyCode::Char('?') | KeyCode::F(1) => self.dialog = Some(Dialog::text("Keys", HELP)),
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Esc => self.filter(String::new()),
             KeyCode::Char('1') => self.show(true, false),
@@ -210,17 +210,11 @@ impl State {
             }
             _ => return false,
         };
-        if wanted != open {
-            self.toggle(key);
+        if wanted != open && !self.how.toggled.remove(&key) {
+            self.how.toggled.insert(key);
         }
         self.arrange();
         true
-    }
-
-    fn toggle(&mut self, key: String) {
-        if !self.how.toggled.remove(&key) {
-            self.how.toggled.insert(key);
-        }
     }
 
     fn fold_all(&mut self, open: bool) {

@@ -71,17 +71,13 @@ fn pair() -> io::Result<bool> {
 
 fn socket_pairs(tried: &io::Result<bool>) -> Check {
     const WITHOUT: &str = "servers on socket pairs (Node's SDK) are reported and spared; run `modprobe unix_diag` if the kernel has that module";
-    match tried {
-        Ok(true) => Check::ok("socket pairs", "the kernel says which process has the other end"),
-        Ok(false) => Check::wrong(
-            "socket pairs",
-            format!("the kernel does not say which process has the other end: {WITHOUT}"),
-        ),
-        Err(error) => Check::wrong(
-            "socket pairs",
-            format!("cannot ask the kernel which process has the other end ({error}): {WITHOUT}"),
-        ),
-    }
+    let name = "socket pairs";
+    let why = match tried {
+        Ok(true) => return Check::ok(name, "the kernel says which process has the other end"),
+        Ok(false) => "the kernel does not say which process has the other end".to_owned(),
+        Err(error) => format!("cannot ask the kernel which process has the other end ({error})"),
+    };
+    Check::wrong(name, format!("{why}: {WITHOUT}"))
 }
 
 fn missing(have: CapabilitySet) -> Vec<&'static str> {
@@ -153,14 +149,14 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
             config.socket.display()
         ),
         Ok(status) => {
-            let daemon = match (status.blind.as_slice(), &status.store_error) {
-                ([], None) => Check::ok("daemon", format!("runs as pid {pid} and sees all")),
-                ([], Some(why)) => {
-                    Check::wrong("daemon", format!("runs as pid {pid} and keeps nothing: {why}"))
-                }
-                (blind, _) => {
-                    Check::wrong("daemon", format!("runs as pid {pid} and is blind: {}", blind.join("; ")))
-                }
+            let wrong = match (status.blind.as_slice(), &status.store_error) {
+                ([], None) => None,
+                ([], Some(why)) => Some(format!("keeps nothing: {why}")),
+                (blind, _) => Some(format!("is blind: {}", blind.join("; "))),
+            };
+            let daemon = match wrong {
+                None => Check::ok("daemon", format!("runs as pid {pid} and sees all")),
+                Some(wrong) => Check::wrong("daemon", format!("runs as pid {pid} and {wrong}")),
             };
             let loaded = Check::ok(loaded, format!("loaded by the daemon: {}", hooks(&status.hooks)));
             let further = found_out(&status.hooks).chain(kernel_side(&status));
@@ -172,7 +168,6 @@ fn daemon(pid: u32, config: &Config) -> Vec<Check> {
     vec![Check::note("daemon", unknown), loaded]
 }
 
-/// Errors of the eBPF programs since the daemon's start, if there were any.
 fn kernel_side(status: &Status) -> Option<Check> {
     errors(status).map(|errors| Check::note("kernel side", errors))
 }
@@ -206,7 +201,6 @@ const FOUND_OUT: [(&str, &str, &str, &str); 3] = [
     ),
 ];
 
-/// How it is found out who holds wires, sends signals and calls ports.
 fn found_out(hooks: &[String]) -> impl Iterator<Item = Check> {
     FOUND_OUT.iter().map(|(name, hook, with, without)| {
         if hooks.iter().any(|one| one == hook) {
@@ -258,7 +252,6 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
     }
 }
 
-/// What could not be seen in /proc.
 pub(super) fn sight(seen: &Report) -> Check {
     match seen.blind.as_slice() {
         [] => Check::ok("sight", "all processes, and who holds their wires"),

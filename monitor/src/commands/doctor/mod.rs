@@ -156,21 +156,19 @@ fn named_pipes(tried: Result<bool, Errno>) -> Check {
     const NAME: &str = "named pipes";
     const COST: &str =
         "servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown)";
-    match tried {
-        Ok(true) => Check::ok(NAME, "their ends can be inspected through a duplicate (pidfd_getfd)"),
-        Ok(false) => Check::wrong(NAME, format!("pidfd_getfd returns a wrong file: {COST}")),
-        Err(Errno::NOSYS) => Check::note(
-            NAME,
-            format!("this kernel or sandbox has no pidfd_getfd (ENOSYS): {COST}; it needs Linux 5.6"),
+    let (why, what) = match tried {
+        Ok(true) => return Check::ok(NAME, "their ends can be inspected through a duplicate (pidfd_getfd)"),
+        Ok(false) => return Check::wrong(NAME, format!("pidfd_getfd returns a wrong file: {COST}")),
+        Err(Errno::NOSYS) => {
+            ("this kernel or sandbox has no pidfd_getfd (ENOSYS)".to_owned(), "; it needs Linux 5.6")
+        }
+        Err(Errno::PERM) => (
+            "a sandbox forbids pidfd_getfd (EPERM)".to_owned(),
+            "; in a unit, SystemCallFilter=pidfd_getfd allows it",
         ),
-        Err(Errno::PERM) => Check::note(
-            NAME,
-            format!(
-                "a sandbox forbids pidfd_getfd (EPERM): {COST}; in a unit, SystemCallFilter=pidfd_getfd allows it"
-            ),
-        ),
-        Err(errno) => Check::note(NAME, format!("pidfd_getfd fails ({errno}): {COST}")),
-    }
+        Err(errno) => (format!("pidfd_getfd fails ({errno})"), ""),
+    };
+    Check::note(NAME, format!("{why}: {COST}{what}"))
 }
 
 #[cfg(test)]

@@ -272,7 +272,6 @@ fn give_up(kernel: &mut KernelSource, config: &Config, hooks: &[hook::Settings])
     Ok(())
 }
 
-/// The line that a hook reads of an event: that of the stream.
 fn hook_line(wall: WallClock) -> Box<WriteLine> {
     Box::new(move |number, at, notice| {
         let mut line = String::new();
