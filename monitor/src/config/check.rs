@@ -31,7 +31,6 @@ impl Origins {
     }
 }
 
-/// Returns the configuration and the positions of its values, or the first mistake.
 pub(super) fn read<T: DeserializeOwned>(files: &[Input]) -> Result<(T, Origins), Box<Mistake>> {
     let (mut merged, mut origins) = (DeTable::new(), Origins::default());
     for (path, text) in files {
@@ -257,7 +256,6 @@ pub(super) fn advice(name: &str, within: &'static Section) -> (Option<&'static s
     }
 }
 
-/// The advice for a name that is not one of `known`.
 pub(super) fn among(name: &str, known: &[&str]) -> String {
     nearest(name, known).map_or_else(
         || format!("known names are {}", known.join(", ")),
@@ -265,7 +263,6 @@ pub(super) fn among(name: &str, known: &[&str]) -> String {
     )
 }
 
-/// The most similar known key.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: String = name.to_lowercase().replace('-', "_");
     // A long text is no misspelt key, and comparing it takes time.

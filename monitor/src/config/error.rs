@@ -19,7 +19,6 @@ pub struct Mistake {
     /// The key, for example `grace` or `agent.program`; absent for a syntax error and an unknown key.
     pub key: Option<String>,
     pub message: String,
-    /// The known key that was probably meant.
     pub near: Option<&'static str>,
     pub example: Option<String>,
 }
@@ -76,7 +75,6 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// A path as text on one line.
 pub fn shown(path: &Path) -> String {
     sanitise(&path.to_string_lossy()).into_owned()
 }

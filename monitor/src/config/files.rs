@@ -21,10 +21,8 @@ use crate::os::{
     trust::{self, Distrust},
 };
 
-/// The directory of further files, next to the main file.
 const FURTHER: &str = "conf.d";
 
-/// A file and its content.
 pub(super) type Input = (PathBuf, String);
 
 /// Who, besides root, may own the files: the own user, if the process has rights that others do not have; else anybody may.
@@ -74,7 +72,6 @@ fn input(path: &Path, guard: Option<u32>) -> Result<Input, Box<Mistake>> {
     Ok((path.into(), text))
 }
 
-/// Refuses what other users could change, if orphand has rights that they do not have.
 fn trusted(
     path: &Path,
     guard: Option<u32>,

@@ -9,7 +9,6 @@ mod check;
 mod error;
 mod files;
 pub mod options;
-mod sessions;
 mod spared;
 mod tables;
 
@@ -30,9 +29,8 @@ use orphand_core::{
 pub use self::{
     check::Origins,
     error::{Location, Mistake, shown},
-    sessions::Sessions,
     spared::Spared,
-    tables::{ALL as EVERY_EVENT, Hook, Listen},
+    tables::{ALL as EVERY_EVENT, Hook, Listen, Sessions},
 };
 
 /// The default path of the configuration. The file need not exist.
@@ -42,7 +40,7 @@ pub const SOCKET: &str = "/run/orphand/control.sock";
 
 pub const STATE_DIR: &str = "/var/lib/orphand";
 
-/// What holds after all files and flags. The table [`options`] says what each key means.
+/// What holds after all files and flags. The table [`options`] says what each key means; what is skipped is from flags.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -54,22 +52,19 @@ pub struct Config {
     pub abandoned_grace: Duration,
     #[serde(with = "duration")]
     pub work_grace: Duration,
-    /// The time from SIGTERM to SIGKILL, at most a day. From a flag.
+    /// The time from SIGTERM to SIGKILL, at most a day.
     #[serde(skip)]
     pub term_timeout: Duration,
-    /// Whether servers that run as another user than their owner may be ended. From a flag.
     #[serde(skip)]
     pub other_uids: bool,
     pub recognise_protocol: bool,
     pub listen: Listen,
-    /// The path of the control socket. From a flag.
     #[serde(skip)]
     pub socket: PathBuf,
-    /// The group whose members may use the control socket, besides root and the daemon's user. From a flag.
+    /// The group whose members may use the control socket, besides root and the daemon's user.
     #[serde(skip)]
     pub socket_group: Option<String>,
     pub alert: Vec<AlertRule>,
-    /// The directory of the store. From a flag.
     #[serde(skip)]
     pub state_dir: PathBuf,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -129,7 +124,6 @@ impl Config {
         toml::to_string(self).unwrap_or_default()
     }
 
-    /// The rules of the configuration and the built-in ones.
     pub fn rules(&self) -> Rules {
         let Self { exempt, agent, program, .. } = self.clone();
         Rules { exempt, agent, program }
@@ -158,13 +152,11 @@ impl Config {
     }
 }
 
-/// The merged configuration of some files.
 #[derive(Debug)]
 pub struct Loaded {
     /// In order: later ones override earlier ones.
     pub files: Vec<PathBuf>,
     pub config: Config,
-    /// Where each value comes from.
     pub origins: Origins,
 }
 

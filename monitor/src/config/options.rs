@@ -22,7 +22,6 @@ pub enum Kind {
     List,
 }
 
-/// Keys that belong together.
 #[derive(Debug)]
 pub struct Section {
     /// The name of the table; empty for [`Kind::Top`].
@@ -120,7 +119,6 @@ static SECTIONS: LazyLock<(Section, Vec<Section>)> = LazyLock::new(|| {
     (Section { name, kind: Kind::Top, about, keys: top, example: String::new(), is_rules: false }, tables)
 });
 
-/// The keys above every table.
 pub fn top() -> &'static Section {
     &SECTIONS.0
 }
@@ -129,7 +127,6 @@ pub fn tables() -> &'static [Section] {
     &SECTIONS.1
 }
 
-/// The top and the tables.
 pub fn sections() -> impl Iterator<Item = &'static Section> {
     std::iter::once(top()).chain(tables())
 }

@@ -53,7 +53,6 @@ impl Spared {
         new
     }
 
-    /// Removes the exemptions of this name. Returns them.
     pub fn remove(&mut self, name: &str) -> Vec<Rule> {
         let (gone, left) =
             std::mem::take(&mut self.book.exempt).into_iter().partition(|rule| rule.name == name);
@@ -61,7 +60,6 @@ impl Spared {
         gone
     }
 
-    /// Writes the file, and checks the configuration with it.
     pub fn write(&self) -> Result<()> {
         let rules = toml::to_string(&self.book).unwrap_or_default();
         let text = (!self.book.is_empty()).then(|| format!("{HEAD}\n{rules}"));

@@ -19,7 +19,6 @@ use tokio::{
 
 use crate::os::{between_launches, lock, start};
 
-/// How much is read at once.
 const CHUNK: usize = 1024;
 
 #[derive(Debug)]
@@ -35,7 +34,6 @@ impl Caller {
         self.0.as_mut().ok_or_else(closed)
     }
 
-    /// The credentials of who made it.
     pub(super) fn peer(&self) -> io::Result<UCred> {
         self.0.as_ref().ok_or_else(closed)?.peer_cred()
     }

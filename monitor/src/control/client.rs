@@ -22,18 +22,13 @@ const TIMEOUT: Duration = Duration::from_secs(65);
 pub enum ClientError {
     #[error("no orphand answers at {}: {source}; start it with `orphand run`, or give its socket with --socket", path.display())]
     NoDaemon { path: PathBuf, source: io::Error },
-    /// The socket may not be used by this user.
     #[error("orphand at {}: {what}", path.display())]
     Forbidden { path: PathBuf, what: String },
     #[error("cannot {operation} orphand at {}: {source}; see the log of the daemon", path.display())]
     Broken { operation: &'static str, path: PathBuf, source: io::Error },
     /// The daemon refused the request, or the answer cannot be read.
     #[error("orphand at {}: {what}", path.display())]
-    Response {
-        path: PathBuf,
-        /// The daemon's error, or what is wrong with the answer.
-        what: String,
-    },
+    Response { path: PathBuf, what: String },
 }
 
 /// A client of one daemon. Every request uses a connection of its own.
@@ -56,7 +51,6 @@ impl Client {
         self.ask(&Request::Status { pss })
     }
 
-    /// The servers that a request selects.
     pub fn plan(&self, request: ReapRequest) -> Result<Vec<ServerReport>, ClientError> {
         self.ask(&Request::Plan { request })
     }
@@ -73,7 +67,6 @@ impl Client {
         self.ask(&Request::Explain { process })
     }
 
-    /// Tells the daemon that its caller is done with the servers that a request selects.
     pub fn release(&self, request: ReleaseRequest) -> Result<Vec<Released>, ClientError> {
         self.ask(&Request::Release { request })
     }
@@ -87,7 +80,6 @@ impl Client {
         self.ask(&Request::Decide { decision, on_behalf_of })
     }
 
-    /// The events that `query` asks for, line by line as they come.
     pub fn events(&self, query: EventQuery) -> Result<EventLines, ClientError> {
         let (life, lines) = self.open(&Request::Events { query })?;
         // The next event may be far away. Whether the daemon is there the kernel tells.
@@ -145,7 +137,6 @@ impl Client {
 #[derive(Debug)]
 pub struct EventLines {
     lines: BufReader<UnixStream>,
-    /// Where the events of this daemon begin.
     pub life: Position,
 }
 

@@ -16,7 +16,9 @@ use std::{
 use orphand_core::model::Share;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Whether the request was read.
+/// The pause after a connection could not be accepted, for instance because no descriptor was free.
+pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 pub(super) type RequestRead = Arc<AtomicBool>;
 
 #[derive(Debug)]
@@ -37,7 +39,6 @@ pub(super) struct Connections<P> {
 }
 
 impl<P: Ord + Copy> Connections<P> {
-    /// So many of a peer, so many of all.
     pub(super) const fn new(of_peer: usize, of_all: usize, may_close_active: bool) -> Self {
         Self { of_peer, of_all, may_close_active, open: VecDeque::new() }
     }
@@ -87,7 +88,6 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// So many of a user.
     pub(super) fn new(most: u32) -> Self {
         Self { most, since: Instant::now(), counts: BTreeMap::new() }
     }

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    connections::{Connections, RequestRead},
+    connections::{ACCEPT_PAUSE, Connections, RequestRead},
     page::Site,
 };
 
@@ -36,8 +36,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const STREAM_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 /// How many bytes of an answer the kernel keeps for who does not take them.
 const SEND_BUFFER: usize = 256 * 1024;
-/// The pause after a connection could not be accepted, for instance because no descriptor was free.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What every answer says: it is of now, it is what it says it is, and it is for no other site.
 const ALWAYS: &str = "connection: close\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n\
@@ -81,7 +79,6 @@ impl Answer {
     }
 }
 
-/// Serves connections until the runtime ends.
 pub(super) async fn serve(listener: TcpListener, site: Arc<Site>) {
     // On other addresses scrapers may use any name; who can reach them needs no web page for it.
     let any_name = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());

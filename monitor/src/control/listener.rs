@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{
     caller::Caller,
-    connections::{Connections, Pace, RequestRead},
+    connections::{ACCEPT_PAUSE, Connections, Pace, RequestRead},
     event_feed::Feed,
     loop_handle::{BUSY, LATE, LoopHandle},
     protocol::{self, Answer, RELEASE_MAX, REQUEST_MAX, Refusal, Request},
@@ -36,10 +36,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout for finding the answer. The proportional memory of 600 large processes takes seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause after a connection could not be accepted, for instance because no descriptor was free.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves connections until the runtime ends.
 pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers: Peers, events: Latest) {
     let feed = Feed::new(events);
     // Others compete for places among themselves.

@@ -175,7 +175,6 @@ impl LoopHandle {
     }
 }
 
-/// Does what may take its time on a thread of its own.
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     os::beside(work).await.map_err(|error| format!("cannot start a thread: {error}; try again"))
 }

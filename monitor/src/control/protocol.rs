@@ -39,7 +39,6 @@ pub enum Request {
         #[serde(default)]
         pss: bool,
     },
-    /// The servers that a request selects.
     Plan {
         request: ReapRequest,
     },
@@ -76,21 +75,34 @@ pub enum Request {
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     /// With memory as it was measured just now.
-    Status { status: Box<Status> },
+    Status {
+        status: Box<Status>,
+    },
     /// To [`Request::Plan`] and [`Request::Reap`]: the servers that are selected, for a reap those at the start.
-    Plan { planned: Vec<ServerReport> },
+    Plan {
+        planned: Vec<ServerReport>,
+    },
     /// The servers that were meant, released or not.
-    Released { released: Vec<Released> },
-    /// What takes effect later.
-    Reloaded { reloaded: Reloaded },
-    /// The mode that is in effect now.
-    Decided { decided: Decided },
-    /// What the store has of that time.
-    History { history: Box<History> },
+    Released {
+        released: Vec<Released>,
+    },
+    Reloaded {
+        reloaded: Reloaded,
+    },
+    Decided {
+        decided: Decided,
+    },
+    History {
+        history: Box<History>,
+    },
     /// The processes that are meant; empty if none of them is followed.
-    Explained { explained: Vec<Explained> },
+    Explained {
+        explained: Vec<Explained>,
+    },
     /// Where the events of this daemon begin, for [`crate::events::Cursor`]. The lines follow.
-    Events { life: Position },
+    Events {
+        life: Position,
+    },
     /// The request was not understood, not allowed, or not answered: why, as one line.
     Error(Refusal),
 }

@@ -39,23 +39,19 @@ pub struct Environment {
     pub store: StoreWriter,
     /// What `status` answers, but for what is asked of the engine then.
     pub status: Status,
-    /// Records that were taken from the ring and have not been handed in.
     pub pending: PendingRecords,
     /// Everything that was reported before this moment has been handed in.
     pub seen_until: BootTime,
     /// Records were lost since /proc was read.
     pub doubtful: bool,
-    /// Completes command lines that do not fit into a record.
     pub completer: Completer,
     /// Processes that turned out to have ended: handed in after the next drain.
     pub gone: Vec<ProcessId>,
     /// The last signal found no room: the log has one line for a row of such.
     pub no_room: bool,
-    /// Users of whom not all processes can be tracked.
     pub shares: MemberShares,
     pub descriptors: DescriptorShortage,
     pub stuck: StuckReads,
-    /// Inspections of servers that are under way.
     pub inspections: Inspections,
     pub registry: Registry,
 }

@@ -54,12 +54,10 @@ const BUDGETS: [(Budget, Option<Budget>); 4] = [
 
 #[derive(Debug)]
 pub struct Request {
-    /// Its number, which the answer repeats.
     pub token: u64,
     pub about: Box<About>,
 }
 
-/// The questions that wait, the threads that answer them, and the answers.
 #[derive(Debug)]
 pub struct Inspections {
     /// One for each [`Haste`].

@@ -34,12 +34,10 @@ pub struct MemberShares {
     unreported: u64,
     pause: Duration,
     pub(super) due: Option<BootTime>,
-    /// When the last shortage ended.
     ended_at: Option<BootTime>,
 }
 
 impl MemberShares {
-    /// Why not everything is judged, if that is so.
     pub fn blind(&self) -> Option<String> {
         if self.users.is_empty() {
             return None;
@@ -55,7 +53,6 @@ impl MemberShares {
         self.users.contains_key(&share_user(uid))
     }
 
-    /// A process need not be tracked any more.
     pub fn forget(&mut self, process: ProcessId) {
         self.waiting.remove(&process);
     }

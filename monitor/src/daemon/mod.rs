@@ -57,13 +57,10 @@ const LAST_RUNS: Duration = Duration::from_secs(3);
 
 pub struct Daemon {
     pub driver: Driver,
-    /// What its effects act on.
     pub outside: Environment,
     pub configuration: reload::Configuration,
-    /// What persons decided about the mode.
     pub decisions: standing::Decisions,
     pub notify: Notify,
-    /// Requests from the control socket and the metrics server.
     pub queries: mpsc::Receiver<Query>,
     pub ready_at: Option<BootTime>,
 }
@@ -141,7 +138,6 @@ impl Daemon {
         Ok(())
     }
 
-    /// Hands in what inspections found.
     fn answered(&mut self, answers: impl IntoIterator<Item = (u64, Answer)>) -> anyhow::Result<()> {
         for (token, answer) in answers {
             self.outside.answered(&mut self.driver, token, answer);

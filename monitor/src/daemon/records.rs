@@ -135,10 +135,8 @@ fn count(records: &mut Losses, event: &ProcessEvent) {
 /// The names of users are read again after so long.
 const NAMES: Duration = Duration::from_secs(10);
 
-/// Completes what the kernel side has cut short.
 #[derive(Debug, Default)]
 pub struct Completer {
-    /// The names of users, and when they were read.
     users: Option<(BootTime, BTreeMap<u32, String>)>,
     pub(super) command_lines: CommandLines,
 }

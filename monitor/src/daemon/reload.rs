@@ -24,7 +24,6 @@ use orphand_core::model::{Input, Reloaded, text::with_causes};
 /// Keys that are read at the start only: sockets and store are open already.
 const AT_THE_START: [&str; 2] = ["containers", "listen"];
 
-/// The configuration in effect, and the way to read it again.
 pub struct Configuration {
     pub config: Config,
     /// Reads it again, flags included; with the hooks that it names, checked.

@@ -9,13 +9,11 @@ use super::Daemon;
 use crate::{config::Config, os::clock, sink::status::doing};
 use orphand_core::model::{BootTime, Decided, Decision, Input, Mode, Policy, Standing};
 
-/// What persons decided, as far as it is in effect.
 #[derive(Clone, Debug)]
 pub struct Decisions {
     pub standing: Standing,
     /// Whether the daemon was started with `--observe`.
     always_observes: bool,
-    /// When the pause ends.
     pub(super) due: Option<BootTime>,
 }
 

@@ -13,7 +13,6 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(600);
 
-/// What is known of them, and when to do something about them.
 #[derive(Debug, Default)]
 pub struct StuckReads {
     /// Processes that the last reading of /proc lacks.

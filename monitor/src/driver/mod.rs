@@ -38,7 +38,6 @@ pub trait EffectHandler {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalRequest {
     pub process: ProcessId,
-    /// Its real user, if known.
     pub uid: Option<u32>,
     pub signal: Signal,
 }
@@ -46,7 +45,6 @@ pub struct SignalRequest {
 /// The shortest sleep of the host that counts.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// An engine, its clock and its recording.
 pub struct Driver {
     engine: Engine,
     last: BootTime,
@@ -106,7 +104,6 @@ impl Driver {
         tell(&mut self.engine);
     }
 
-    /// Carries out effects until none is left.
     pub fn perform(&mut self, handler: &mut impl EffectHandler) -> anyhow::Result<()> {
         while let Some(effect) = self.engine.poll_effect() {
             let outside = match &effect {

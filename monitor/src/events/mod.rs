@@ -6,9 +6,8 @@
 //! behind what is in memory goes back to the files. What is not there any more either is told as a `lost` line.
 //!
 //! Invariants: readers cost the writer nothing but a short lock. What is kept is bounded: `segments::KEPT` files, and
-//! `latest::BYTES` in memory, however many readers there are.
+//! `reader::BYTES` in memory, however many readers there are.
 
-mod latest;
 mod reader;
 mod segments;
 
@@ -22,8 +21,7 @@ use crate::sink::{event_writer::Output, wall_clock::WallClock};
 use orphand_core::model::{BootTime, Notice};
 
 pub use self::{
-    latest::Latest,
-    reader::{Reader, Step},
+    reader::{Latest, Reader, Step},
     segments::stored,
 };
 

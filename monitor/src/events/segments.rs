@@ -19,7 +19,6 @@ pub(super) const KEPT: usize = 4;
 /// The bytes of the longest line that is read: a hundred times what the longest events have.
 const LONGEST: u64 = 1 << 20;
 
-/// About how much is read at a time.
 pub(super) const BATCH: usize = 64 * 1024;
 
 fn path(dir: &Path, number: u64) -> PathBuf {

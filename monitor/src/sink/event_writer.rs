@@ -56,7 +56,6 @@ pub struct EventWriter {
     ended: Receiver<()>,
 }
 
-/// What is known of the queue on both sides.
 #[derive(Debug, Default)]
 struct State {
     /// The notices that wait, and their memory in bytes, by [`Notice::queued_bytes`].
@@ -129,7 +128,6 @@ impl EventWriter {
 pub struct EventWriters(pub Vec<EventWriter>);
 
 impl EventWriters {
-    /// Queues a notice for each writer. Never blocks.
     pub fn push(&self, at: BootTime, notice: Box<Notice>) {
         let Some((last, others)) = self.0.split_last() else { return };
         for writer in others {
@@ -186,7 +184,6 @@ impl<O: Output> Writer<O> {
         Ok(())
     }
 
-    /// The next item, if one is there already.
     fn waiting(&self) -> Option<Item> {
         self.items.try_recv().ok().or_else(|| {
             let mut state = lock(&self.state);

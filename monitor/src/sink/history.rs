@@ -170,7 +170,6 @@ fn name_of(orphan: &PastOrphan) -> String {
     text::clean(&format!("{name}{settings}"))
 }
 
-/// Folder, terminal and session of an agent.
 fn place(hints: &AgentHints) -> String {
     cell(hints.words().map(|words| text::clean(&words)))
 }

@@ -36,7 +36,6 @@ pub struct Text {
 }
 
 impl Text {
-    /// A formatter whose first line is the date.
     pub const fn new(wall: WallClock, zone: TimeZone, paint: Paint) -> Self {
         Self { wall, zone, paint, day: None, public: false }
     }

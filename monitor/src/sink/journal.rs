@@ -30,7 +30,6 @@ pub struct JournalEntries {
 }
 
 impl JournalEntries {
-    /// A formatter whose first entry has `seq` 1 in its JSON.
     pub const fn new(wall: WallClock) -> Self {
         Self { text: Text::new(wall, TimeZone::UTC, Paint::new(false)), json: Json::new(wall) }
     }

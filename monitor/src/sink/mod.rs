@@ -22,7 +22,6 @@ pub mod wall_clock;
 
 use orphand_core::model::{BootTime, Notice, text};
 
-/// A text format of notices.
 pub trait Format: Send {
     /// Appends `notice` to `out` as whole lines. `at` is the time of its cause.
     fn write(&mut self, at: BootTime, notice: &Notice, out: &mut String);

@@ -21,7 +21,6 @@ impl Json {
         Self::after(wall, 0)
     }
 
-    /// A stream that continues after the line with this number.
     pub const fn after(wall: WallClock, written: u64) -> Self {
         Self { wall, written }
     }

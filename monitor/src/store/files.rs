@@ -21,7 +21,6 @@ pub(super) const NEW: &str = ".new";
 /// How many damaged files are kept for inspection; older ones are removed.
 const KEPT_DAMAGED: usize = 3;
 
-/// Creates the directory if it does not exist, and checks that no other user can write to it.
 pub fn create_directory(dir: &Path) -> Result<(), StoreError> {
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {

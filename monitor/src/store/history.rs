@@ -148,7 +148,6 @@ fn wanted() -> String {
     format!("(?4 IS NULL OR ?4 IN (s.owner_name, {AGENT}, k.key->>'$.unit.name'))")
 }
 
-/// The fields of `ServerCounts`, of a group of servers.
 const COUNTS: &str = "'servers', count(s.id), 'orphans', count(s.judged),
     'reaped', coalesce(sum(s.how = 'reaped'), 0),
     'freed_bytes', coalesce(sum(s.freed), 0), 'freed_pss_bytes', coalesce(sum(s.freed_pss), 0),

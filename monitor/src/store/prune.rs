@@ -12,7 +12,6 @@ use super::schema::share;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// What ended longer ago is deleted.
     pub age: Duration,
     /// The size of the file in bytes, without its free pages.
     pub bytes: u64,
@@ -42,7 +41,6 @@ const LOSSES: &str = "DELETE FROM losses WHERE at IN (SELECT at FROM losses
 const DAEMONS: &str =
     "DELETE FROM daemons WHERE id IN (SELECT id FROM daemons WHERE id < (SELECT max(id) FROM daemons)
     AND (started < ?1 OR id <= (SELECT max(id) - 4096 FROM daemons)) ORDER BY id LIMIT ?2)";
-/// Deletes keys that are remembered no more and to which nothing refers.
 const KEYS: &str = "DELETE FROM keys WHERE id IN (SELECT id FROM keys k WHERE forgotten < ?1
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.key = k.id)
     AND NOT EXISTS (SELECT 1 FROM servers s WHERE s.key = k.id) LIMIT ?2)";
@@ -91,7 +89,6 @@ fn delete(db: &Connection, sql: &str, which: impl ToSql, most: u64) -> rusqlite:
     Ok(most > 0 && db.prepare_cached(sql)?.execute(params![which, most.cast_signed()])? > 0)
 }
 
-/// A user with the ended rows it has.
 struct User {
     uid: Option<i64>,
     /// Rows without a user are one share.

@@ -74,7 +74,6 @@ CREATE TABLE losses (
 ) WITHOUT ROWID;
 ";
 
-/// The version of a file; 0 if it is empty.
 pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
     db.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
@@ -90,7 +89,6 @@ pub(super) fn is_made(db: &Connection, file: &Path) -> Result<bool, StoreError> 
     }
 }
 
-/// Makes the tables where there are none, all or nothing.
 pub(super) fn create(db: &mut Connection) -> rusqlite::Result<()> {
     if version(db)? == VERSION {
         return Ok(());

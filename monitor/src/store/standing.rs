@@ -27,7 +27,6 @@ pub fn read(dir: &Path) -> Standing {
     }
 }
 
-/// Replaces what was decided.
 pub fn write(dir: &Path, standing: &Standing) -> io::Result<()> {
     replace_file(&dir.join(FILE), &serde_json::to_vec(standing)?)
 }

@@ -29,7 +29,6 @@ const CLOSING: Duration = Duration::from_secs(5);
 
 /// Facts to write; and when the daemon stops in good order, if it does.
 type Order = (Facts, Option<BootTime>);
-/// How that went, and the facts that are not written.
 type Answer = (Result<(), StoreError>, Facts);
 
 /// The daemon's side. At most one order is in progress.

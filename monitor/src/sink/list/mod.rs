@@ -109,7 +109,6 @@ pub enum Column {
 }
 
 impl Column {
-    /// Its heading for a table.
     pub(super) fn title(self) -> &'static str {
         self.into()
     }

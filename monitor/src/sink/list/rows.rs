@@ -10,7 +10,6 @@ use orphand_core::model::{
     AgentHints, AgentReport, AgentView, BootTime, Mode, NextStep, ServerReport, State,
 };
 
-/// What stands for the agent of a server without one.
 const NOBODY: &str = "-";
 
 #[derive(Clone, Debug)]

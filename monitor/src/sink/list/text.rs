@@ -64,7 +64,6 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
     out + &unseen(&sample.report, paint)
 }
 
-/// What could not be seen, a line each.
 pub fn unseen(report: &Report, paint: Paint) -> String {
     let line =
         |what: &String| paint.text(paint::WARNING, format_args!("Not seen: {}", sanitise(what))) + "\n";

@@ -26,7 +26,6 @@ pub(in crate::sink) fn owner(run: Option<&RunView>, owner: Option<&str>) -> Labe
     labels
 }
 
-/// The same, of a server and its owner in a report or an event.
 pub(super) fn owner_of(server: &ServerView, agent: Option<&AgentView>) -> Labels {
     owner(server.run.as_ref(), agent.map(|agent| agent.name.as_str()))
 }

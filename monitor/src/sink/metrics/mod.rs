@@ -38,7 +38,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Metrics with all counters at zero. `wall` converts times.
     pub fn new(wall: WallClock) -> Self {
         Self { wall, counters: Arc::default() }
     }
@@ -101,7 +100,6 @@ const fn float(number: u64) -> f64 {
     number as f64
 }
 
-/// The reason as one of a few words.
 const fn reason(errno: Option<i32>) -> &'static str {
     match errno {
         Some(1) => "EPERM",
@@ -147,7 +145,6 @@ struct Counters {
     owners: BTreeMap<Labels, Owner>,
     other: Counts,
     countings: u64,
-    /// What counts for no owner.
     host: Counts,
     latency: Histogram,
     orphans: BTreeMap<String, Orphan>,

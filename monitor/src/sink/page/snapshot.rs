@@ -45,7 +45,6 @@ struct Generation {
     started: Option<i64>,
     sums: Sums,
     servers: Vec<Value>,
-    /// How many more servers there are.
     more: u64,
 }
 
