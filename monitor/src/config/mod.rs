@@ -109,7 +109,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Reads `path`, or the default path, which need not exist, and `conf.d` next to it. See [`files`] for whom is trusted.
+    /// Reads `path`, or the default path, which need not exist, and `conf.d` next to it. With rights, what others can write is refused.
     pub fn load(path: Option<&Path>) -> Result<Self, Box<Mistake>> {
         Loaded::read(path).map(|loaded| loaded.config)
     }
