@@ -15,7 +15,6 @@ pub enum Event {
         deadline: BootTime,
     },
     OwnerFound,
-    /// Its session has not expired after all.
     SessionLives,
     Asked,
     /// The time that was last set with [`Action::SetDeadline`] has come.
@@ -38,7 +37,6 @@ pub enum Event {
     NewChild {
         process: ProcessId,
     },
-    /// Another configuration is in effect.
     RulesChanged,
     /// Another process ended that may have been the reason why it stays.
     OtherEnded,
@@ -116,7 +114,6 @@ pub enum Action {
         process: ProcessId,
         signal: Signal,
     },
-    /// Have a container stopped by its engine.
     StopContainer(ContainerId),
     /// Store what is known of it. The actions that follow rely on it being stored.
     Remember,

@@ -37,7 +37,6 @@ pub enum Stage {
     Failed,
 }
 
-/// Why there is a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub reason: Reason,
@@ -48,15 +47,12 @@ pub struct Cause {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Its owner, the agent that started it, exited.
     OwnerExited,
-    /// It was found without an owner.
     NoOwner,
     /// The unit that it runs in was stopped, or restarted without it.
     UnitRestarted,
     /// Its owner is alive, and it was released all the same.
     Released(By),
-    /// A person asked to end it.
     Asked,
 }
 
@@ -85,7 +81,6 @@ impl By {
 }
 
 impl Reason {
-    /// Who released it, if its owner is alive.
     pub const fn released(self) -> Option<By> {
         match self {
             Self::Released(by) => Some(by),
@@ -257,7 +252,6 @@ pub(super) const KILL_EVERY: Duration = Duration::from_millis(50);
 /// After this number of rounds, what is left counts as impossible to kill.
 pub(super) const KILL_ROUNDS: u32 = 100;
 
-/// The delays that are set for a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// From the owner's exit to the first inspection.

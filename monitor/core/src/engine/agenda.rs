@@ -67,7 +67,6 @@ pub(super) struct Agenda {
     at: BTreeMap<Task, (Option<Share>, BootTime)>,
     by_user: BTreeMap<Option<Share>, BTreeSet<(BootTime, Task)>>,
     pub(super) under_way: BTreeMap<ServerKey, Asked>,
-    /// The user whose turn it was last.
     served: Option<Share>,
 }
 

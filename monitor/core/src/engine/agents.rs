@@ -15,7 +15,6 @@ use crate::{
     world::{Agent, NewAgent, Server, TopMost, agent_view},
 };
 
-/// The exit of an agent's main process.
 #[derive(Clone, Debug)]
 pub(super) struct AgentExit {
     pub(super) agent: AgentKey,
@@ -61,12 +60,7 @@ impl Engine {
             let witnessed = !node.provenance.is_found();
             // The unit of a daemon is that of whoever started it.
             let unit = unit.as_deref().filter(|_| !on_its_own);
-            let top = TopMost { name: &name, uid, main: id, unit, witnessed };
-            let (account, run) = self.world.runs_mut().account(&top);
-            if let Some(run) = run {
-                self.persist(at, Fact::Run { run });
-            }
-            account
+            self.account(at, &TopMost { name: &name, uid, main: id, unit, witnessed })
         };
         // What the process created before it was known as an agent belongs to it, too.
         let key = if let Some(key) = withheld {
@@ -93,6 +87,15 @@ impl Engine {
         self.confirm(id);
         self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Agent });
         self.report_agent_started(at, key, None);
+    }
+
+    /// The account of a top-most agent. If its run is new, or alive again, that is stored.
+    pub(super) fn account(&mut self, at: BootTime, agent: &TopMost<'_>) -> RunView {
+        let (account, run) = self.world.runs_mut().account(agent);
+        if let Some(run) = run {
+            self.persist(at, Fact::Run { run });
+        }
+        account
     }
 
     /// The agents, oldest first, of which this holds.
@@ -205,11 +208,9 @@ impl Engine {
             self.await_leftovers(at, Some(key));
         }
         let deadline = at + self.grace_of(self.world.agent(key));
-        let mut processes = Vec::new();
+        let left = servers.iter().filter_map(|server| self.world.server(*server));
+        let processes: Vec<ProcessId> = left.flat_map(Server::processes).copied().collect();
         for server in &servers {
-            if let Some(s) = self.world.server(*server) {
-                processes.extend(s.processes().iter().copied());
-            }
             let suspected = Event::Suspected { reason: Reason::OwnerExited, since: at, deadline };
             self.server_event(now, *server, suspected);
         }

@@ -34,7 +34,6 @@ pub(super) struct Awaited {
     /// The exec since which it is asked about.
     pub(super) origin: Origin,
     pub(super) uid: u32,
-    /// Its standard input and output.
     pub(super) wires: [Stdio; 2],
     /// How often nothing was there.
     pub(super) looks: u32,

@@ -186,7 +186,6 @@ impl Engine {
         }
     }
 
-    /// The process by which the store knows it.
     pub(super) fn stored_as(&self, of: CaseOf) -> Option<ProcessId> {
         match of {
             CaseOf::Server(key) => self.world.server(key).map(|server| server.id),
@@ -316,7 +315,6 @@ impl Engine {
 
 /// A server or an agent as it is reported, and the owner or the agent above.
 pub(super) struct Reported {
-    /// The process by which the store knows it.
     pub(super) id: ProcessId,
     pub(super) class: Class,
     pub(super) server: ServerView,

@@ -13,7 +13,7 @@ use crate::{
     case::{Event, INSPECT_AGAIN},
     lineage::ServerKey,
     model::{
-        BootTime, Doubt, Mode, ProcessId, ServerFacts, Work,
+        BootTime, Doubt, ProcessId, ServerFacts, Work,
         scene::{ProcessRow, Wait},
     },
     recognise::is_browser,
@@ -113,10 +113,8 @@ impl Engine {
             siblings: &siblings,
             facts,
             rows,
-            other_uids: self.policy.other_uids,
-            observe: self.policy.mode == Mode::Observe,
+            policy: &self.policy,
             found: self.is_from_before(server),
-            rest: self.policy.abandoned_grace,
         }))
     }
 

@@ -26,16 +26,9 @@ impl Engine {
 
     /// The copies of a multiplexer or an exempt program that take its place when it exits: it moves into the background.
     pub(super) fn heirs_of(&self, id: ProcessId) -> Vec<ProcessId> {
-        if self.world.node(id).is_none_or(|node| !node.protected) {
-            return Vec::new();
-        }
-        self.world
-            .graph()
-            .children(id)
-            .filter(|child| child.protected)
-            .map(|child| child.id)
-            .take(GUARDS)
-            .collect()
+        let is_one = self.world.node(id).is_some_and(|node| node.protected);
+        let heirs = self.world.graph().children(id).filter(|child| is_one && child.protected);
+        heirs.map(|child| child.id).take(GUARDS).collect()
     }
 
     pub(super) fn tracked_guards(&self, server: &Server) -> Vec<TrackedGuard> {

@@ -199,7 +199,6 @@ impl Engine {
         })
     }
 
-    /// The heads that were left behind and still are.
     fn living_heads<'a>(&'a self, key: AgentKey, left: &'a Left) -> impl Iterator<Item = &'a Branch> {
         left.heads.values().flatten().filter(move |found| self.is_left(key, found.head))
     }

@@ -100,7 +100,6 @@ impl Engine {
         })
     }
 
-    /// The report of a server, with at most `shown` of its processes.
     fn server_report(&self, key: ServerKey, shown: usize, newest: &Newest) -> Option<ServerReport> {
         let server = self.world.server(key)?;
         let (next, deadline) = self.upcoming(key, server);

@@ -70,10 +70,7 @@ impl Engine {
         let Some(agent) = self.world.agent(owner) else { return };
         let (name, uid, main) = (agent.name.clone(), agent.uid, agent.main());
         let top = TopMost { name: &name, uid, main, unit: unit.as_deref(), witnessed: true };
-        let (account, run) = self.world.runs_mut().account(&top);
-        if let Some(run) = run {
-            self.persist(at, Fact::Run { run });
-        }
+        let account = self.account(at, &top);
         self.world.change_agent(owner, |agent| {
             (agent.account, agent.unit, agent.unsettled) = (account, unit, false);
         });

@@ -36,7 +36,6 @@ pub enum Provenance {
         /// Whether the parent of its launch chain is a service manager or init.
         adopted: bool,
     },
-    /// An earlier daemon stored it.
     Recovered,
 }
 
@@ -56,7 +55,6 @@ impl Provenance {
 /// What is known of the unit that a process runs in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ObservedUnit {
-    /// The unit was not asked for yet.
     #[default]
     Unasked,
     /// The unit. `None` for a process outside of units, or if the unit could not be read.
@@ -101,7 +99,6 @@ pub struct Maker {
 pub struct Exec {
     /// The program it runs. Absent if only the identity of the process is known.
     pub program: Option<Arc<Program>>,
-    /// The exec that brought that program.
     pub origin: Origin,
     /// Standard input, output and error at that exec.
     pub streams: [Stdio; 3],
@@ -165,7 +162,6 @@ impl Node {
         Self { id, exec, pending: true, ..Self::default() }
     }
 
-    /// The state of a new fork of this process.
     pub fn fork(&self, child: ProcessId, uid: u32, sid: u32) -> Self {
         Self {
             creator: Some(self.id),
@@ -198,7 +194,6 @@ impl Node {
         self.exec.program.as_deref().map(Program::name)
     }
 
-    /// Whether it is the client of a container.
     pub fn is_client(&self) -> bool {
         self.image().and_then(container_client).is_some()
     }

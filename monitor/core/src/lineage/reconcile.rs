@@ -37,28 +37,18 @@ pub fn compare(graph: &Graph, snapshot: Snapshot) -> Difference {
 /// Sorts parents before children. A parent is born before its child, but both may be born in one clock tick, and
 /// process numbers wrap. (An adopter may be younger than what it adopted; such a child keeps its place.)
 fn parents_first(sorted: Vec<SnapshotProcess>) -> Vec<SnapshotProcess> {
-    let index: FxHashMap<ProcessId, usize> = sorted.iter().enumerate().map(|(i, p)| (p.id, i)).collect();
-    let mut state = vec![false; sorted.len()];
-    let mut order = Vec::with_capacity(sorted.len());
-    for start in 0..sorted.len() {
-        let mut path = Vec::new();
-        let mut at = Some(start);
-        while let Some(i) = at {
-            if state.get(i).copied().unwrap_or(true) || path.contains(&i) {
-                break;
-            }
-            path.push(i);
-            at = sorted.get(i).and_then(|p| p.parent).and_then(|p| index.get(&p).copied());
+    let ids: Vec<ProcessId> = sorted.iter().map(|process| process.id).collect();
+    let mut left: FxHashMap<_, _> = sorted.into_iter().map(|process| (process.id, process)).collect();
+    let mut order = Vec::with_capacity(ids.len());
+    for id in ids {
+        let (mut line, mut at) = (Vec::new(), Some(id));
+        while let Some(process) = at.and_then(|id| left.remove(&id)) {
+            at = process.parent;
+            line.push(process);
         }
-        for i in path.into_iter().rev() {
-            if let Some(done) = state.get_mut(i) {
-                *done = true;
-            }
-            order.push(i);
-        }
+        order.extend(line.into_iter().rev());
     }
-    let mut slots: Vec<Option<SnapshotProcess>> = sorted.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|i| slots.get_mut(i).and_then(Option::take)).collect()
+    order
 }
 
 #[cfg(test)]

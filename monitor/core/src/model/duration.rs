@@ -1,6 +1,6 @@
 //! Durations as users write them in the configuration file and in flags: `500ms`, `10s`, `5m`, `1h 30m`.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
@@ -21,25 +21,23 @@ pub enum DurationError {
 
 /// Parses a duration from zero to one day.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
-    let syntax = || DurationError::Syntax(text.to_owned());
-    // jiff also accepts ISO 8601, signs and "ago"; orphand does not
-    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains("ago") {
-        return Err(syntax());
-    }
-    let signed: SignedDuration = text.parse().map_err(|_| syntax())?;
-    let duration = Duration::try_from(signed).map_err(|_| syntax())?;
+    let duration = parsed(text).and_then(|signed: SignedDuration| Duration::try_from(signed).ok());
+    let duration = duration.ok_or_else(|| DurationError::Syntax(text.to_owned()))?;
     if duration > LONGEST { Err(DurationError::TooLong(text.to_owned())) } else { Ok(duration) }
 }
 
 /// Parses a time to look back: `90m`, `24h`, `7d`, `4w`. A day has 24 hours. The limit is a hundred years.
 pub fn parse_period(text: &str) -> Result<Duration, DurationError> {
-    let syntax = || DurationError::Syntax(text.to_owned());
-    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.contains("ago") {
-        return Err(syntax());
-    }
-    let span: Span = text.parse().map_err(|_| syntax())?;
-    let signed = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| syntax())?;
-    Duration::try_from(signed).ok().filter(|period| *period <= HUNDRED_YEARS).ok_or_else(syntax)
+    let signed =
+        parsed(text).and_then(|span: Span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
+    let period = signed.and_then(|signed| Duration::try_from(signed).ok());
+    period.filter(|period| *period <= HUNDRED_YEARS).ok_or_else(|| DurationError::Syntax(text.to_owned()))
+}
+
+/// jiff also accepts ISO 8601, signs and "ago"; orphand does not.
+fn parsed<T: FromStr>(text: &str) -> Option<T> {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_digit()) && !text.contains("ago");
+    text.parse().ok().filter(|_| is_plain)
 }
 
 /// Formats a duration so that [`parse_duration`] accepts it.

@@ -8,24 +8,23 @@ use super::{AlertRule, BootTime, Input, Mode, ProcessId, SessionPolicy};
 
 /// The settings that the engine judges by. They may change while the daemon runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Policy {
     pub mode: Mode,
     /// Who decided the mode; absent if the configuration did.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     /// Who ends what was there before the first start.
-    #[serde(default)]
     pub found: Found,
     /// The grace period: the time from the owner's exit to the verdict.
     #[serde(rename = "grace_ns", with = "nanoseconds")]
     pub grace: Duration,
     /// The time from the sign that a living owner abandoned a server to the verdict.
-    #[serde(rename = "abandoned_grace_ns", with = "nanoseconds", default = "abandoned_grace")]
+    #[serde(rename = "abandoned_grace_ns", with = "nanoseconds")]
     pub abandoned_grace: Duration,
     /// The time for which a tool below an orphan may go on with its work.
-    #[serde(rename = "work_grace_ns", with = "nanoseconds", default = "work_grace")]
+    #[serde(rename = "work_grace_ns", with = "nanoseconds")]
     pub work_grace: Duration,
-    /// The time from SIGTERM to SIGKILL.
     #[serde(rename = "term_timeout_ns", with = "nanoseconds")]
     pub term_timeout: Duration,
     /// Whether servers that run as another user than their owner may be ended.
@@ -33,15 +32,13 @@ pub struct Policy {
     /// The rules of the configuration as TOML; empty if there are none.
     pub rules: String,
     /// Whether a process that no rule knows is a server if its first message is one of the protocol.
-    #[serde(default = "recognise_protocol")]
     pub recognise_protocol: bool,
-    #[serde(default)]
     pub alerts: Vec<AlertRule>,
     /// How sessions are judged; absent if they are not.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionPolicy>,
     /// The container engines that are asked, by name.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub engines: Vec<String>,
 }
 
@@ -52,12 +49,12 @@ impl Default for Policy {
             decided_by: None,
             found: Found::default(),
             grace: Duration::from_secs(10),
-            abandoned_grace: abandoned_grace(),
-            work_grace: work_grace(),
+            abandoned_grace: Duration::from_secs(30),
+            work_grace: Duration::from_secs(300),
             term_timeout: Duration::from_secs(5),
             other_uids: false,
             rules: String::new(),
-            recognise_protocol: recognise_protocol(),
+            recognise_protocol: true,
             alerts: Vec::new(),
             sessions: None,
             engines: Vec::new(),
@@ -76,19 +73,6 @@ pub enum Found {
     End,
 }
 
-const fn abandoned_grace() -> Duration {
-    Duration::from_secs(30)
-}
-
-const fn work_grace() -> Duration {
-    Duration::from_secs(300)
-}
-
-const fn recognise_protocol() -> bool {
-    true
-}
-
-/// Durations as whole nanoseconds.
 pub(super) mod nanoseconds {
     use std::time::Duration;
 
@@ -122,10 +106,11 @@ pub struct TraceHeader {
     pub ourselves: Vec<ProcessId>,
 }
 
+/// A further line. Whoever writes one borrows the input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TraceEntry {
+pub struct TraceEntry<I = Input> {
     /// The `now` of the engine when the input was handed in.
     pub at: BootTime,
     #[serde(flatten)]
-    pub input: Input,
+    pub input: I,
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use super::{container, inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
-    model::{Guard, scene::ProcessRow},
+    model::{Guard, Mode, scene::ProcessRow},
     recognise::Role,
 };
 
 pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let (server, rules, owner) = (inspection.server, inspection.rules, inspection.owner());
+    let policy = inspection.policy;
     let by_person = server.phase.asked();
     let unit = inspection.unit();
     let owner_uid = owner.filter(|a| !a.name.is_empty()).map(|a| a.uid);
@@ -31,22 +32,21 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let opted_out = inspection.rows_of_server().any(|row| row.opted_out)
         || stopped.is_some_and(|found| found.rows().any(|row| row.opted_out));
     let is_foreign = |row: &ProcessRow| owner_uid.is_some_and(|owner| owner != row.uid);
+    // In the order of `Guard`.
     let guards = [
-        (inspection.observe && !by_person, Guard::Observe),
-        (inspection.found && !by_person, Guard::Found),
+        (is_exempted, Guard::ExemptRule),
+        (opted_out, Guard::OptedOut),
+        (below.iter().any(|node| matches!(node.role(), Some(Role::Multiplexer))), Guard::Multiplexer),
+        (!policy.other_uids && inspection.processes(members).any(is_foreign), Guard::OtherUid),
+        (below.iter().any(|node| inspection.world.agents().of(node.id).is_some()), Guard::LiveAgentBelow),
         // The manager started the server itself or adopted it from what runs now. The two cases look the same from
         // outside.
         (server.owner().is_none() && unit.is_some_and(|unit| !unit.left_behind()), Guard::OwnUnit),
-        (opted_out, Guard::OptedOut),
-        (is_exempted, Guard::ExemptRule),
-        (!inspection.other_uids && inspection.processes(members).any(is_foreign), Guard::OtherUid),
+        (policy.mode == Mode::Observe && !by_person, Guard::Observe),
+        (inspection.found && !by_person, Guard::Found),
         (stopped.is_none() && is_contained(), Guard::Container),
-        (below.iter().any(|node| inspection.world.agents().of(node.id).is_some()), Guard::LiveAgentBelow),
-        (below.iter().any(|node| matches!(node.role(), Some(Role::Multiplexer))), Guard::Multiplexer),
     ];
-    let holding: BTreeSet<Guard> =
-        guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect();
-    holding.into_iter().collect()
+    guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect()
 }
 
 /// The server's processes, and everything they created that is in the graph.

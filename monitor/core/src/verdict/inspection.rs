@@ -1,11 +1,9 @@
 //! The input of a verdict: what was witnessed, and what the host reports now.
 
-use std::time::Duration;
-
 use crate::{
     case::By,
     lineage::Node,
-    model::{ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
+    model::{Policy, ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
     recognise::Rules,
     world::{Agent, Server, World},
 };
@@ -23,14 +21,9 @@ pub struct Inspection<'a> {
     /// What the host reports about it, and the rows of that scene.
     pub facts: &'a ServerFacts,
     pub rows: &'a Rows<'a>,
-    /// Whether servers of another user than their owner's may be ended.
-    pub other_uids: bool,
-    /// Whether orphand only observes and ends nothing.
-    pub observe: bool,
+    pub policy: &'a Policy,
     /// Whether it was there before the first start of orphand, and nobody saw how it came to be left behind.
     pub found: bool,
-    /// For how long a server must have done nothing whose living owner may still use it.
-    pub rest: Duration,
 }
 
 impl<'a> Inspection<'a> {

@@ -16,7 +16,7 @@ use crate::{
 /// is being ended works on its end: for it that was proven before.
 pub fn is_unused(inspection: &Inspection<'_>, members: &Members, by: By) -> bool {
     is_being_ended(inspection)
-        || rested(inspection, members, by).is_some_and(|rested| rested >= inspection.rest)
+        || rested(inspection, members, by).is_some_and(|rested| rested >= inspection.policy.abandoned_grace)
 }
 
 /// Whether nothing was written, since the head of the launch chain was killed and for the grace, by any process of the
@@ -28,7 +28,7 @@ pub fn stays_silent(inspection: &Inspection<'_>, members: &Members) -> bool {
     };
     let writers = inspection.processes(members).filter(answers).map(|facts| facts.process);
     let silent = || inspection.server.watches.get(&By::Owner)?.silent(writers);
-    is_being_ended(inspection) || silent().is_some_and(|silent| silent >= inspection.rest)
+    is_being_ended(inspection) || silent().is_some_and(|silent| silent >= inspection.policy.abandoned_grace)
 }
 
 /// The doubt that remains about a server of which somebody said that it is released: it may be used nevertheless. `None` if
@@ -45,7 +45,7 @@ pub fn must_rest(inspection: &Inspection<'_>, members: &Members) -> Option<Durat
     // An abandoned server may compute and read: a timer keeps it alive.
     let by = inspection.released().filter(|by| *by != By::Owner && !inspection.server.phase.asked())?;
     let rested = rested(inspection, members, by).filter(|_| !is_being_ended(inspection))?;
-    inspection.rest.checked_sub(rested).filter(|missing| !missing.is_zero())
+    inspection.policy.abandoned_grace.checked_sub(rested).filter(|missing| !missing.is_zero())
 }
 
 /// For how long all processes of the server have done nothing; `None` if the server was used since it was released by this one, or

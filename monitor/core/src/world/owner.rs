@@ -43,7 +43,6 @@ pub enum Claim {
 struct Search<'a> {
     graph: &'a Graph,
     agents: &'a Agents,
-    /// The process that was recognised as a server.
     server: &'a Node,
 }
 
@@ -148,16 +147,19 @@ impl Search<'_> {
         (agent.origin == maker.origin || agent.main() == maker.process).then_some(key)
     }
 
+    /// The owner, where this living process decides that, whatever program it ran.
+    fn by_itself(&self, node: &Node) -> Option<Claim> {
+        match runs_agent(node, self.agents) {
+            _ if node.protected => Some(Claim::Nobody),
+            _ if node.id.pid == 1 => Some(Claim::Adopted),
+            agent => agent.map(Claim::Agent),
+        }
+    }
+
     /// The owner, where this living process made the wire and ran this program at that time.
     fn belongs_to(&self, node: &Node, program: &Program) -> Claim {
-        if node.protected {
-            return Claim::Nobody;
-        }
-        if node.id.pid == 1 {
-            return Claim::Adopted;
-        }
-        if let Some(agent) = runs_agent(node, self.agents) {
-            return Claim::Agent(agent);
+        if let Some(claim) = self.by_itself(node) {
+            return claim;
         }
         match program.role {
             Role::ServiceManager => return self.fed_by(node).unwrap_or(Claim::Adopted),
@@ -185,14 +187,8 @@ impl Search<'_> {
     /// The owner, where no record names the maker: the nearest creator with another standard input made the wire.
     fn climb(&self) -> Claim {
         for node in self.graph.ancestors(self.server.id) {
-            if node.protected {
-                return Claim::Nobody;
-            }
-            if node.id.pid == 1 {
-                return Claim::Adopted;
-            }
-            if let Some(agent) = runs_agent(node, self.agents) {
-                return Claim::Agent(agent);
+            if let Some(claim) = self.by_itself(node) {
+                return claim;
             }
             let Some(program) = &node.exec.program else { return Claim::Ask(node.id) };
             if node.stdin() == self.server.stdin()

@@ -31,7 +31,6 @@ impl World {
         }
     }
 
-    /// Records that a process runs another program.
     pub fn run(&mut self, rules: &Rules, seen: &SnapshotProcess, provenance: Provenance) {
         self.change(seen.id, |node| {
             node.run(program(rules, &seen.image), seen.stdio, provenance);

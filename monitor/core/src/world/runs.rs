@@ -17,7 +17,6 @@ pub type Held = BTreeMap<RunKey, BTreeSet<u64>>;
 #[derive(Clone, Copy, Debug)]
 pub struct TopMost<'a> {
     pub name: &'a str,
-    /// Its real user id.
     pub uid: u32,
     pub main: ProcessId,
     pub unit: Option<&'a UnitFacts>,

@@ -22,7 +22,6 @@ use std::mem;
 
 use serde::{Serializer, ser::SerializeSeq as _};
 
-/// Replaces a value.
 const MASK: &str = "***";
 
 /// How Python starts a fork server: its descriptors follow, by which a replay knows it.
