@@ -88,6 +88,11 @@ pub(super) fn group(line: &str) -> Option<(&str, &str)> {
     rest.split_once(':').filter(|(controllers, _)| id == "0" || !controllers.is_empty())
 }
 
+/// The same of a group whose path is known: that of one outside of our cgroup namespace is not.
+fn seen_group(line: &str) -> Option<(&str, &str)> {
+    group(line).filter(|(_, path)| path.split('/').all(|part| part != ".."))
+}
+
 /// The path in this hierarchy. The kernel appends ` (deleted)` to the path of a group that was removed while it still
 /// had zombies.
 fn path(cgroup: &str, hierarchy: Hierarchy) -> Option<&str> {
@@ -190,11 +195,7 @@ const LEGACY: &str = "/sys/fs/cgroup";
 /// cache, which the kernel takes back when it wants to. `None` if it cannot be read.
 pub fn memory_of(cgroup: &str) -> Option<u64> {
     cgroup.lines().find_map(|line| {
-        let (controllers, path) = group(line)?;
-        // A group outside of our cgroup namespace has a path that is not known.
-        if path.split('/').any(|part| part == "..") {
-            return None;
-        }
+        let (controllers, path) = seen_group(line)?;
         if controllers.split(',').any(|controller| controller == "memory") {
             return read(MEMORY, path, "memory.usage_in_bytes", "total_inactive_file ");
         }
@@ -206,10 +207,7 @@ pub fn memory_of(cgroup: &str) -> Option<u64> {
 /// The user who owns the control group with this line of `/proc/PID/cgroup`: only this user and root make groups in it.
 /// `None` if it cannot be seen.
 pub fn owner_of_group(line: &str) -> Option<u32> {
-    let (controllers, path) = group(line)?;
-    if path.split('/').any(|part| part == "..") {
-        return None;
-    }
+    let (controllers, path) = seen_group(line)?;
     let owner = |mount: &str| Some(fs::symlink_metadata(format!("{mount}{path}")).ok()?.uid());
     if controllers.is_empty() {
         // On hybrid hosts the first place is only the directory of the other hierarchies.

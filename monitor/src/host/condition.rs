@@ -1,14 +1,11 @@
 //! What a process is engaged in that its descriptors do not show: where its threads sleep, whether it ignores SIGHUP,
-//! which PID namespace it lives in, which terminals it opened, and what its `io_uring` instances keep.
+//! who its children are.
 
 #[cfg(target_arch = "x86_64")]
 use nix::libc;
 use rustix::io::Errno;
 
-use super::{ProcessDir, Target, fields, stat::Stat};
-
-/// Bytes of the fdinfo of an `io_uring` that are read.
-const RING_MAX: usize = 256 * 1024;
+use super::{ProcessDir, fields, stat::Stat};
 
 /// Bytes of a list of children that are read.
 const CHILDREN_MAX: usize = 64 * 1024;
@@ -67,22 +64,6 @@ impl ProcessDir {
             Err(Errno::NOENT) => Ok(false),
             Err(errno) => Err(errno),
         }
-    }
-
-    /// The number of the terminal of which its descriptor `number` is the other side (`/dev/ptmx`).
-    pub fn terminal_of(&self, number: u32) -> Result<Option<u32>, Errno> {
-        match self.file(&format!("fdinfo/{number}"), 4096) {
-            Ok((text, _)) => Ok(fields::number(&text, "tty-index")),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno),
-        }
-    }
-
-    /// The inode numbers of the sockets that are registered with its `io_uring` on this descriptor, as its fdinfo
-    /// lists them.
-    pub fn sockets_of_ring(&self, number: u32) -> Vec<u64> {
-        let (text, _) = self.file(&format!("fdinfo/{number}"), RING_MAX).unwrap_or_default();
-        text.split(u8::is_ascii_whitespace).filter_map(|word| Target::parse(word).socket()).collect()
     }
 }
 

@@ -139,9 +139,10 @@ pub struct FdDir {
 const FDINFO_MAX: usize = 4096;
 /// Bytes of the fdinfo of an epoll(7) instance that are read: a line for each file.
 const WATCHED_MAX: usize = 64 * 1024;
+/// Bytes of the fdinfo of an `io_uring` that are read.
+const RING_MAX: usize = 256 * 1024;
 /// Bytes of the list of file systems that are read: a few dozen names.
 const FILESYSTEMS_MAX: usize = 16 * 1024;
-/// Bytes of `mountinfo` that are read.
 const MOUNTINFO_MAX: usize = 1024 * 1024;
 
 impl FdDir {
@@ -195,6 +196,21 @@ impl FdDir {
         } else {
             Ok(text.split(|byte| *byte == b'\n').filter_map(|line| fields::number(line, "tfd")).collect())
         }
+    }
+
+    /// The number of the terminal of which descriptor `number` is the other side (`/dev/ptmx`).
+    pub fn terminal(&self, number: u32) -> Result<Option<u32>, Errno> {
+        match self.fdinfo(number, FDINFO_MAX) {
+            Ok((text, _)) => Ok(fields::number(&text, "tty-index")),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The inode numbers of the sockets that are registered with the `io_uring` on descriptor `number`.
+    pub fn sockets_of_ring(&self, number: u32) -> Vec<u64> {
+        let (text, _) = self.fdinfo(number, RING_MAX).unwrap_or_default();
+        text.split(u8::is_ascii_whitespace).filter_map(|word| Target::parse(word).socket()).collect()
     }
 
     fn fdinfo(&self, number: u32, most: usize) -> Result<(Vec<u8>, bool), Errno> {

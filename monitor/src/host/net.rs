@@ -48,9 +48,7 @@ pub struct UnixSocketLine {
 }
 
 impl UnixSocketLine {
-    /// `SS_UNCONNECTED`
     pub const UNCONNECTED: u8 = 1;
-    /// `SS_CONNECTED`
     pub const CONNECTED: u8 = 3;
 }
 

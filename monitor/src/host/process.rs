@@ -95,15 +95,13 @@ impl ProcessDir {
 
     /// The whole `status`: what follows the list of groups may be far behind.
     pub(super) fn whole_status(&self) -> Result<Vec<u8>, Errno> {
-        let _at = self.at()?;
-        Ok(read(&self.dir, "status", STATUS_MAX)?.0)
+        Ok(self.file_of_all("status", STATUS_MAX)?.0)
     }
 
     /// The first number on the line `name` of `status`. 4096 bytes are enough: the requested lines are before the
     /// list of groups, and the process name is escaped and at most 15 bytes long.
     fn status(&self, name: &str) -> Result<u32, Errno> {
-        let _at = self.at()?;
-        let (status, _) = read(&self.dir, "status", 4096)?;
+        let (status, _) = self.file_of_all("status", 4096)?;
         fields::number(&status, name).ok_or(Errno::INVAL)
     }
 
@@ -225,8 +223,7 @@ impl ProcessDir {
 
     /// Reads a small file of one of its threads. `None` means that the thread has ended.
     fn thread_file(&self, tid: u32, file: &str) -> Result<Option<Vec<u8>>, Errno> {
-        let _at = self.at()?;
-        match read(&self.dir, &format!("task/{tid}/{file}"), 4096) {
+        match self.file_of_all(&format!("task/{tid}/{file}"), 4096) {
             Ok((bytes, _)) => Ok(Some(bytes)),
             Err(Errno::NOENT | Errno::SRCH) => Ok(None),
             Err(errno) => Err(errno),
@@ -235,8 +232,7 @@ impl ProcessDir {
 
     /// What it has read and written so far: bytes read, bytes written, and how often it wrote (`syscw`).
     pub fn transfers(&self) -> Result<[u64; 3], Errno> {
-        let _at = self.at()?;
-        let (io, _) = read(&self.dir, "io", 4096)?;
+        let (io, _) = self.file_of_all("io", 4096)?;
         let field = |name| fields::number::<u64>(&io, name).ok_or(Errno::INVAL);
         Ok([field("rchar")?, field("wchar")?, field("syscw")?])
     }

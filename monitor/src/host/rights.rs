@@ -21,7 +21,6 @@ pub struct Rights {
 
 /// `status` is shorter, however long the list of groups is.
 const STATUS: usize = 512 << 10;
-/// `S_IWGRP` and `S_IWOTH`.
 const GROUP_WRITES: u32 = 0o020;
 const ALL_WRITE: u32 = 0o002;
 

@@ -41,7 +41,6 @@ pub struct CommandLine {
     pub exe: String,
     /// The content of `cmdline`, at most [`COMMAND_LINE_MAX`] bytes of it.
     pub cmdline: Vec<u8>,
-    /// Whether `cmdline` has more bytes.
     pub more: bool,
 }
 

@@ -12,7 +12,6 @@ use orphand_core::model::ProcessId;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskRow {
     pub process: ProcessId,
-    /// Its real user id.
     pub uid: u32,
     pub session: u32,
     /// Its controlling terminal: major << 20 | minor.

@@ -192,7 +192,7 @@ fn may_have_let_go(rows: &Rows<'_>, wires: &HashMap<u32, Vec<Stdio>>, process: P
 /// The wires of each process that was described, by its number.
 fn wires(rows: &Rows<'_>) -> HashMap<u32, Vec<Stdio>> {
     let of = |row: &ProcessRow| row.stdio.iter().copied().filter(|one| one.is_wire()).collect();
-    rows.rows().iter().map(|row| (row.process.pid, of(row))).collect()
+    rows.scene.processes.iter().map(|row| (row.process.pid, of(row))).collect()
 }
 
 fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {

@@ -57,13 +57,13 @@ impl Ends {
             }
             let Target::Path(path) = &fd.target else { continue };
             match device(path) {
-                b"/dev/ptmx" | b"/dev/pts/ptmx" => ends.terminals.extend(dir.terminal_of(number)?),
+                b"/dev/ptmx" | b"/dev/pts/ptmx" => ends.terminals.extend(fds.terminal(number)?),
                 b"anon_inode:[eventfd]" | b"anon_inode:[eventpoll]" | b"anon_inode:[timerfd]" => {
                     ends.counters.push(number);
                 }
                 RING => {
                     ends.counters.push(number);
-                    ends.in_rings.extend(dir.sockets_of_ring(number));
+                    ends.in_rings.extend(fds.sockets_of_ring(number));
                 }
                 _ => ends.queues.extend(fds.message_queue(number, path)),
             }

@@ -7,6 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    mem,
     thread::sleep,
     time::Duration,
 };
@@ -61,14 +62,14 @@ pub(super) fn enter(
     }
     // The ports that programs chose, as a VPN or a mesh network chooses one, are not those that the system gave out to
     // who only sends. Without passes that is not known.
-    for socket in joints.take_perhaps_open() {
+    for socket in mem::take(&mut joints.perhaps_open) {
         if !is_complete || ends.of_socket(socket).iter().any(|end| end.has_chosen_port) {
             joints.open(rows, socket, Address::Udp, Called::Unknown);
         }
     }
     tell_own_tables(rows, &all);
     ends.join_lost_wires(rows, joints);
-    for (socket, at) in joints.take_without_peer() {
+    for (socket, at) in mem::take(&mut joints.without_peer) {
         let peer = ends.of_socket(socket).iter().find_map(|end| end.peer).filter(|peer| *peer != 0);
         match peer {
             Some(peer) => joints.join(peer, at, Side::Far),

@@ -114,7 +114,7 @@ fn add_tcp(
         } else if called.contains(&inode) && by.is_empty() {
             // Of whom the witness knows nothing.
             Called::Yes
-        } else if callers.contains(&LastCaller::Unknown) || joints.is_named(entry.local.1) {
+        } else if callers.contains(&LastCaller::Unknown) || joints.ports.contains(&entry.local.1) {
             Called::Unknown
         } else {
             Called::No
@@ -155,7 +155,7 @@ fn add_udp(
             let far = far.get(&(remote, local)).copied().unwrap_or_default();
             connect(rows, joints, (inode, far), began, place);
         } else if local.0.is_unspecified() && network.gives_out(local.1) == Some(true) {
-            joints.perhaps_open(inode);
+            joints.perhaps_open.push(inode);
         } else {
             let by = if is_multicast_dns(local.0, local.1) { Address::MulticastDns } else { Address::Udp };
             joints.open(rows, inode, by, Called::Unknown);

@@ -19,14 +19,14 @@ pub(super) struct Joints {
     rings: HashMap<u64, Vec<ProcessId>>,
     /// The ends that the holders of a socket have.
     of: HashMap<u64, BTreeSet<(u32, Side)>>,
-    /// Connections whose other socket no table tells, by the socket that is known.
-    without_peer: BTreeSet<(u64, u32)>,
-    /// Sockets that are open to anybody if their programs chose their ports.
-    perhaps_open: Vec<u64>,
+    /// Connections whose other socket no table tells, by the socket that is known: only a pass may tell it.
+    pub without_peer: BTreeSet<(u64, u32)>,
+    /// Datagram sockets that are open to anybody unless the system gave their ports out to who only sends.
+    pub perhaps_open: Vec<u64>,
     /// The wires, and the end that their server has.
     wires: HashMap<Stdio, BTreeSet<Side>>,
-    /// The ports at which one of them shall listen, as their environments say.
-    ports: BTreeSet<u16>,
+    /// The ports at which one of them shall listen, as their environments say: somebody knows that there is a server.
+    pub ports: BTreeSet<u16>,
     /// The wires of the server to which a process belongs.
     servers: HashMap<ProcessId, [Stdio; 2]>,
 }
@@ -67,11 +67,6 @@ impl Joints {
     /// Whether the process belongs to another server than the one with this wire.
     pub fn is_of_another(&self, process: ProcessId, wire: Stdio) -> bool {
         self.servers.get(&process).is_some_and(|wires| !wires.contains(&wire))
-    }
-
-    /// Whether somebody knows that there is a server at this port.
-    pub fn is_named(&self, port: u16) -> bool {
-        self.ports.contains(&port)
     }
 
     pub fn holders(&self, inode: u64) -> &[ProcessId] {
@@ -138,20 +133,6 @@ impl Joints {
     pub fn half(&mut self, rows: &mut Rows<'_>, near: u64) {
         let (at, _) = self.connection(rows, (near, 0), Began::Unknown, 0);
         self.without_peer.insert((near, at));
-    }
-
-    /// The connections whose other socket no table tells, which only a pass may tell now.
-    pub fn take_without_peer(&mut self) -> BTreeSet<(u64, u32)> {
-        std::mem::take(&mut self.without_peer)
-    }
-
-    /// Notes a datagram socket that is open to anybody unless the system gave its port out to who only sends.
-    pub fn perhaps_open(&mut self, inode: u64) {
-        self.perhaps_open.push(inode);
-    }
-
-    pub fn take_perhaps_open(&mut self) -> Vec<u64> {
-        std::mem::take(&mut self.perhaps_open)
     }
 
     /// All sockets whose holders are asked for.

@@ -8,7 +8,7 @@ use super::{
     activity,
     descriptors::{Ends, MOST, OPT_OUT},
     due,
-    rows::Rows,
+    rows::{Rows, in_brief},
     waits::{self, Places},
 };
 use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
@@ -28,7 +28,6 @@ pub(super) struct Member {
     pub tracers: Vec<u32>,
     /// Its PID namespace, if it is the first process there.
     pub leads: Option<Vec<u8>>,
-    /// Whether it leads a session that has a terminal.
     pub leads_a_terminal: bool,
     pub is_debugger: bool,
     /// What it waits at that has no descriptor.
@@ -53,7 +52,7 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Mem
         oldest.extend(server.processes.iter().zip(std::iter::repeat(first.unwrap_or_default())));
     }
     let (mut members, mut ports, mut descriptors) = (Vec::new(), BTreeSet::new(), 0);
-    for &process in rows.asked() {
+    for &process in rows.asked {
         if descriptors > MOST {
             rows.unread(
                 Some(process),
@@ -110,7 +109,7 @@ fn read(
     }
     let process = dir.id();
     let table = dir.fd_table()?;
-    let image = dir.image();
+    let brief = in_brief(dir, parent)?;
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
         let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
@@ -127,13 +126,7 @@ fn read(
         entry_names_service(entry)
     };
     let [opted_out, told_to_serve] = dir.environment_has([&mut |entry| entry == OPT_OUT, &mut names_service]);
-    let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
     let row = ProcessRow {
-        process,
-        uid: dir.uid()?,
-        sid: dir.stat().sid,
-        parent,
-        image,
         slices: slices_above(dir)?,
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
@@ -141,14 +134,12 @@ fn read(
         work: is_copy.then(|| activity::work(dir).ok()).flatten(),
         opted_out,
         told_to_serve,
-        ignores_hangup,
-        ignores_interrupt,
         awaits_child,
         stale_binary: dir.has_stale_binary(),
         full: true,
         rss_bytes: used.rss_bytes,
         cpu_ms: used.cpu_ms,
-        ..ProcessRow::default()
+        ..brief
     };
     // Process 1 of our own namespace is no server.
     let leads = (process.pid != 1 && dir.leads_namespace()?).then(|| dir.link("ns/pid")).transpose()?;

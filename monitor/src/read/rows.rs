@@ -64,10 +64,11 @@ enum Known {
 pub(super) struct Rows<'a> {
     pub proc: &'a Proc,
     unit: &'a dyn Fn(ProcessId) -> Option<UnitFacts>,
-    asked: &'a BTreeSet<ProcessId>,
+    /// The processes that are read in full.
+    pub asked: &'a BTreeSet<ProcessId>,
     /// When the first of those that were asked about began.
     oldest: u64,
-    scene: Scene,
+    pub scene: Scene,
     endpoints: HashMap<Key, u32>,
     ends: BTreeMap<(u32, Holder, Side), usize>,
     known: HashMap<ProcessId, Known>,
@@ -86,7 +87,6 @@ pub(super) struct Found {
     pub scene: Scene,
     /// The descendants of those asked about that hold an end and were not asked about.
     pub children: BTreeSet<ProcessId>,
-    /// Whether all of it could be read.
     pub is_whole: bool,
 }
 
@@ -112,11 +112,6 @@ impl<'a> Rows<'a> {
             children: BTreeSet::new(),
             is_partial: false,
         }
-    }
-
-    /// The processes that are read in full.
-    pub fn asked(&self) -> &'a BTreeSet<ProcessId> {
-        self.asked
     }
 
     pub fn full(&mut self, row: ProcessRow) {
@@ -146,10 +141,6 @@ impl<'a> Rows<'a> {
     pub fn has_display(&mut self, process: ProcessId) {
         let rows = self.scene.processes.iter_mut().filter(|row| row.process == process);
         rows.for_each(|row| row.has_display = true);
-    }
-
-    pub fn rows(&self) -> &[ProcessRow] {
-        &self.scene.processes
     }
 
     pub fn is_full(&self, process: ProcessId) -> bool {
@@ -256,18 +247,8 @@ impl<'a> Rows<'a> {
         if dir.stat().has_begun_to_exit() {
             return Ok(Known::Gone);
         }
-        let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
-        let row = ProcessRow {
-            process,
-            uid: dir.uid()?,
-            sid: dir.stat().sid,
-            parent: self.parent(&dir),
-            image: dir.image(),
-            ignores_hangup,
-            ignores_interrupt,
-            unit: (self.unit)(process),
-            ..ProcessRow::default()
-        };
+        let parent = self.parent(&dir);
+        let row = in_brief(&dir, parent)?;
         self.described += 1;
         self.push(row);
         Ok(Known::Row { in_full: false })
@@ -316,4 +297,19 @@ impl<'a> Rows<'a> {
             && scene.ends.iter().all(|end| end.holder != Holder::Unreadable);
         Found { scene, children, is_whole }
     }
+}
+
+/// What is told of every process.
+pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<ProcessRow, Errno> {
+    let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
+    Ok(ProcessRow {
+        process: dir.id(),
+        uid: dir.uid()?,
+        sid: dir.stat().sid,
+        parent,
+        image: dir.image(),
+        ignores_hangup,
+        ignores_interrupt,
+        ..ProcessRow::default()
+    })
 }

@@ -136,7 +136,6 @@ const fn id(argument: u64) -> u32 {
     argument as u32
 }
 
-/// Whether it is a terminal or a serial line.
 fn is_terminal(target: &Target) -> bool {
     let begins: [&[u8]; 3] = [b"/dev/tty", b"/dev/pts/", b"/dev/console"];
     matches!(target, Target::Path(path) if begins.iter().any(|begin| device(path).starts_with(begin)))

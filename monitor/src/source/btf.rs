@@ -31,7 +31,6 @@ pub type TypeId = u32;
 /// A type: a view into the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Type<'a> {
-    /// See [`kind`].
     pub kind: u32,
     /// Size in bytes, or the type referred to.
     pub size_or_type: u32,
@@ -45,7 +44,6 @@ pub struct Member {
     /// Where its name is.
     pub name: u32,
     pub ty: TypeId,
-    /// Its offset in bits.
     pub bits: u32,
 }
 

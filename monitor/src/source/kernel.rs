@@ -325,7 +325,6 @@ impl KernelSource {
         Ok(losses)
     }
 
-    /// What was lost since the last call of [`Self::losses`].
     fn lost_until(&self, now: &Counters) -> Losses {
         let delta = |what| now.get(what) - self.counted.get(what);
         Losses {

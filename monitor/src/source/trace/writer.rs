@@ -17,7 +17,7 @@ use rustix::{
     io::{Errno, ioctl_fionbio},
 };
 
-use orphand_core::model::{BootTime, Input, TraceHeader};
+use orphand_core::model::{BootTime, Input, TraceEntry, TraceHeader};
 
 /// How every trace begins, of any version.
 pub(super) const BEGINNING: &[u8] = br#"{"orphand_trace":"#;
@@ -100,7 +100,7 @@ impl TraceWriter {
             return;
         }
         self.line.clear();
-        let written = serde_json::to_writer(&mut self.line, &Line { at, input });
+        let written = serde_json::to_writer(&mut self.line, &TraceEntry { at, input });
         self.line.push(b'\n');
         self.waiting.extend(&self.line);
         self.settle(written.map_err(io::Error::from));
@@ -152,14 +152,6 @@ fn pour(waiting: &mut VecDeque<u8>, file: &mut dyn Write) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// [`orphand_core::model::TraceEntry`] with a borrowed input.
-#[derive(serde::Serialize)]
-struct Line<'a> {
-    at: BootTime,
-    #[serde(flatten)]
-    input: &'a Input,
 }
 
 fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
