@@ -31,7 +31,7 @@ impl Tasks {
     /// The proof that passes work here: what is known of ourselves.
     pub(super) fn prove(&self) -> Result<(), String> {
         let pid = std::process::id();
-        let own = settle(&self.0.pass(None, usize::MAX)?)?.into_iter().find(|row| row.process.pid == pid);
+        let own = self.tasks()?.into_iter().find(|row| row.process.pid == pid);
         let own = own.ok_or("it does not tell our own process")?;
         let known = identity::identity(pid).zip(identity::session());
         let place = PidNamespace { inode: own.namespace.inode, level: 0, number: pid };

@@ -87,11 +87,6 @@ impl Reason {
             _ => None,
         }
     }
-
-    /// Whether it may be left behind although its owner is alive.
-    pub const fn under_living_owner(self) -> bool {
-        self.released().is_some()
-    }
 }
 
 /// The findings of a case, and what was done to end it.
@@ -188,6 +183,11 @@ impl Phase {
             Self::Grace { cause, .. } => Some(cause),
             Self::Judged(verdict) => Some(&verdict.cause),
         }
+    }
+
+    /// Who released it, if that is why there is a case: it may be left behind although its owner is alive.
+    pub fn released(&self) -> Option<By> {
+        self.cause()?.reason.released()
     }
 
     pub fn verdict(&self) -> Option<&Verdict> {

@@ -70,7 +70,7 @@ pub fn step(phase: &mut Phase, event: Event, facts: &Facts<'_>) -> Vec<Action> {
 }
 
 fn suspected(phase: &mut Phase, cause: Cause, deadline: BootTime, now: BootTime) -> Vec<Action> {
-    let released = phase.cause().is_some_and(|cause| cause.reason.under_living_owner());
+    let released = phase.released().is_some();
     let terminating = phase.is_terminating();
     match phase {
         // A person asked to end it while its owner was alive. That continues.
@@ -166,7 +166,7 @@ fn stop_asked(phase: &mut Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> Vec<A
             return [soon].into_iter().chain(is_news.then_some(spared)).collect();
         }
         // A case under a living owner goes on. Its next inspection is due when its grace is over.
-        (Phase::Grace { cause, deadline }, _) if cause.reason.under_living_owner() => {
+        (Phase::Grace { cause, deadline }, _) if cause.reason.released().is_some() => {
             (cause.asked, *deadline) = (false, facts.now.max(*deadline));
             Some(*deadline)
         }
@@ -207,7 +207,7 @@ fn mark_orphan(verdict: &mut Verdict, due: BootTime, finding: Finding, facts: &F
     (verdict.rss_bytes, verdict.pss_bytes) = (finding.rss_bytes, finding.pss_bytes);
     let mut actions = vec![Action::KeepView, Action::Remember];
     // If there is a doubt or a living owner, it is ended because a person wants it, not because it is an orphan.
-    let left_behind = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.under_living_owner();
+    let left_behind = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.released().is_some();
     let is_orphan = finding.doubts.is_empty() && left_behind;
     if is_orphan || !verdict.cause.asked {
         let again = mem::replace(&mut verdict.announced, true);

@@ -100,7 +100,7 @@ impl Engine {
 
     /// The agents, oldest first, of which this holds.
     pub(super) fn agents_where(&self, holds: impl Fn(AgentKey, &Agent) -> bool) -> Vec<AgentKey> {
-        let all = self.world.agents().all();
+        let all = self.world.agents();
         all.filter(|(key, agent)| holds(*key, agent)).map(|(key, _)| key).collect()
     }
 

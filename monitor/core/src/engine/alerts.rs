@@ -181,7 +181,7 @@ impl Engine {
     pub fn orphans<'a>(&'a self, whose: Option<&'a str>) -> impl Iterator<Item = u64> + 'a {
         let servers = self.world.servers().values().filter(|server| server.phase.orphan().is_some());
         let servers = servers.map(|server| (server.account.as_ref(), server.rss_bytes.unwrap_or_default()));
-        let left = self.world.agents().all().filter_map(|(_, agent)| {
+        let left = self.world.agents().filter_map(|(_, agent)| {
             let verdict = agent.phase.orphan().filter(|_| agent.is_alive())?;
             Some((Some(&agent.account), verdict.rss_bytes))
         });

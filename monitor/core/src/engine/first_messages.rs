@@ -23,7 +23,7 @@ use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share},
     recognise::Role,
-    world::{NewServer, Server},
+    world::{NewServer, Server, is_run_by},
 };
 
 /// The rule that such a server is recognised by.
@@ -276,7 +276,7 @@ impl Engine {
         let Some(node) = self.world.node(id).filter(|node| !hands_on(node)) else { return };
         let is_its = |server: &&Server| server.rule == PROTOCOL && server.wires() == node.wires();
         let Some(server) = self.world.server(key).filter(is_its) else { return };
-        if !self.world.is_run_by(server, id) {
+        if !is_run_by(self.world.graph(), server, id) {
             self.link_named(at, key, id);
             return;
         }

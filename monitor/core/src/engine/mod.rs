@@ -237,7 +237,7 @@ impl Engine {
             kernel,
             hooks,
             processes: self.world.graph().count() as u64,
-            agents: self.world.agents().alive() as u64,
+            agents: self.world.living_agents() as u64,
             servers: self.world.servers().len() as u64,
             found: self.world.servers().values().filter(|server| self.waits_for_person(server)).count()
                 as u64,

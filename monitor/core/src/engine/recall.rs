@@ -231,7 +231,7 @@ impl Engine {
             }
         }
         for (key, generation) in self.world.runs().alive() {
-            if !self.world.agents().run_lives(&key, generation)
+            if !self.world.run_lives(&key, generation)
                 && let Some(run) = self.world.runs_mut().end(&key, generation)
             {
                 self.persist(now, Fact::Run { run });

@@ -13,8 +13,7 @@ use crate::{
         Stdio, scene::ProcessRow, text::base,
     },
     recognise::Role,
-    verdict::{Inspection, Rows, Sought, seek},
-    world::runs_agent,
+    verdict::{Inspection, Rows, seek},
 };
 
 /// The minimum time between two repairs. Under lasting overload the daemon must do more than read /proc.
@@ -237,7 +236,7 @@ impl Engine {
         let first = server.last_view.is_none();
         let account = rows.unit(server).map(|unit| self.world.runs().left_behind(unit));
         let seek = |inspection: &Inspection<'_>| seek(inspection, sought);
-        let Sought { owner, proven } = self.with_inspection(key, facts, rows, seek).unwrap_or_default();
+        let (owner, proven) = self.with_inspection(key, facts, rows, seek).unwrap_or_default();
         self.world.change_server(key, |server| server.account = account.or_else(|| server.account.take()));
         if let Some(host) = owner {
             self.adopt_host(now, key, &host);
@@ -270,7 +269,7 @@ impl Engine {
             }
         });
         self.world.identify(&self.rules, id, &host.image, None);
-        let agent = self.world.node(id).and_then(|node| runs_agent(node, self.world.agents()));
+        let agent = self.world.node(id).and_then(|node| self.world.agent_run_by(node));
         let agent = agent.or_else(|| {
             let (name, implied) = match self.rules.role(&host.image) {
                 Role::Agent { name } => (name, false),

@@ -55,7 +55,7 @@ impl Engine {
             room = room.saturating_sub(report.server.processes.len());
             Some(report)
         };
-        let agents = self.world.agents().all().filter(|(_, a)| a.is_alive() || !a.servers().is_empty());
+        let agents = self.world.agents().filter(|(_, a)| a.is_alive() || !a.servers().is_empty());
         let agents = agents.map(|(_, agent)| AgentReport {
             left_behind: self.left_report(agent).map(Box::new),
             agent: agent_view(agent),
@@ -76,13 +76,13 @@ impl Engine {
     /// The present numbers of agents, of servers (orphans included) and of orphans, in this order.
     pub fn counts(&self) -> [u64; 3] {
         let orphans = self.world.servers().values().filter(|server| server.phase.orphan().is_some()).count();
-        [self.world.agents().alive() as u64, self.world.servers().len() as u64, orphans as u64]
+        [self.world.living_agents() as u64, self.world.servers().len() as u64, orphans as u64]
     }
 
     /// The runs that a living agent or server is accounted to.
     pub(super) fn held(&self) -> Held {
         let servers = self.world.servers().values().filter_map(|server| server.account.as_ref());
-        let agents = self.world.agents().all().map(|(_, agent)| &agent.account);
+        let agents = self.world.agents().map(|(_, agent)| &agent.account);
         let mut held = Held::new();
         for (key, number) in servers.chain(agents).filter_map(RunView::run) {
             held.entry(key).or_default().insert(number);
@@ -136,7 +136,7 @@ impl Engine {
         let servers = servers
             .filter(|server| server.name == name)
             .filter_map(|server| alive(server.main_process(), server.processes().first().copied()));
-        let agents = self.world.agents().all().filter(|(_, agent)| agent.is_alive() && agent.name == name);
+        let agents = self.world.agents().filter(|(_, agent)| agent.is_alive() && agent.name == name);
         servers.chain(agents.map(|(_, agent)| agent.main())).collect()
     }
 
@@ -239,7 +239,7 @@ impl Engine {
 
     /// A creator that is not in the graph: what its agent, or the wires that it made, tell of it.
     fn gone(&self, id: ProcessId, child: &Node) -> Creator {
-        let agent = self.world.agents().all().map(|(_, agent)| agent).find(|agent| agent.main() == id);
+        let agent = self.world.agents().map(|(_, agent)| agent).find(|agent| agent.main() == id);
         let maker = child.exec.makers.iter().flatten().find(|maker| maker.process == id);
         let program =
             agent.map(|agent| agent.name.clone()).or_else(|| maker.map(|maker| maker.program.name()));

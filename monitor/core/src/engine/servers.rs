@@ -88,7 +88,7 @@ impl Engine {
         }
         self.forget_first_messages(id);
         let Some(node) = self.world.node(id) else { return };
-        let (claim, wrappers) = trace(self.world.graph(), self.world.agents(), node);
+        let (claim, wrappers) = trace(&self.world, node);
         let (provenance, only_named) = (node.provenance, self.is_only_named(id, &recognised.new.rule));
         recognised.new = NewServer { only_named, wrappers, provenance, ..recognised.new };
         if provenance.is_found() && self.server_recalled(now, &recognised) {
@@ -227,7 +227,7 @@ impl Engine {
 
     /// An agent that has exited, and was not seen to.
     pub(super) fn dead_agent(&mut self, at: BootTime, new: NewAgent, unsettled: bool) -> AgentKey {
-        let same = self.world.agents().all().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main);
+        let same = self.world.agents().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main);
         if let Some((key, _)) = same {
             return key;
         }

@@ -113,7 +113,7 @@ impl Engine {
         // The main process of a unit is its first one. A process that the manager adopts later is not.
         let is_of = |unit: &UnitFacts| unit.start() == facts.start();
         let same = |a: &Agent| a.is_alive() && a.name == name && a.unit.as_deref().is_some_and(is_of);
-        if self.world.agents().all().any(|(_, a)| same(a)) {
+        if self.world.agents().any(|(_, a)| same(a)) {
             return false;
         }
         self.agent_recognised(at, id, name, false);
@@ -150,7 +150,7 @@ impl Engine {
     /// Ends the run of an agent if no top-most agent of that run is alive.
     pub(super) fn run_may_have_ended(&mut self, at: BootTime, key: AgentKey) {
         let Some((run, generation)) = self.world.agent(key).and_then(|a| a.account.run()) else { return };
-        if self.world.agents().run_lives(&run, generation) {
+        if self.world.run_lives(&run, generation) {
             return;
         }
         if let Some(run) = self.world.runs_mut().end(&run, generation) {

@@ -12,10 +12,10 @@ use super::{
     rows::Sides,
 };
 use crate::{
-    case::{By, Cause},
+    case::By,
     lineage::{Graph, Node},
     model::{
-        Doubt, Guard, ProcessId, UnitFacts,
+        CopyFacts, Doubt, Guard, ProcessId, UnitFacts,
         scene::{ProcessRow, Wait},
     },
     reach::{Kind, Party},
@@ -44,9 +44,11 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
     for server in inspection.siblings.iter().filter(is_joined).filter(is_candidate) {
         parties.push(sibling(inspection, server));
     }
-    parties.extend(inspection.copies().filter_map(|copy| inert_copy(inspection, copy)));
+    if let Some(owner) = inspection.dead_owner() {
+        parties.extend(owner.copies.iter().filter_map(|copy| inert_copy(inspection, owner, copy)));
+    }
     // What orphans called that were ended, they do not need any more.
-    let agents = inspection.world.agents().all().filter(|(_, agent)| !agent.is_alive());
+    let agents = inspection.world.agents().filter(|(_, agent)| !agent.is_alive());
     let members: BTreeSet<ProcessId> = agents.flat_map(|(_, agent)| &agent.ended).copied().collect();
     parties.push(Party { members, ..Party::default() });
     parties
@@ -135,10 +137,9 @@ fn is_told(inspection: &Inspection<'_>, process: ProcessId) -> bool {
 
 /// A forked copy of the killed owner that is inert: it never ran another program, has no server and no child, is in its
 /// session, waits for nothing that comes by itself nor for the answer of a server, and has done nothing since the owner's end.
-fn inert_copy(inspection: &Inspection<'_>, process: ProcessId) -> Option<Party> {
-    let row = inspection.rows.row(process)?;
-    let (owner, node) = (inspection.dead_owner()?, inspection.node(process)?);
-    let then = owner.copies.iter().find(|copy| copy.process == process)?;
+fn inert_copy(inspection: &Inspection<'_>, owner: &Agent, then: &CopyFacts) -> Option<Party> {
+    let process = then.process;
+    let (row, node) = (inspection.rows.row(process)?, inspection.node(process)?);
     let is_inert = owner.killed
         && node.origin() == owner.origin
         && row.sid == owner.sid
@@ -171,8 +172,7 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
         // Whether it was used is a doubt of its own, which a person may overrule.
         return (Some(inspection.server.maker.unwrap_or(owner.main())), [true; 2]);
     }
-    let under_living_owner = |cause: &Cause| cause.reason.under_living_owner();
-    if !inspection.server.phase.cause().is_some_and(under_living_owner) {
+    if inspection.server.phase.released().is_none() {
         return (None, [false; 2]);
     }
     if inspection.thread_has_ended()

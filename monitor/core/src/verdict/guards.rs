@@ -38,7 +38,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         (opted_out, Guard::OptedOut),
         (below.iter().any(|node| matches!(node.role(), Some(Role::Multiplexer))), Guard::Multiplexer),
         (!policy.other_uids && inspection.processes(members).any(is_foreign), Guard::OtherUid),
-        (below.iter().any(|node| inspection.world.agents().of(node.id).is_some()), Guard::LiveAgentBelow),
+        (below.iter().any(|node| inspection.world.agent_of(node.id).is_some()), Guard::LiveAgentBelow),
         // The manager started the server itself or adopted it from what runs now. The two cases look the same from
         // outside.
         (server.owner().is_none() && unit.is_some_and(|unit| !unit.left_behind()), Guard::OwnUnit),

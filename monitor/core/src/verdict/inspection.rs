@@ -39,14 +39,9 @@ impl<'a> Inspection<'a> {
         self.owner().filter(|owner| !owner.is_alive())
     }
 
-    /// Who released the server, if that is why there is a case.
-    pub fn released(&self) -> Option<By> {
-        self.server.phase.cause()?.reason.released()
-    }
-
     /// Who said that the server is released, if somebody did, and the owner lives.
     pub fn released_in_words(&self) -> Option<By> {
-        self.released().filter(|by| by.in_words() && self.living_owner().is_some())
+        self.server.phase.released().filter(|by| by.in_words() && self.living_owner().is_some())
     }
 
     /// Whether the thread that started the server has ended, and its owner, to which the thread belonged, lives. The
@@ -59,7 +54,7 @@ impl<'a> Inspection<'a> {
 
     /// Whether the case was opened because the owner, which is alive, abandoned the server.
     pub fn is_abandoned(&self) -> bool {
-        self.released() == Some(By::Owner)
+        self.server.phase.released() == Some(By::Owner)
     }
 
     /// The rows of all processes that the server, or its launch chain, consists of, or that descend from them.
@@ -74,11 +69,6 @@ impl<'a> Inspection<'a> {
 
     pub fn unit(&self) -> Option<&'a UnitFacts> {
         self.rows.unit(self.server)
-    }
-
-    /// The copies of the owner that the scene was asked about.
-    pub fn copies(&self) -> impl Iterator<Item = ProcessId> {
-        self.owner().into_iter().flat_map(|owner| owner.copies.iter().map(|copy| copy.process))
     }
 
     pub fn node(&self, process: ProcessId) -> Option<&'a Node> {

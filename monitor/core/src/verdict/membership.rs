@@ -11,6 +11,7 @@ use crate::{
     lineage::{Maker, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow, text::base},
     recognise::{Role, fork_server_listener, is_browser},
+    world::is_run_by,
 };
 
 /// How often the processes that are not tied yet are looked at again: as many links a line may have whose later processes tie
@@ -285,7 +286,7 @@ impl<'a> Bonds<'a> {
 
     /// Whether the server itself ran it, and has not merely launched it.
     fn is_run(&self, facts: &ProcessRow) -> bool {
-        self.inspection.world.is_run_by(self.inspection.server, facts.process)
+        is_run_by(self.inspection.world.graph(), self.inspection.server, facts.process)
     }
 
     /// Whether the server itself ran it, and it serves others, or runs who does. Those who call a fork server have its pipe.

@@ -17,7 +17,7 @@ pub use candidates::rule_of;
 pub use container::{change, is_certain};
 pub use inspection::Inspection;
 pub use membership::{Members, members};
-pub use owner::{Sought, seek};
+pub use owner::seek;
 pub use proof::{Finding, examine};
 pub use rows::Rows;
 pub use uses::is_used;

@@ -24,7 +24,7 @@ pub(super) fn next(inspection: &Inspection<'_>, talkers: &BTreeSet<ProcessId>) -
 fn takes_over(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
     let (node, server) = (inspection.node(holder.process), inspection.server);
     // The case was opened although this owner lives. Neither it nor a copy of it is somebody else.
-    if server.phase.cause().is_some_and(|cause| cause.reason.under_living_owner())
+    if server.phase.released().is_some()
         && let Some(owner) = inspection.living_owner()
         && (owner.main() == holder.process || node.is_some_and(|node| node.origin() == owner.origin))
     {
@@ -49,18 +49,10 @@ fn takes_over(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
     !passes_on && !is_part && qualifies && may_own(inspection, holder)
 }
 
-/// What is known of the owner of a server that had none when it was recognised.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sought {
-    /// The process that can talk to it, existed before it, and may own it.
-    pub owner: Option<ProcessRow>,
-    /// Whether all who can talk to it are seen, or nobody can, or its unit went on without it.
-    pub proven: bool,
-}
-
-/// Seeks the owner of a server that had none when it was recognised: the oldest process that can talk to it. `is_new`: its
-/// beginning was witnessed, and only the process that made its wire is not known.
-pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> Sought {
+/// Seeks the owner of a server that had none when it was recognised: the oldest process that can talk to it, existed before
+/// it, and may own it. And whether all who can talk to it are seen, or nobody can, or its unit went on without it. `is_new`:
+/// its beginning was witnessed, and only the process that made its wire is not known.
+pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> (Option<ProcessRow>, bool) {
     let (server, rows) = (inspection.server, inspection.rows);
     let own: BTreeSet<ProcessId> = server.all().collect();
     let others = rows.others_at(server.stdin, true, &own);
@@ -84,15 +76,13 @@ pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> Sought {
     };
     let left_behind = inspection.unit().is_some_and(UnitFacts::left_behind);
     let is_wire = server.stdin.is_wire();
-    Sought {
-        owner: holders(rows, talkers()).into_iter().find(may_be).cloned(),
-        proven: left_behind || (is_wire && (others.is_empty() || (!is_new && talkers().next().is_some()))),
-    }
+    let owner = holders(rows, talkers()).into_iter().find(may_be).cloned();
+    (owner, left_behind || (is_wire && (others.is_empty() || (!is_new && talkers().next().is_some()))))
 }
 
 /// Whether it is an agent, or a rule says that its program is one.
 fn is_agent(inspection: &Inspection<'_>, holder: &ProcessRow) -> bool {
-    inspection.world.agents().of(holder.process).is_some()
+    inspection.world.agent_of(holder.process).is_some()
         || matches!(inspection.rules.role(&holder.image), Role::Agent { .. })
 }
 

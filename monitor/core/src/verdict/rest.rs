@@ -43,7 +43,8 @@ pub fn somebody_uses_it(inspection: &Inspection<'_>, members: &Members) -> Optio
 /// For how long the server must still do nothing, if it was not used, and that alone is missing to show it.
 pub fn must_rest(inspection: &Inspection<'_>, members: &Members) -> Option<Duration> {
     // An abandoned server may compute and read: a timer keeps it alive.
-    let by = inspection.released().filter(|by| *by != By::Owner && !inspection.server.phase.asked())?;
+    let phase = &inspection.server.phase;
+    let by = phase.released().filter(|by| *by != By::Owner && !phase.asked())?;
     let rested = rested(inspection, members, by).filter(|_| !is_being_ended(inspection))?;
     inspection.policy.abandoned_grace.checked_sub(rested).filter(|missing| !missing.is_zero())
 }

@@ -106,7 +106,7 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let wires = [(server.stdin, true), (server.stdout, false)];
     let closed = wires.map(|(wire, reads)| !inspection.rows.has_own_end(wire, reads, members));
     let is_let_go = inspection.living_owner().is_some()
-        && server.phase.cause().is_some_and(|cause| cause.reason.under_living_owner())
+        && server.phase.released().is_some()
         && (inspection.is_abandoned() || inspection.thread_has_ended());
     let is_in_background = || {
         let mut rows = inspection.processes(members);

@@ -3,16 +3,12 @@
 //! An agent is a process, or a chain of processes: each process of the chain took over from the one before, which
 //! forked into the background. A run is one life of an agent that has no agent above it; see [`super::Runs`].
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZeroU32,
-};
+use std::{collections::BTreeSet, num::NonZeroU32};
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
+use super::World;
 use crate::{
     case::Phase,
-    lineage::{AgentKey, Origin, ServerKey},
+    lineage::{AgentKey, Node, Origin, ServerKey},
     model::{AgentHints, BootTime, CopyFacts, ProcessId, RunKey, RunView, UnitFacts},
 };
 
@@ -104,77 +100,83 @@ pub struct NewAgent {
     pub account: RunView,
 }
 
-#[derive(Clone, Debug, Default)]
-pub struct Agents {
-    by_key: BTreeMap<AgentKey, Agent>,
-    by_main: FxHashMap<ProcessId, AgentKey>,
-    /// How many dead agents remained when some were last forgotten.
-    dead_kept: usize,
-    last: Option<NonZeroU32>,
-}
-
-impl Agents {
-    pub(super) fn start(&mut self, new: NewAgent) -> AgentKey {
-        let above = new.above.filter(|a| self.by_key.contains_key(a));
-        let key = AgentKey(self.last.map_or(NonZeroU32::MIN, |last| last.saturating_add(1)));
-        self.last = Some(key.0);
-        let NewAgent { name, implied, main, origin, uid, sid, unit, account, .. } = new;
-        let agent = Agent { name, implied, main, origin, uid, sid, above, unit, account, ..Agent::default() };
-        self.by_key.insert(key, agent);
-        self.by_main.insert(main, key);
-        key
+impl World {
+    pub fn agent(&self, key: AgentKey) -> Option<&Agent> {
+        self.agents.get(&key)
     }
 
-    pub fn get(&self, key: AgentKey) -> Option<&Agent> {
-        self.by_key.get(&key)
+    pub fn agent_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
+        self.agents.get_mut(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
-        self.by_key.get_mut(&key)
+    /// All agents, oldest first.
+    pub fn agents(&self) -> impl Iterator<Item = (AgentKey, &Agent)> {
+        self.agents.iter().map(|(key, agent)| (*key, agent))
     }
 
-    pub fn of(&self, main: ProcessId) -> Option<AgentKey> {
+    /// The living agent with this main process.
+    pub fn agent_of(&self, main: ProcessId) -> Option<AgentKey> {
         self.by_main.get(&main).copied()
+    }
+
+    /// The living agent that this process is, or is a copy of.
+    pub fn agent_run_by(&self, node: &Node) -> Option<AgentKey> {
+        let is_copied = |key: &AgentKey| {
+            self.agent(*key).is_some_and(|agent| agent.is_alive() && agent.origin == node.origin())
+        };
+        self.agent_of(node.id).or_else(|| node.agent.filter(is_copied))
+    }
+
+    /// How many agents live.
+    pub fn living_agents(&self) -> usize {
+        self.by_main.len()
     }
 
     /// Whether a top-most agent of this run is alive.
     pub fn run_lives(&self, key: &RunKey, generation: u64) -> bool {
         let of_run = |a: &Agent| a.account.generation == Some(generation) && a.account.key() == *key;
-        self.by_key.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
+        self.agents.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
     }
 
-    /// Makes `successor`, in this session, the main process of a living agent. Returns whether there is such an
-    /// agent.
-    pub(super) fn transfer(&mut self, key: AgentKey, successor: ProcessId, sid: u32) -> bool {
-        let Some(agent) = self.by_key.get_mut(&key).filter(|agent| agent.is_alive()) else { return false };
+    pub(super) fn enter_agent(&mut self, new: NewAgent) -> AgentKey {
+        let above = new.above.filter(|above| self.agents.contains_key(above));
+        let key = AgentKey(self.last_agent.map_or(NonZeroU32::MIN, |last| last.0.saturating_add(1)));
+        self.last_agent = Some(key);
+        let NewAgent { name, implied, main, origin, uid, sid, unit, account, .. } = new;
+        let agent = Agent { name, implied, main, origin, uid, sid, above, unit, account, ..Agent::default() };
+        self.agents.insert(key, agent);
+        self.by_main.insert(main, key);
+        key
+    }
+
+    /// Makes `successor` continue the work of the agent. Returns whether it can: it must be alive and must not be an
+    /// agent itself, and the agent must not have exited.
+    pub fn transfer(&mut self, key: AgentKey, successor: ProcessId) -> bool {
+        let sid = self.node(successor).filter(|_| self.agent_of(successor).is_none()).map(|node| node.sid);
+        let agent = self.agents.get_mut(&key).filter(|agent| agent.is_alive());
+        let Some((agent, sid)) = agent.zip(sid) else { return false };
         self.by_main.remove(&agent.main);
         self.by_main.insert(successor, key);
         (agent.main, agent.took_over, agent.sid) = (successor, true, sid);
         true
     }
 
-    pub(super) fn end(&mut self, key: AgentKey, at: BootTime, killed: bool) {
-        if let Some(agent) = self.by_key.get_mut(&key) {
-            (agent.exited, agent.killed) = (Some(at), killed);
-            self.by_main.remove(&agent.main);
+    /// Marks the agent as exited. Returns the servers that it leaves behind.
+    pub fn end_agent(&mut self, key: AgentKey, at: BootTime, killed: bool) -> Vec<ServerKey> {
+        let Some(agent) = self.agents.get_mut(&key) else { return Vec::new() };
+        (agent.exited, agent.killed) = (Some(at), killed);
+        self.by_main.remove(&agent.main);
+        agent.servers.iter().copied().collect()
+    }
+
+    /// Forgets dead agents without a living server and without a living process, if enough have exited since the last
+    /// time: this searches the whole graph. A process on its way to its exec may still turn out to be a server of a dead
+    /// agent.
+    pub fn forget_dead_agents(&mut self) {
+        if self.agents.len() - self.living_agents() > 2 * self.dead_kept + DEAD_MIN {
+            let referenced = self.graph.agents();
+            self.agents.retain(|key, a| a.is_alive() || !a.servers.is_empty() || referenced.contains(key));
+            self.dead_kept = self.agents.len() - self.living_agents();
         }
-    }
-
-    /// Forgets dead agents that have no living servers and are not referenced, if enough have exited since the last time.
-    pub(super) fn forget_dead(&mut self, referenced: impl FnOnce() -> FxHashSet<AgentKey>) {
-        if self.by_key.len() - self.alive() > 2 * self.dead_kept + DEAD_MIN {
-            let referenced = referenced();
-            self.by_key.retain(|key, a| a.is_alive() || !a.servers.is_empty() || referenced.contains(key));
-            self.dead_kept = self.by_key.len() - self.alive();
-        }
-    }
-
-    /// All agents, oldest first.
-    pub fn all(&self) -> impl Iterator<Item = (AgentKey, &Agent)> {
-        self.by_key.iter().map(|(key, agent)| (*key, agent))
-    }
-
-    pub fn alive(&self) -> usize {
-        self.by_main.len()
     }
 }

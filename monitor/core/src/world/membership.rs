@@ -6,9 +6,7 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{
-    Agent, NewAgent, NewServer, Server, Spawner, World, agents::ENDED, process_view, tools::is_run_by,
-};
+use super::{NewAgent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
 use crate::{
     lineage::{AgentKey, Node, ServerKey},
     model::{BootTime, ProcessId},
@@ -71,7 +69,7 @@ impl World {
         let Some(server) = servers.get_mut(&key) else { return false };
         server.processes.remove(&lost.id);
         let is_ours = server.phase.strongest_signal().is_some() && !server.phase.asked();
-        let owner = server.owner.filter(|_| is_ours).and_then(|owner| agents.get_mut(owner));
+        let owner = server.owner.filter(|_| is_ours).and_then(|owner| agents.get_mut(&owner));
         if let Some(owner) = owner.filter(|owner| !owner.is_alive() && owner.ended.len() < ENDED) {
             owner.ended.insert(lost.id);
         }
@@ -121,7 +119,7 @@ impl World {
     /// server already.
     pub fn start_server(&mut self, new: NewServer) -> Option<ServerKey> {
         let node = self.graph.get(new.main).filter(|node| node.server.is_none() && !node.protected)?;
-        if self.agents.of(new.main).is_some() {
+        if self.agent_of(new.main).is_some() {
             return None;
         }
         let (main, owner) = (new.main, new.owner);
@@ -156,21 +154,21 @@ impl World {
         for process in &server.processes {
             self.change(*process, |node| node.server = None);
         }
-        if let Some(owner) = server.owner.and_then(|owner| self.agents.get_mut(owner)) {
+        if let Some(owner) = server.owner.and_then(|owner| self.agents.get_mut(&owner)) {
             owner.servers.remove(&key);
         }
         Some(server)
     }
 
     pub fn set_owner(&mut self, key: ServerKey, owner: Option<AgentKey>) {
-        let account = owner.and_then(|a| self.agents.get(a)).map(|a| a.account.clone());
+        let account = owner.and_then(|a| self.agents.get(&a)).map(|a| a.account.clone());
         let Some(server) = self.servers.get_mut(&key) else { return };
         let before = std::mem::replace(&mut server.owner, owner);
         server.account = account.or_else(|| server.account.take());
-        if let Some(before) = before.and_then(|a| self.agents.get_mut(a)) {
+        if let Some(before) = before.and_then(|a| self.agents.get_mut(&a)) {
             before.servers.remove(&key);
         }
-        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(a)) {
+        if let Some(agent) = owner.and_then(|a| self.agents.get_mut(&a)) {
             agent.servers.insert(key);
             server.user = agent.uid;
         }
@@ -208,7 +206,7 @@ impl World {
             if let Some(node) = self.graph.get_mut(process)
                 && node.server.is_none()
                 && !node.protected
-                && self.agents.of(process).is_none()
+                && !self.by_main.contains_key(&process)
             {
                 (node.server, node.ran_by) = (Some(key), None);
                 server.processes.insert(process);
@@ -269,7 +267,7 @@ impl World {
         }
         let below = if descendants { self.graph.descendants(id) } else { Vec::new() };
         for process in below {
-            let is_part = |node: &&mut Node| node.server == server && self.agents.of(process).is_none();
+            let is_part = |node: &&mut Node| node.server == server && !self.by_main.contains_key(&process);
             let Some(node) = self.graph.get_mut(process).filter(is_part) else { continue };
             node.agent = None;
             if let Some(key) = server {
@@ -283,7 +281,7 @@ impl World {
     /// created, if it belonged to the agent above.
     pub fn start_agent(&mut self, new: NewAgent, descendants: bool) -> AgentKey {
         let (main, above) = (new.main, new.above);
-        let key = self.agents.start(new);
+        let key = self.enter_agent(new);
         self.assign(key, main, above, descendants);
         key
     }
@@ -301,28 +299,8 @@ impl World {
 
     /// Enters an agent that has already exited, because one of its servers exists.
     pub fn start_dead_agent(&mut self, new: NewAgent, at: BootTime) -> AgentKey {
-        let key = self.agents.start(new);
-        self.agents.end(key, at, false);
+        let key = self.enter_agent(new);
+        self.end_agent(key, at, false);
         key
-    }
-
-    /// Makes `successor` continue the work of the agent. Returns whether it can: it must be alive and must not be an
-    /// agent itself.
-    pub fn transfer(&mut self, key: AgentKey, successor: ProcessId) -> bool {
-        let Some(sid) = self.graph.get(successor).map(|node| node.sid) else { return false };
-        self.agents.of(successor).is_none() && self.agents.transfer(key, successor, sid)
-    }
-
-    /// Marks the agent as exited. Returns the servers that it leaves behind.
-    pub fn end_agent(&mut self, key: AgentKey, at: BootTime, killed: bool) -> Vec<ServerKey> {
-        self.agents.end(key, at, killed);
-        self.agents.get(key).map(Agent::servers).into_iter().flatten().copied().collect()
-    }
-
-    /// Forgets dead agents without a living server and without a living process, if there are many. A process on its
-    /// way to its exec may still turn out to be a server of a dead agent.
-    pub fn forget_dead_agents(&mut self) {
-        // This searches the whole graph, so it is not done for each of thousands of agents.
-        self.agents.forget_dead(|| self.graph.agents());
     }
 }

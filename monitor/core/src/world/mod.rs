@@ -14,15 +14,18 @@ mod tools;
 mod view;
 mod watch;
 
-pub use agents::{Agent, Agents, NewAgent};
+pub use agents::{Agent, NewAgent};
 pub use membership::Exited;
-pub use owner::{Claim, runs_agent, trace};
+pub use owner::{Claim, trace};
 pub use runs::{Held, Runs, TopMost};
 pub use servers::{NewServer, Server, Spawner};
+pub use tools::is_run_by;
 pub use view::{agent_as_server, agent_view, process_view, short_view};
 pub use watch::{Accounts, Look, Watch, accounts, served};
 
 use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::{
     lineage::{AgentKey, Graph, Node, ServerKey},
@@ -32,7 +35,12 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct World {
     graph: Graph,
-    agents: Agents,
+    agents: BTreeMap<AgentKey, Agent>,
+    /// The living agents.
+    by_main: FxHashMap<ProcessId, AgentKey>,
+    /// How many dead agents remained when some were last forgotten.
+    dead_kept: usize,
+    last_agent: Option<AgentKey>,
     servers: BTreeMap<ServerKey, Server>,
     /// How many servers there ever were.
     servers_ever: u32,
@@ -42,10 +50,6 @@ pub struct World {
 impl World {
     pub const fn graph(&self) -> &Graph {
         &self.graph
-    }
-
-    pub const fn agents(&self) -> &Agents {
-        &self.agents
     }
 
     pub const fn servers(&self) -> &BTreeMap<ServerKey, Server> {
@@ -67,19 +71,6 @@ impl World {
 
     pub fn node(&self, id: ProcessId) -> Option<&Node> {
         self.graph.get(id)
-    }
-
-    pub fn agent(&self, key: AgentKey) -> Option<&Agent> {
-        self.agents.get(key)
-    }
-
-    pub fn agent_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
-        self.agents.get_mut(key)
-    }
-
-    /// The living agent with this main process.
-    pub fn agent_of(&self, main: ProcessId) -> Option<AgentKey> {
-        self.agents.of(main)
     }
 
     pub fn server(&self, key: ServerKey) -> Option<&Server> {

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use super::{Agent, Agents};
+use super::{Agent, World};
 use crate::{
-    lineage::{AgentKey, Graph, Maker, Node, Program, ServerKey},
+    lineage::{AgentKey, Maker, Node, Program, ServerKey},
     model::ProcessId,
     recognise::Role,
 };
@@ -41,15 +41,14 @@ pub enum Claim {
 
 #[derive(Clone, Copy, Debug)]
 struct Search<'a> {
-    graph: &'a Graph,
-    agents: &'a Agents,
+    world: &'a World,
     server: &'a Node,
 }
 
 /// Finds the owner of the server that runs in `process`, and the launchers and shells with the same wire between the two, nearest
 /// first.
-pub fn trace(graph: &Graph, agents: &Agents, process: &Node) -> (Claim, Vec<ProcessId>) {
-    let search = Search { graph, agents, server: process };
+pub fn trace(world: &World, process: &Node) -> (Claim, Vec<ProcessId>) {
+    let search = Search { world, server: process };
     let (wrappers, joined) = search.chain();
     let claim = match (joined, &process.exec.makers[0]) {
         (Some(key), _) => Claim::Joins(key),
@@ -68,7 +67,7 @@ impl Search<'_> {
     /// chain that is, if there is one.
     fn chain(&self) -> (Vec<ProcessId>, Option<ServerKey>) {
         let mut wrappers = Vec::new();
-        for node in self.graph.ancestors(self.server.id) {
+        for node in self.world.graph.ancestors(self.server.id) {
             let launches = match node.role() {
                 Some(Role::Launcher | Role::Shell) => true,
                 // A company's own launcher.
@@ -94,7 +93,7 @@ impl Search<'_> {
         let is_reader = |wrapper: &&ProcessId| {
             maker.map_or(self.server.provenance.is_found(), |maker| **wrapper == maker)
         };
-        let mut readers = wrappers.iter().filter(is_reader).filter_map(|reader| self.graph.get(*reader));
+        let mut readers = wrappers.iter().filter(is_reader).filter_map(|reader| self.world.node(*reader));
         readers.any(|node| !node.stdout().is_wire())
     }
 
@@ -106,12 +105,12 @@ impl Search<'_> {
             && wires.iter().all(|wire| wire.is_wire())
             && node.id.pid != 1
             && node.server.is_none()
-            && runs_agent(node, self.agents).is_none()
+            && self.world.agent_run_by(node).is_none()
     }
 
     /// The owner, where the records name the process that made the wire.
     fn made_by(&self, maker: &Arc<Maker>) -> Claim {
-        if let Some(node) = self.graph.get(maker.process) {
+        if let Some(node) = self.world.node(maker.process) {
             return self.belongs_to(node, &maker.program);
         }
         // The maker has exited. A dead agent owns what it made itself, and not what is started below it later.
@@ -133,7 +132,7 @@ impl Search<'_> {
     /// its exec only looks so: it ran the program of its creator. Any other process has no owner, because no process
     /// can be its own owner.
     fn made_by_itself(&self, maker: &Maker) -> Claim {
-        let creator = self.server.creator.and_then(|creator| self.graph.get(creator));
+        let creator = self.server.creator.and_then(|creator| self.world.node(creator));
         match creator.and_then(Node::image) {
             Some(image) if *image == maker.program.image => self.climb(),
             _ => Claim::Nobody,
@@ -143,13 +142,13 @@ impl Search<'_> {
     /// The agent that ran as `maker`, or that `maker` is a copy of.
     fn agent_of(&self, maker: &Maker) -> Option<AgentKey> {
         let key = self.server.agent?;
-        let agent = self.agents.get(key)?;
+        let agent = self.world.agent(key)?;
         (agent.origin == maker.origin || agent.main() == maker.process).then_some(key)
     }
 
     /// The owner, where this living process decides that, whatever program it ran.
     fn by_itself(&self, node: &Node) -> Option<Claim> {
-        match runs_agent(node, self.agents) {
+        match self.world.agent_run_by(node) {
             _ if node.protected => Some(Claim::Nobody),
             _ if node.id.pid == 1 => Some(Claim::Adopted),
             agent => agent.map(Claim::Agent),
@@ -186,7 +185,7 @@ impl Search<'_> {
 
     /// The owner, where no record names the maker: the nearest creator with another standard input made the wire.
     fn climb(&self) -> Claim {
-        for node in self.graph.ancestors(self.server.id) {
+        for node in self.world.graph.ancestors(self.server.id) {
             if let Some(claim) = self.by_itself(node) {
                 return claim;
             }
@@ -204,22 +203,13 @@ impl Search<'_> {
         }
         // The remaining creators are dead or not tracked: all that was met, supervisors too, only hands the wire on. An
         // agent that was killed while this process was on its way to its exec is still the owner.
-        let top = self.graph.ancestors(self.server.id).last().unwrap_or(self.server);
+        let top = self.world.graph.ancestors(self.server.id).last().unwrap_or(self.server);
         let made = |agent: &Agent| agent.is_alive() || (top.witnessed && top.creator == Some(agent.main()));
         match (self.server.agent, top.creator) {
-            (Some(key), _) if self.agents.get(key).is_some_and(made) => Claim::Agent(key),
+            (Some(key), _) if self.world.agent(key).is_some_and(made) => Claim::Agent(key),
             // It exited before anybody could ask what it was.
             (None, Some(creator)) => Claim::Implied(creator),
             _ => Claim::Nobody,
         }
     }
-}
-
-/// The living agent that this process is, or is a copy of.
-pub fn runs_agent(node: &Node, agents: &Agents) -> Option<AgentKey> {
-    if let Some(key) = agents.of(node.id) {
-        return Some(key);
-    }
-    let key = node.agent?;
-    agents.get(key).filter(|a| a.is_alive() && a.origin == node.origin()).map(|_| key)
 }

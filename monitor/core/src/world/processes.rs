@@ -26,7 +26,7 @@ impl World {
     }
 
     pub fn change_agent(&mut self, key: AgentKey, change: impl FnOnce(&mut Agent)) {
-        if let Some(agent) = self.agents.get_mut(key) {
+        if let Some(agent) = self.agents.get_mut(&key) {
             change(agent);
         }
     }
@@ -86,7 +86,7 @@ impl World {
             node.correct(|exec| exec.origin = origin);
             node.witnessed = false;
         });
-        if let Some(agent) = self.agents.of(id).and_then(|key| self.agents.get_mut(key)) {
+        if let Some(agent) = self.agent_of(id).and_then(|key| self.agents.get_mut(&key)) {
             agent.origin = origin;
         }
     }

@@ -86,9 +86,9 @@ fn whatever_is_broken_is_found() {
         |world, _, _| world.graph.get_mut(id(30)).expect("there").wraps = None,
         |world, _, key| world.servers.get_mut(&key).expect("there").wrappers.clear(),
         |world, _, key| world.servers.get_mut(&key).expect("there").owner = None,
-        |world, agent, _| world.agents.get_mut(agent).expect("there").servers.clear(),
+        |world, agent, _| world.agents.get_mut(&agent).expect("there").servers.clear(),
         |world, _, key| _ = world.servers.get_mut(&key).expect("there").recognised.insert(id(20)),
-        |world, agent, _| world.agents.end(agent, BootTime(1), false),
+        |world, agent, _| _ = world.end_agent(agent, BootTime(1), false),
         |world, _, _| _ = world.graph.remove(id(20)),
         |world, _, _| world.graph.get_mut(id(32)).expect("there").protected = true,
     ];
@@ -103,7 +103,7 @@ fn whatever_is_broken_is_found() {
 #[test]
 fn a_creator_that_nobody_could_ask_may_have_made_the_wire() {
     let mut node = Node::bare(id(31));
-    let claim = |node: &Node| trace(&Graph::default(), &Agents::default(), node).0;
+    let claim = |node: &Node| trace(&World::default(), node).0;
     assert_eq!(claim(&node), Claim::Nobody);
     node.creator = Some(id(30));
     assert_eq!(claim(&node), Claim::Implied(id(30)));
@@ -112,7 +112,7 @@ fn a_creator_that_nobody_could_ask_may_have_made_the_wire() {
 /// `producer | tini server | consumer`: the shell is not followed, and tini only hands on what that made.
 #[test]
 fn a_supervisor_that_hands_both_wires_on_has_made_none() {
-    let mut graph = Graph::default();
+    let mut world = World::default();
     let node = |pid, up, role| {
         let mut node = Node::bare(id(pid));
         node.creator = Some(id(up));
@@ -122,8 +122,8 @@ fn a_supervisor_that_hands_both_wires_on_has_made_none() {
         });
         node
     };
-    graph.insert(node(30, 20, Role::ServiceManager), None);
+    world.graph.insert(node(30, 20, Role::ServiceManager), None);
     let server = node(31, 30, Role::Launcher);
-    graph.insert(server.clone(), Some(id(30)));
-    assert_eq!(trace(&graph, &Agents::default(), &server), (Claim::Implied(id(20)), Vec::new()));
+    world.graph.insert(server.clone(), Some(id(30)));
+    assert_eq!(trace(&world, &server), (Claim::Implied(id(20)), Vec::new()));
 }

@@ -12,12 +12,6 @@ use crate::{
 };
 
 impl World {
-    /// Whether a process of the server was run by a recognised one that does its work itself, at whatever level, and is no copy of
-    /// that one.
-    pub fn is_run_by(&self, server: &Server, process: ProcessId) -> bool {
-        is_run_by(&self.graph, server, process)
-    }
-
     /// A process is about to leave the graph: those below it keep that it ran them.
     pub(super) fn keep_who_ran(&mut self, key: ServerKey, id: ProcessId) {
         let Self { graph, servers, .. } = self;
@@ -43,8 +37,9 @@ impl World {
     }
 }
 
-/// [`World::is_run_by`], while the world is being changed.
-pub(super) fn is_run_by(graph: &Graph, server: &Server, process: ProcessId) -> bool {
+/// Whether a process of the server was run by a recognised one that does its work itself, at whatever level, and is no copy of
+/// that one.
+pub fn is_run_by(graph: &Graph, server: &Server, process: ProcessId) -> bool {
     let is_recognised = |node: &&Node| server.recognised.contains(&node.id);
     let Some(node) = graph.get(process).filter(|node| !is_recognised(node)) else { return false };
     let living = || graph.near_ancestors(process).find(is_recognised).filter(|above| runs_itself(above));

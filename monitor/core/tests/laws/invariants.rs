@@ -94,7 +94,7 @@ fn check_servers(world: &World, stopping: impl Fn(ServerKey) -> bool, broken: &m
         if !agent.is_alive() && !suspected {
             broken.push(format!("server {id} is under no suspicion, though its owner has exited"));
         }
-        let may_live = |cause: &Cause| cause.asked || cause.reason.under_living_owner();
+        let may_live = |cause: &Cause| cause.asked || cause.reason.released().is_some();
         if agent.is_alive() && suspected && !server.phase.cause().is_some_and(may_live) {
             broken.push(format!("server {id} is under suspicion, though its owner lives"));
         }
@@ -105,11 +105,11 @@ fn check_servers(world: &World, stopping: impl Fn(ServerKey) -> bool, broken: &m
 /// run of a living top-most agent is alive.
 fn check_agents(world: &World, leaving: &[AgentKey], broken: &mut Vec<String>) {
     let alive = world.runs().alive();
-    let living = world.agents().all().filter(|(_, agent)| agent.is_alive());
-    if living.count() != world.agents().alive() {
+    let living = world.agents().filter(|(_, agent)| agent.is_alive());
+    if living.count() != world.living_agents() {
         broken.push("the living agents are not those that are listed".to_owned());
     }
-    for (key, agent) in world.agents().all() {
+    for (key, agent) in world.agents() {
         let main = agent.main();
         if agent.is_alive() && world.agent_of(main) != Some(key) {
             broken.push(format!("agent {main} lives and is not found by its main process"));
