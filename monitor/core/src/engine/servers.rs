@@ -38,27 +38,12 @@ impl Recognised {
 /// A question about a maker that is asked later than this after the record may come too late for one that lived on.
 const LATE: Duration = Duration::from_millis(100);
 
-/// What follows once it is known, as far as it can be, who made the wire of a recognised server.
-enum Next {
-    /// It depends on what this process runs, which is asked for.
-    Ask(ProcessId),
-    Join(ServerKey),
-    /// Whoever holds the other end of its wire owns it. `chain`: the processes between it and that owner are part of it.
-    /// `adopted`: its parent has adopted it.
-    SeekOwner {
-        chain: bool,
-        adopted: bool,
-    },
-    /// It begins, with this owner.
-    Start(Option<AgentKey>),
-}
-
 impl Engine {
     /// A process with a wire runs a program that a rule recognises as a server. The engine comes back here with the
     /// answer if it had to ask a question first.
     pub(super) fn server_recognised(&mut self, now: BootTime, at: BootTime, mut recognised: Recognised) {
         recognised.late |= now.since(at) > LATE;
-        let (id, origin, late) = (recognised.new.main, recognised.origin, recognised.late);
+        let (id, origin) = (recognised.new.main, recognised.origin);
         let is_it = |node: &&Node| node.origin() == origin && !node.protected;
         let Some(node) = self.world.node(id).filter(is_it) else { return };
         if let Some(maker) = node.server.and_then(|key| self.agent_inside(key, id)) {
@@ -100,60 +85,80 @@ impl Engine {
         {
             return self.dismiss_if_pending(id);
         }
-        let new = recognised.new.clone();
-        match self.next_of(at, id, provenance, claim) {
-            Next::Ask(creator) => self.ask_creator(creator, recognised),
-            Next::Join(key) => self.recognised_again(at, key, id, true),
-            Next::SeekOwner { chain, adopted } => {
-                // Whoever made it may have been a supervisor that lived for long: if the engine was late, its ignorance is
-                // no proof.
-                let adopted = adopted && !late;
-                let provenance = if adopted { Provenance::Found { adopted } } else { provenance };
-                let wrappers = if chain { new.wrappers } else { Vec::new() };
-                // The holder of the wire's other end will show the owner.
-                let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
-                let Some(key) = self.world.start_server(new) else { return };
-                self.confirm_server(key);
-                self.inspect(now, key);
-                self.seek_confirmation(key);
-            }
-            // Without an owner the chain has no upper end: it would contain a person's own shell.
-            Next::Start(None) => self.start_server(now, at, NewServer { wrappers: Vec::new(), ..new }),
-            Next::Start(owner @ Some(agent)) => {
-                if self.resolve_account(at, agent, &recognised) {
-                    self.start_server(now, at, NewServer { owner, ..new });
-                }
-            }
-        }
-    }
-
-    /// What becomes of a recognised server with this claim. Its maker may become an agent here.
-    fn next_of(&mut self, at: BootTime, id: ProcessId, provenance: Provenance, claim: Claim) -> Next {
         let claim = match claim {
             // A shell's job that starts a server is a program of its own, whatever its name is.
             Claim::Inside(key, maker) if self.is_job(key) => Claim::Implied(maker),
             claim => claim,
         };
         match claim {
-            Claim::Ask(creator) => Next::Ask(creator),
-            Claim::Inside(key, _) | Claim::Joins(key) => Next::Join(key),
-            Claim::Agent(agent) => Next::Start(Some(agent)),
-            Claim::Gone(maker) => Next::Start(self.agent_gone(at, id, &maker)),
+            Claim::Ask(creator) => self.ask_creator(creator, recognised),
+            Claim::Inside(key, _) | Claim::Joins(key) => self.recognised_again(at, key, id, true),
+            Claim::Agent(agent) => self.begin(now, at, recognised, Some(agent)),
+            Claim::Gone(maker) => {
+                let owner = self.agent_gone(at, id, &maker);
+                self.begin(now, at, recognised, owner);
+            }
             // A parent found in /proc may have adopted the process; the holder of the wire's other end has not. Nor
             // does an agent further up own what a host below it started.
-            Claim::Implied(_) if provenance.is_found() => Next::SeekOwner { chain: true, adopted: false },
+            Claim::Implied(_) if provenance.is_found() => self.begin_seeking(now, recognised, true, false),
             Claim::Nobody | Claim::Adopted if provenance.is_found() => {
                 let above = self.world.node(id).and_then(|node| node.agent);
                 let above = above.filter(|agent| self.world.agent(*agent).is_some_and(Agent::is_alive));
-                above
-                    .map_or(Next::SeekOwner { chain: true, adopted: false }, |agent| Next::Start(Some(agent)))
+                if above.is_some() {
+                    self.begin(now, at, recognised, above);
+                } else {
+                    self.begin_seeking(now, recognised, true, false);
+                }
             }
-            Claim::Implied(maker) => self.next_of_implied(at, maker),
+            Claim::Implied(maker) => self.begin_implied(now, at, recognised, maker),
             // The parent may have adopted the process. The process that holds the other end of its wire made the wire.
             Claim::Adopted if self.world.node(id).is_some_and(|n| n.stdout().is_wire()) => {
-                Next::SeekOwner { chain: false, adopted: false }
+                self.begin_seeking(now, recognised, false, false);
             }
-            Claim::Nobody | Claim::Adopted | Claim::Elsewhere => Next::Start(None),
+            Claim::Nobody | Claim::Adopted | Claim::Elsewhere => self.begin(now, at, recognised, None),
+        }
+    }
+
+    /// A recognised server begins, with this owner.
+    fn begin(&mut self, now: BootTime, at: BootTime, recognised: Recognised, owner: Option<AgentKey>) {
+        let new = match owner {
+            Some(agent) if !self.resolve_account(at, agent, &recognised) => return,
+            Some(_) => NewServer { owner, ..recognised.new },
+            // Without an owner the chain has no upper end: it would contain a person's own shell.
+            None => NewServer { wrappers: Vec::new(), ..recognised.new },
+        };
+        self.start_server(now, at, new);
+    }
+
+    /// A recognised server begins, and whoever holds the other end of its wire owns it. `chain`: the processes between it
+    /// and that owner are part of it. `adopted`: its parent has adopted it.
+    fn begin_seeking(&mut self, now: BootTime, recognised: Recognised, chain: bool, adopted: bool) {
+        let Recognised { new, late, .. } = recognised;
+        // Whoever made it may have been a supervisor that lived for long: if the engine was late, its ignorance is no
+        // proof.
+        let adopted = adopted && !late;
+        let provenance = if adopted { Provenance::Found { adopted } } else { new.provenance };
+        let wrappers = if chain { new.wrappers } else { Vec::new() };
+        let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
+        let Some(key) = self.world.start_server(new) else { return };
+        self.confirm_server(key);
+        self.inspect(now, key);
+        self.seek_confirmation(key);
+    }
+
+    /// A recognised server begins whose wire was made by a process that no rule knows.
+    fn begin_implied(&mut self, now: BootTime, at: BootTime, recognised: Recognised, maker: ProcessId) {
+        let node = self.world.node(maker);
+        if node.is_some_and(|maker| maker.unit == ObservedUnit::Unasked) {
+            self.ask_creator(maker, recognised);
+        } else if node.is_none_or(ran_unseen) {
+            // The maker exited before the engine could ask what it was: a helper that forked the server and exited, or
+            // the host itself. If nobody holds the other end of the wire, the server has no owner.
+            self.begin_seeking(now, recognised, false, true);
+        } else {
+            self.imply_agent(at, maker);
+            let owner = self.world.agent_of(maker);
+            self.begin(now, at, recognised, owner);
         }
     }
 
@@ -171,21 +176,6 @@ impl Engine {
             && !server.recognised().contains(&maker)
             && !matches!(node.role(), Some(Role::Shell | Role::Launcher | Role::ServiceManager));
         (is_beside && !ran_unseen(node)).then_some(maker)
-    }
-
-    /// What becomes of a server whose wire was made by a process that no rule knows.
-    fn next_of_implied(&mut self, at: BootTime, maker: ProcessId) -> Next {
-        let node = self.world.node(maker);
-        if node.is_some_and(|maker| maker.unit == ObservedUnit::Unasked) {
-            return Next::Ask(maker);
-        }
-        // The maker exited before the engine could ask what it was: a helper that forked the server and exited, or the
-        // host itself. If nobody holds the other end of the wire, the server has no owner.
-        if node.is_none_or(ran_unseen) {
-            return Next::SeekOwner { chain: false, adopted: true };
-        }
-        self.imply_agent(at, maker);
-        Next::Start(self.world.agent_of(maker))
     }
 
     fn start_server(&mut self, now: BootTime, at: BootTime, new: NewServer) {
