@@ -37,6 +37,12 @@ pub enum Tracked {
     },
 }
 
+impl Tracked {
+    pub const fn is_followed(self) -> bool {
+        matches!(self, Self::Followed)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomInUse {
     /// Counted one by one.
