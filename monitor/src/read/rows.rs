@@ -232,8 +232,8 @@ impl<'a> Rows<'a> {
 
     /// Describes a holder in brief, and whoever is between it and a process that was asked about.
     fn describe(&mut self, process: ProcessId) -> Known {
-        let known = match self.brief(process) {
-            _ if self.described >= DESCRIBED => Known::Unreadable,
+        let has_room = self.described < DESCRIBED;
+        let known = match if has_room { self.brief(process) } else { Ok(Known::Unreadable) } {
             Ok(known) => known,
             Err(Errno::NOENT | Errno::SRCH) => Known::Gone,
             Err(_) => Known::Unreadable,

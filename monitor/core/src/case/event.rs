@@ -16,7 +16,10 @@ pub enum Event {
     },
     OwnerFound,
     SessionLives,
-    Asked,
+    /// A person asked to end it: whatever speaks against it but a guard (`anyway`), or if it is an orphan.
+    Asked {
+        anyway: bool,
+    },
     /// The time that was last set with [`Action::SetDeadline`] has come.
     DeadlineReached,
     /// The host was inspected, and everything that matters was seen.

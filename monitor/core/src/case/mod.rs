@@ -15,5 +15,5 @@ mod step;
 mod tests;
 
 pub use event::{Action, Announcement, Event, Facts, Finding, Outcome, Owner};
-pub use phase::{Attempt, By, Cause, Failure, INSPECT_AGAIN, Pace, Phase, Reason, Stage, Verdict};
+pub use phase::{Attempt, By, Cause, Failure, INSPECT_AGAIN, Pace, Phase, Reason, Stage, Verdict, Wish};
 pub use step::step;

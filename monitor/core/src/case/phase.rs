@@ -41,8 +41,18 @@ pub enum Stage {
 pub struct Cause {
     pub reason: Reason,
     pub since: BootTime,
-    /// Whether a person asked to end it. In that case doubts do not count, and guards still do.
-    pub asked: bool,
+    pub asked: Wish,
+}
+
+/// Whether a person asked to end it. Guards count in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wish {
+    #[default]
+    None,
+    /// If it is an orphan: who was shown one may be wrong by now.
+    Orphan,
+    /// Doubts do not count.
+    Anyway,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -228,7 +238,12 @@ impl Phase {
     }
 
     pub fn asked(&self) -> bool {
-        self.cause().is_some_and(|cause| cause.asked)
+        self.cause().is_some_and(|cause| cause.asked != Wish::None)
+    }
+
+    /// Whether a person wants its end in spite of all doubts.
+    pub fn asked_anyway(&self) -> bool {
+        self.cause().is_some_and(|cause| cause.asked == Wish::Anyway)
     }
 
     pub fn strongest_signal(&self) -> Option<Signal> {

@@ -4,7 +4,7 @@ use std::mem;
 
 use super::{
     Action, Announcement, By, Cause, Event, Facts, Failure, Finding, INSPECT_AGAIN, Outcome, Owner, Phase,
-    Reason, Stage, Verdict, ending,
+    Reason, Stage, Verdict, Wish, ending,
     phase::{CLOSING, SPARED, UNPROVEN, WHILE_REPAIRED},
 };
 use crate::model::{BootTime, Guard, SignalError};
@@ -14,7 +14,8 @@ pub fn step(phase: &mut Phase, event: Event, facts: &Facts<'_>) -> Vec<Action> {
     let now = facts.now;
     match (event, phase) {
         (Event::Suspected { reason, since, deadline }, phase) => {
-            let cause = Cause { reason, since, asked: phase.asked() };
+            let asked = phase.cause().map(|cause| cause.asked).unwrap_or_default();
+            let cause = Cause { reason, since, asked };
             suspected(phase, cause, deadline, now)
         }
         (Event::OwnerFound, phase) => clear(phase, "owner_found"),
@@ -22,7 +23,9 @@ pub fn step(phase: &mut Phase, event: Event, facts: &Facts<'_>) -> Vec<Action> {
             Some(Cause { reason: Reason::Released(By::Session), .. }) => clear(phase, "session_lives"),
             _ => Vec::new(),
         },
-        (Event::Asked, phase) => asked(phase, now),
+        (Event::Asked { anyway }, phase) => {
+            asked(phase, if anyway { Wish::Anyway } else { Wish::Orphan }, now)
+        }
         (Event::DeadlineReached, phase) => match phase.stage() {
             Some(Stage::Failed) if !facts.main_ended => Vec::new(),
             Some(Stage::Kill) => vec![Action::Proceed],
@@ -94,19 +97,19 @@ fn clear(phase: &mut Phase, reason: &'static str) -> Vec<Action> {
 }
 
 /// A person asked to end it. It is inspected first, as in any other case.
-fn asked(phase: &mut Phase, now: BootTime) -> Vec<Action> {
+fn asked(phase: &mut Phase, wish: Wish, now: BootTime) -> Vec<Action> {
     match phase {
         Phase::Clear => {
-            let cause = Cause { reason: Reason::Asked, since: now, asked: true };
+            let cause = Cause { reason: Reason::Asked, since: now, asked: wish };
             *phase = Phase::Grace { cause, deadline: now };
         }
-        Phase::Grace { cause, deadline } => (cause.asked, *deadline) = (true, now),
+        Phase::Grace { cause, deadline } => (cause.asked, *deadline) = (wish, now),
         Phase::Judged(verdict) if verdict.stage.is_terminating() => return Vec::new(),
         Phase::Judged(verdict) => {
             if verdict.stage == Stage::Failed {
                 (verdict.stage, verdict.inspections) = (Stage::Spared, 0);
             }
-            verdict.cause.asked = true;
+            verdict.cause.asked = wish;
             verdict.attempt.refused.clear();
         }
     }
@@ -114,12 +117,12 @@ fn asked(phase: &mut Phase, now: BootTime) -> Vec<Action> {
 }
 
 fn inspected(phase: &mut Phase, finding: Finding, facts: &Facts<'_>) -> Vec<Action> {
-    let (now, asked) = (facts.now, phase.asked());
-    if asked && !finding.guards.is_empty() {
+    let (now, anyway) = (facts.now, phase.asked_anyway());
+    if phase.asked() && !finding.guards.is_empty() {
         return stop_asked(phase, finding.guards, facts);
     }
     let Some(cause) = phase.cause().copied() else { return Vec::new() };
-    if !asked {
+    if !anyway {
         // It may be inspected during its grace because its main process exited. That inspection was only about what
         // the main process left.
         if let Some(deadline) = phase.grace().filter(|deadline| now < *deadline) {
@@ -140,7 +143,7 @@ fn inspected(phase: &mut Phase, finding: Finding, facts: &Facts<'_>) -> Vec<Acti
         *phase = Phase::Judged(Box::new(Verdict::new(cause)));
     }
     let Phase::Judged(verdict) = phase else { return Vec::new() };
-    let actions = if !finding.doubts.is_empty() && !asked {
+    let actions = if !finding.doubts.is_empty() && !anyway {
         unproven(verdict, finding, facts)
     } else if verdict.stage == Stage::Unproven {
         // Either it is judged for the first time, or the last doubt has just disappeared.
@@ -159,7 +162,7 @@ fn stop_asked(phase: &mut Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> Vec<A
     let only_asked = phase.cause().is_some_and(|cause| cause.reason == Reason::Asked);
     let deadline = match (phase, facts.owner) {
         (Phase::Judged(verdict), owner) if !only_asked || matches!(owner, Owner::Exited(_)) => {
-            verdict.cause.asked = false;
+            verdict.cause.asked = Wish::None;
             // New guards are reported after the next inspection.
             let soon = Action::SetDeadline(Some(facts.now));
             let is_news = verdict.stage == Stage::Unproven;
@@ -167,11 +170,11 @@ fn stop_asked(phase: &mut Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> Vec<A
         }
         // A case under a living owner goes on. Its next inspection is due when its grace is over.
         (Phase::Grace { cause, deadline }, _) if cause.reason.released().is_some() => {
-            (cause.asked, *deadline) = (false, facts.now.max(*deadline));
+            (cause.asked, *deadline) = (Wish::None, facts.now.max(*deadline));
             Some(*deadline)
         }
         (phase, Owner::Exited(since)) => {
-            let cause = Cause { reason: Reason::OwnerExited, since, asked: false };
+            let cause = Cause { reason: Reason::OwnerExited, since, asked: Wish::None };
             *phase = Phase::Grace { cause, deadline: grace };
             Some(grace)
         }
@@ -186,7 +189,7 @@ fn stop_asked(phase: &mut Phase, guards: Vec<Guard>, facts: &Facts<'_>) -> Vec<A
 /// Its owner is gone, but somebody may still use it.
 fn unproven(verdict: &mut Verdict, finding: Finding, facts: &Facts<'_>) -> Vec<Action> {
     let is_news = verdict.doubts != finding.doubts;
-    verdict.stage = Stage::Unproven;
+    (verdict.stage, verdict.cause.asked) = (Stage::Unproven, Wish::None);
     verdict.inspections = if is_news { 0 } else { verdict.inspections.saturating_add(1) };
     // The guards are reported to a person who asks what may be ended.
     (verdict.evidence, verdict.doubts, verdict.guards) = (finding.evidence, finding.doubts, finding.guards);
@@ -209,7 +212,7 @@ fn mark_orphan(verdict: &mut Verdict, due: BootTime, finding: Finding, facts: &F
     // If there is a doubt or a living owner, it is ended because a person wants it, not because it is an orphan.
     let left_behind = matches!(facts.owner, Owner::Exited(_)) || verdict.cause.reason.released().is_some();
     let is_orphan = finding.doubts.is_empty() && left_behind;
-    if is_orphan || !verdict.cause.asked {
+    if is_orphan || verdict.cause.asked == Wish::None {
         let again = mem::replace(&mut verdict.announced, true);
         actions.push(Action::Announce(Announcement::Orphan { due, again }));
     }
@@ -275,7 +278,7 @@ fn ended(phase: Phase, facts: &Facts<'_>) -> Vec<Action> {
                     first_signal: verdict.attempt.first_signal.unwrap_or(facts.now),
                     rss_bytes: verdict.rss_bytes,
                     pss_bytes: verdict.pss_bytes,
-                    asked: verdict.cause.asked,
+                    asked: verdict.cause.asked != Wish::None,
                 },
             };
             failure.into_iter().chain([Action::Close(outcome)]).collect()

@@ -3,6 +3,8 @@
 
 use std::{mem, time::Duration};
 
+use rustc_hash::FxHashSet;
+
 use super::{Engine, agenda::Task, findings::may_have_tools, lives::millis};
 use crate::{
     case::{self, Action, Announcement, Event, Facts, Failure, Outcome, Owner, Pace, Phase, Stage, Verdict},
@@ -69,8 +71,10 @@ impl Engine {
                 _ => {}
             }
         }
+        // Computed at the first signal, for all of them: each may be the child of the one before.
+        let mut targets = None;
         for action in actions {
-            self.carry_out(now, of, action, seen);
+            self.carry_out(now, of, action, seen, &mut targets);
         }
     }
 
@@ -120,13 +124,23 @@ impl Engine {
         })
     }
 
-    fn carry_out(&mut self, now: BootTime, of: CaseOf, action: Action, seen: Option<&Finding>) {
+    fn carry_out(
+        &mut self,
+        now: BootTime,
+        of: CaseOf,
+        action: Action,
+        seen: Option<&Finding>,
+        targets: &mut Option<FxHashSet<ProcessId>>,
+    ) {
         match (action, of) {
+            (Action::Signal { process, signal }, _) => {
+                let targets = targets.get_or_insert_with(|| self.may_signal(of));
+                self.send(targets, process, signal);
+            }
             (Action::Inspect, CaseOf::Server(key)) => self.inspect(now, key),
             (Action::Inspect, CaseOf::Agent(key)) => self.inspect_agent(key),
             (Action::SetDeadline(at), _) => self.set_deadline(of, at),
             (Action::Proceed, _) => self.advance(now, of, Event::Proceed, seen),
-            (Action::Signal { process, signal }, _) => self.send(of, process, signal),
             (Action::Remember, CaseOf::Server(key)) => self.remember_server(now, key),
             (Action::Remember, CaseOf::Agent(key)) => self.remember_agent(now, key),
             (Action::RememberReaping, _) => {
@@ -167,12 +181,8 @@ impl Engine {
     }
 
     /// Sends a signal. Every signal to a server or an agent goes through the last check here.
-    fn send(&mut self, of: CaseOf, process: ProcessId, signal: Signal) {
-        let may = match of {
-            CaseOf::Server(key) => self.may_signal(key, process),
-            CaseOf::Agent(key) => self.may_end(key),
-        };
-        if may {
+    fn send(&mut self, targets: &FxHashSet<ProcessId>, process: ProcessId, signal: Signal) {
+        if targets.contains(&process) {
             let uid = self.user(process);
             self.effects.push_back(Effect::Signal { process, signal, uid });
         }

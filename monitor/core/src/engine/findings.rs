@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Engine, cases::CaseOf};
 use crate::{
     case::{Event, INSPECT_AGAIN},
-    lineage::ServerKey,
+    lineage::{Node, ServerKey},
     model::{
         BootTime, Doubt, ProcessId, ServerFacts, Work,
         scene::{ProcessRow, Wait},
@@ -146,9 +146,10 @@ impl Engine {
     fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding, rows: &Rows<'_>) {
         let Some(server) = self.world.server(key) else { return };
         let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);
-        if server.phase.is_terminating() || server.phase.asked() || is_in_grace {
+        if server.phase.is_terminating() || server.phase.asked_anyway() || is_in_grace {
             return;
         }
+        let named = self.named_tools(server);
         let seen = self.tools.entry(key).or_default();
         if !finding.case.doubts.is_empty() {
             seen.awaited = None;
@@ -169,12 +170,23 @@ impl Engine {
             rows.row(process).is_some_and(|row| row.waits == Wait::Anything || awaits(row))
                 || rows.is_connected(process, server.wires(), &finding.members)
         };
-        let tools = finding.members.tied.iter().copied();
-        let mut working = tools.filter(|process| seen.worked(*process) || goes_on(*process));
+        let tied = finding.members.tied.iter().copied();
+        let mut working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
         let works = working.any(|process| !is_of_a_browser(process));
-        if works && *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
+        if !works {
+            seen.awaited = None;
+        } else if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
         }
+    }
+
+    /// What a server has started on other wires, and what nothing but its name shows to be a server: it may be a job.
+    fn named_tools(&self, server: &Server) -> Vec<ProcessId> {
+        let is_one = |node: &&Node| {
+            node.stdin() != server.stdin && node.image().is_some_and(|image| self.rules.is_only_named(image))
+        };
+        let parts = server.recognised().iter().filter_map(|id| self.world.node(*id));
+        parts.filter(is_one).map(|node| node.id).collect()
     }
 
     /// Until when the end of a server waits for its tools, if it does.
@@ -188,7 +200,7 @@ impl Engine {
 /// Whether so many inspections have failed that this is reported: what cannot be seen is a doubt.
 fn says_blind(server: &Server, now: BootTime) -> bool {
     let is_due = !server.phase.is_clear() && server.phase.grace().is_none_or(|deadline| deadline <= now);
-    is_due && !server.phase.asked() && server.blind_inspections >= BLIND_INSPECTIONS
+    is_due && !server.phase.asked_anyway() && server.blind_inspections >= BLIND_INSPECTIONS
 }
 
 /// Between two looks at a tool that works, at least.
@@ -217,7 +229,7 @@ impl Tools {
     }
 }
 
-/// Whether a server may have tools: it has a process that no rule recognised.
+/// Whether a server may have tools: it is more than its main process.
 pub(super) fn may_have_tools(server: &Server) -> bool {
     server.processes().iter().any(|process| !server.recognised().contains(process))
 }

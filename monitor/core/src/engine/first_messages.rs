@@ -270,31 +270,16 @@ impl Engine {
     }
 
     /// A process of a server that was recognised by the protocol runs a program on both of the server's streams: it is
-    /// the server, and what was recognised first had only launched it. If that does its work itself, the program may be a tool
-    /// that it runs. Then it is the server only if the first message, by which a client names itself, still waits to be read.
+    /// the server, and what was recognised first had only launched it. If that does its work itself, the program is a tool that
+    /// it runs: that the first message still waits says nothing about who will read it.
     fn deeper_link(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
         let Some(node) = self.world.node(id).filter(|node| !hands_on(node)) else { return };
         let is_its = |server: &&Server| server.rule == PROTOCOL && server.wires() == node.wires();
-        let Some(server) = self.world.server(key).filter(is_its) else { return };
-        if !is_run_by(self.world.graph(), server, id) {
-            self.link_named(at, key, id);
-            return;
+        let is_run = |server: &Server| is_run_by(self.world.graph(), server, id);
+        if self.world.server(key).filter(is_its).is_some_and(|server| !is_run(server)) {
+            let (name, rule) = (self.title(id), PROTOCOL.to_owned());
+            self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
         }
-        let (origin, turn) = (node.origin(), Share::of(node.uid));
-        let about = About::FirstMessage(OwnEnd { process: id, stdin: node.stdin() });
-        self.ask(Some((turn, Haste::AtOnce)), about, move |engine, now, answer| {
-            let is_it = |node: &Node| node.origin() == origin && node.server == Some(key);
-            let waits =
-                matches!(answer, Answer::FirstMessage { message: FirstMessage::Mcp { client: Some(_) } });
-            if waits && engine.world.node(id).is_some_and(is_it) {
-                engine.link_named(now, key, id);
-            }
-        });
-    }
-
-    fn link_named(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        let (name, rule) = (self.title(id), PROTOCOL.to_owned());
-        self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
     }
 
     /// The launcher or shell above this process that runs on the same streams and that is asked about.
@@ -312,7 +297,9 @@ impl Engine {
     pub(super) fn named_deeper(&mut self, at: BootTime, key: ServerKey, link: NewServer) {
         let NewServer { main: id, name, rule, .. } = link;
         let only_named = self.is_only_named(id, &rule);
-        if let Some(server) = self.world.server_mut(key) {
+        // A server that it has made itself, on other wires, shows a client.
+        let stdin = self.world.node(id).map(Node::stdin);
+        if let Some(server) = self.world.server_mut(key).filter(|server| Some(server.stdin) == stdin) {
             server.only_named &= only_named;
             if server.rule == PROTOCOL {
                 // A name alone says less than the message.

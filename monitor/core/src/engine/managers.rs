@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use super::{Engine, released::is_released};
 use crate::{
-    case::{By, Phase, Reason, Stage},
-    lineage::ServerKey,
+    case::{By, Phase, Reason, Stage, Wish},
+    lineage::{Node, ServerKey},
     model::{Asked, BootTime, ReleaseRequest, Released},
     world::{Agent, Server},
 };
@@ -45,8 +45,14 @@ impl Engine {
             Asked::Id(id) => Some(*id),
             Asked::Name(_) => None,
         };
+        // A server's own part on other wires, as a server behind a gateway, is not what somebody outside started.
+        let of_chain = |node: &Node| {
+            let is_link = |server: &Server| node.stdin() == server.stdin || node.id == server.main_process();
+            let own = node.server.filter(|key| self.world.server(*key).is_some_and(is_link));
+            own.or(node.wraps)
+        };
         let nodes = request.targets.iter().filter_map(process).filter_map(|id| self.world.node(id));
-        let mut selected: BTreeSet<ServerKey> = nodes.filter_map(|node| node.server.or(node.wraps)).collect();
+        let mut selected: BTreeSet<ServerKey> = nodes.filter_map(of_chain).collect();
         let mut named = selected.iter().filter_map(|key| self.world.server(*key));
         if let Some(server) = named.find(|server| !self.is_of(server, user)) {
             return Err(format!(
@@ -77,8 +83,10 @@ impl Engine {
         let owner_lives = self.world.owner(key).is_some_and(Agent::is_alive);
         let is_open = match &server.phase {
             Phase::Clear => true,
-            Phase::Grace { cause, .. } => cause.reason != Reason::Released(By::Manager) && !cause.asked,
-            Phase::Judged(verdict) if verdict.stage == Stage::Unproven => !verdict.cause.asked,
+            Phase::Grace { cause, .. } => {
+                cause.reason != Reason::Released(By::Manager) && cause.asked == Wish::None
+            }
+            Phase::Judged(verdict) if verdict.stage == Stage::Unproven => verdict.cause.asked == Wish::None,
             Phase::Judged(_) => false,
         };
         owner_lives && is_open && !server.seeks_owner

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::{Engine, agenda::Task};
 use crate::{
-    case::{By, Event, Phase, Reason},
+    case::{By, Event, Phase, Reason, Wish},
     lineage::ServerKey,
     model::{About, Answer, BootTime, Notice, ProcessId, Work},
     verdict::Finding,
@@ -105,7 +105,7 @@ impl Engine {
         if let Look::Begin(by) = look
             && let Phase::Grace { cause, .. } = &server.phase
             && cause.reason == Reason::Released(by)
-            && !cause.asked
+            && cause.asked == Wish::None
         {
             let (reason, since, deadline) = (cause.reason, cause.since, now + self.policy.abandoned_grace);
             self.server_event(now, key, Event::Suspected { reason, since, deadline });
@@ -143,5 +143,8 @@ pub(super) fn holds(server: &Server, by: By) -> bool {
 
 /// Whether the case of a server is that it was released by this one, and no person asked.
 pub(super) fn is_released(server: &Server, by: By) -> bool {
-    server.phase.cause().is_some_and(|cause| cause.reason == Reason::Released(by) && !cause.asked)
+    server
+        .phase
+        .cause()
+        .is_some_and(|cause| cause.reason == Reason::Released(by) && cause.asked == Wish::None)
 }

@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::{Engine, agenda::Task};
 use crate::{
     case::Event,
-    lineage::{AgentKey, Node},
+    lineage::AgentKey,
     model::{AgentView, BootTime, Effect, Found, ProcessId, ReapRequest, ServerReport, Signal},
     world::{Agent, Server},
 };
@@ -50,9 +50,10 @@ impl Engine {
             self.end_leftovers(now, &ids);
             return;
         }
+        let anyway = request.include_unproven || request.include_active || request.duplicates;
         let meant = self.world.servers().iter().filter(|(_, server)| ids.contains(&server.id.to_string()));
         for key in meant.map(|(key, _)| *key).collect::<Vec<_>>() {
-            self.server_event(now, key, Event::Asked);
+            self.server_event(now, key, Event::Asked { anyway });
         }
     }
 
@@ -87,12 +88,9 @@ impl Engine {
 
     /// Signals processes of a branch. Every signal to a leftover goes through this check.
     fn signal_branch(&mut self, agent: AgentKey, branch: Vec<ProcessId>, signal: Signal) {
+        let above_agents = self.at_and_above_agents(branch.iter().copied());
         for process in branch {
-            let is_agent = |node: &Node| self.world.agent_of(node.id).is_some();
-            if process.pid > 1
-                && self.is_left(agent, process)
-                && !self.world.graph().below(process).any(is_agent)
-            {
+            if process.pid > 1 && self.is_left(agent, process) && !above_agents.contains(&process) {
                 let uid = self.user(process);
                 self.effects.push_back(Effect::Signal { process, signal, uid });
             }

@@ -175,7 +175,10 @@ impl Engine {
         let is_sought = |server: &&Server| server.session_id.is_none() || may_be_other;
         let Some(server) = self.world.server(key).filter(is_sought) else { return };
         let main = server.main_process();
-        let chain = server.recognised().iter().chain(server.wrappers()).copied();
+        // A gateway's own servers are for other sessions.
+        let is_link =
+            |id: &&ProcessId| self.world.node(**id).is_some_and(|node| node.stdin() == server.stdin);
+        let chain = server.recognised().iter().filter(is_link).chain(server.wrappers()).copied();
         let subject = SessionSubject {
             main,
             chain: chain.filter(|process| *process != main).collect(),

@@ -38,6 +38,8 @@ impl Engine {
             self.reconfigure_sessions(now);
         }
         self.judge_threads_anew(now);
+        // What was not to be ended did not wait for its tools.
+        self.tools.values_mut().for_each(|tools| tools.awaited = None);
         // A guard may hold now that did not, or the reverse.
         for key in self.world.server_keys() {
             self.server_event(now, key, Event::RulesChanged);
@@ -64,9 +66,13 @@ impl Engine {
             let was = spoken || images.iter().any(|image| is_server(before, image));
             let is = (spoken && self.policy.recognise_protocol)
                 || images.iter().any(|image| is_server(rules, image));
-            let only_named = !spoken && images.iter().all(|image| rules.is_only_named(image));
+            let links = server.recognised().iter().filter_map(|id| self.world.node(*id));
+            let mut links =
+                links.filter(|node| node.stdin() == server.stdin).filter_map(Node::image).peekable();
+            let has_links = links.peek().is_some();
+            let only_named = !spoken && links.all(|image| rules.is_only_named(image));
             let Some(server) = self.world.server_mut(key) else { continue };
-            if !images.is_empty() {
+            if has_links {
                 server.only_named = only_named;
             }
             if was && !is || server.disowned && is {

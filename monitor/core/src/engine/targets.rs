@@ -13,10 +13,18 @@ use crate::{
 };
 
 impl Engine {
-    /// The last check before every signal: the server is an orphan without a guard, and the process is a target.
-    pub(super) fn may_signal(&self, key: ServerKey, process: ProcessId) -> bool {
-        let orphan = self.world.server(key).and_then(|server| server.phase.orphan());
-        orphan.is_some_and(|verdict| verdict.guards.is_empty()) && self.is_target(key, process)
+    /// The last check before every signal, who may get one: of a server that is an orphan without a guard its targets, of an
+    /// agent that may be ended its main process.
+    pub(super) fn may_signal(&self, of: CaseOf) -> FxHashSet<ProcessId> {
+        let targets = match of {
+            CaseOf::Server(key) => {
+                let orphan = self.world.server(key).and_then(|server| server.phase.orphan());
+                orphan.filter(|verdict| verdict.guards.is_empty()).map(|_| self.targets(key))
+            }
+            CaseOf::Agent(key) if self.may_end(key) => self.world.agent(key).map(|agent| vec![agent.main()]),
+            CaseOf::Agent(_) => None,
+        };
+        targets.into_iter().flatten().collect()
     }
 
     /// Whether a process of a server may be signalled. The following never are, in any state of the case: a process
@@ -60,7 +68,10 @@ impl Engine {
     }
 
     /// The agents among these processes and their descendants, and all ancestors of those agents.
-    fn at_and_above_agents(&self, processes: impl Iterator<Item = ProcessId>) -> FxHashSet<ProcessId> {
+    pub(super) fn at_and_above_agents(
+        &self,
+        processes: impl Iterator<Item = ProcessId>,
+    ) -> FxHashSet<ProcessId> {
         let mut seen = FxHashSet::default();
         let mut stack: Vec<ProcessId> = processes.collect();
         let mut found = FxHashSet::default();
@@ -146,6 +157,6 @@ impl Engine {
             let orphan = server.phase.orphan();
             process == but || orphan.is_some_and(|verdict| verdict.attempt.refused.contains(&process))
         };
-        server.all().any(|process| !refused(process) && self.is_target(key, process))
+        self.targets(key).into_iter().any(|process| !refused(process))
     }
 }

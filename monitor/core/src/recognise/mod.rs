@@ -278,10 +278,12 @@ fn may_be(image: &Image, is_such: impl FnMut(&Program<'_>) -> bool) -> bool {
 }
 
 /// Whether `image`, which has this role, does its work itself, and runs no other program on its own standard streams in its
-/// place, as `npx` does. A shell does if its script is a server by its name.
+/// place, as `npx` does, and docker-compose, whose clients talk. A shell does if its script is a server by its name.
 pub fn runs_itself(image: &Image, role: &Role) -> bool {
     match Program::find(&program::words(image), image).0.carrier {
-        Carrier::Itself | Carrier::Interpreter => !is_a_launcher(image, role),
+        Carrier::Itself | Carrier::Interpreter => {
+            !is_a_launcher(image, role) && container_client(image).is_none()
+        }
         Carrier::Shell => matches!(role, Role::Server { .. }),
         Carrier::Runner | Carrier::Container | Carrier::Wrapper => false,
     }

@@ -34,7 +34,7 @@ pub fn stays_silent(inspection: &Inspection<'_>, members: &Members) -> bool {
 /// The doubt that remains about a server of which somebody said that it is released: it may be used nevertheless. `None` if
 /// it is proven that nobody does.
 pub fn somebody_uses_it(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    let asked = inspection.server.phase.asked();
+    let asked = inspection.server.phase.asked_anyway();
     let by = inspection.released_in_words().filter(|_| !asked)?;
     let owes = by == By::Idle && !is_being_ended(inspection) && may_owe_an_answer(inspection, members);
     (owes || !is_unused(inspection, members, by)).then_some(Doubt::Active)
@@ -44,7 +44,7 @@ pub fn somebody_uses_it(inspection: &Inspection<'_>, members: &Members) -> Optio
 pub fn must_rest(inspection: &Inspection<'_>, members: &Members) -> Option<Duration> {
     // An abandoned server may compute and read: a timer keeps it alive.
     let phase = &inspection.server.phase;
-    let by = phase.released().filter(|by| *by != By::Owner && !phase.asked())?;
+    let by = phase.released().filter(|by| *by != By::Owner && !phase.asked_anyway())?;
     let rested = rested(inspection, members, by).filter(|_| !is_being_ended(inspection))?;
     inspection.policy.abandoned_grace.checked_sub(rested).filter(|missing| !missing.is_zero())
 }

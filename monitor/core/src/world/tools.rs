@@ -3,7 +3,7 @@
 //! Who has the wires of a server is a link of its launch chain, or was run by the server. A launcher runs the server in its
 //! place, so what it started on its streams is the server, also when the launcher has ended. What a recognised process that does
 //! its work itself started is a tool of the server, also when that process has ended: then each of those it leaves
-//! keeps who ran it ([`Node::ran_by`]).
+//! keeps who ran it ([`Node::ran_by`]). So is what a launcher started beside the server, on the same streams.
 
 use super::{Server, World};
 use crate::{
@@ -29,6 +29,8 @@ impl World {
                 stack.push(process);
             }
         }
+        let beside = server.processes.iter().filter(|process| is_beside(graph, server, **process));
+        run.extend(beside);
         for process in run {
             if let Some(node) = graph.get_mut(process) {
                 node.ran_by = Some(id);
@@ -44,7 +46,18 @@ pub fn is_run_by(graph: &Graph, server: &Server, process: ProcessId) -> bool {
     let Some(node) = graph.get(process).filter(|node| !is_recognised(node)) else { return false };
     let living = || graph.near_ancestors(process).find(is_recognised).filter(|above| runs_itself(above));
     let by = node.ran_by.or_else(|| living().map(|above| above.id));
-    by.is_some_and(|by| node.origin().process != by)
+    by.map_or_else(|| is_beside(graph, server, process), |by| node.origin().process != by)
+}
+
+/// Whether a launcher has started this process beside the recognised main process: it is neither above nor below that.
+fn is_beside(graph: &Graph, server: &Server, process: ProcessId) -> bool {
+    let main = server.main_process;
+    let is_below = |process, above| graph.near_ancestors(process).any(|node| node.id == above);
+    main != process
+        && server.recognised.contains(&main)
+        && graph.get(main).is_some_and(|node| node.stdin() == server.stdin && runs_itself(node))
+        && !is_below(main, process)
+        && !graph.near_ancestors(process).any(|above| server.recognised.contains(&above.id))
 }
 
 fn runs_itself(node: &Node) -> bool {

@@ -2,7 +2,7 @@
 //! this file in its own tests, too.
 
 use orphand_core::{
-    case::Cause,
+    case::{Cause, Wish},
     engine::Engine,
     lineage::{AgentKey, Node, ServerKey},
     model::ProcessId,
@@ -94,7 +94,7 @@ fn check_servers(world: &World, stopping: impl Fn(ServerKey) -> bool, broken: &m
         if !agent.is_alive() && !suspected {
             broken.push(format!("server {id} is under no suspicion, though its owner has exited"));
         }
-        let may_live = |cause: &Cause| cause.asked || cause.reason.released().is_some();
+        let may_live = |cause: &Cause| cause.asked != Wish::None || cause.reason.released().is_some();
         if agent.is_alive() && suspected && !server.phase.cause().is_some_and(may_live) {
             broken.push(format!("server {id} is under suspicion, though its owner lives"));
         }

@@ -6,7 +6,7 @@ mod stories;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Action, By, Cause, Event, Facts, Finding, Owner, Pace, Phase, Reason, Stage, Verdict};
+use super::{Action, By, Cause, Event, Facts, Finding, Owner, Pace, Phase, Reason, Stage, Verdict, Wish};
 use crate::model::{BootTime, Doubt, Evidence, Guard, ProcessId, Signal, SignalError};
 
 const NOBODY: &BTreeSet<ProcessId> = &BTreeSet::new();
@@ -43,7 +43,7 @@ fn facts() -> Facts<'static> {
 }
 
 fn cause() -> Cause {
-    Cause { reason: Reason::OwnerExited, since: at(SINCE), asked: false }
+    Cause { reason: Reason::OwnerExited, since: at(SINCE), asked: Wish::None }
 }
 
 fn verdict() -> Box<Verdict> {
@@ -136,5 +136,5 @@ fn with_cause(mut phase: Phase, change: impl FnOnce(&mut Cause)) -> Phase {
 
 /// The same case, opened by a person's request.
 fn asked(phase: Phase) -> Phase {
-    with_cause(phase, |cause| cause.asked = true)
+    with_cause(phase, |cause| cause.asked = Wish::Anyway)
 }

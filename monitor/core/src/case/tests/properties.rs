@@ -42,7 +42,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Suspected { reason: Reason::Released(By::Session), since: at(0), deadline: at(5000) }),
         1 => Just(Event::OwnerFound),
         1 => Just(Event::SessionLives),
-        1 => Just(Event::Asked),
+        1 => any::<bool>().prop_map(|anyway| Event::Asked { anyway }),
         3 => Just(Event::DeadlineReached),
         8 => any_finding().prop_map(inspected),
         1 => Just(Event::Inconclusive { again: secs(1) }),
@@ -88,7 +88,7 @@ proptest! {
                     refused.insert(*process);
                 }
                 // A person asks, or another case of the same server begins.
-                Event::Asked | Event::Suspected { .. } | Event::OwnerFound | Event::Ended => refused.clear(),
+                Event::Asked { .. } | Event::Suspected { .. } | Event::OwnerFound | Event::Ended => refused.clear(),
                 _ => {}
             }
             let may_begin = matches!(event, Event::Proceed) && phase.stage() == Some(Stage::Spared);

@@ -55,7 +55,7 @@ fn what_does_not_end_by_sigkill_is_given_up_once() {
 
 #[test]
 fn a_person_overrules_doubts_and_no_guards() {
-    let grace = || step(Phase::Clear, Event::Asked, &facts()).0;
+    let grace = || step(Phase::Clear, Event::Asked { anyway: true }, &facts()).0;
     let (phase, actions) = step(grace(), inspected(doubt()), &facts());
     assert!(phase.asked() && actions.contains(&Action::Proceed), "{actions:?}");
     // It is no orphan and is not reported as one.
@@ -103,7 +103,7 @@ fn a_refused_process_gets_no_signal_until_a_person_asks() {
     let (phase, actions) = play(phase, [next(), next(), next()].concat(), &facts());
     assert_eq!(signals(&actions), [(31, Signal::Term), (31, Signal::Kill)]);
     let (phase, _) = step(phase, refused(Signal::Kill, true), &facts());
-    let (phase, _) = step(phase, Event::Asked, &facts());
+    let (phase, _) = step(phase, Event::Asked { anyway: true }, &facts());
     let (_, actions) = play(phase, next(), &facts());
     assert_eq!(signals(&actions), [(30, Signal::Term)]);
 }

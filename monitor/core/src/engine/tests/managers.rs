@@ -56,6 +56,18 @@ fn a_use_takes_the_release_back_until_it_is_released_again() {
     assert_eq!(story.told(), ["orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
 }
 
+/// A gateway that is a server itself says that it is done with one of its own: that is not the gateway.
+#[test]
+fn what_is_behind_a_gateway_is_not_the_gateway() {
+    let mut story = manager(settings());
+    did(&mut story, 31, 1);
+    story.start(30, 31, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
+    story.told();
+    assert_eq!(says(&mut story, &request(31), ROOT), Ok(vec![]));
+    story.pass_secs(10_000);
+    assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()));
+}
+
 #[test]
 fn a_server_belongs_to_its_own_user() {
     let mut story = manager(settings());

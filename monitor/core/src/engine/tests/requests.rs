@@ -48,6 +48,24 @@ fn who_asks_overrules_observation() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
+/// What was shown as an orphan may be in use by now: that it shall be ended nevertheless was not said.
+#[test]
+fn who_asks_for_orphans_ends_none_that_is_in_use_meanwhile() {
+    for (include_unproven, ends) in [(false, false), (true, true)] {
+        let mut story = Story::agent_with_server(Policy { mode: Mode::Observe, ..Policy::default() });
+        story.polite.insert(30);
+        story.end(20);
+        story.pass_secs(12);
+        story.told();
+        story.facts.stdin = WireState::held_by(&[70]);
+        ask(&mut story, ReapRequest { include_unproven, ..ReapRequest::default() });
+        story.pass_secs(1);
+        assert_eq!(!story.sent().is_empty(), ends);
+        let stays = story.told().contains(&"orphan_unproven wire_held".to_owned());
+        assert_eq!(stays, !ends);
+    }
+}
+
 /// The person who asked waits until the state shows that nothing more will happen. That is not before the inspection
 /// was answered.
 #[test]

@@ -5,7 +5,7 @@ use super::{
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
     story_scene::{ProcessFacts, SocketUse, WireState},
 };
-use crate::model::{BootTime, Doubt, Notice, Policy, Signal, Stdio, Work};
+use crate::model::{BootTime, Doubt, Input, Mode, Notice, Policy, Signal, Stdio, Work};
 
 /// Agent 20, its server 30, and a tool of that, 31.
 fn with_tool() -> Story {
@@ -59,6 +59,35 @@ fn a_tool_that_works_for_ever_is_ended_at_its_deadline() {
     work(&mut story, 31, 20);
     let sent = story.sent();
     assert!(sent.contains(&(30, Signal::Term)) && sent.contains(&(31, Signal::Term)), "{sent:?}");
+}
+
+/// A job of a server that is named as a server is, too.
+#[test]
+fn a_tool_with_the_name_of_a_server_comes_to_its_end() {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.start(30, 31, &["/srv/mcp-db-migrate"], [Stdio::Pipe(41), Stdio::Pipe(42), Stdio::Null]);
+    for pid in [30, 31] {
+        story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
+    }
+    story.end(20);
+    work(&mut story, 31, 100);
+    assert_eq!(story.sent(), []);
+    story.end(31);
+    story.pass_secs(20);
+    assert!(story.sent().contains(&(30, Signal::Term)));
+}
+
+/// While nothing was to be ended, nothing waited for its tools.
+#[test]
+fn after_a_pause_the_tool_of_then_has_all_its_time() {
+    let observing = Policy { mode: Mode::Observe, ..Policy::default() };
+    let mut story = with_tool();
+    story.hand_in(Input::Configured { policy: observing });
+    story.end(20);
+    work(&mut story, 31, 400);
+    story.hand_in(Input::Configured { policy: Policy::default() });
+    work(&mut story, 31, 100);
+    assert_eq!(story.sent(), []);
 }
 
 /// A server of another dead agent, 40, on whose wire the server at work has a hand, may be asked for something until that is done.
