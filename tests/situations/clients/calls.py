@@ -212,6 +212,18 @@ def gateway(stage):
     agent = stage.rests("launcher", 'start("mcp-proxy")')
     return stage.killed(agent, in_use=["mcp-proxy", "mcp-server-inner"])
 
+@scene("in use", twin="orphans/helper_behind_a_listener", begin="session")
+@scene(
+    "orphan", name="orphans/helper_behind_a_listener", twin="clients/gateway_of_a_home_made_server", begin="start",
+    about="The same, but what it runs there is a helper, to which it does not speak the protocol.",
+)
+def gateway_of_a_home_made_server(stage, begin):
+    """An agent's server listens at a port that nobody told it, and has a server of its own behind it that no rule knows; the agent is killed."""
+    stage.server("inventory.py", "blocked", starts=0.5)
+    stage.part("mcp-proxy", f'inner = {begin}("inventory.py")\nin_background(answer_calls, listen("tcp"))\nserve()\n')
+    agent = stage.agent("mcp-proxy")
+    return stage.killed(agent, **{"in_use" if begin == "session" else "orphans": ["mcp-proxy", "inventory.py"]})
+
 @scene("in use", twin="orphans/silent_listener")
 def unaccepted(stage):
     """A client is connected, but the server, busy for now, has not accepted it yet; the agent is killed."""

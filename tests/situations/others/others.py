@@ -222,17 +222,26 @@ def nohup_bot(stage):
     return stage.killed(agent, in_use=["bot.py"])
 
 @scene("in use", twin="orphans/helper_below_a_server")
-def own_agent_below_a_server(stage):
+@scene(
+    "in use", name="own_agent_with_a_home_made_server", twin="orphans/helper_below_a_server", own="server.py",
+    about="The same, and no rule knows the assistant's server, either.",
+)
+@scene(
+    "in use", name="own_agent_that_inherited_its_input", twin="orphans/helper_below_a_server", stdin=0, stdout="subprocess.PIPE",
+    about="The same, and the server reads what the assistant prints, and has handed its own standard input on.",
+)
+def own_agent_below_a_server(stage, own="mcp-server-fake", stdin=None, stdout="None"):
     """A tool of a server started an assistant that no rule knows, which works with a server of its own; the agent is killed."""
-    stage.part("assistant.py", "here()\nuse('assistant', start('mcp-server-fake').ask)\n")
-    stage.part("mcp-server-agents", """
-        start("assistant.py", wire=None)
+    stage.server("server.py", starts=0.5)
+    stage.part("assistant.py", f"here()\nuse('assistant', session({own!r}).ask)\n")
+    stage.part("mcp-server-agents", f"""
+        start("assistant.py", wire=None, stdin={stdin}, stdout={stdout})
         present("assistant.py")
         serve()
     """)
     agent = stage.agent("mcp-server-agents")
     stage.beats("assistant")
-    return stage.killed(agent, in_use=["assistant.py", "mcp-server-fake"], may_end=["mcp-server-agents"])
+    return stage.killed(agent, in_use=["assistant.py", own], may_end=["mcp-server-agents"])
 
 @scene("in use")
 def parallel_jobs(stage):

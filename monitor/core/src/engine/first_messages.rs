@@ -53,7 +53,8 @@ impl Engine {
         if !self.policy.recognise_protocol || !has_wires(node) || node.protected || node.wraps.is_some() {
             return false;
         }
-        if let Some(key) = node.server.filter(|key| !self.is_job(*key)) {
+        // On wires of its own it may be a server of the server's, or of an agent that this has started.
+        if let Some(key) = self.server_on_its_wire(node).filter(|key| !self.is_job(*key)) {
             self.deeper_link(at, key, id);
             return false;
         }
@@ -142,7 +143,7 @@ impl Engine {
                 // It may outlive its agent, and is no server by whatever name.
                 let is_named = |key| self.world.server(key).is_some_and(|server| server.only_named);
                 let node = self.world.node(id).filter(|node| node.origin() == origin);
-                if node.and_then(|node| node.server).is_some_and(is_named) {
+                if node.and_then(|node| self.server_on_its_wire(node)).is_some_and(is_named) {
                     self.leave_server(now, id);
                 }
                 self.is_no_server(id);
@@ -159,7 +160,7 @@ impl Engine {
             self.stop_waiting(id);
             return;
         };
-        if let Some(key) = node.server.filter(|key| self.awaits_confirmation(*key)) {
+        if let Some(key) = self.server_on_its_wire(node).filter(|key| self.awaits_confirmation(*key)) {
             self.confirmed(now, key, id, said);
         } else if let Some(started) = self.started_on_the_same_streams(node) {
             self.hand_on(now, id, said.clone());
@@ -286,6 +287,11 @@ impl Engine {
     fn launcher_above(&self, node: &Node) -> Option<ProcessId> {
         let is_asked = |above: &&Node| hands_on(above) && self.first_messages.contains_key(&above.id);
         self.above_on_the_same_streams(node).find(is_asked).map(|above| above.id)
+    }
+
+    /// The server that it is part of, where that has the same standard input.
+    fn server_on_its_wire(&self, node: &Node) -> Option<ServerKey> {
+        node.server.filter(|key| self.world.server(*key).is_some_and(|server| server.stdin == node.stdin()))
     }
 
     fn above_on_the_same_streams(&self, node: &Node) -> impl Iterator<Item = &Node> {

@@ -161,6 +161,7 @@ impl Engine {
         let Some(key) = self.world.start_server(new) else { return true };
         self.world.change_server(key, |server| {
             server.made_apart |= start.as_ref().is_none_or(|start| start.made_apart);
+            server.gateway |= start.as_ref().is_some_and(|start| start.gateway);
         });
         self.confirm_server(key);
         self.report_server_started(now, key);

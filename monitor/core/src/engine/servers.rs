@@ -8,7 +8,7 @@ use crate::{
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{BootTime, Notice, ProcessId, RunView},
     recognise::{Role, Rules, are_of_one_package},
-    world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, trace},
+    world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, is_run_by, trace},
 };
 
 /// A process that a rule recognises as a server. It becomes one when its owner is known.
@@ -60,6 +60,13 @@ impl Engine {
                 return self.forget_first_messages(id);
             }
             let same_wire = server.is_some_and(|server| server.stdin == node.stdin());
+            if !same_wire && recognised.new.rule == PROTOCOL && !self.is_job(key) {
+                // It stays what it was: what a server speaks to may be a tool at work.
+                self.forget_first_messages(id);
+                self.world.change_server(key, |server| server.gateway = true);
+                self.remember_server(at, key);
+                return;
+            }
             if same_wire || !self.is_job(key) {
                 self.named_deeper(at, key, recognised.new);
                 return;
@@ -169,9 +176,12 @@ impl Engine {
         let (server, part) = self.world.server(key).zip(self.world.node(part))?;
         let maker = part.exec.makers[0].as_ref().map(|maker| maker.process).or(part.creator)?;
         let node = self.world.node(maker)?;
+        // What runs a tool hands its own standard input on, if nobody thought of it.
+        let only_inherits_input =
+            || node.stdout() != server.stdout && is_run_by(self.world.graph(), server, maker);
         let is_beside = node.server == Some(key)
             && node.origin().process == maker
-            && node.stdin() != server.stdin
+            && (node.stdin() != server.stdin || only_inherits_input())
             && part.stdin() != server.stdin
             && !server.recognised().contains(&maker)
             && !matches!(node.role(), Some(Role::Shell | Role::Launcher | Role::ServiceManager));

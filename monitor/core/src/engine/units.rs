@@ -197,6 +197,7 @@ impl Engine {
                 adopted: server.provenance.is_adopted(),
                 made_apart: server.made_apart,
                 spoken: server.spoken,
+                gateway: server.gateway,
                 stdin: server.stdin,
                 exempt: self.world.owner_of(server).is_some_and(|owner| owner.exempt),
                 guarded_by: self.tracked_guards(server),

@@ -142,6 +142,9 @@ pub struct TrackedStart {
     /// Whether a message of the protocol to it was seen, or settings declare it.
     #[serde(default)]
     pub spoken: bool,
+    /// Whether it was seen to speak the protocol itself, to a program that it started.
+    #[serde(default)]
+    pub gateway: bool,
     /// Its standard input.
     #[serde(default)]
     pub stdin: Stdio,

@@ -103,7 +103,7 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
 fn is_gateway(inspection: &Inspection<'_>) -> bool {
     let server = inspection.server;
     let mut inner = server.recognised().iter().filter_map(|process| inspection.node(*process));
-    inner.any(|node| node.stdin() != server.stdin)
+    server.gateway || inner.any(|node| node.stdin() != server.stdin)
 }
 
 /// Whether a process that it started, and reads from, listens for others: a web server that a person has asked for. Of a server

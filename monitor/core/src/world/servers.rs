@@ -34,6 +34,8 @@ pub struct Server {
     pub only_named: bool,
     /// Whether a message of the protocol to it was seen, or settings declare it.
     pub spoken: bool,
+    /// Whether it was seen to speak the protocol itself, to a program that it started and that no rule knows.
+    pub gateway: bool,
     /// What each process further down the launch chain showed it to be, oldest first. The last one counts.
     names: Vec<(ProcessId, String, String)>,
     /// The name of the client that talks to it, as the first message said it.

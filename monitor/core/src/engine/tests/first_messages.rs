@@ -315,15 +315,6 @@ fn a_gateway_is_not_called_by_what_is_behind_it() {
 }
 
 #[test]
-fn what_an_inner_wire_says_makes_no_second_server() {
-    let mut story = agent();
-    started(&mut story, 30, OWN, mcp());
-    story.messages.insert(31, mcp());
-    story.start(30, 31, &["/srv/inner"], [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
-    assert_eq!((story.told(), story.message_looks.len()), (vec!["server_started".to_owned()], 1));
-}
-
-#[test]
 fn one_that_started_a_server_meanwhile_is_an_agent() {
     let mut story = agent();
     started(&mut story, 30, &["/usr/bin/python3", "gateway.py"], FirstMessage::Nothing);

@@ -20,6 +20,7 @@ mod found;
 mod growth;
 mod hints;
 mod idle;
+mod inner;
 mod late;
 mod launchers;
 mod leftovers;

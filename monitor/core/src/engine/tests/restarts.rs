@@ -12,7 +12,7 @@ use crate::model::{
 const PLAIN: [Stdio; 3] = [Stdio::Null; 3];
 
 /// The next daemon, with what the one of this story stored, and these processes.
-fn next(story: &Story, rules: &str, found: Vec<SnapshotProcess>) -> Story {
+pub(super) fn next(story: &Story, rules: &str, found: Vec<SnapshotProcess>) -> Story {
     let last = story.facts_persisted.iter().rev().find_map(|fact| match fact {
         Fact::Server { server } => Some(server.clone()),
         _ => None,

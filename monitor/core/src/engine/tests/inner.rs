@@ -1,0 +1,91 @@
+//! What a server speaks to itself, and that no rule knows: it makes the server a gateway, or a program that it started an agent.
+
+use super::{
+    restarts::next,
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen},
+};
+use crate::model::{FirstMessage, Policy, SnapshotProcess, Stdio};
+
+const INNER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
+const OWN: &[&str] = &["/usr/bin/python3", "/srv/inventory.py"];
+const ASSISTANT: &[&str] = &["/opt/acme/assistant"];
+
+fn mcp() -> FirstMessage {
+    FirstMessage::Mcp { client: Some("gateway".to_owned()) }
+}
+
+/// Server 30 of agent 20 runs this program on two pipes of its own, and says this to it.
+fn speaks(message: FirstMessage) -> Story {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.messages.insert(31, message);
+    story.start(30, 31, OWN, INNER);
+    story
+}
+
+/// Whether the server is ended, where it listens at a port that nobody told it.
+fn is_ended(mut story: Story) -> bool {
+    story.sockets.listens = true;
+    story.end(20);
+    story.pass_secs(60);
+    !story.sent().is_empty()
+}
+
+#[test]
+fn a_server_that_speaks_to_one_of_its_own_is_a_gateway() {
+    for (message, ended) in [(mcp(), false), (FirstMessage::Other, true)] {
+        let mut story = speaks(message.clone());
+        assert_eq!((story.told(), story.message_looks.len()), (vec![], 1), "it is no server by itself");
+        assert_eq!(is_ended(story), ended, "{message:?}");
+        let gateway = speaks(message.clone());
+        let found: Vec<SnapshotProcess> =
+            vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 30, OWN, INNER)];
+        assert_eq!(is_ended(next(&gateway, "", found)), ended, "after a restart: {message:?}");
+    }
+}
+
+/// Nothing is looked at on the wires of the server, nor where another process made the output.
+#[test]
+fn what_only_inherits_is_not_spoken_to() {
+    for streams in [[WIRE[0], Stdio::Pipe(4), Stdio::Null], [Stdio::Pipe(3), WIRE[1], Stdio::Null]] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.messages.insert(31, mcp());
+        story.start(30, 31, OWN, streams);
+        story.pass_secs(60);
+        assert_eq!(story.message_looks, []);
+    }
+}
+
+/// A job that is named like a server is none because it speaks to one.
+#[test]
+fn what_is_said_to_an_inner_server_confirms_nothing() {
+    let mut story = Story::new(Policy::default());
+    story.creator = Some(seen(20, 10, &["/opt/acme/host"], TERMINAL));
+    story.exec(30, 20, &["/opt/acme/mcp-evals"], WIRE);
+    story.messages.insert(31, mcp());
+    story.start(30, 31, OWN, INNER);
+    story.end(20);
+    story.pass_secs(60);
+    assert_eq!(story.sent(), []);
+    assert!(story.told().contains(&"orphan_unproven only_named".to_owned()));
+}
+
+/// A tool of the server with these streams, which talks to a server of its own.
+#[test]
+fn an_assistant_below_a_server_is_an_agent() {
+    let apart = [Stdio::Null, Stdio::Pipe(5), Stdio::Null];
+    let inherits = [WIRE[0], Stdio::Pipe(5), Stdio::Null];
+    for (streams, own) in [(apart, OWN), (inherits, OWN), (inherits, SERVER)] {
+        for message in [mcp(), FirstMessage::Other] {
+            let is_agent = own == SERVER || message == mcp();
+            let mut story = Story::agent_with_server(Policy::default());
+            story.start(30, 31, ASSISTANT, streams);
+            story.messages.insert(32, message);
+            story.start(31, 32, own, INNER);
+            assert_eq!(story.engine.report().agents.len(), 1 + usize::from(is_agent));
+            story.end(20);
+            story.pass_secs(60);
+            assert_eq!(story.sent().is_empty(), is_agent, "{streams:?} {own:?}");
+            assert_eq!(story.told().contains(&"orphan_spared live_agent_below".to_owned()), is_agent);
+        }
+    }
+}
