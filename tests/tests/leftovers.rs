@@ -175,21 +175,36 @@ fn a_person_ends_what_an_agent_left() -> Result<()> {
     })
 }
 
-/// A single leftover is ended by its number, and without a daemon nobody knows of any.
+/// A single leftover is ended by its number, but for what is in another scope below it, and without a daemon nobody knows of any.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
 fn one_is_ended_by_its_number() -> Result<()> {
     scene(|s| {
         let daemon = s.daemon()?;
         let left = Left::by(s, &daemon)?;
+        let [enter, procs] =
+            s.enter_room("left.scope")?.map(|path: PathBuf| path.to_string_lossy().into_owned());
+        let line = r#""$0" "$1" /usr/bin/sleep 1000000; true"#;
+        let shell = start(&left.agent, &json!(["/bin/sh", "-c", line, enter, procs]), false)?;
+        let apart = within("a scope below a shell", || {
+            let child = shell.children().first().copied()?;
+            child.argv().first()?.ends_with("sleep").then_some(child)
+        })?;
         left.agent.kill()?;
-        daemon.wait("leftovers_found", |event| event.is_agent("leftovers_found", left.agent.id))?;
+        let event =
+            daemon.wait("leftovers_found", |event| event.is_agent("leftovers_found", left.agent.id))?;
+        let told = list(&event["processes"]).into_iter().find(|head| shell == *head);
+        ensure!(told.is_some_and(|head| head["processes_total"] == 1), "{}", event.line);
         // By the job, which is not the head.
         let (code, text) = daemon.says(&["reap", "--leftovers", "--yes", &left.job.pid.to_string()])?;
         ensure!(code == 0 && text.contains("1 leftover ended"), "{text}");
         left.shell.wait_gone()?;
         left.job.wait_gone()?;
         ensure!(left.listener.alive() && left.tail.alive(), "more was ended than was asked for");
+        let (code, text) = daemon.says(&["reap", "--leftovers", "--yes", &shell.pid.to_string()])?;
+        ensure!(code == 0 && text.contains("1 leftover ended"), "{text}");
+        shell.wait_gone()?;
+        ensure!(apart.alive(), "what is in another scope was ended, too");
         let (code, text) = daemon.says(&["reap", "--leftovers", "--yes", "1"])?;
         ensure!(code == 4 && text.contains("pid 1 is no leftover"), "{text}");
         daemon.finish()?;

@@ -15,23 +15,29 @@ impl Probe {
     fn branch(&self, processes: &[ProcessId], with_ports: bool) -> Option<Branch> {
         let head = *processes.first()?;
         let dir = self.proc.identified(head).ok()??;
-        let used = self.proc.used(processes);
+        let place = dir.cgroup().ok().map(|cgroup| Lodging::place(&cgroup));
+        let is_here =
+            |process: &ProcessId| *process == head || place.is_some() && self.lodging_of(*process) == place;
+        let (here, apart): (Vec<ProcessId>, Vec<ProcessId>) = processes.iter().partition(|one| is_here(one));
+        let used = self.proc.used(&here);
         Some(Branch {
             head,
             parent: self.proc.ancestors(&dir).next().map(|parent| parent.id()),
-            place: dir.cgroup().ok().map(|cgroup| Lodging::place(&cgroup)),
             rss_bytes: used.iter().map(|one| one.rss_bytes).sum(),
             cpu_ms: used.iter().map(|one| one.cpu_ms).sum(),
-            listens: if with_ports { ports(&self.proc, processes) } else { Vec::new() },
+            listens: if with_ports { ports(&self.proc, &here) } else { Vec::new() },
+            place,
+            apart,
         })
+    }
+
+    fn lodging_of(&self, process: ProcessId) -> Option<String> {
+        Some(Lodging::place(&self.proc.identified(process).ok()??.cgroup().ok()?))
     }
 
     /// The place of this process among services and scopes, as text to be compared; `None` if it cannot be read.
     pub fn place_of(&self, process: ProcessId) -> Option<String> {
         let this = self.clone();
-        with_deadline(move || {
-            let dir = this.proc.identified(process).ok()??;
-            Some(Lodging::place(&dir.cgroup().ok()?))
-        })
+        with_deadline(move || this.lodging_of(process))
     }
 }

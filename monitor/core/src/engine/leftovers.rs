@@ -4,7 +4,7 @@
 //! They are known by lineage: members of an ended agent that are part of no server. When the grace of the agent has
 //! passed, the topmost living process of each branch (its *head*) is asked about. What was detached on purpose is none:
 //! what lives in a multiplexer or is exempt, what is in another unit or scope than the agent was, and what a living
-//! agent has adopted.
+//! agent has adopted. What is so below a head is cut off there, with what is below it.
 //!
 //! Invariant: a leftover is told and counted only after the host has answered about its head, and is signalled only if
 //! a person named the head. Nothing here judges a server. The rest of the engine says only when an agent, a server or
@@ -51,8 +51,8 @@ pub(super) struct Leftovers {
 pub(super) struct Left {
     /// When its processes are looked for.
     due: Option<BootTime>,
-    /// The heads that were asked about, each with what the host said of its branch. `None`: it was detached, or a living
-    /// agent has it.
+    /// The heads that were asked about, each with what the host said of its branch. `None`: it was detached, from the agent or
+    /// from the branch that it is in, or a living agent has it.
     pub(super) heads: BTreeMap<ProcessId, Option<Branch>>,
     /// How many further heads there were at the last look.
     beyond: u64,
@@ -145,6 +145,7 @@ impl Engine {
             let adopter = adopter.and_then(|agent| self.world.agent(agent));
             let is_apart = was != Some(place) || adopter.is_some_and(Agent::is_alive);
             any |= !is_apart;
+            self.cut_off(key, &branch.apart);
             if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
                 left.heads.insert(head, (!is_apart).then_some(branch));
             }
@@ -153,6 +154,17 @@ impl Engine {
             self.tell_leftovers(now, key);
         }
         self.forget_if_nothing_is_left(key);
+    }
+
+    /// These were detached from the branch that they are in.
+    pub(super) fn cut_off(&mut self, key: AgentKey, apart: &[ProcessId]) {
+        for process in
+            apart.iter().filter(|process| self.is_left(key, **process)).copied().collect::<Vec<_>>()
+        {
+            if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
+                left.heads.insert(process, None);
+            }
+        }
     }
 
     fn tell_leftovers(&mut self, now: BootTime, key: AgentKey) {
@@ -259,11 +271,11 @@ impl Engine {
     /// The leftover that a process belongs to, and the agent that left it.
     pub(super) fn leftover_of(&self, process: ProcessId) -> Option<(ServerReport, &Agent)> {
         let key = self.world.node(process)?.agent?;
+        let left = self.leftovers.of_agent.get(&key)?;
         let mut head = process;
-        while self.is_below_left(key, head) {
+        while self.is_below_left(key, head) && !left.heads.contains_key(&head) {
             head = self.world.graph().up(head)?.id;
         }
-        let left = self.leftovers.of_agent.get(&key)?;
         let found = left.heads.get(&head).filter(|_| self.is_left(key, process))?.as_ref()?;
         Some((self.leftover_report(key, found, SHOWN)?, self.world.agent(key)?))
     }
@@ -282,6 +294,10 @@ impl Engine {
         let due = self.agenda.at(Task::LeftEnding(id));
         for child in below {
             if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
+                let cut_off = left.heads.get(&child).is_some_and(Option::is_none);
+                if cut_off {
+                    continue;
+                }
                 left.heads.insert(child, head.clone().map(|found| Branch { head: child, ..found }));
             }
             if let Some(ending) = ending {
@@ -335,13 +351,18 @@ impl Engine {
         found.into_iter().map(|(key, heads)| (key, in_order(heads.into_iter()))).collect()
     }
 
-    /// The head and what it left below it, creators before what they created.
+    /// The head and what it left below it, creators before what they created. What was cut off is not among them.
     pub(super) fn branch(&self, key: AgentKey, head: ProcessId) -> Vec<ProcessId> {
+        let heads = self.leftovers.of_agent.get(&key).map(|left| &left.heads);
+        let is_in = |child: &&Node| {
+            let cut_off = heads.and_then(|heads| heads.get(&child.id)).is_some_and(Option::is_none);
+            self.is_left_node(key, child) && !cut_off
+        };
         let mut found: Vec<&Node> = self.world.node(head).into_iter().collect();
         let mut seen = 0;
         while let Some(node) = found.get(seen) {
             seen += 1;
-            found.extend(self.world.graph().children(node.id).filter(|child| self.is_left_node(key, child)));
+            found.extend(self.world.graph().children(node.id).filter(is_in));
         }
         in_order(found.into_iter())
     }

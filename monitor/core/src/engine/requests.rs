@@ -13,7 +13,10 @@ use super::{Engine, agenda::Task};
 use crate::{
     case::Event,
     lineage::AgentKey,
-    model::{AgentView, BootTime, Effect, Found, ProcessId, ReapRequest, ServerReport, Signal},
+    model::{
+        About, AgentView, Answer, BootTime, Branch, Effect, Found, Haste, ProcessId, ReapRequest,
+        ServerReport, Share, Signal,
+    },
     world::{Agent, Server},
 };
 
@@ -68,8 +71,7 @@ impl Engine {
             if !self.leftovers.ending.contains_key(&head) {
                 self.agenda.set(Task::LeftEnding(head), Some(now + self.policy.term_timeout));
                 self.leftovers.ending.insert(head, Ending { agent, killed: false });
-                // From the top down: a shell must not go on with its next command.
-                self.signal_branch(agent, self.branch(agent, head), Signal::Term);
+                self.ask_and_signal(agent, head, Signal::Term);
             }
         }
     }
@@ -80,10 +82,30 @@ impl Engine {
         if !killed && self.is_left(agent, head) {
             self.agenda.set(Task::LeftEnding(head), Some(now + AFTER_KILL));
             self.leftovers.ending.insert(head, Ending { agent, killed: true });
-            let mut below = self.branch(agent, head);
-            below.reverse();
-            self.signal_branch(agent, below, Signal::Kill);
+            self.ask_and_signal(agent, head, Signal::Kill);
         }
+    }
+
+    /// Asks where each process of a branch is now, and signals those that are where the agent was.
+    fn ask_and_signal(&mut self, agent: AgentKey, head: ProcessId, signal: Signal) {
+        let Some(turn) = self.world.agent(agent).map(|agent| Share::of(agent.uid)) else { return };
+        let asked = self.branch(agent, head);
+        let about = About::Leftovers(vec![asked.clone()]);
+        self.ask(Some((turn, Haste::InTurn)), about, move |engine, _, answer| {
+            let Answer::Leftovers { branches } = answer else { return };
+            let was = engine.world.agent(agent).and_then(|agent| agent.place.as_deref());
+            let is_there = |found: &&Branch| found.place.is_some() && found.place.as_deref() == was;
+            let Some(found) = branches.first().filter(is_there) else { return };
+            engine.cut_off(agent, &found.apart);
+            let asked: BTreeSet<ProcessId> = asked.iter().copied().collect();
+            // From the top down: a shell must not go on with its next command.
+            let mut branch = engine.branch(agent, head);
+            branch.retain(|process| asked.contains(process));
+            if signal == Signal::Kill {
+                branch.reverse();
+            }
+            engine.signal_branch(agent, branch, signal);
+        });
     }
 
     /// Signals processes of a branch. Every signal to a leftover goes through this check.

@@ -71,6 +71,9 @@ pub struct Branch {
     /// Its place: see [`super::SnapshotProcess::place`]. Absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<String>,
+    /// Those of its processes that are in another place, or whose place could not be read. They are not measured.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub apart: Vec<ProcessId>,
     pub rss_bytes: u64,
     pub cpu_ms: u64,
     /// The TCP addresses on which its processes listen.

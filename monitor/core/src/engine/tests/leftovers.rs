@@ -188,6 +188,48 @@ fn a_person_ends_what_was_named_and_nothing_else() {
     assert_eq!(listed(&story), [(50, 1, State::Leftover)]);
 }
 
+/// `systemd-run --scope` below a shell. The scope may be one that it is in only since it was told of.
+#[test]
+fn what_is_in_another_scope_below_a_leftover_stays() {
+    for (told, asked) in [(true, true), (false, true), (false, false)] {
+        let mut story = agent_with_shell();
+        story.start(41, 42, JOB, PLAIN);
+        story.start(42, 43, JOB, PLAIN);
+        let apart = || Branch { place: Some(SCOPE.to_owned()), apart: vec![id(42)], ..Branch::default() };
+        if told {
+            story.branches.insert(40, apart());
+        }
+        story.end(20);
+        story.pass_secs(11);
+        assert_eq!(listed(&story), [(40, if told { 2 } else { 4 }, State::Leftover)]);
+        if asked {
+            story.branches.insert(40, apart());
+        }
+        story.polite.extend([40, 41]);
+        story.hand_in(request(&id(40).to_string()));
+        story.pass_secs(20);
+        let sent = story.sent();
+        assert_eq!(sent.iter().any(|(pid, _)| [42, 43].contains(pid)), !asked, "{sent:?}");
+        assert_eq!(&sent[..2], [(40, Signal::Term), (41, Signal::Term)]);
+        // It is none when what it was below is gone, and neither is what it leaves.
+        story.end(42);
+        assert_eq!(listed(&story).is_empty(), asked);
+    }
+}
+
+#[test]
+fn what_moved_into_another_scope_or_cannot_be_read_stays() {
+    for place in [Some("/run-7.scope".to_owned()), None] {
+        let mut story = agent_with_shell();
+        story.end(20);
+        story.pass_secs(11);
+        story.branches.insert(40, Branch { place, ..Branch::default() });
+        story.hand_in(request(&id(40).to_string()));
+        story.pass_secs(20);
+        assert_eq!((story.sent(), listed(&story).len()), (vec![], 1));
+    }
+}
+
 #[test]
 fn what_does_not_end_stays() {
     let mut story = agent_with_shell();
