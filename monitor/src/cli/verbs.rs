@@ -115,8 +115,7 @@ pub struct Reap {
 
 /// A process number or an id.
 fn target(typed: &str) -> Result<Asked, String> {
-    let asked: Asked = typed.parse().unwrap_or_else(|never| match never {});
-    match asked {
+    match Asked::from(typed) {
         Asked::Name(_) => Err("give a process number or the id of a server, PID@START".to_owned()),
         asked => Ok(asked),
     }

@@ -29,7 +29,7 @@ const ENDED: usize = 8;
 
 pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
     let (config, _) = super::configured(&flags.common.places)?;
-    let asked: Asked = flags.process.parse().unwrap_or_else(|never| match never {});
+    let asked = Asked::from(flags.process.as_str());
     let all = gather(&flags.common.places, &config, &asked)?;
     let nothing = all.living.is_empty() && all.ended.is_empty();
     super::answer(flags.common.json, &explain::json(&all, &moment()), |_| {
@@ -159,7 +159,7 @@ fn past(places: &Places, state_dir: &Path, client: &Client, all: &mut Explanatio
 /// What ended or was judged and matches, in the order of the verdicts and ends.
 fn ended(asked: &Asked, history: History) -> Vec<PastOrphan> {
     let is_meant = |one: &PastOrphan| {
-        asked.names(&one.name) || matches!(one.id.parse(), Ok(Asked::Id(id)) if asked.is(id))
+        asked.names(&one.name) || matches!(Asked::from(one.id.as_str()), Asked::Id(id) if asked.is(id))
     };
     let History { orphans, unproven, never_judged, .. } = history;
     let mut all: Vec<PastOrphan> =

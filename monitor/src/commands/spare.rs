@@ -85,7 +85,7 @@ fn of_programs(
     client: &Client,
     what: &str,
 ) -> anyhow::Result<Vec<Rule>> {
-    let asked: Asked = what.parse().unwrap_or_else(|never| match never {});
+    let asked = Asked::from(what);
     let found = match client.explain(asked.clone()) {
         Ok(found) => found,
         Err(ClientError::NoDaemon { .. }) => {

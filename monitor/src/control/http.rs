@@ -226,7 +226,7 @@ fn parse(head: &[u8]) -> Result<Request, &'static str> {
 
 const LOCAL_NAMES: [&str; 3] = ["localhost", "ip6-localhost", "ip6-loopback"];
 
-/// Whether this `Host`, with or without a port, is asked for on a loopback address: an IP address, or one of `LOCAL_NAMES`.
+/// Whether this `Host`, with or without a port, may be answered on a loopback address: an IP address, or one of `LOCAL_NAMES`.
 pub(super) fn is_local(host: &str) -> bool {
     if let Some((address, port)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address.parse::<Ipv6Addr>().is_ok()

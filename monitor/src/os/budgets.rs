@@ -65,7 +65,7 @@ impl Budgets {
         own.max(self.all.map_or(Duration::ZERO, |all| self.total.waits(now, all)))
     }
 
-    /// So much was spent on this user. Root is not charged: it needs no such way to stop the daemon, and has most services.
+    /// So much was spent on this user. Root is not charged: it needs no such way to stop the daemon, and services run most agents as it.
     pub fn charge(&mut self, user: Share, now: Instant, cost: Duration) {
         if user == Share::of(0) {
             return;

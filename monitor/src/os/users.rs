@@ -1,4 +1,4 @@
-//! Users and groups by name and by number, as the host knows them, network directories included. All of it blocks.
+//! Users and groups by name and by number, as the host knows them, network directories included. A look-up blocks.
 //!
 //! Invariant: the C library of this process is never asked. In a static binary (`cargo xtask dist`) it would load modules of the
 //! name service, and with them a second C library, and crash. getent(1) and id(1) of the host give the same answers.

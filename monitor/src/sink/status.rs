@@ -92,7 +92,7 @@ fn counted<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
     Some(some.collect::<Vec<_>>().join(", ")).filter(|all| !all.is_empty())
 }
 
-/// In a sentence. Processes without room are losses, and a limit that another user exceeded is no error.
+/// The errors of the eBPF programs. Processes without room are losses, and a limit that another user exceeded is no error.
 pub fn errors(status: &Status) -> Option<String> {
     let errors = status.kernel_errors.iter().map(|(kind, n)| (kind.as_str(), *n));
     let errors = counted(errors.filter(|(kind, _)| !matches!(*kind, "members_full" | "pending_budget")));

@@ -13,7 +13,7 @@ use super::{
     worker::Ask,
 };
 use crate::sink::list::{self, Arrangement, Column, Entry, Kind, Row, Sample};
-use orphand_core::model::{ReapRequest, ServerReport};
+use orphand_core::model::{Asked, ReapRequest, ServerReport};
 
 const EVENTS: usize = 50;
 
@@ -288,7 +288,7 @@ impl State {
             return None;
         };
         self.say("Asking what is known of it ...");
-        id.parse().ok().map(|process| Effect::Ask(Ask::Explain(process)))
+        Some(Effect::Ask(Ask::Explain(Asked::from(id.as_str()))))
     }
 
     fn copy(&mut self) -> Option<Effect> {

@@ -1,7 +1,7 @@
 //! What the engine knows of one process: the facts behind `orphand explain`. Times are those of the kernel's boot
 //! clock; the shell turns them into sentences and dates.
 
-use std::{convert::Infallible, fmt, str::FromStr};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,16 +17,14 @@ pub enum Asked {
     Name(String),
 }
 
-impl FromStr for Asked {
-    type Err = Infallible;
-
-    fn from_str(typed: &str) -> Result<Self, Infallible> {
+impl From<&str> for Asked {
+    fn from(typed: &str) -> Self {
         let id = || {
             let (pid, start) = typed.split_once('@')?;
             Some(ProcessId::new(pid.parse().ok()?, start.parse().ok()?))
         };
         let pid = || typed.parse().ok().map(Self::Pid);
-        Ok(pid().or_else(|| id().map(Self::Id)).unwrap_or_else(|| Self::Name(typed.to_owned())))
+        pid().or_else(|| id().map(Self::Id)).unwrap_or_else(|| Self::Name(typed.to_owned()))
     }
 }
 
@@ -198,20 +196,16 @@ impl Explained {
 mod tests {
     use super::*;
 
-    fn asked(typed: &str) -> Asked {
-        typed.parse().unwrap_or_else(|never| match never {})
-    }
-
     #[test]
     fn what_is_typed_is_a_number_an_id_or_a_name() {
         let id = ProcessId::new(4711, 229_468);
-        assert_eq!(asked("4711"), Asked::Pid(4711));
-        assert_eq!(asked("4711@229468"), Asked::Id(id));
+        assert_eq!(Asked::from("4711"), Asked::Pid(4711));
+        assert_eq!(Asked::from("4711@229468"), Asked::Id(id));
         for name in ["claude", "4711@", "@playwright/mcp", "99999999999", ""] {
-            assert_eq!(asked(name), Asked::Name(name.to_owned()));
+            assert_eq!(Asked::from(name), Asked::Name(name.to_owned()));
         }
-        assert!(asked("4711").is(id) && asked("4711@229468").is(id));
-        assert!(!asked("4711@1").is(id) && !asked("claude").is(id));
-        assert!(asked("claude").names("claude") && !asked("claude").names("claude2"));
+        assert!(Asked::from("4711").is(id) && Asked::from("4711@229468").is(id));
+        assert!(!Asked::from("4711@1").is(id) && !Asked::from("claude").is(id));
+        assert!(Asked::from("claude").names("claude") && !Asked::from("claude").names("claude2"));
     }
 }
