@@ -52,7 +52,7 @@ pub(super) fn enter(
     let is_complete = told.is_ok();
     let all = told.unwrap_or_else(|why| {
         tracing::debug!("no pass over the open files: {why}");
-        rows.is_partial = kernel.makes_passes();
+        rows.is_partial = kernel.holders.is_some();
         listed(rows, &wanted)
     });
     let lines = shared::enter(rows, members, &all);

@@ -86,18 +86,13 @@ impl LastCaller {
 /// What of it there is here. It works as long as the kernel side is there.
 #[derive(Clone, Debug, Default)]
 pub struct KernelSide {
-    /// One pass at a time: it is told by a map what is wanted.
+    /// Tells who has what open. One pass at a time: it is told by a map what is wanted.
     pub holders: Option<Arc<Mutex<Holders>>>,
     pub tasks: Option<Arc<Tasks>>,
     pub calls: Option<Arc<Calls>>,
 }
 
 impl KernelSide {
-    /// Whether the kernel can tell who has what open.
-    pub fn makes_passes(&self) -> bool {
-        self.holders.is_some()
-    }
-
     /// Who has which of these pipes and sockets and the peers of these sockets open, and what is asked beside, of all
     /// processes of the host; an error says why the kernel does not tell. A pass takes between microseconds and some
     /// hundred milliseconds, depending on the number of descriptors on the host.
