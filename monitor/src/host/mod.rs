@@ -55,7 +55,7 @@ pub use maps::SharedMemory;
 pub use named_file::is_for_debuggers;
 pub use net::{Endpoint, InternetSocket, TcpState, UnixSocketLine, far_end_of, internet_socket, unix_socket};
 use process::CGROUP_MAX;
-pub use process::ProcessDir;
+pub use process::{ProcessDir, Running, is_as_started};
 pub use rights::Rights;
 pub use scope::{Place, Scope};
 pub use snapshot::{COMMAND_LINE_MAX, CommandLine, Room};

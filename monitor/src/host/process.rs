@@ -22,6 +22,15 @@ pub struct ProcessDir {
     stat: Stat,
 }
 
+/// What a process runs, as `cmdline` and `exe` show it now.
+#[derive(Debug, Default)]
+pub struct Running {
+    pub image: Image,
+    /// As in [`orphand_core::model::SnapshotProcess`].
+    pub titled: bool,
+    pub stale_binary: bool,
+}
+
 /// Bytes of `environ` that are read to find one value.
 const ENVIRON_MAX: usize = 1024 * 1024;
 /// Bytes of `status` that are read: it is shorter, however long the name and the list of groups (65,536) may be.
@@ -131,16 +140,16 @@ impl ProcessDir {
 
     /// The program that it runs: `exe` (empty if not readable) and `cmdline`. Invalid UTF-8 is replaced.
     pub fn image(&self) -> Image {
-        self.program().0
+        self.program().image
     }
 
-    /// The program that it runs, as [`ProcessDir::image`], and whether its executable was replaced or deleted
-    /// on disk since it started.
-    pub fn program(&self) -> (Image, bool) {
-        let Ok(_at) = self.at() else { return Default::default() };
+    /// The same, and what else these two files say.
+    pub fn program(&self) -> Running {
+        let Ok(_at) = self.at() else { return Running::default() };
         let (cmdline, argv_truncated) = read(self.body(), "cmdline", COMMAND_LINE_MAX).unwrap_or_default();
-        let (exe, stale) = executable(&link(self.body(), "exe").unwrap_or_default());
-        (Image::new(exe, split_argv(&cmdline), argv_truncated), stale)
+        let (exe, stale_binary) = executable(&link(self.body(), "exe").unwrap_or_default());
+        let titled = !argv_truncated && !is_as_started(&cmdline);
+        Running { image: Image::new(exe, split_argv(&cmdline), argv_truncated), titled, stale_binary }
     }
 
     /// Its present command line, at most `most` bytes of it, and whether there is more. The bytes come from
@@ -325,6 +334,12 @@ pub(super) fn mapped(map: &str, uid: u32) -> Option<u32> {
         let at = uid.checked_sub(outside).filter(|at| *at < count)?;
         inside.checked_add(at)
     })
+}
+
+/// Whether the command line consists of arguments, each with a NUL behind it. A title that a program wrote over its
+/// arguments has no NUL behind it, or more than one. An empty last argument looks the same.
+pub fn is_as_started(command: &[u8]) -> bool {
+    command.ends_with(&[0]) && !command.ends_with(&[0, 0]) && command.len() > 1
 }
 
 /// Splits `/proc/PID/cmdline` into arguments; each argument ends with a NUL. A program that has written a

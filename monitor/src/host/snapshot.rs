@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use rustix::io::Errno;
 
-use super::{HostError, Proc, ProcessDir, UNANSWERED, hastily, moved_wire, with_deadline};
+use super::{HostError, Proc, ProcessDir, Running, UNANSWERED, hastily, moved_wire, with_deadline};
 use orphand_core::model::{BootTime, Image, ProcessId, Share, Snapshot, SnapshotProcess, Stdio};
 
 pub const COMMAND_LINE_MAX: usize = 32 * 1024;
@@ -136,21 +136,22 @@ pub struct Seen {
 }
 
 /// Reads a process. Returns `None` for kernel threads and for processes that have ended. The standard
-/// streams are read only if `wants_stdio` accepts the image; otherwise they are reported as closed.
+/// streams are read only if `wants_stdio` accepts the image, or a title hides it; otherwise they are reported as closed.
 pub fn look(dir: &ProcessDir, wants_stdio: &impl Fn(&Image) -> bool) -> Result<Option<Seen>, Errno> {
     let stat = *dir.stat();
     if stat.is_kernel_thread() || !stat.is_alive() {
         return Ok(None);
     }
     let _at = dir.at()?;
-    let (image, stale_binary) = dir.program();
-    let stdio = if wants_stdio(&image) { dir.stdio() } else { [Stdio::Closed; 3] };
+    let Running { image, titled, stale_binary } = dir.program();
+    let stdio = if titled || wants_stdio(&image) { dir.stdio() } else { [Stdio::Closed; 3] };
     let uid = dir.uid()?;
     if image.exe.is_empty() && image.argv.is_empty() && !dir.still_alive() {
         return Ok(None);
     }
     let (id, sid) = (dir.id(), stat.sid);
-    let process = SnapshotProcess { id, uid, sid, image, stdio, stale_binary, ..SnapshotProcess::default() };
+    let process =
+        SnapshotProcess { id, uid, sid, image, titled, stdio, stale_binary, ..SnapshotProcess::default() };
     Ok(Some(Seen { process, ppid: stat.ppid }))
 }
 

@@ -6,6 +6,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::Probe;
+use crate::host::is_as_started;
 use orphand_core::model::{ProcessId, Whereabouts};
 
 /// The most bytes of a command line that are compared. A longer one is not compared.
@@ -42,12 +43,6 @@ impl Probe {
     }
 }
 
-/// Whether the command line consists of arguments, each with a NUL behind it. A title that a program wrote over its
-/// arguments has no NUL behind it, or more than one. An empty last argument looks the same; then it is not compared.
-fn is_as_started(command: &[u8]) -> bool {
-    command.ends_with(&[0]) && !command.ends_with(&[0, 0]) && command.len() > 1
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -57,20 +52,6 @@ mod tests {
 
     use super::*;
     use crate::{host::identity, probe::tests::Started};
-
-    #[test]
-    fn titles_are_told_from_arguments() {
-        for (command, expected) in [
-            (&b"node\0server.js\0"[..], true),
-            (b"conport-mcp\0", true),
-            (b"my server: idle", false),
-            (b"my server: idle\0\0\0\0", false),
-            (b"\0", false),
-            (b"", false),
-        ] {
-            assert_eq!(is_as_started(command), expected, "{command:?}");
-        }
-    }
 
     fn sleeper(directory: &Path, time: &str, variable: &str) -> Started {
         let mut command = Command::new("sleep");

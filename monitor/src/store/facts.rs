@@ -95,12 +95,12 @@ pub(super) fn write(db: &Connection, boot: i64, now: i64, fact: &Fact) -> rusqli
             "judged = NULL, evidence = NULL, guards = NULL, rss = NULL, pss = NULL, reaping = NULL,
              failed_pid = NULL, failure = NULL, unproven = NULL, doubts = NULL",
         ),
-        // Its processes are no longer needed.
+        // Its processes, and what they ran, are no longer needed.
         Fact::Ended { .. } => change(
             "ended = ?2, how = ?3->>'$.end.how', signal = ?3->>'$.end.signal', took_ms = ?3->>'$.end.took_ms',
              freed = ?3->>'$.end.freed_bytes', freed_pss = ?3->>'$.end.freed_pss_bytes',
              exit_code = ?3->>'$.end.ending.exit_code', exit_signal = ?3->>'$.end.ending.signal',
-             killed_by = ?3->>'$.end.ending.killed_by', processes = NULL",
+             killed_by = ?3->>'$.end.ending.killed_by', processes = NULL, start_known = NULL",
         ),
         Fact::Leftovers { .. } => run(LEFTOVERS),
         Fact::AgentHints { .. } => run("UPDATE runs SET hints = ?3->>'$.hints'

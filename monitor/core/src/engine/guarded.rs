@@ -1,14 +1,20 @@
 //! What guards a server from below: agents, multiplexers and exempt programs that it started. The next daemon is told of
 //! them: once something has adopted them, /proc does not say who started them.
 
+use std::collections::BTreeMap;
+
 use super::Engine;
 use crate::{
-    model::{BootTime, ProcessId, TrackedGuard},
-    world::Server,
+    lineage::Node,
+    model::{BootTime, ProcessId, TrackedGuard, TrackedProgram},
+    world::{Agent, Server},
 };
 
 /// How many of them are kept of one server.
 const GUARDS: usize = 16;
+/// Of how many processes it is kept what they run, and how many bytes that may take: a user may have thousands of servers.
+const PROGRAMS: usize = 24;
+const ROOM: usize = 4096;
 
 impl Engine {
     /// This agent, multiplexer or exempt program may live below a server.
@@ -38,6 +44,26 @@ impl Engine {
             agent.filter(|agent| agent.implied).map(|agent| agent.name.clone())
         };
         living.map(|id| TrackedGuard { process: *id, implied: implied(*id) }).collect()
+    }
+
+    /// What the processes that matter for the server run, as far as that was seen: titles may hide it later.
+    pub(super) fn tracked_programs(&self, server: &Server) -> Vec<TrackedProgram> {
+        let owner = self.world.owner_of(server).map(Agent::main);
+        let first = server.guarded_by.iter().copied().chain([server.main_process()]).chain(owner);
+        let chain = server.wrappers().iter().chain(server.recognised()).copied();
+        let (mut programs, mut room) = (BTreeMap::new(), ROOM);
+        for process in first.chain(chain).take(PROGRAMS) {
+            let Some(image) = self.world.node(process).and_then(Node::image) else { continue };
+            let mut image = image.clone();
+            image.shorten();
+            if programs.contains_key(&process) || image.size() > room {
+                continue;
+            }
+            room -= image.size();
+            let recognised = server.recognised().contains(&process);
+            programs.insert(process, TrackedProgram { process, image, recognised });
+        }
+        programs.into_values().collect()
     }
 
     /// A process of the server, known to this daemon, that an earlier daemon saw above this guard.

@@ -8,8 +8,8 @@ use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
 use crate::{
     lineage::{ObservedUnit, Origin, Provenance},
     model::{
-        BootTime, Class, End, Fact, Knowledge, Notice, ProcessId, RememberedServer, RunView, ServerView,
-        Snapshot, Stdio, Tracked, TrackedOwner, TrackedStart,
+        BootTime, Class, End, Fact, Image, Knowledge, Notice, ProcessId, RememberedServer, RunView,
+        ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
     },
     world::{NewAgent, NewServer},
 };
@@ -26,6 +26,8 @@ pub(super) struct Recall {
     pub(super) guards: FxHashMap<ProcessId, (ProcessId, Option<String>)>,
     /// The processes of such a server.
     pub(super) guarded: FxHashMap<ProcessId, Vec<ProcessId>>,
+    /// What processes that matter were seen to run.
+    witnessed: FxHashMap<ProcessId, Image>,
     /// The processes that were alive when /proc was last read.
     alive: FxHashSet<ProcessId>,
     /// Process numbers that could not be read in /proc. These processes may be alive.
@@ -68,11 +70,14 @@ impl Recall {
     }
 
     /// The name of the server whose head this process, with this standard input, was, if it was recognised by the protocol. Its
-    /// first message was read long ago. What has another input is something that the server started.
+    /// first message was read long ago. What was not recognised then is something that the server started.
     pub(super) fn known_by_protocol(&self, process: ProcessId, stdin: Stdio) -> Option<String> {
         let Tracked { id, name, rule, start, .. } = &self.get(process)?.server;
-        let is_head = *id == process
-            || (!self.may_live(*id) && start.as_ref().is_none_or(|start| start.stdin == stdin));
+        let was_recognised = |start: &TrackedStart| {
+            let mut recognised = start.programs.iter().filter(|program| program.recognised);
+            start.stdin == stdin && recognised.any(|program| program.process == process)
+        };
+        let is_head = *id == process || (!self.may_live(*id) && start.as_ref().is_some_and(was_recognised));
         (rule == PROTOCOL && is_head).then(|| name.clone())
     }
 
@@ -80,6 +85,13 @@ impl Recall {
     pub(super) fn stdin_at_birth(&self, process: ProcessId) -> Option<Stdio> {
         let known = self.get(process).filter(|known| known.server.id == process)?;
         known.server.start.as_ref().map(|start| start.stdin).filter(|stdin| stdin.is_wire())
+    }
+
+    /// Puts what an earlier daemon saw this process run in place of a title.
+    pub(super) fn look_behind_title(&self, seen: &mut SnapshotProcess) {
+        if let Some(witnessed) = self.witnessed.get(&seen.id).filter(|image| seen.is_title_of(image)) {
+            seen.image.clone_from(witnessed);
+        }
     }
 
     fn may_live(&self, process: ProcessId) -> bool {
@@ -102,7 +114,7 @@ impl Engine {
         self.recall.restarted = knowledge.restarted;
         self.recall.watched_until = knowledge.watched_until;
         self.first_start = knowledge.first_start;
-        for server in knowledge.servers {
+        for mut server in knowledge.servers {
             let id = server.server.id;
             for process in &server.server.processes {
                 self.recall.by_process.insert(*process, id);
@@ -111,6 +123,9 @@ impl Engine {
             for guard in server.server.start.iter().flat_map(|start| &start.guarded_by) {
                 self.recall.guards.insert(guard.process, (id, guard.implied.clone()));
                 self.recall.guarded.entry(id).or_insert_with(|| server.server.processes.clone());
+            }
+            for program in server.server.start.iter_mut().flat_map(|start| &mut start.programs) {
+                self.recall.witnessed.insert(program.process, std::mem::take(&mut program.image));
             }
             self.recall.servers.insert(id, server);
         }

@@ -78,10 +78,13 @@ impl Engine {
         self.effects.push_back(Effect::Resync);
     }
 
-    pub(super) fn reconcile(&mut self, now: BootTime, snapshot: Snapshot) {
+    pub(super) fn reconcile(&mut self, now: BootTime, mut snapshot: Snapshot) {
         let was_doubtful = std::mem::replace(&mut self.doubtful, self.agenda.at(Task::Repair).is_some());
         let repair = was_doubtful && !self.doubtful;
         self.recall.alive(&snapshot);
+        for process in &mut snapshot.processes {
+            self.recall.look_behind_title(process);
+        }
         let mains = self.find_managers(&snapshot);
         let Difference { gone, unknown, known } = compare(self.world.graph(), snapshot);
         let before = self.world.graph().count();
@@ -117,18 +120,24 @@ impl Engine {
         self.world.change(seen.id, |node| (node.sid, node.stale_binary) = (seen.sid, seen.stale_binary));
         let is_copy = |node: &Node| node.origin().process != seen.id;
         let execs_lost = self.execs_lost || self.is_crowded(seen.uid);
-        if execs_lost && self.world.node(seen.id).is_some_and(is_copy) {
+        let may_have_run = execs_lost && self.world.node(seen.id).is_some_and(is_copy);
+        if may_have_run {
             // An agent that starts its own program again (gemini, qwen) is not a copy of its launcher, but /proc
             // cannot tell the two apart.
             self.world.is_no_copy(seen.id);
         }
         let Some(node) = self.world.node(seen.id) else { return };
         let old = node.exec.program.as_deref();
+        let is_titled = old.is_some_and(|old| seen.is_title_of(&old.image));
+        if is_titled && !may_have_run {
+            return;
+        }
         let is = self.rules.role(&seen.image);
         // The kernel's record names the file that was requested. /proc names the file that a link led to (python3,
         // python3.11).
         let same = old.is_some_and(|old| {
-            base(&old.image.exe) == base(&seen.image.exe)
+            is_titled
+                || base(&old.image.exe) == base(&seen.image.exe)
                 || (old.image.argv == seen.image.argv && old.role == is)
         });
         let matters = |role: &Role| matches!(role, Role::Agent { .. } | Role::Server { .. });
@@ -216,7 +225,10 @@ impl Engine {
         // If an earlier daemon followed the process, that daemon witnessed its creation.
         node.witnessed = self.recall.knows(seen.id);
         node.creator = seen.parent;
-        node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
+        // That of an agent behind a title was not read.
+        if !seen.titled || seen.place.is_some() {
+            node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
+        }
         node.place = seen.place.as_deref().map(Into::into);
         node.hints.clone_from(&seen.hints);
         let confirmed = !node.pending;

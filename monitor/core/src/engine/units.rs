@@ -23,7 +23,10 @@ impl Engine {
     ) {
         self.ask(None, About::Process(id), move |engine, now, answer| {
             let seen = if let Answer::Process { process } = answer { process } else { None };
-            let seen = seen.filter(|seen| seen.id == id);
+            let mut seen = seen.filter(|seen| seen.id == id);
+            if let Some(seen) = &mut seen {
+                engine.recall.look_behind_title(seen);
+            }
             let gone = seen.is_none();
             let seen = seen.unwrap_or_default();
             let is_new = engine.world.identify(&engine.rules, id, &seen.image, Some(seen.stdio));
@@ -201,6 +204,7 @@ impl Engine {
                 stdin: server.stdin,
                 exempt: self.world.owner_of(server).is_some_and(|owner| owner.exempt),
                 guarded_by: self.tracked_guards(server),
+                programs: self.tracked_programs(server),
             }),
         };
         self.persist(at, Fact::Server { server: tracked });

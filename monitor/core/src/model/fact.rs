@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Losses, ProcessId, Run, RunKey, ServerHints,
+    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Image, Losses, ProcessId, Run, RunKey, ServerHints,
     Signal, Stdio,
 };
 
@@ -154,6 +154,20 @@ pub struct TrackedStart {
     /// The agents, multiplexers and exempt programs that it started, and that live.
     #[serde(default)]
     pub guarded_by: Vec<TrackedGuard>,
+    /// What the processes that matter run: its launch chain and main process, its owner, and what guards it.
+    #[serde(default)]
+    pub programs: Vec<TrackedProgram>,
+}
+
+/// What a process was seen to run. It may write a title over that later.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackedProgram {
+    pub process: ProcessId,
+    /// Bounded, and without secrets once it is stored.
+    pub image: Image,
+    /// Whether it was recognised as the server. Otherwise it is none, whatever wires it has.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub recognised: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentHints, BootTime, Container, ContainerFacts, Image, ProcessId, Stdio, UnitFacts, scene::Scene,
+    text::base,
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +78,11 @@ pub struct SnapshotProcess {
     pub parent: Option<ProcessId>,
     pub uid: u32,
     pub sid: u32,
-    /// What it runs now. A program may have overwritten its argv with a title.
+    /// What it runs now, as /proc shows it.
     pub image: Image,
+    /// Whether `argv` is no list of arguments, but a title that the program wrote over it (setproctitle(3)).
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub titled: bool,
     /// Standard input, output and error now. `stdio[0]` is the wire even if the program moved it to another
     /// descriptor, as Python's mcp 2 does.
     pub stdio: [Stdio; 3],
@@ -96,6 +100,17 @@ pub struct SnapshotProcess {
     /// Whether its executable was replaced or deleted on disk since it started.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub stale_binary: bool,
+}
+
+impl SnapshotProcess {
+    /// Whether /proc shows no more than a title of a process that was seen to run this: it still runs it. A title that was
+    /// cut at the end of the arguments looks like one argument. /proc names the file that a link led to, which is called
+    /// like it, as a rule (`python3`, `python3.11`).
+    pub fn is_title_of(&self, witnessed: &Image) -> bool {
+        let (now, then) = (base(&self.image.exe), base(&witnessed.exe));
+        let is_one_word = self.image.argv.len() == 1 && witnessed.argv.len() > 1;
+        (self.titled || is_one_word) && !then.is_empty() && (now.starts_with(then) || then.starts_with(now))
+    }
 }
 
 /// What a process has done since it started, what it read and what it wrote apart. If two accounts of it are equal, it

@@ -119,6 +119,7 @@ pub fn describe(p: &Process) -> SnapshotProcess {
         uid: p.uid,
         sid: p.sid,
         image: p.image.clone(),
+        titled: false,
         stdio: p.files.standard_with_wire(),
         unit: None,
         place: Some(String::new()),

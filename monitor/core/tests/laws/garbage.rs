@@ -60,6 +60,7 @@ fn seen() -> impl Strategy<Value = SnapshotProcess> {
             uid,
             sid,
             image: program.image(),
+            titled: sid == 3,
             stdio,
             unit,
             place: (sid != 2).then(|| format!("/{}.scope", sid % 2)),

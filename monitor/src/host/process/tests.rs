@@ -110,11 +110,25 @@ fn an_executable_that_was_replaced_is_stale() {
     let dir = Proc::system().unwrap().process(child.id()).unwrap();
     assert!(!dir.has_stale_binary());
     std::fs::rename(&next, &program).unwrap();
-    assert!(dir.has_stale_binary() && dir.program().1);
+    assert!(dir.has_stale_binary() && dir.program().stale_binary);
     assert_eq!(dir.exe(), program.to_string_lossy());
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!dir.has_stale_binary(), "it is gone");
+}
+
+#[test]
+fn titles_are_told_from_arguments() {
+    for (command, expected) in [
+        (&b"node\0server.js\0"[..], true),
+        (b"conport-mcp\0", true),
+        (b"my server: idle", false),
+        (b"my server: idle\0\0\0\0", false),
+        (b"\0", false),
+        (b"", false),
+    ] {
+        assert_eq!(is_as_started(command), expected, "{command:?}");
+    }
 }
 
 fn is_traced(process: &Started) -> bool {

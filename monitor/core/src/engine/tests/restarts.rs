@@ -2,11 +2,15 @@
 
 use super::{
     found::daemon,
-    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
 };
-use crate::model::{
-    BootTime, Fact, Knowledge, Policy, ProcessId, RememberedServer, SnapshotProcess, Stdio, Tracked,
-    TrackedOwner, TrackedStart,
+use crate::{
+    lineage::Node,
+    model::{
+        BootTime, ExitStatus, Fact, Image, Input, Knowledge, Losses, Policy, ProcessId, RememberedServer,
+        Signal, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedProgram, TrackedStart,
+    },
+    recognise::is_told_to_serve,
 };
 
 const PLAIN: [Stdio; 3] = [Stdio::Null; 3];
@@ -17,7 +21,9 @@ pub(super) fn next(story: &Story, rules: &str, found: Vec<SnapshotProcess>) -> S
         Fact::Server { server } => Some(server.clone()),
         _ => None,
     });
-    let servers = vec![RememberedServer { server: last.unwrap(), orphan: None }];
+    // As the store keeps it.
+    let stored = serde_json::to_string(&last.unwrap()).unwrap();
+    let servers = vec![RememberedServer { server: serde_json::from_str(&stored).unwrap(), orphan: None }];
     let policy = Policy { rules: rules.to_owned(), ..Policy::default() };
     daemon(Some(0), policy, Knowledge { servers, restarted: true, ..Knowledge::default() }, found)
 }
@@ -67,13 +73,17 @@ fn a_rule_that_exempts_an_agent_exempts_what_an_earlier_daemon_saw_it_start() {
     }
 }
 
-/// A server that its first message showed has ended meanwhile; a job of it, on pipes of its own, works on.
+/// A server that its first message showed has lost its head meanwhile; what it started, on pipes of its own or on its wires,
+/// works on. Only a link of its launch chain is the server.
 #[test]
 fn a_job_is_not_the_server_that_started_it() {
     let own = [Stdio::Pipe(7), Stdio::Pipe(8), Stdio::Null];
-    for (stdio, ended) in [(own, false), (WIRE, true)] {
+    for (stdio, recognised, ended) in
+        [(own, true, false), (own, false, false), (WIRE, false, false), (WIRE, true, true)]
+    {
         let owner = TrackedOwner { main: id(20), name: "claude".to_owned(), ..TrackedOwner::default() };
-        let start = TrackedStart { stdin: WIRE[0], ..TrackedStart::default() };
+        let programs = vec![TrackedProgram { process: id(40), image: image(&["job"]), recognised }];
+        let start = TrackedStart { stdin: WIRE[0], programs, ..TrackedStart::default() };
         let (processes, rule): (Vec<ProcessId>, _) = (vec![id(30), id(40)], "protocol".to_owned());
         let server = Tracked {
             id: id(30),
@@ -88,6 +98,93 @@ fn a_job_is_not_the_server_that_started_it() {
         let mut next = daemon(Some(0), Policy::default(), knowledge, vec![seen(40, 1, &["job"], stdio)]);
         next.pass_secs(30);
         assert_eq!(!next.sent().is_empty(), ended, "{:?}", next.told());
+    }
+}
+
+/// The same process, seen behind a title. `file`: what the name of its program leads to.
+fn titled(pid: u32, parent: u32, file: &str, stdio: [Stdio; 3]) -> SnapshotProcess {
+    let image = Image { exe: file.to_owned(), ..image(&["Weather: ready"]) };
+    SnapshotProcess { titled: true, image, ..seen(pid, parent, &[""], stdio) }
+}
+
+const EXEMPT: &str = "[[exempt]]\nname = 'broker'\nprogram = 'broker.py'";
+
+/// What an earlier daemon saw it run says what it is; another program in its place has another file.
+#[test]
+fn a_server_behind_a_title_is_the_server_that_it_was() {
+    for (file, ended) in [("node", true), ("/usr/bin/node22", true), ("/usr/bin/vim", false)] {
+        let story = Story::agent_with_server(Policy::default());
+        let mut next = next(&story, "", vec![titled(30, 1, file, WIRE)]);
+        next.pass_secs(30);
+        assert_eq!(!next.sent().is_empty(), ended, "{file}: {:?}", next.told());
+    }
+}
+
+#[test]
+fn what_is_told_to_serve_is_told_so_behind_a_title() {
+    let told = [SERVER, &["--socket", "/run/x.sock"]].concat();
+    for (argv, is_told) in [(SERVER, false), (&told, true)] {
+        let mut story = Story::with_agent();
+        story.start(20, 30, argv, WIRE);
+        let found = vec![seen(20, 10, CLAUDE, TERMINAL), titled(30, 20, "node", WIRE)];
+        let next = next(&story, "", found);
+        let image = next.engine.world().node(id(30)).and_then(Node::image).unwrap();
+        assert_eq!(is_told_to_serve(image), is_told, "{image:?}");
+    }
+}
+
+/// A server with an exempt program below it: also by the next daemon, and after its configuration was read again.
+#[test]
+fn an_exempt_program_behind_a_title_stays_exempt() {
+    let broker = &["/usr/bin/python3", "/srv/broker.py"][..];
+    let ready = || {
+        vec![
+            seen(20, 10, CLAUDE, TERMINAL),
+            seen(30, 20, SERVER, WIRE),
+            titled(40, 30, "/usr/bin/python3.11", PLAIN),
+        ]
+    };
+    for (restart, argv, ended) in
+        [(true, broker, false), (false, broker, false), (true, SERVER, true), (false, SERVER, true)]
+    {
+        let mut story = Story::new(Policy { rules: EXEMPT.to_owned(), ..Policy::default() });
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        story.start(20, 30, SERVER, WIRE);
+        story.start(30, 40, argv, PLAIN);
+        if restart {
+            story = next(&story, EXEMPT, ready());
+        } else {
+            story.snapshot(ready());
+        }
+        story.end(20);
+        story.pass_secs(30);
+        assert_eq!(!story.sent().is_empty(), ended, "{restart} {argv:?}: {:?}", story.told());
+    }
+}
+
+/// /proc is read again because of other rules, or because records were lost. A link led to the interpreter.
+#[test]
+fn a_title_is_no_exec() {
+    const GATEWAY: &str = "[[agent]]\nname = 'gateway'\nprogram = 'gateway.py'";
+    let gateway = &["/usr/bin/python3", "/srv/gateway.py"][..];
+    for lost in [false, true] {
+        let mut story = Story::new(Policy { rules: GATEWAY.to_owned(), ..Policy::default() });
+        story.exec(20, 10, gateway, TERMINAL);
+        // It goes into the background.
+        story.fork(20, 21);
+        story.end_with(20, ExitStatus::Code(0));
+        story.start(21, 30, &["/venv/bin/python3", "/srv/mcp-server-weather"], WIRE);
+        story.told();
+        if lost {
+            story.hand_in(Input::Lost { losses: Losses { exec: 1, ..Losses::default() } });
+        }
+        let file = "/usr/bin/python3.11";
+        story.snapshot(vec![titled(21, 1, file, TERMINAL), titled(30, 21, file, WIRE)]);
+        let told = story.told();
+        assert!(told.iter().all(|event| ["lost", "resynced"].contains(&&**event)), "{told:?}");
+        story.end(21);
+        story.pass_secs(10);
+        assert_eq!(story.sent(), [(30, Signal::Term)], "{:?}", story.told());
     }
 }
 
