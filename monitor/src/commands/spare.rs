@@ -14,7 +14,7 @@ use crate::{
 };
 use orphand_core::{
     model::{
-        Asked, Explained, Image, ProcessId,
+        Asked, Explained, Image, ProcessId, ProcessView, redact,
         text::{quoted, sanitise},
     },
     recognise::{Rule, Rules},
@@ -23,30 +23,33 @@ use orphand_core::{
 pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
     let (config, client) = super::configured(&flags.common.places)?;
     let json = flags.common.json;
-    let mut spared = Spared::read(&main_file(flags, &client)?)?;
+    let main = main_file(flags, &client)?;
     if flags.list {
+        let spared = Spared::read(&main)?;
         return super::answer(json, &json!({ "file": spared.file, "spared": spared.rules() }), |_| {
             listed(&spared)
         });
     }
     if let Some(name) = &flags.remove {
-        let gone = spared.remove(name);
+        let (file, gone) = Spared::change(&main, |spared| spared.remove(name))?;
         if gone.is_empty() {
-            let (name, file) = (sanitise(name), shown(&spared.file));
+            let (name, file) = (sanitise(name), shown(&file));
             return Ok(super::unmatched(&format!("{file} has no exemption called \"{name}\"")));
         }
-        return apply(&spared, &client, json, "removed", &gone);
+        return apply(&file, &client, json, "removed", &gone, None);
     }
-    let rules = match &flags.what {
-        Some(what) => of_programs(flags, &config, &client, what)?,
+    let asked: Option<Asked> =
+        flags.what.as_ref().map(|what| what.parse().unwrap_or_else(|never| match never {}));
+    let rules = match &asked {
+        Some(asked) => of_programs(flags, &config, &client, asked)?,
         None => of_place(flags)?,
     };
     if rules.is_empty() {
         let what = flags.what.as_deref().or(flags.user.as_deref()).map(sanitise).unwrap_or_default();
         return Ok(super::unmatched(&format!("{what} is no living process, server, agent or user")));
     }
-    spared.add(rules.clone());
-    apply(&spared, &client, json, "spared", &rules)
+    let (file, _) = Spared::change(&main, |spared| spared.add(rules.clone()))?;
+    apply(&file, &client, json, "spared", &rules, asked)
 }
 
 /// The main file of the configuration: the one that was given, or that the daemon reads.
@@ -83,26 +86,31 @@ fn of_programs(
     flags: &cli::Spare,
     config: &Config,
     client: &Client,
-    what: &str,
+    asked: &Asked,
 ) -> anyhow::Result<Vec<Rule>> {
-    let asked = Asked::from(what);
     let found = match client.explain(asked.clone()) {
         Ok(found) => found,
         Err(ClientError::NoDaemon { .. }) => {
-            Offline::inspect(config, flags.common.places.below.clone())?.explain(&asked)
+            Offline::inspect(config, flags.common.places.below.clone())?.explain(asked)
         }
         Err(error) => return Err(error.into()),
     };
     let (proc, known) = (Proc::system()?, config.rules());
-    let mut programs: Vec<(Image, String)> =
-        found.iter().filter_map(|one| program(&proc, &known, one)).collect();
+    let mut programs: Vec<(ProcessId, Image, String)> =
+        found.iter().filter_map(|one| program(&known, one)).collect();
     if programs.is_empty() {
         // A living process that is not followed.
-        let image = super::living_process(&proc, &asked).map(|dir| dir.image());
-        programs.extend(image.map(|image| (image.clone(), known.title(&image))));
+        let living = super::living_process(&proc, asked).map(|dir| (dir.id(), dir.image()));
+        programs.extend(living.map(|(id, image)| (id, image.clone(), known.title(&image))));
     }
     let mut rules: Vec<Rule> = Vec::new();
-    for (image, name) in &programs {
+    for (id, image, name) in &programs {
+        if is_only_a_title(&proc, *id, image) {
+            bail!(
+                "\"{}\" wrote a title over its command line, and nobody saw how it was started: exempt its unit or its user, or write a rule by hand",
+                sanitise(name)
+            );
+        }
         if matches!(asked, Asked::Pid(1)) || known.starts_everything(image) {
             bail!(
                 "\"{}\" starts everything, and all of that would be spared: exempt a unit or a user, or pause",
@@ -122,33 +130,47 @@ fn of_programs(
     Ok(rules)
 }
 
-/// The program that makes this process what it is, and its name: of a server the one behind shells and launchers.
-fn program(proc: &Proc, rules: &Rules, one: &Explained) -> Option<(Image, String)> {
-    let image = |process: ProcessId| Some(proc.identified(process).ok()??.image());
-    if let Some(agent) = &one.agent {
-        return Some((image(agent.id())?, agent.name.clone()));
-    }
-    let Some(report) = &one.report else { return Some((image(one.id())?, rules.title(&image(one.id())?))) };
-    let mut images =
-        report.server.ids().into_iter().filter_map(image).filter(|image| !rules.only_launches(image));
-    Some((images.next()?, report.server.name.clone()))
+/// The program that makes this process what it is, as the daemon knows it, and its name: of a server the one behind shells and
+/// launchers.
+fn program(rules: &Rules, one: &Explained) -> Option<(ProcessId, Image, String)> {
+    let image = |view: &ProcessView| Image::new(view.exe.clone(), view.argv.clone(), view.argv_truncated);
+    let Some(report) = one.report.as_ref().filter(|_| one.agent.is_none()) else {
+        let image = image(&one.process);
+        let name = one.agent.as_ref().map_or_else(|| rules.title(&image), |agent| agent.name.clone());
+        return Some((one.id(), image, name));
+    };
+    let mut programs = report.server.processes.iter().map(|view| (view.id(), image(view)));
+    let (id, image) = programs.find(|(_, image)| !rules.only_launches(image))?;
+    Some((id, image, report.server.name.clone()))
 }
 
+/// Whether this is no more than the title that a process wrote over its command line.
+fn is_only_a_title(proc: &Proc, process: ProcessId, image: &Image) -> bool {
+    let now = proc.identified(process).ok().flatten().map(|dir| dir.program());
+    now.is_some_and(|now| now.titled && redact::argv(&now.image.argv) == redact::argv(&image.argv))
+}
+
+/// Has the daemon read what was written, and asks it whether it takes what was `asked` for as exempt since then.
 fn apply(
-    spared: &Spared,
+    file: &Path,
     client: &Client,
     json: bool,
     done: &str,
     rules: &[Rule],
+    asked: Option<Asked>,
 ) -> anyhow::Result<ExitCode> {
-    spared.write()?;
     let reloaded = match client.reload() {
         Ok(_) => true,
         Err(ClientError::NoDaemon { .. }) => false,
-        Err(error) => return Err(error).with_context(|| format!("{} is written", shown(&spared.file))),
+        Err(error) => return Err(error).with_context(|| format!("{} is written", shown(file))),
     };
-    super::answer(json, &json!({ "file": spared.file, (done): rules, "reloaded": reloaded }), |_| {
-        text(&spared.file, done == "spared", rules, reloaded)
+    if let Some(asked) = asked.filter(|_| reloaded)
+        && client.explain(asked)?.iter().any(|one| !one.exempt)
+    {
+        bail!("{} is written, but what the daemon knows of it does not match: it is not spared", shown(file));
+    }
+    super::answer(json, &json!({ "file": file, (done): rules, "reloaded": reloaded }), |_| {
+        text(file, done == "spared", rules, reloaded)
     })
 }
 

@@ -3,11 +3,14 @@
 //! Invariant: a configuration with a mistake is never left behind. If the new file makes one, the old file is put back.
 
 use std::{
-    fs, io,
+    fs::{self, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Result, anyhow, bail};
+use rustix::fs::OFlags;
 
 use orphand_core::recognise::{Rule, Rules};
 
@@ -43,6 +46,27 @@ impl Spared {
 
     pub fn rules(&self) -> &[Rule] {
         &self.book.exempt
+    }
+
+    /// Reads the file, changes it and writes it, so that no two do so at a time. Returns its path, and what was changed.
+    pub fn change(main: &Path, change: impl FnOnce(&mut Self) -> Vec<Rule>) -> Result<(PathBuf, Vec<Rule>)> {
+        let file = Self::read(main)?.file;
+        let lock = file.with_extension("lock");
+        let dir = file.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(dir).map_err(failed("make", dir))?;
+        // Who can open a file can lock it: no other user must.
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        // The file stays: whoever waits for the lock has it open.
+        let held = options.open(&lock).map_err(failed("open", &lock))?;
+        held.lock().map_err(failed("lock", &lock))?;
+        let mut spared = Self::read(main)?;
+        let changed = change(&mut spared);
+        if !changed.is_empty() {
+            spared.write()?;
+        }
+        Ok((file, changed))
     }
 
     /// Adds exemptions, but for those that are there. Returns the added ones.
@@ -122,6 +146,23 @@ mod tests {
         spared.remove("again");
         spared.write().unwrap();
         assert!(!spared.file.exists(), "an empty file is none");
+    }
+
+    #[test]
+    fn of_two_at_a_time_none_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let main = &main(dir.path(), "");
+        std::thread::scope(|scope| {
+            for user in 0..8 {
+                scope.spawn(move || {
+                    let rules = vec![rule("one", &user.to_string())];
+                    Spared::change(main, |spared| spared.add(rules)).unwrap()
+                });
+            }
+        });
+        assert_eq!(Spared::read(main).unwrap().rules().len(), 8);
+        let (_, gone) = Spared::change(main, |spared| spared.remove("one")).unwrap();
+        assert_eq!(gone.len(), 8);
     }
 
     #[test]

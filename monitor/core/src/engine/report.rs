@@ -145,6 +145,7 @@ impl Engine {
         let mut told = Explained::nothing(process_view(node), self.nothing(node));
         told.creators = self.creators(node);
         told.observes = self.policy.mode == Mode::Observe;
+        told.exempt = is_exempt(node);
         if let Some((of, agent)) = self.world.agent_of(id).and_then(|of| Some((of, self.world.agent(of)?))) {
             if let Some(Role::Agent { name }) = node.role() {
                 told.rule = Some(name.clone());
@@ -152,6 +153,7 @@ impl Engine {
             (told.taken_for, told.nothing) = (TakenFor::Agent, None);
             told.agent = Some(agent_view(agent));
             told.servers = agent.servers().len() as u64;
+            told.exempt |= agent.exempt;
             told.report = self.left_report(agent).map(Box::new);
             explain_case(&agent.phase, self.deadline(CaseOf::Agent(of)), &mut told);
             told.next = told.next.filter(|_| !agent.phase.is_clear());
@@ -181,6 +183,8 @@ impl Engine {
         told.report = self.server_report(key, SHOWN, &self.newest()).map(Box::new);
         told.only_named = server.only_named;
         let owner = self.world.owner(key);
+        let mut parts = server.processes().iter().filter_map(|process| self.world.node(*process));
+        told.exempt |= owner.is_some_and(|owner| owner.exempt) || parts.any(is_exempt);
         told.owner = owner.map(agent_view);
         told.owner_exited = owner.and_then(Agent::exited);
         explain_case(&server.phase, self.deadline(CaseOf::Server(key)), told);
@@ -253,6 +257,10 @@ impl Engine {
             witnessed: child.witnessed,
         }
     }
+}
+
+fn is_exempt(node: &Node) -> bool {
+    node.protected || matches!(node.role(), Some(Role::Exempt { .. }))
 }
 
 fn judged(phase: &Phase) -> ServerReport {

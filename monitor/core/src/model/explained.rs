@@ -158,6 +158,8 @@ pub struct Explained {
     pub servers: u64,
     /// The server that it belongs to, or the agent that was left behind, with the reasons of its verdict.
     pub report: Option<Box<ServerReport>>,
+    /// Whether a rule exempts it, or the agent or server that it is a part of.
+    pub exempt: bool,
     /// Whether nothing but its name says that it is a server.
     pub only_named: bool,
     /// What it blocks, with the rest of its server or branch.
