@@ -38,8 +38,7 @@ pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
         }
         return apply(&file, &client, json, "removed", &gone, None);
     }
-    let asked: Option<Asked> =
-        flags.what.as_ref().map(|what| what.parse().unwrap_or_else(|never| match never {}));
+    let asked: Option<Asked> = flags.what.as_deref().map(Asked::from);
     let rules = match &asked {
         Some(asked) => of_programs(flags, &config, &client, asked)?,
         None => of_place(flags)?,

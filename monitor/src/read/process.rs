@@ -115,9 +115,9 @@ fn read(
         let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
         Ok((rests, reads, waits::await_a_child(&calls), waits::places(dir, &table, &calls, since)?))
     });
-    let (rests, reads, awaits_child, places) = match waits {
+    let (rests, reads, [awaits_child, reaps], places) = match waits {
         // One that could not be read is no inert copy.
-        Err(_) if is_copy => (false, Vec::new(), false, Places::default()),
+        Err(_) if is_copy => (false, Vec::new(), [false; 2], Places::default()),
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
@@ -135,6 +135,7 @@ fn read(
         opted_out,
         told_to_serve,
         awaits_child,
+        reaps,
         stale_binary: dir.has_stale_binary(),
         full: true,
         rss_bytes: used.rss_bytes,

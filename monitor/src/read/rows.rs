@@ -301,7 +301,7 @@ impl<'a> Rows<'a> {
 
 /// What is told of every process.
 pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<ProcessRow, Errno> {
-    let [ignores_hangup, ignores_interrupt] = dir.ignores()?;
+    let [ignores_hangup, ignores_interrupt, catches_term] = dir.signals()?;
     Ok(ProcessRow {
         process: dir.id(),
         uid: dir.uid()?,
@@ -310,6 +310,7 @@ pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<Pr
         image: dir.image(),
         ignores_hangup,
         ignores_interrupt,
+        catches_term,
         ..ProcessRow::default()
     })
 }

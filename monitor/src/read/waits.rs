@@ -70,10 +70,11 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
 }
 
-/// Whether one of these waits for a child; some shells wait for its signal.
-pub(super) fn await_a_child(calls: &[Option<SystemCall>]) -> bool {
+/// Whether the first of these waits for a child, and whether another one does; some shells wait for its signal.
+pub(super) fn await_a_child(calls: &[Option<SystemCall>]) -> [bool; 2] {
     const WAITS: [i64; 3] = [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend];
-    calls.iter().flatten().any(|call| WAITS.contains(&call.number))
+    let waits = |call: &Option<SystemCall>| call.is_some_and(|call| WAITS.contains(&call.number));
+    [calls.first().is_some_and(waits), calls.iter().skip(1).any(waits)]
 }
 
 /// What threads of a process wait at that has no descriptor: others may have it, too.

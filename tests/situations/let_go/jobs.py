@@ -175,6 +175,13 @@ def server_crashed(stage):
     tool="""subprocess.Popen([f"{BIN}/job"], stdin=subprocess.PIPE, stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT, start_new_session=True)""",
 )
 @scene(
+    "mixed", name="pipeline_of_its_own", twin="orphans/tool_with_a_log",
+    about="A leaking server made a pipeline `job | cat > log` itself, and has no end of its pipe; the agent is killed, the job works on.",
+    starts="""job = subprocess.Popen([f"{BIN}/job"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+subprocess.Popen(["cat"], stdin=job.stdout, stdout=open(f"{DIR}/job.log", "w"))
+job.stdout.close()""",
+)
+@scene(
     "mixed", name="shell_pipeline_of_a_shell_on_its_wires", twin="orphans/shell_job_that_is_waited_for",
     about="A leaking server ran `job 2>&1 | tee log &` in a shell that inherited its wires; the agent is killed, the job works on.",
     starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job 2>&1 | tee {DIR}/job.log > /dev/null 2>&1 &"])""",
@@ -211,6 +218,29 @@ def job_adopted_before_a_restart(stage):
     stage.grows("job.log")
     agent.kill()
     return stage.truth(in_use=[*stage.find("job"), *stage.find("mcp-server-shell")])
+
+@scene(
+    "in use", name="job_with_an_idle_input", twin="orphans/driver",
+    about="A server started a job in a session of its own with a log for its output, and keeps a pipe to its input; the agent is killed, the job works on.",
+    how="stdin=subprocess.PIPE, start_new_session=True", waits="",
+)
+@scene(
+    "in use", twin="orphans/tool_with_a_log",
+    how="stdin=subprocess.DEVNULL", waits="in_background(job.wait)",
+)
+def job_that_a_thread_waits_for(stage, how, waits):
+    """A server started a job with a log for its output, and a thread that sees it end, as asyncio has; the agent is killed, the job works on."""
+    stage.part("job", JOB)
+    stage.part("mcp-server-shell", f"""
+        job = subprocess.Popen([f"{{BIN}}/job"], stdout=open(f"{{DIR}}/job.log", "w"), stderr=subprocess.STDOUT, {how})
+        {waits}
+        present("job")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    stage.grows("job.log")
+    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
 
 @scene("mixed", twin="orphans/helper_below_a_server")
 def job_without_output(stage):

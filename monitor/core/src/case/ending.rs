@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{
     Action, Announcement, Facts, Failure, INSPECT_AGAIN, Stage, Verdict,
-    phase::{KILL_EVERY, KILL_ROUNDS},
+    phase::{CLOSING, KILL_EVERY, KILL_ROUNDS},
 };
 use crate::model::{BootTime, ContainerId, ProcessId, Signal};
 
@@ -24,6 +24,8 @@ pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
             fail(verdict, facts, error)
         }
         Stage::Spared if verdict.guards.is_empty() => begin(verdict, facts),
+        // Those around it had to be ended first.
+        Stage::MainProcess if main_to_ask(verdict, facts).is_some() => begin(verdict, facts),
         Stage::MainProcess => terminate_rest(verdict, facts),
         Stage::Rest => {
             verdict.attempt.rounds = 0;
@@ -34,7 +36,8 @@ pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     }
 }
 
-/// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file.
+/// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file. Before that, those end
+/// that are not asked, from the top down: who waits for the end of another one does nothing about it any more.
 fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     if let Some(container) = verdict.attempt.container.clone() {
         return stop_container(verdict, container, facts);
@@ -49,11 +52,24 @@ fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
         return actions;
     };
     verdict.stage = Stage::MainProcess;
-    actions.push(Action::SetDeadline(Some(facts.now + facts.pace.main_process())));
-    if facts.targets.contains(&main) && !verdict.attempt.refused.contains(&main) {
-        actions.extend(send(verdict, main, Signal::Term, facts));
+    let around = verdict.attempt.not_to_be_asked.clone();
+    let around = facts.targets.iter().rev().filter(|process| **process != main && around.contains(process));
+    let mut first: Vec<Action> =
+        around.filter_map(|process| send_once(verdict, *process, Signal::Kill, facts)).collect();
+    let patience = if first.is_empty() { facts.pace.main_process() } else { CLOSING };
+    actions.push(Action::SetDeadline(Some(facts.now + patience)));
+    if first.is_empty() && facts.targets.contains(&main) && !verdict.attempt.refused.contains(&main) {
+        first.extend(send(verdict, main, Signal::Term, facts));
     }
+    actions.append(&mut first);
     actions
+}
+
+/// The main process, if others had to be ended before it and its turn has not come.
+fn main_to_ask(verdict: &Verdict, facts: &Facts<'_>) -> Option<ProcessId> {
+    let is_late = !verdict.attempt.not_to_be_asked.is_empty();
+    let is_due = |main: &ProcessId| is_late && facts.targets.contains(main);
+    facts.main_process.filter(is_due).filter(|main| !verdict.attempt.is_settled(*main, Signal::Term))
 }
 
 /// Has the container stopped by its engine. Its client ends with it and gets no signal.
@@ -171,14 +187,14 @@ pub(super) fn announce_failure(verdict: &mut Verdict) -> Option<Action> {
 fn send_to_all(verdict: &mut Verdict, signal: Signal, facts: &Facts<'_>) -> Vec<Action> {
     let mut actions = Vec::new();
     for process in &facts.targets {
-        // This signal, or a stronger one, was sent to it, or cannot be.
-        let is_sent = |sent: &Signal| *sent >= signal;
-        let attempt = &verdict.attempt;
-        if !attempt.refused.contains(process) && !attempt.signalled.get(process).is_some_and(is_sent) {
-            actions.extend(send(verdict, *process, signal, facts));
-        }
+        actions.extend(send_once(verdict, *process, signal, facts));
     }
     actions
+}
+
+/// The same, unless this signal, or a stronger one, was sent to it, or cannot be.
+fn send_once(verdict: &mut Verdict, process: ProcessId, signal: Signal, facts: &Facts<'_>) -> Option<Action> {
+    if verdict.attempt.is_settled(process, signal) { None } else { send(verdict, process, signal, facts) }
 }
 
 /// Asks for a signal. A process that the inspection did not see is signalled after the next inspection.
@@ -186,6 +202,7 @@ fn send(verdict: &mut Verdict, process: ProcessId, signal: Signal, facts: &Facts
     if facts.unseen.contains(&process) {
         return None;
     }
+    let signal = if verdict.attempt.not_to_be_asked.contains(&process) { Signal::Kill } else { signal };
     verdict.attempt.signalled.insert(process, signal);
     Some(Action::Signal { process, signal })
 }

@@ -62,6 +62,8 @@ pub struct Finding {
     /// The session ids of the main process and its launch chain.
     pub sessions: BTreeSet<u32>,
     pub tied: BTreeSet<ProcessId>,
+    /// Those that get SIGKILL where others get SIGTERM.
+    pub not_to_be_asked: BTreeSet<ProcessId>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -128,6 +128,8 @@ pub struct Attempt {
     pub sessions: BTreeSet<u32>,
     /// The processes that were tied to them when the procedure began.
     pub tied: BTreeSet<ProcessId>,
+    /// Those that get SIGKILL where others get SIGTERM: what was let go is not known any more when it has been released.
+    pub not_to_be_asked: BTreeSet<ProcessId>,
     /// The strongest signal that was sent to each process.
     pub signalled: BTreeMap<ProcessId, Signal>,
     /// Processes that cannot be ended. They get no further signal unless a person asks.
@@ -147,6 +149,13 @@ pub struct Failure {
     pub error: String,
     /// The errno(3) value, if a system call failed.
     pub errno: Option<i32>,
+}
+
+impl Attempt {
+    /// Whether this signal, or a stronger one, was sent to this process, or cannot be.
+    pub(super) fn is_settled(&self, process: ProcessId, signal: Signal) -> bool {
+        self.refused.contains(&process) || self.signalled.get(&process).is_some_and(|sent| *sent >= signal)
+    }
 }
 
 impl Verdict {

@@ -237,7 +237,10 @@ fn advance(verdict: &mut Verdict, finding: Finding, facts: &Facts<'_>) -> Vec<Ac
             ready(verdict, finding);
             vec![Action::Release, Action::Proceed, Action::EndIfGone]
         }
-        Stage::MainProcess | Stage::Rest => vec![Action::Release, Action::Proceed, Action::EndIfGone],
+        Stage::MainProcess | Stage::Rest => {
+            verdict.attempt.not_to_be_asked.extend(finding.not_to_be_asked);
+            vec![Action::Release, Action::Proceed, Action::EndIfGone]
+        }
         Stage::Failed => vec![Action::SetDeadline(None), Action::EndIfGone],
         Stage::Unproven | Stage::Kill => vec![Action::EndIfGone],
     }
@@ -247,6 +250,7 @@ fn advance(verdict: &mut Verdict, finding: Finding, facts: &Facts<'_>) -> Vec<Ac
 fn ready(verdict: &mut Verdict, finding: Finding) {
     verdict.guards.clear();
     (verdict.attempt.sessions, verdict.attempt.tied) = (finding.sessions, finding.tied);
+    verdict.attempt.not_to_be_asked.extend(finding.not_to_be_asked);
     verdict.attempt.container = finding.container;
 }
 

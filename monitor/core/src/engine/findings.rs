@@ -164,7 +164,7 @@ impl Engine {
         // What was let go works on; who waits for it goes on when that is done (`nohup make > log; deploy`).
         let jobs = finding.members.let_go.iter().filter_map(|job| rows.row(*job)?.parent);
         let with_jobs: BTreeSet<ProcessId> = jobs.collect();
-        let awaits = |row: &ProcessRow| row.awaits_child && with_jobs.contains(&row.process);
+        let awaits = |row: &ProcessRow| (row.awaits_child || row.reaps) && with_jobs.contains(&row.process);
         // It goes on when its time has come, or when somebody answers who works for it elsewhere.
         let goes_on = |process: ProcessId| {
             rows.row(process).is_some_and(|row| row.waits == Wait::Anything || awaits(row))
@@ -172,7 +172,13 @@ impl Engine {
         };
         let tied = finding.members.tied.iter().copied();
         let mut working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
-        let works = working.any(|process| !is_of_a_browser(process));
+        // Whether the server needs a job that a thread of it waits for, nobody knows.
+        let is_needed = |job: &ProcessId| {
+            let parent = rows.row(*job).and_then(|row| row.parent).filter(|it| finding.members.contains(*it));
+            seen.worked(*job) && parent.and_then(|it| rows.row(it)).is_some_and(|row| row.reaps)
+        };
+        let works = working.any(|process| !is_of_a_browser(process))
+            || finding.members.let_go.iter().any(|job| is_needed(job) && !is_of_a_browser(*job));
         if !works {
             seen.awaited = None;
         } else if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {

@@ -42,9 +42,12 @@ impl Engine {
         let Some(node) = self.world.node(process) else { return false };
         let is_wrapper = !server.processes().contains(&process);
         let launches = || {
+            // What it let go has been released when its turn comes.
+            let was_alone =
+                server.phase.orphan().is_some_and(|orphan| orphan.attempt.not_to_be_asked.contains(&process));
             matches!(node.role(), Some(Role::Launcher | Role::Shell))
                 && node.stdin() == server.stdin
-                && self.world.graph().below(process).all(|below| server.contains(below.id))
+                && (was_alone || self.world.graph().below(process).all(|below| server.contains(below.id)))
         };
         process.pid > 1
             && server.contains(process)

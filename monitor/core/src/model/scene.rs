@@ -78,9 +78,16 @@ pub struct ProcessRow {
     pub ignores_hangup: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub ignores_interrupt: bool,
-    /// Whether a thread of it waits for a child.
+    /// Whether it has a handler for SIGTERM, which may do anything.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub catches_term: bool,
+    /// Whether its first thread waits for a child.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub awaits_child: bool,
+    /// Whether another thread of it does. Many a runtime has one for each child (asyncio, Java, Go, Ruby), whether it is
+    /// needed or not.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub reaps: bool,
     /// Whether it has a connection to a display (X11, Wayland): a person may see it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub has_display: bool,

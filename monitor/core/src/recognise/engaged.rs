@@ -37,6 +37,17 @@ pub fn is_opener(image: &Image) -> bool {
     }
 }
 
+/// Whether it is a shell that goes on with commands of its own when a program that it waits for has ended: with those of a
+/// script, or of a trap. What is behind `-c` is one command, as a rule.
+pub fn goes_on(image: &Image) -> bool {
+    let arguments = image.argv.get(1..).unwrap_or_default();
+    let is_text = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+    contains(SHELLS, base(without_deleted(&image.exe)))
+        && (image.argv_truncated
+            || !arguments.iter().any(is_text)
+            || arguments.iter().any(|word| word.contains("trap")))
+}
+
 /// Whether it is a shell without a command and without a script: it waits for what a person types, or for a program that it
 /// started. Some shells work commands off themselves.
 pub fn is_shell_of_a_person(image: &Image) -> bool {

@@ -45,7 +45,7 @@ pub use self::container::{
 };
 pub use self::declared::{Declarations, Notation, is_bridged};
 pub use self::engaged::{
-    entry_names_port, entry_names_service, fork_server_listener, is_browser, is_debugger, is_opener,
+    entry_names_port, entry_names_service, fork_server_listener, goes_on, is_browser, is_debugger, is_opener,
     is_shell_of_a_person, is_spawn_helper, is_told_to_serve,
 };
 pub use self::first_message::{first_message, harmless};

@@ -17,6 +17,7 @@ use crate::{
     model::{
         CopyFacts, Doubt, Guard, ProcessId, UnitFacts,
         scene::{ProcessRow, Wait},
+        text::base,
     },
     reach::{Kind, Party},
     recognise::{Rule, Rules, fork_server_listener, is_told_to_serve},
@@ -86,7 +87,17 @@ fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
 }
 
 fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
-    let mut told = own.core.iter().chain(&own.wrappers);
+    // A driver was told its port by the server that is connected with it.
+    let held: Sides = own.all().flat_map(|process| inspection.rows.sides(process)).collect();
+    let is_service = |process: &&ProcessId| {
+        inspection.rows.has_listener(**process)
+            && inspection.rows.row(**process).is_some_and(|row| {
+                let is_driver = base(&row.image.exe).ends_with("driver");
+                !is_a_browser(inspection, row)
+                    && (!is_driver || !inspection.rows.is_called_by(row.process, &held))
+            })
+    };
+    let mut told = own.core.iter().chain(&own.wrappers).chain(own.tied.iter().filter(is_service));
     Party {
         members: inspection.rows.with_new_children(own.all().collect(), inspection.world.graph()),
         wires: inspection.server.wires(),
@@ -146,6 +157,7 @@ fn inert_copy(inspection: &Inspection<'_>, owner: &Agent, then: &CopyFacts) -> O
         && row.waits == Wait::Ends
         // Who waits for a child and has none waits for the end of a process that it traces.
         && !row.awaits_child
+        && !row.reaps
         && row.work.is_some()
         && row.work == then.work
         && !inspection.world.made_a_server(process)

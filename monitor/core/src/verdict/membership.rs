@@ -4,7 +4,7 @@
 //! session and serves nobody else. Anything else has been let go: for example a browser opened for a person, a
 //! daemon, the job of a hook, or what a shell started with `&`. Such a process is reported and never ended.
 
-use std::{collections::BTreeSet, iter};
+use std::{collections::BTreeSet, iter, ops::Range};
 
 use super::{inspection::Inspection, rows::Sides};
 use crate::{
@@ -154,7 +154,7 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
-    /// that is joined with the server, or was until the other end was closed.
+    /// that is joined with the server, or was until the process at the other end ended.
     fn is_tied(&self, facts: &ProcessRow) -> bool {
         // If the main process exited by itself, a service that still listens is not a remainder of the server, nor is a job in a
         // session of its own.
@@ -180,7 +180,8 @@ impl<'a> Bonds<'a> {
                 || self.is_of_a_browser(facts) && self.stays_below(facts);
         }
         let binding = self.binding(facts);
-        let mut streams = facts.stdio.iter().take(binding).skip(usize::from(self.only_inherits_input(facts)));
+        let mut streams =
+            facts.stdio.iter().take(binding.end).skip(usize::from(self.only_inherits_input(facts)));
         self.stays_below(facts)
             || self.inspection.rows.is_joined(facts.process, &self.held, binding)
             || (!self.is_a_service(facts) && streams.any(|stream| stream.is_wire() && wires.contains(stream)))
@@ -219,12 +220,12 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
-    /// for its output, or none (`Popen(.., stdout=log)`). A shell without a terminal that waits for another one has the job ignore SIGINT.
+    /// for its output, or none (`Popen(.., stdout=log)`), or a pipe to another that is no part of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
     fn works_apart(&self, facts: &ProcessRow) -> bool {
         let parent = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).filter(|row| row.full);
         let is_left = |parent: &ProcessRow| {
             self.inspection.rules.role(&parent.image) == Role::Shell
-                || (matches!(facts.stdio[1], Stdio::File | Stdio::Null)
+                || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null) || self.is_read_elsewhere(facts))
                     && parent.stdio[1] != facts.stdio[1]
                     && !self.inspection.rows.is_called_by(facts.process, &self.held))
         };
@@ -243,29 +244,39 @@ impl<'a> Bonds<'a> {
         facts.ignores_hangup && !self.was_tied(facts) && !self.core_ignores_hangup
     }
 
-    /// How many of its standard streams may tie it. What was adopted and has a file for its output works for whoever reads that:
-    /// a shell that runs `job > log &` hands its own standard error on.
-    fn binding(&self, facts: &ProcessRow) -> usize {
-        let writes_a_file = facts.stdio[1] == Stdio::File && !self.is_below(facts);
-        if writes_a_file && !self.was_tied(facts) { 2 } else { 3 }
+    /// Whether its output is a pipe to others, none of which belongs to the server.
+    fn is_read_elsewhere(&self, facts: &ProcessRow) -> bool {
+        let [_, output, _] = facts.stdio;
+        !self.inspection.server.wires().contains(&output)
+            && self.inspection.rows.is_read_elsewhere(facts.process, output, &self.held)
     }
 
-    /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it. A shell makes
-    /// those of `job | tee log &` for the two alone, and a standard input that has ended is of no use to anybody.
+    /// Which of its standard streams may tie it. What was adopted and has a file for its output works for whoever reads that:
+    /// a shell that runs `job > log &` hands its own standard error on. And what has only files, or nothing, for its output in a
+    /// session of its own is not driven over its input (`spawn(job, {detached: true, stdio: ["pipe", log, log]})`).
+    fn binding(&self, facts: &ProcessRow) -> Range<usize> {
+        let writes_a_file = facts.stdio[1] == Stdio::File && !self.is_below(facts);
+        let [_, output @ ..] = &facts.stdio;
+        let is_apart = !self.members.sessions.contains(&facts.sid)
+            && output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
+            && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX);
+        if self.was_tied(facts) { 0..3 } else { usize::from(is_apart)..if writes_a_file { 2 } else { 3 } }
+    }
+
+    /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it, which has ended
+    /// since. A shell makes those of `job | tee log &` for the two alone, and a standard input that has ended is of no use to
+    /// anybody. Who lives and has closed the other end has let it go.
     fn was_joined(&self, facts: &ProcessRow) -> bool {
         let Some(node) = self.inspection.node(facts.process) else { return false };
         // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
         // server that is being ended.
         let was_tied = self.was_tied(facts);
-        let left_by = facts.parent.filter(|_| self.works_apart(facts));
         let made_here = |maker: &Maker| {
-            (self.members.contains(maker.process) && left_by != Some(maker.process))
-                || (self.inspection.server.ended().contains(&maker.process)
-                    && maker.program.role != Role::Shell)
+            self.inspection.server.ended().contains(&maker.process) && maker.program.role != Role::Shell
         };
         let then = node.streams();
         let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
-        streams.take(self.binding(facts)).skip(usize::from(!was_tied)).any(|((then, now), maker)| {
+        streams.take(self.binding(facts).end).skip(usize::from(!was_tied)).any(|((then, now), maker)| {
             let made = || maker.as_ref().is_some_and(|maker| made_here(maker));
             now.is_wire() && then == now && (was_tied || made())
         })

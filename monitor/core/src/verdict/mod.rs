@@ -2,6 +2,7 @@
 //!
 //! Used by `engine` only.
 
+mod aftermath;
 mod candidates;
 mod container;
 mod guards;

@@ -7,6 +7,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use super::{
+    aftermath::{is_cleaned_up, not_to_be_asked},
     container,
     guards::guards,
     inspection::Inspection,
@@ -40,6 +41,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         owner_is_unknown(inspection, &members, &uses),
         somebody_uses_it(inspection, &members),
         only_named(inspection),
+        is_cleaned_up(inspection, &members),
     ];
     let inside = container::doubts(inspection, &members);
     let doubts: BTreeSet<Doubt> =
@@ -54,6 +56,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         container,
         sessions: members.sessions.clone(),
         tied: members.tied.clone(),
+        not_to_be_asked: not_to_be_asked(inspection, &members),
         ..case::Finding::default()
     };
     let must_rest = must_rest(inspection, &members);

@@ -1,6 +1,9 @@
 //! The rows of a scene by process and by endpoint, and what follows from them without judgement.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use super::membership::Members;
 use crate::{
@@ -140,9 +143,15 @@ impl<'a> Rows<'a> {
         self.of(process).any(|(endpoint, _)| is_open(endpoint)) && !self.of(process).any(is_called)
     }
 
-    /// Whether a process of a server, which has these ends, has the other end of one of the first `streams` of this process.
-    pub fn is_joined(&self, process: ProcessId, held: &Sides, streams: usize) -> bool {
-        let is_stream = |number: &u32| usize::try_from(*number).is_ok_and(|number| number < streams);
+    /// Whether others have the other end of this stream of the process, and no process of a server, which has these ends.
+    pub fn is_read_elsewhere(&self, process: ProcessId, stream: Stdio, held: &Sides) -> bool {
+        let mut ends = self.of(process).filter(|(endpoint, _)| endpoint.is(stream));
+        ends.any(|(_, end)| self.opposite(end).next().is_some() && !is_opposed(end, held))
+    }
+
+    /// Whether a process of a server, which has these ends, has the other end of one of these `streams` of this process.
+    pub fn is_joined(&self, process: ProcessId, held: &Sides, streams: Range<usize>) -> bool {
+        let is_stream = |number: &u32| usize::try_from(*number).is_ok_and(|number| streams.contains(&number));
         let is_anonymous = |endpoint: &Endpoint| match endpoint {
             Endpoint::Pipe { named, .. } => !named,
             Endpoint::Connection { .. } => true,

@@ -198,8 +198,8 @@ fn a_long_list_of_groups_hides_nothing() {
         std::thread::yield_now();
     }
     // Whoever runs this in the background ignores SIGINT, or SIGHUP.
-    let ours = Proc::system().unwrap().process(std::process::id()).unwrap().ignores().unwrap();
-    let found = (dir.ignores(), dir.pid_inside().is_ok());
+    let ours = Proc::system().unwrap().process(std::process::id()).unwrap().signals().unwrap();
+    let found = (dir.signals(), dir.pid_inside().is_ok());
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(found, (Ok(ours), true));

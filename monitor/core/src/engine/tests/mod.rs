@@ -24,6 +24,7 @@ mod inner;
 mod late;
 mod launchers;
 mod leftovers;
+mod let_go;
 mod managers;
 mod memory;
 mod owners;

@@ -68,7 +68,11 @@ pub struct ProcessFacts {
     pub stale_binary: bool,
     pub traced: bool,
     pub ignores_hangup: bool,
+    pub catches_term: bool,
     pub awaits_child: bool,
+    pub reaps: bool,
+    /// Who has the other end of this stream, which it writes.
+    pub read_by: Option<(Stdio, ProcessId)>,
 }
 
 /// How a process uses sockets of its own.
@@ -140,7 +144,9 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             stdio: facts.stdio,
             unit: outside.unit.clone(),
             ignores_hangup: facts.ignores_hangup,
+            catches_term: facts.catches_term,
             awaits_child: facts.awaits_child,
+            reaps: facts.reaps,
             stale_binary: facts.stale_binary,
             waits: outside.waits,
             full: true,
@@ -228,6 +234,11 @@ fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
         let at = endpoint(scene, Endpoint::Trace);
         end(scene, at, own, Side::Depends, 0);
         end(scene, at, Holder::Anybody, Side::Serves, 0);
+    }
+    if let Some((Stdio::Pipe(inode), reader)) = facts.read_by {
+        let at = endpoint(scene, Endpoint::Pipe { inode, named: false });
+        end(scene, at, own, Side::Writes, 1);
+        end(scene, at, Holder::Process(reader), Side::Reads, 0);
     }
     for other in &facts.joined {
         let at = endpoint(scene, Endpoint::Pipe { inode: 0, named: false });

@@ -190,3 +190,17 @@ fn a_browser_is_no_tool() {
     work(&mut story, 31, 11);
     assert!(story.sent().contains(&(30, Signal::Term)), "{:?}", story.told());
 }
+
+/// Many a runtime has a thread for each child that waits for its end.
+#[test]
+fn a_job_with_a_log_that_another_thread_waits_for_is_let_go_and_its_server_has_time() {
+    let mut story = with_tool();
+    let server = ProcessFacts { reaps: true, ..apart(10, WIRE) };
+    story.apart.extend([(30, server), (31, apart(10, PLAIN))]);
+    story.end(20);
+    work(&mut story, 31, 300);
+    assert_eq!(story.sent(), []);
+    work(&mut story, 31, 20);
+    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+    assert!(!story.signals.iter().any(|(pid, ..)| *pid == 31));
+}

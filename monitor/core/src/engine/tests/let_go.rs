@@ -1,0 +1,148 @@
+//! Tests of what a server let go: it is no tool however it was started, and the end of the server does it no harm.
+
+use super::{
+    proof::{PLAIN, apart, ended, judged, unproven},
+    story::{SERVER, Story, WIRE, id},
+    story_scene::{ProcessFacts, SocketUse},
+};
+use crate::model::{Policy, Signal, Stdio};
+
+const JOB: &[&str] = &["/srv/job"];
+
+fn with_job(argv: &[&str], stdio: [Stdio; 3]) -> Story {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.start(30, 31, argv, stdio);
+    story
+}
+
+#[test]
+fn jobs_in_a_pipeline_with_a_log_are_tied_only_together_with_a_reader() {
+    for (sid, logger, tied) in [
+        (10, [Stdio::Pipe(7), Stdio::File, Stdio::File], false),
+        (31, [Stdio::Pipe(7), Stdio::File, Stdio::File], false),
+        // Its output is the server's.
+        (10, [Stdio::Pipe(7), Stdio::Pipe(2), Stdio::File], true),
+    ] {
+        let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::File];
+        let mut story = with_job(JOB, stdio);
+        story.start(30, 32, &["cat"], logger);
+        let job = ProcessFacts { read_by: Some((Stdio::Pipe(7), id(32))), ..apart(sid, stdio) };
+        story.apart.extend([(31, job), (32, apart(sid, logger))]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
+        assert_eq!(sent.iter().any(|(pid, _)| *pid != 30), tied, "{sid} {logger:?} {sent:?}");
+    }
+}
+
+/// `spawn(job, {detached: true, stdio: ["pipe", log, log]})`. The pipe leads to a process outside of the server then.
+#[test]
+fn an_input_does_not_tie_a_job_with_a_log_in_a_session_of_its_own() {
+    for (sid, output, tied) in [(31, Stdio::File, false), (10, Stdio::File, true), (31, Stdio::Other, true)] {
+        let stdio = [Stdio::Pipe(7), output, output];
+        let mut story = with_job(JOB, stdio);
+        let server = ProcessFacts { read_by: Some((Stdio::Pipe(7), id(31))), ..apart(10, WIRE) };
+        story.apart.extend([(31, apart(sid, stdio)), (30, server)]);
+        let mut story = judged(story);
+        if tied {
+            story.pass_secs(400);
+            assert!(story.sent().contains(&(31, Signal::Term)), "{sid} {output:?}");
+        } else {
+            unproven(&mut story, "clients");
+        }
+    }
+}
+
+/// `child.stdout.destroy(); child.unref()`, and the twin whose server has ended.
+#[test]
+fn an_output_whose_other_end_the_server_closed_does_not_tie() {
+    let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
+    let mut story = with_job(JOB, stdio);
+    story.apart.insert(31, apart(31, stdio));
+    let mut story = judged(story);
+    story.pass_secs(400);
+    assert_eq!(story.sent(), [(30, Signal::Term), (30, Signal::Kill)]);
+}
+
+#[test]
+fn a_helper_that_was_told_its_port_may_be_called_by_others() {
+    let told: &'static [&'static str] = &["vector-db", "serve", "--port", "8000"];
+    for (argv, in_use) in
+        [(told, true), (&["vector-db"][..], false), (&["chromedriver", "--port=40001"][..], false)]
+    {
+        let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::File];
+        let mut story = with_job(argv, stdio);
+        let sockets = SocketUse { listens: true, inside: vec![id(30)], ..SocketUse::default() };
+        let server = ProcessFacts { sockets: SocketUse::default(), ..apart(10, WIRE) };
+        let helper =
+            ProcessFacts { argv, sockets, read_by: Some((Stdio::Pipe(7), id(30))), ..apart(10, stdio) };
+        story.apart.extend([(30, server), (31, helper)]);
+        let mut story = judged(story);
+        if in_use {
+            unproven(&mut story, "clients");
+        } else {
+            ended(&mut story, 30);
+        }
+    }
+}
+
+/// Its handler may end what it let go. The twin has let go nothing.
+#[test]
+fn a_server_that_catches_sigterm_and_let_something_go_is_not_asked() {
+    for (sid, catches_term, signal) in
+        [(31, true, Signal::Kill), (31, false, Signal::Term), (10, true, Signal::Term)]
+    {
+        let stdio = if sid == 31 { PLAIN } else { [Stdio::Null, Stdio::Other, Stdio::Null] };
+        let mut story = with_job(JOB, stdio);
+        let server = ProcessFacts { catches_term, ..apart(10, WIRE) };
+        story.apart.extend([(31, apart(sid, stdio)), (30, server)]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        assert_eq!(story.sent().first(), Some(&(30, signal)), "{sid} {catches_term}");
+    }
+}
+
+/// `trap 'kill 0' EXIT`: it would go on when the main process ends.
+#[test]
+fn a_script_around_the_main_process_ends_before_it() {
+    for (shell, first) in [
+        (&["/bin/bash", "bin/run-server"][..], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "trap 'kill 0' EXIT; server"], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "cd /srv && server"], (30, Signal::Term)),
+    ] {
+        let mut story = judged(below_a_script(shell, false));
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.first(), Some(&first), "{shell:?} {sent:?}");
+        assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
+    }
+}
+
+/// `trap 'kill $(jobs -p)' EXIT`, with a tunnel in the background; the twin has no trap.
+#[test]
+fn a_script_that_cleans_up_has_others_that_depend_on_the_server() {
+    for catches_term in [true, false] {
+        let mut story = below_a_script(&["/bin/bash", "bin/run-server"], true);
+        story.apart.get_mut(&29).unwrap().catches_term = catches_term;
+        let mut story = judged(story);
+        if catches_term {
+            unproven(&mut story, "depended_on");
+        } else {
+            assert_eq!(story.sent(), [(30, Signal::Term)]);
+        }
+    }
+}
+
+/// Agent 20 runs a script, 29, which runs a server, 30, and perhaps a tunnel, 31.
+fn below_a_script(shell: &'static [&'static str], with_tunnel: bool) -> Story {
+    let mut story = Story::with_agent();
+    story.polite.insert(30);
+    story.start(20, 29, shell, WIRE);
+    if with_tunnel {
+        story.start(29, 31, &["/srv/tunnel"], PLAIN);
+    }
+    story.start(29, 30, SERVER, WIRE);
+    story.apart.extend([(29, ProcessFacts { argv: shell, ..apart(10, WIRE) }), (30, apart(10, WIRE))]);
+    story
+}
