@@ -219,10 +219,10 @@ def gateway(stage):
 )
 def gateway_of_a_home_made_server(stage, begin):
     """An agent's server listens at a port that nobody told it, and has a server of its own behind it that no rule knows; the agent is killed."""
-    stage.server("inventory.py", "blocked", starts=0.5)
-    stage.part("mcp-proxy", f'inner = {begin}("inventory.py")\nin_background(answer_calls, listen("tcp"))\nserve()\n')
-    agent = stage.agent("mcp-proxy")
-    return stage.killed(agent, **{"in_use" if begin == "session" else "orphans": ["mcp-proxy", "inventory.py"]})
+    stage.part("inventory.py", "time.sleep(0.5)\nhere()\nread_on()\nrest()\n")
+    stage.part("mcp-server-gateway", f'inner = {begin}("inventory.py")\nin_background(answer_calls, listen("tcp"))\nserve()\n')
+    agent = stage.agent("mcp-server-gateway")
+    return stage.killed(agent, **{"in_use" if begin == "session" else "orphans": ["mcp-server-gateway", "inventory.py"]})
 
 @scene("in use", twin="orphans/silent_listener")
 def unaccepted(stage):
