@@ -115,7 +115,7 @@ fn read(
         let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
         Ok((rests, reads, waits::await_a_child(&calls), waits::places(dir, &table, &calls, since)?))
     });
-    let (rests, reads, [awaits_child, reaps], places) = match waits {
+    let (rests, reads, [awaits_child, thread_awaits], places) = match waits {
         // One that could not be read is no inert copy.
         Err(_) if is_copy => (false, Vec::new(), [false; 2], Places::default()),
         waits => waits?,
@@ -135,7 +135,7 @@ fn read(
         opted_out,
         told_to_serve,
         awaits_child,
-        reaps,
+        reaps: thread_awaits,
         stale_binary: dir.has_stale_binary(),
         full: true,
         rss_bytes: used.rss_bytes,
