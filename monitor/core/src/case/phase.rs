@@ -255,8 +255,12 @@ impl Phase {
         self.cause().is_some_and(|cause| cause.asked == Wish::Anyway)
     }
 
+    /// What was sent to those who could be asked to end, if there are any.
     pub fn strongest_signal(&self) -> Option<Signal> {
-        self.verdict().and_then(|verdict| verdict.attempt.signalled.values().max().copied())
+        let attempt = &self.verdict()?.attempt;
+        let may_be_asked = |(process, _): &(&ProcessId, _)| !attempt.not_to_be_asked.contains(process);
+        let asked = attempt.signalled.iter().filter(may_be_asked).map(|(_, signal)| *signal).max();
+        asked.or_else(|| attempt.signalled.values().max().copied())
     }
 }
 
