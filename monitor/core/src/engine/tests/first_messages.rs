@@ -3,27 +3,24 @@
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
-use crate::{
-    model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio},
-    world::is_run_by,
-};
+use crate::model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio};
 
-const OWN: &[&str] = &["/usr/bin/python3", "/home/me/weather/server.py"];
+pub const OWN: &[&str] = &["/usr/bin/python3", "/home/me/weather/server.py"];
 const PIPED: [Stdio; 3] = [Stdio::Pipe(1), Stdio::Pipe(3), Stdio::Null];
 
-fn mcp() -> FirstMessage {
+pub fn mcp() -> FirstMessage {
     FirstMessage::Mcp { client: Some("home-made".to_owned()) }
 }
 
 /// Agent 20 lives.
-fn agent() -> Story {
+pub fn agent() -> Story {
     let mut story = Story::with_agent();
     story.told();
     story
 }
 
 /// Its child runs a program.
-fn started(story: &mut Story, pid: u32, argv: &[&str], message: FirstMessage) {
+pub fn started(story: &mut Story, pid: u32, argv: &[&str], message: FirstMessage) {
     story.messages.insert(pid, message);
     story.start(20, pid, argv, WIRE);
 }
@@ -260,58 +257,6 @@ fn an_unknown_launcher_is_part_of_the_server() {
     story.start(31, 32, SERVER, WIRE);
     let report = story.engine.report();
     assert_eq!(report.agents[0].servers[0].server.rule, "script-mcp");
-}
-
-/// A helper that inherits both of the server's streams, before that has read its message, is not what the server is.
-#[test]
-fn a_helper_gives_its_name_for_its_own_life_only() {
-    let mut story = agent();
-    started(&mut story, 30, OWN, mcp());
-    story.messages.insert(31, mcp());
-    story.start(30, 31, &["/usr/bin/notify-send", "x"], WIRE);
-    story.end(31);
-    let shown = &story.engine.report().agents[0].servers[0].server;
-    assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 1));
-}
-
-/// What a server runs on its own streams is a tool, also while its first message still waits: many start what they need before
-/// they read it.
-#[test]
-fn what_a_server_runs_on_its_streams_is_no_link_of_its_chain() {
-    for client in [None, Some("claude-code".to_owned())] {
-        let mut story = agent();
-        started(&mut story, 30, OWN, mcp());
-        story.messages.insert(31, FirstMessage::Mcp { client });
-        story.start(30, 31, &["/opt/acme/migrate"], WIRE);
-        let shown = &story.engine.report().agents[0].servers[0].server;
-        assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 2));
-    }
-}
-
-/// A start script runs a site and then the server, on its own streams: the site is no link of the chain.
-#[test]
-fn what_a_launcher_runs_beside_the_server_is_no_link_of_its_chain() {
-    let mut story = agent();
-    story.messages.insert(30, mcp());
-    story.start(20, 30, &["/usr/bin/node", "start.js"], WIRE);
-    story.start(30, 31, &["/srv/site"], WIRE);
-    story.start(30, 32, SERVER, WIRE);
-    let world = &story.engine.world;
-    let key = world.node(id(31)).unwrap().server.unwrap();
-    let server = world.server(key).unwrap();
-    assert_eq!(server.main_process(), id(32));
-    let is_run = |pid| is_run_by(world.graph(), server, id(pid));
-    assert_eq!([30, 31, 32].map(is_run), [false, true, false]);
-}
-
-/// The same with a server that a rule knows, behind its own: its name is not that of the gateway.
-#[test]
-fn a_gateway_is_not_called_by_what_is_behind_it() {
-    let mut story = agent();
-    started(&mut story, 30, OWN, mcp());
-    story.start(30, 31, SERVER, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
-    let shown = &story.engine.report().agents[0].servers[0].server;
-    assert_eq!((shown.name.as_str(), shown.rule.as_str()), ("server.py", "protocol"));
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod late;
 mod launchers;
 mod leftovers;
 mod let_go;
+mod links;
 mod managers;
 mod memory;
 mod owners;

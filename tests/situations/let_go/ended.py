@@ -1,0 +1,48 @@
+from situation import scene
+
+@scene("in use", twin="orphans/driver_that_is_read")
+def service_that_was_told_its_port(stage):
+    """A leaking server started a database, told it a port, reads what it prints and stays connected; the agent is killed, somebody else calls it later."""
+    stage.part("database", "in_background(answer_calls, listen('tcp'))\nhere()\nrest_in_a_thread()\n")
+    stage.part("mcp-server-memory", """
+        child = subprocess.Popen([f"{BIN}/database", "serve", "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        present("database")
+        connection = dial("tcp", "database")
+        ask_over(connection)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-memory")
+    stage.when_over("other", "on_call('other', lambda: call('tcp', 'database'))\n")
+    return stage.killed(agent, in_use=["database"], may_end=["mcp-server-memory"])
+
+@scene("mixed", twin="orphans/driver")
+def ended_by_its_server(stage):
+    """A leaking server started a web server with a log, and ends it when it gets SIGTERM; the agent is killed, a person visits the site later."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        web = start("web-server", wire=None, stdout=log, stderr=log)
+        signal.signal(signal.SIGTERM, lambda *_: (web.terminate(), os._exit(0)))
+        present("web-server")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server"], orphans=["mcp-server-shell"])
+
+@scene("in use", twin="orphans/driver")
+def ended_by_a_script(stage):
+    """A script started a tunnel and a leaking server, and ends what it started by a trap; the agent is killed, a person goes through the tunnel later."""
+    stage.part("tunnel", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.server()
+    stage.put("run-server", """
+        #!/bin/bash
+        trap 'kill $(jobs -p)' EXIT
+        cd "$ORPHAND_SITUATION_DIR"
+        bin/tunnel > tunnel.log 2>&1 &
+        bin/mcp-server-fake
+        :
+    """)
+    agent = stage.rests("claude", "start('run-server')\npresent('tunnel')\npresent('mcp-server-fake')")
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'tunnel'))\n")
+    return stage.killed(agent, in_use=["tunnel"], may_end=["mcp-server-fake", *stage.find("run-server")])
