@@ -23,7 +23,7 @@ impl Engine {
         let above = || self.world.graph().near_ancestors(id).find_map(|node| node.server);
         let Some(key) = own.or_else(above) else { return };
         let Some(mut all) = self.world.server(key).map(|server| server.guarded_by.clone()) else { return };
-        all.retain(|one| self.world.node(*one).is_some());
+        all.retain(|one| self.may_guard(*one));
         if all.len() < GUARDS && all.insert(id) {
             self.world.change_server(key, |server| server.guarded_by = all);
             self.remember_server(at, key);
@@ -38,10 +38,11 @@ impl Engine {
     }
 
     pub(super) fn tracked_guards(&self, server: &Server) -> Vec<TrackedGuard> {
-        let living = server.guarded_by.iter().filter(|id| self.world.node(**id).is_some());
+        let living = server.guarded_by.iter().filter(|id| self.may_guard(**id));
         let implied = |id: ProcessId| {
             let agent = self.world.agent_of(id).and_then(|key| self.world.agent(key));
-            agent.filter(|agent| agent.implied).map(|agent| agent.name.clone())
+            let name = agent.filter(|agent| agent.implied).map(|agent| agent.name.clone());
+            name.or_else(|| self.recall.guards.get(&id)?.1.clone())
         };
         living.map(|id| TrackedGuard { process: *id, implied: implied(*id) }).collect()
     }
@@ -64,6 +65,11 @@ impl Engine {
             programs.insert(process, TrackedProgram { process, image, recognised });
         }
         programs.into_values().collect()
+    }
+
+    /// Whether it lives, as far as is known by now: /proc may just be read.
+    fn may_guard(&self, process: ProcessId) -> bool {
+        self.world.node(process).is_some() || self.recall.may_live(process)
     }
 
     /// A process of the server, known to this daemon, that an earlier daemon saw above this guard.

@@ -94,7 +94,7 @@ impl Recall {
         }
     }
 
-    fn may_live(&self, process: ProcessId) -> bool {
+    pub(super) fn may_live(&self, process: ProcessId) -> bool {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
 
@@ -176,6 +176,10 @@ impl Engine {
         let Some(key) = self.world.start_server(new) else { return true };
         self.world.change_server(key, |server| {
             server.made_apart |= start.as_ref().is_none_or(|start| start.made_apart);
+            // They are found later, and the next daemon may come before.
+            server
+                .guarded_by
+                .extend(start.iter().flat_map(|start| &start.guarded_by).map(|guard| guard.process));
             server.gateway |= start.as_ref().is_some_and(|start| start.gateway);
         });
         self.confirm_server(key);

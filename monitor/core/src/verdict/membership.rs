@@ -265,19 +265,21 @@ impl<'a> Bonds<'a> {
 
     /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it, which has ended
     /// since. A shell makes those of `job | tee log &` for the two alone, and a standard input that has ended is of no use to
-    /// anybody. Who lives and has closed the other end has let it go.
+    /// anybody. Who lives and has closed the other end has let it go; a call that he handed on, as inetd does, is one of him.
     fn was_joined(&self, facts: &ProcessRow) -> bool {
         let Some(node) = self.inspection.node(facts.process) else { return false };
         // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
         // server that is being ended.
         let was_tied = self.was_tied(facts);
-        let made_here = |maker: &Maker| {
-            self.inspection.server.ended().contains(&maker.process) && maker.program.role != Role::Shell
+        let made_here = |maker: &Maker, stream: Stdio| {
+            (self.inspection.server.ended().contains(&maker.process) && maker.program.role != Role::Shell)
+                || (self.members.contains(maker.process)
+                    && self.inspection.rows.is_a_call(facts.process, stream))
         };
         let then = node.streams();
         let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
         streams.take(self.binding(facts).end).skip(usize::from(!was_tied)).any(|((then, now), maker)| {
-            let made = || maker.as_ref().is_some_and(|maker| made_here(maker));
+            let made = || maker.as_ref().is_some_and(|maker| made_here(maker, *now));
             now.is_wire() && then == now && (was_tied || made())
         })
     }

@@ -149,6 +149,15 @@ impl<'a> Rows<'a> {
         ends.any(|(_, end)| self.opposite(end).next().is_some() && !is_opposed(end, held))
     }
 
+    /// Whether this stream of the process is a connection that somebody made, and no pair of sockets.
+    pub fn is_a_call(&self, process: ProcessId, stream: Stdio) -> bool {
+        let is_one = |endpoint: &Endpoint| {
+            endpoint.is(stream)
+                && matches!(endpoint, Endpoint::Connection { began, .. } if *began != Began::Pair)
+        };
+        self.of(process).any(|(endpoint, _)| is_one(endpoint))
+    }
+
     /// Whether a process of a server, which has these ends, has the other end of one of these `streams` of this process.
     pub fn is_joined(&self, process: ProcessId, held: &Sides, streams: Range<usize>) -> bool {
         let is_stream = |number: &u32| usize::try_from(*number).is_ok_and(|number| streams.contains(&number));

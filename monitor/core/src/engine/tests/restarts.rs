@@ -53,6 +53,24 @@ fn a_multiplexer_in_the_background_guards_the_server_that_started_it() {
     assert!(!next.sent().is_empty());
 }
 
+/// Whatever a daemon has found again by then, the next one knows the guards that the one before knew.
+#[test]
+fn the_first_that_is_stored_of_a_server_that_was_found_again_has_its_guards() {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.start(30, 39, &["tmux", "new", "-d"], PLAIN);
+    story.fork(39, 40);
+    story.end(39);
+    let found =
+        vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(40, 1, &["tmux"], PLAIN)];
+    let next = next(&story, "", found);
+    let mut stored = next.facts_persisted.iter().filter_map(|fact| match fact {
+        Fact::Server { server } => server.start.as_ref(),
+        _ => None,
+    });
+    assert!(stored.clone().next().is_some());
+    assert!(stored.all(|start| start.guarded_by.iter().map(|guard| guard.process).eq([id(40)])));
+}
+
 /// It was exempted meanwhile, while it lived or afterwards.
 #[test]
 fn a_rule_that_exempts_an_agent_exempts_what_an_earlier_daemon_saw_it_start() {
