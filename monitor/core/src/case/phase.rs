@@ -255,6 +255,11 @@ impl Phase {
         self.cause().is_some_and(|cause| cause.asked == Wish::Anyway)
     }
 
+    /// Whether any signal was sent to it.
+    pub fn is_signalled(&self) -> bool {
+        self.verdict().is_some_and(|verdict| !verdict.attempt.signalled.is_empty())
+    }
+
     /// What was sent to those who could be asked to end, if there are any.
     pub fn strongest_signal(&self) -> Option<Signal> {
         let attempt = &self.verdict()?.attempt;

@@ -44,8 +44,7 @@ impl Engine {
         self.container_found(key, facts);
         let rows = Rows::new(&facts.scene);
         let Some(mut finding) = self.with_inspection(key, facts, &rows, examine) else { return };
-        self.reinspections.add(&finding.path);
-        self.world.change_server(key, |server| server.reached_by = std::mem::take(&mut finding.path));
+        self.reached(key, std::mem::take(&mut finding.path));
         if blind {
             finding.case.doubts.push(Doubt::WireUnknown);
             finding.case.doubts.sort_unstable();
@@ -132,7 +131,7 @@ impl Engine {
     fn let_go_of(&mut self, now: BootTime, key: ServerKey, members: &Members) -> bool {
         // The process that seemed to be the main process may have left its session without a record.
         let ended = |server: &mut Server| {
-            server.main_ended |= members.core.is_empty() && server.phase.strongest_signal().is_none();
+            server.main_ended |= members.core.is_empty() && !server.phase.is_signalled();
             server.main_ended
         };
         if self.world.server_mut(key).is_some_and(ended) {
@@ -188,11 +187,8 @@ impl Engine {
 
     /// What a server has started on other wires, and what nothing but its name shows to be a server: it may be a job.
     fn named_tools(&self, server: &Server) -> Vec<ProcessId> {
-        let is_one = |node: &&Node| {
-            node.stdin() != server.stdin && node.image().is_some_and(|image| self.rules.is_only_named(image))
-        };
-        let parts = server.recognised().iter().filter_map(|id| self.world.node(*id));
-        parts.filter(is_one).map(|node| node.id).collect()
+        let is_one = |node: &&Node| node.image().is_some_and(|image| self.rules.is_only_named(image));
+        self.world.inner(server).filter(is_one).map(|node| node.id).collect()
     }
 
     /// Until when the end of a server waits for its tools, if it does.
@@ -237,5 +233,5 @@ impl Tools {
 
 /// Whether a server may have tools: it is more than its main process.
 pub(super) fn may_have_tools(server: &Server) -> bool {
-    server.processes().iter().any(|process| !server.recognised().contains(process))
+    server.processes().len() > 1 || !server.recognised().contains(&server.main_process())
 }

@@ -304,8 +304,8 @@ impl Engine {
         let NewServer { main: id, name, rule, .. } = link;
         let only_named = self.is_only_named(id, &rule);
         // A server that it has made itself, on other wires, shows a client.
-        let stdin = self.world.node(id).map(Node::stdin);
-        if let Some(server) = self.world.server_mut(key).filter(|server| Some(server.stdin) == stdin) {
+        let is_link = self.world.node(id).and_then(|node| self.server_on_its_wire(node)) == Some(key);
+        if let Some(server) = self.world.server_mut(key).filter(|_| is_link) {
             server.only_named &= only_named;
             if server.rule == PROTOCOL {
                 // A name alone says less than the message.

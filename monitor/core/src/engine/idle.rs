@@ -192,7 +192,7 @@ impl Engine {
     /// did. What is being ended works on its end.
     pub(super) fn keep_duplicate(&mut self, now: BootTime, key: ServerKey) -> bool {
         let Some(server) = self.world.server(key) else { return false };
-        if !is_released(server, By::Idle) || server.phase.strongest_signal().is_some() {
+        if !is_released(server, By::Idle) || server.phase.is_signalled() {
             return false;
         }
         let idle = self.idle.all.get(&key);

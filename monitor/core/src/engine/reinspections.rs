@@ -18,11 +18,15 @@ use crate::{
 /// The pause between two times for each server that is inspected: nobody can keep the host busy by ending thousands of
 /// processes, and where hundreds of servers stay, no agent that comes and goes every second does.
 const EACH: Duration = Duration::from_millis(20);
+/// So many processes that are on no path any more are kept at most, beside as many as are on one.
+const ROOM: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Reinspections {
     /// Who is on the path to a server that stays.
     reasons: FxHashSet<ProcessId>,
+    /// How many these may become before those that are on no path any more are forgotten.
+    room: usize,
     /// Those of them that have ended since the last time.
     ended: FxHashSet<ProcessId>,
     /// Until then nobody is inspected because another process has ended.
@@ -30,9 +34,10 @@ pub(super) struct Reinspections {
 }
 
 impl Reinspections {
-    /// A server stays because of this path.
-    pub(super) fn add(&mut self, path: &[ReachedBy]) {
-        self.reasons.extend(path.iter().filter_map(ReachedBy::process));
+    /// Servers stay because of these paths, and of no others.
+    fn set<'a>(&mut self, paths: impl Iterator<Item = &'a Server>) {
+        self.reasons = paths.flat_map(|server| &server.reached_by).filter_map(ReachedBy::process).collect();
+        self.room = 2 * self.reasons.len() + ROOM;
     }
 
     /// Whether this process, which has ended, was on the path to a server.
@@ -54,6 +59,17 @@ impl Reinspections {
 }
 
 impl Engine {
+    /// A server is reached on this path.
+    pub(super) fn reached(&mut self, key: ServerKey, path: Vec<ReachedBy>) {
+        let reasons = &mut self.reinspections.reasons;
+        reasons.extend(path.iter().filter_map(ReachedBy::process));
+        let is_full = reasons.len() > self.reinspections.room;
+        self.world.change_server(key, |server| server.reached_by = path);
+        if is_full {
+            self.reinspections.set(self.world.servers().values());
+        }
+    }
+
     /// A process exited that a server may stay for. Such servers are inspected at once, but at most once every
     /// [`INSPECT_AGAIN`], and the more they are the more seldom ([`EACH`]).
     pub(super) fn other_ended(&mut self, now: BootTime) {
@@ -62,16 +78,13 @@ impl Engine {
         if until > now {
             return;
         }
-        let servers = || self.world.servers().iter();
-        let concerned = servers().filter(|(_, server)| self.reinspections.concern(server));
+        let servers = self.world.servers().iter();
+        let concerned = servers.filter(|(_, server)| self.reinspections.concern(server));
         let concerned: Vec<ServerKey> = concerned.map(|(key, _)| *key).collect();
-        let steps = servers().flat_map(|(_, server)| &server.reached_by);
         let pause = EACH.saturating_mul(u32::try_from(concerned.len()).unwrap_or(u32::MAX));
-        self.reinspections = Reinspections {
-            reasons: steps.filter_map(ReachedBy::process).collect(),
-            ended: FxHashSet::default(),
-            until: now + pause.max(INSPECT_AGAIN),
-        };
+        self.reinspections.until = now + pause.max(INSPECT_AGAIN);
+        self.reinspections.ended.clear();
+        self.reinspections.set(self.world.servers().values());
         for key in concerned {
             self.server_event(now, key, Event::OtherEnded);
         }

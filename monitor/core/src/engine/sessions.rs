@@ -176,9 +176,7 @@ impl Engine {
         let Some(server) = self.world.server(key).filter(is_sought) else { return };
         let main = server.main_process();
         // A gateway's own servers are for other sessions.
-        let is_link =
-            |id: &&ProcessId| self.world.node(**id).is_some_and(|node| node.stdin() == server.stdin);
-        let chain = server.recognised().iter().filter(is_link).chain(server.wrappers()).copied();
+        let chain = self.world.links(server).map(|node| node.id).chain(server.wrappers().iter().copied());
         let subject = SessionSubject {
             main,
             chain: chain.filter(|process| *process != main).collect(),

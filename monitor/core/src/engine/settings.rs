@@ -66,11 +66,9 @@ impl Engine {
             let was = spoken || images.iter().any(|image| is_server(before, image));
             let is = (spoken && self.policy.recognise_protocol)
                 || images.iter().any(|image| is_server(rules, image));
-            let links = server.recognised().iter().filter_map(|id| self.world.node(*id));
-            let mut links =
-                links.filter(|node| node.stdin() == server.stdin).filter_map(Node::image).peekable();
-            let has_links = links.peek().is_some();
-            let only_named = !spoken && links.all(|image| rules.is_only_named(image));
+            let links: Vec<&Image> = self.world.links(server).filter_map(Node::image).collect();
+            let has_links = !links.is_empty();
+            let only_named = !spoken && links.into_iter().all(|image| rules.is_only_named(image));
             let Some(server) = self.world.server_mut(key) else { continue };
             if has_links {
                 server.only_named = only_named;

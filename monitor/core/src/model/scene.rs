@@ -181,6 +181,11 @@ impl Endpoint {
         self.side_of(wire, true).is_some()
     }
 
+    /// Whether it is a connection that somebody made, and no pair of sockets.
+    pub fn is_call(&self) -> bool {
+        matches!(self, Self::Connection { began, .. } if *began != Began::Pair)
+    }
+
     /// The side of it that who has this wire has; `reads`: of a pipe the one that is read.
     pub const fn side_of(&self, wire: Stdio, reads: bool) -> Option<Side> {
         match (self, wire) {

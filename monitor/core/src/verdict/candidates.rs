@@ -103,7 +103,7 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
         wires: inspection.server.wires(),
         told_to_serve: is_gateway(inspection)
             || may_serve_instead(inspection)
-            || runs_a_service(inspection, own)
+            || runs_a_service(inspection, own, &held)
             || told.any(|process| is_told(inspection, *process)),
         ..Party::default()
     }
@@ -112,23 +112,20 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
 /// Whether it talks to a server that it started, on wires of its own. It has that for those who call it, wherever it
 /// listens: a gateway has a port without being told one.
 fn is_gateway(inspection: &Inspection<'_>) -> bool {
-    let server = inspection.server;
-    let mut inner = server.recognised().iter().filter_map(|process| inspection.node(*process));
-    server.gateway || inner.any(|node| node.stdin() != server.stdin)
+    inspection.server.gateway || inspection.world.inner(inspection.server).next().is_some()
 }
 
 /// Whether a process that it started, and reads from, listens for others: a web server that a person has asked for. Of a server
 /// that is being ended none is left that could be connected there; a fork server is called by short connections.
-fn runs_a_service(inspection: &Inspection<'_>, own: &Members) -> bool {
+fn runs_a_service(inspection: &Inspection<'_>, own: &Members, held: &Sides) -> bool {
     let rows = inspection.rows;
-    let held: Sides = own.all().flat_map(|process| rows.sides(process)).collect();
     let serves = |process: ProcessId| {
-        rows.serves_beyond(process, &held)
+        rows.serves_beyond(process, held)
             && rows.row(process).is_some_and(|row| {
                 !is_a_browser(inspection, row) && fork_server_listener(&row.image).is_none()
             })
     };
-    inspection.server.phase.strongest_signal().is_none() && own.tied.iter().any(|process| serves(*process))
+    !inspection.server.phase.is_signalled() && own.tied.iter().any(|process| serves(*process))
 }
 
 /// Whether nobody was seen to speak to it over its wires, and its name or its host proves little: programs start their

@@ -70,7 +70,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
 fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members, uses: &Uses) -> Option<Doubt> {
     let left_behind = inspection.unit().is_some_and(UnitFacts::left_behind);
     // Where the main process exited by itself, no wire is left that could show the owner.
-    let has_wires = !members.core.is_empty() || inspection.server.phase.strongest_signal().is_some();
+    let has_wires = !members.core.is_empty() || inspection.server.phase.is_signalled();
     let nobody_can_use_it = has_wires && uses.hung_up[1];
     let known = match inspection.owner() {
         // The owner exited before its program could be asked for: neither program nor user is known.

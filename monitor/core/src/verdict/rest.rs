@@ -61,7 +61,7 @@ fn rested(inspection: &Inspection<'_>, members: &Members, by: By) -> Option<Dura
 
 fn is_being_ended(inspection: &Inspection<'_>) -> bool {
     let phase = &inspection.server.phase;
-    phase.is_terminating() && phase.strongest_signal().is_some()
+    phase.is_terminating() && phase.is_signalled()
 }
 
 /// Whether a call of a server that does nothing may be under way. A call may take as long as its idleness, and wait for

@@ -10,7 +10,7 @@ use crate::{
     lineage::Graph,
     model::{
         ProcessId, Stdio, UnitFacts,
-        scene::{Address, Began, End, Endpoint, Holder, ProcessRow, Scene, Side},
+        scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
     reach::is_standard_error,
     world::Server,
@@ -137,8 +137,7 @@ impl<'a> Rows<'a> {
         let is_open =
             |endpoint: &Endpoint| matches!(endpoint, Endpoint::Open { by: Address::Tcp | Address::Unix, .. });
         let is_called = |(endpoint, end): (&Endpoint, &End)| {
-            let is_call = matches!(endpoint, Endpoint::Connection { began, .. } if *began != Began::Pair);
-            is_call && !endpoint.was_begun_at(end.side) && is_opposed(end, held)
+            endpoint.is_call() && !endpoint.was_begun_at(end.side) && is_opposed(end, held)
         };
         self.of(process).any(|(endpoint, _)| is_open(endpoint)) && !self.of(process).any(is_called)
     }
@@ -151,11 +150,7 @@ impl<'a> Rows<'a> {
 
     /// Whether this stream of the process is a connection that somebody made, and no pair of sockets.
     pub fn is_a_call(&self, process: ProcessId, stream: Stdio) -> bool {
-        let is_one = |endpoint: &Endpoint| {
-            endpoint.is(stream)
-                && matches!(endpoint, Endpoint::Connection { began, .. } if *began != Began::Pair)
-        };
-        self.of(process).any(|(endpoint, _)| is_one(endpoint))
+        self.of(process).any(|(endpoint, _)| endpoint.is(stream) && endpoint.is_call())
     }
 
     /// Whether a process of a server, which has these ends, has the other end of one of these `streams` of this process.

@@ -6,7 +6,7 @@ use super::{candidates::candidates, inspection::Inspection, membership::Members,
 use crate::{
     model::{
         Doubt, ProcessId, ReachedBy, Stdio,
-        scene::{Began, Endpoint, Holder, ProcessRow, Scene},
+        scene::{Endpoint, Holder, ProcessRow, Scene},
     },
     reach::{Edge, Party, Source, Way, mark},
     world::Agent,
@@ -100,7 +100,7 @@ fn reached_by(inspection: &Inspection<'_>, edge: Edge) -> ReachedBy {
 fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let server = inspection.server;
     // While it is being ended, its main process may have exited.
-    if server.phase.strongest_signal().is_some() {
+    if server.phase.is_signalled() {
         return false;
     }
     let wires = [(server.stdin, true), (server.stdout, false)];
@@ -123,7 +123,7 @@ pub fn is_used(scene: &Scene, process: ProcessId, below: &[ProcessId]) -> bool {
     let mut edges = reach.edges_to(0).filter(|edge| is_outside(edge.from));
     edges.any(|edge| match scene.endpoint(edge.endpoint) {
         Some(Endpoint::Open { .. } | Endpoint::Pipe { named: true, .. }) => true,
-        Some(Endpoint::Connection { began, .. }) => *began != Began::Pair,
+        Some(endpoint @ Endpoint::Connection { .. }) => endpoint.is_call(),
         _ => edge.way == Way::Trace,
     })
 }

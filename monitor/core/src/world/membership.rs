@@ -68,7 +68,7 @@ impl World {
         let Self { graph, servers, agents, .. } = self;
         let Some(server) = servers.get_mut(&key) else { return false };
         server.processes.remove(&lost.id);
-        let is_ours = server.phase.strongest_signal().is_some() && !server.phase.asked();
+        let is_ours = server.phase.is_signalled() && !server.phase.asked();
         let owner = server.owner.filter(|_| is_ours).and_then(|owner| agents.get_mut(&owner));
         if let Some(owner) = owner.filter(|owner| !owner.is_alive() && owner.ended.len() < ENDED) {
             owner.ended.insert(lost.id);
@@ -97,7 +97,7 @@ impl World {
         let was_main = server.main_process == lost.id;
         let main_lives = !was_main && (!server.recognised.is_empty() || on_wire(&&server.main_process));
         // Thousands may end after it: what is left of a server that has ended, or is being ended, is not searched for each of them.
-        let is_ending = server.phase.strongest_signal().is_some();
+        let is_ending = server.phase.is_signalled();
         if !was_main && !main_lives && (server.main_ended || is_ending) {
             return server.main_ended && !server.processes.is_empty() && was_core;
         }

@@ -12,6 +12,20 @@ use crate::{
 };
 
 impl World {
+    /// The recognised processes of a server that have its standard input: the links of its launch chain.
+    pub fn links<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {
+        self.recognised(server).filter(|node| node.stdin() == server.stdin)
+    }
+
+    /// The others: servers, or jobs, that it has started for itself.
+    pub fn inner<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {
+        self.recognised(server).filter(|node| node.stdin() != server.stdin)
+    }
+
+    fn recognised<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {
+        server.recognised.iter().filter_map(|process| self.graph.get(*process))
+    }
+
     /// A process is about to leave the graph: those below it keep that it ran them.
     pub(super) fn keep_who_ran(&mut self, key: ServerKey, id: ProcessId) {
         let Self { graph, servers, .. } = self;
@@ -29,8 +43,9 @@ impl World {
                 stack.push(process);
             }
         }
-        let beside = server.processes.iter().filter(|process| is_beside(graph, server, **process));
-        run.extend(beside);
+        if id == server.main_process {
+            run.extend(server.processes.iter().filter(|process| is_beside(graph, server, **process)));
+        }
         for process in run {
             if let Some(node) = graph.get_mut(process) {
                 node.ran_by = Some(id);
@@ -44,20 +59,29 @@ impl World {
 pub fn is_run_by(graph: &Graph, server: &Server, process: ProcessId) -> bool {
     let is_recognised = |node: &&Node| server.recognised.contains(&node.id);
     let Some(node) = graph.get(process).filter(|node| !is_recognised(node)) else { return false };
-    let living = || graph.near_ancestors(process).find(is_recognised).filter(|above| runs_itself(above));
-    let by = node.ran_by.or_else(|| living().map(|above| above.id));
-    by.map_or_else(|| is_beside(graph, server, process), |by| node.origin().process != by)
+    let is_copy_of = |by| node.origin().process == by;
+    if let Some(by) = node.ran_by {
+        return !is_copy_of(by);
+    }
+    match graph.near_ancestors(process).find(is_recognised) {
+        Some(above) => runs_itself(above) && !is_copy_of(above.id),
+        None => is_beside_main(graph, server, process),
+    }
 }
 
 /// Whether a launcher has started this process beside the recognised main process: it is neither above nor below that.
 fn is_beside(graph: &Graph, server: &Server, process: ProcessId) -> bool {
+    is_beside_main(graph, server, process)
+        && !graph.near_ancestors(process).any(|above| server.recognised.contains(&above.id))
+}
+
+/// The same of a process that is below no recognised one.
+fn is_beside_main(graph: &Graph, server: &Server, process: ProcessId) -> bool {
     let main = server.main_process;
-    let is_below = |process, above| graph.near_ancestors(process).any(|node| node.id == above);
     main != process
         && server.recognised.contains(&main)
         && graph.get(main).is_some_and(|node| node.stdin() == server.stdin && runs_itself(node))
-        && !is_below(main, process)
-        && !graph.near_ancestors(process).any(|above| server.recognised.contains(&above.id))
+        && !graph.near_ancestors(main).any(|above| above.id == process)
 }
 
 fn runs_itself(node: &Node) -> bool {

@@ -77,6 +77,19 @@ fn a_tool_with_the_name_of_a_server_comes_to_its_end() {
     assert!(story.sent().contains(&(30, Signal::Term)));
 }
 
+/// One that does nothing is a server behind another one, and waited for by nobody.
+#[test]
+fn what_is_behind_a_server_and_does_nothing_ends_with_it() {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.start(30, 31, &["/srv/mcp-db-migrate"], [Stdio::Pipe(41), Stdio::Pipe(42), Stdio::Null]);
+    for pid in [30, 31] {
+        story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
+    }
+    story.end(20);
+    story.pass_secs(20);
+    assert!(story.sent().contains(&(30, Signal::Term)), "{:?}", story.told());
+}
+
 /// While nothing was to be ended, nothing waited for its tools.
 #[test]
 fn after_a_pause_the_tool_of_then_has_all_its_time() {
