@@ -20,6 +20,7 @@ use crate::{
 /// `include/net/tcp_states.h`.
 const ESTABLISHED: i32 = 1;
 const SYN_SENT: i32 = 2;
+const SYN_RECV: i32 = 3;
 const FIN_WAIT1: i32 = 4;
 const CLOSE: i32 = 7;
 const CLOSE_WAIT: i32 = 8;
@@ -45,6 +46,11 @@ pub fn changes(sk: u64, old: i32, new: i32) -> Result<(), Counter> {
         (_, SYN_SENT) => begins(sk),
         // The other side has answered.
         (SYN_SENT, ESTABLISHED) => is_there(sk),
+        // It is called, `inet_csk_clone_lock()`: whatever this memory was, nobody here is the caller.
+        (_, SYN_RECV) => {
+            let _ = CALLERS.remove(sk);
+            Ok(())
+        }
         // This side is closed: `tcp_close_state()`, net/ipv4/tcp.c.
         (_, FIN_WAIT1 | LAST_ACK) => ends(sk),
         // The connection is gone: the other side has reset it, or does not answer.

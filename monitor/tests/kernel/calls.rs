@@ -93,3 +93,45 @@ fn every_caller_is_somebody() {
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
 }
+
+/// A server, and processes that begin connections at its port number and end when nobody is followed who closes them.
+const IMPOSTORS: &str = r#"
+import resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+server = socket.create_server(("127.0.0.1", 0)); port = server.getsockname()[1]
+say("server", port=port); go()
+# Of IPv6: what accepts has memory of another kind.
+there = socket.create_server(("::", 0), family=socket.AF_INET6, backlog=4096, dualstack_ipv6=True)
+for cpu in os.sched_getaffinity(0):
+    ended, end = os.pipe()
+    if os.fork() == 0:
+        # Nobody's child: of those whose creator is followed the end is seen.
+        if os.fork() == 0:
+            os.sched_setaffinity(0, [cpu]); kept = []
+            for i in range(1000):
+                call = socket.socket(); call.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                call.bind(("127.0.0.2", port)); call.connect((f"127.{cpu}.{1 + i // 250}.{1 + i % 250}", there.getsockname()[1]))
+                kept += [call, there.accept()[0]]
+        os._exit(0)
+    os.wait(); os.close(end); os.read(ended, 1)
+say("made"); server.accept()[0].close(); say("served"); go(); os.kill(0, 9)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_call_is_seen_whatever_its_memory_was_before() {
+    let mut source = KernelSource::open(&options()).unwrap();
+    let calls = source.side().calls.unwrap();
+    let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{IMPOSTORS}"));
+    assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
+    actor.word();
+    let server = actor.line();
+    let port = u16::try_from(server["port"].as_u64().unwrap()).unwrap();
+    actor.word();
+    assert_eq!(actor.line()["what"], "made");
+    assert_eq!(TcpStream::connect(("127.0.0.1", port)).unwrap().read(&mut [0]).unwrap(), 0);
+    assert_eq!(actor.line()["what"], "served");
+    assert_eq!(calls.lately(port, id(&server)).unwrap(), LastCaller::Anybody);
+    actor.word();
+    actor.finish();
+}
