@@ -46,3 +46,49 @@ def ended_by_a_script(stage):
     agent = stage.rests("claude", "start('run-server')\npresent('tunnel')\npresent('mcp-server-fake')")
     stage.when_over("person", "on_call('person', lambda: call('tcp', 'tunnel'))\n")
     return stage.killed(agent, in_use=["tunnel"], may_end=["mcp-server-fake", *stage.find("run-server")])
+
+@scene("in use", twin="orphans/driver")
+def ended_by_a_program_around_it(stage):
+    """A program started a site with a log and a leaking server, and ends the site when the server has ended; the agent is killed, a person visits the site later."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.server()
+    stage.part("start-tools", """
+        log = open(f"{DIR}/web.log", "a")
+        web = start("web-server", wire=None, stdout=log, stderr=log)
+        try:
+            subprocess.call([f"{BIN}/mcp-server-fake"])
+        finally:
+            web.terminate()
+    """)
+    agent = stage.rests("claude", "start('start-tools')\npresent('web-server')\npresent('mcp-server-fake')")
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-fake", *stage.find("start-tools")])
+
+@scene("in use", twin="orphans/driver")
+def ended_by_the_next_command(stage):
+    """Below a shell with three commands: a site is started, a leaking server runs, the site is ended; the agent is killed, a person visits the site later."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    stage.part("up", "start('web-server', wire=None, start_new_session=True)\npresent('web-server')\n")
+    stage.part("down", "os.kill(present('web-server'), signal.SIGTERM)\n")
+    stage.server()
+    agent = stage.rests("claude", """
+        start("/bin/sh", "-c", f"{BIN}/up; {BIN}/mcp-server-fake; {BIN}/down")
+        present("mcp-server-fake")
+    """)
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-fake"])
+
+@scene("in use", twin="orphans/tied_browser")
+def shared_browser(stage):
+    """A leaking server started a browser at a port that a person chose and stays connected; the agent is killed, another session uses the browser later."""
+    stage.part("chrome", "in_background(answer_calls, listen('tcp'))\nhere()\nrest_in_a_thread()\n")
+    stage.part("mcp-server-browser", """
+        child = subprocess.Popen([f"{BIN}/chrome", "--remote-debugging-port=9222"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        present("chrome")
+        connection = dial("tcp", "chrome")
+        ask_over(connection)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-browser")
+    stage.when_over("other", "on_call('other', lambda: call('tcp', 'chrome'))\n")
+    return stage.killed(agent, in_use=["chrome"], may_end=["mcp-server-browser"])

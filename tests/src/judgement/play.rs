@@ -7,7 +7,10 @@ use std::{
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
     slice,
-    sync::mpsc::{Receiver, TryRecvError, channel},
+    sync::{
+        atomic::{AtomicU32, Ordering},
+        mpsc::{Receiver, TryRecvError, channel},
+    },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -45,6 +48,9 @@ const WIDTH: usize = 100;
 
 /// Between two looks at those that are being built.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// The number of the next one.
+static NUMBER: AtomicU32 = AtomicU32::new(1);
 
 /// A situation that has been built.
 #[derive(Debug)]
@@ -174,8 +180,10 @@ struct StartingSituation {
 impl StartingSituation {
     fn new(s: &Scene, script: &Script, shared: &Shared) -> Result<Self> {
         let Script { path, stated } = script;
-        // Short, because the path of a socket may have at most 107 bytes.
-        let folder = tempfile::Builder::new().prefix("s").rand_bytes(4).tempdir_in(s.folder())?.keep();
+        // Short, because the path of a socket may have at most 107 bytes. Not drawn: containers and sessions have it in their names,
+        // and what is drawn may look like the announcement of a secret (`sabcH`), of which a recording masks what follows.
+        let folder = s.folder().join(format!("s{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+        fs::create_dir(&folder).with_context(|| format!("make {}", folder.display()))?;
         let log = folder.with_extension("log");
         // A control group of its own, in which it finds its processes among the thousands of all.
         let group = folder.file_name().context("a folder has a name")?.to_string_lossy();

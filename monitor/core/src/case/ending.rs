@@ -87,14 +87,15 @@ fn stop_container(verdict: &mut Verdict, container: ContainerId, facts: &Facts<'
 }
 
 fn terminate_rest(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
-    let mut actions = send_to_all(verdict, Signal::Term, facts);
+    // From the top down: who waits for another one shall not go on when that has ended.
+    let mut actions = send_to_all(verdict, Signal::Term, facts.targets.iter().rev(), facts);
     verdict.stage = Stage::Rest;
     actions.push(Action::SetDeadline(Some(facts.now + facts.pace.rest())));
     actions
 }
 
 fn kill(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
-    let mut actions = send_to_all(verdict, Signal::Kill, facts);
+    let mut actions = send_to_all(verdict, Signal::Kill, facts.targets.iter(), facts);
     let attempt = &mut verdict.attempt;
     attempt.rounds = attempt.rounds.saturating_add(1);
     let left = &facts.targets;
@@ -184,12 +185,13 @@ pub(super) fn announce_failure(verdict: &mut Verdict) -> Option<Action> {
     Some(Action::Announce(Announcement::Failed { failure, failed }))
 }
 
-fn send_to_all(verdict: &mut Verdict, signal: Signal, facts: &Facts<'_>) -> Vec<Action> {
-    let mut actions = Vec::new();
-    for process in &facts.targets {
-        actions.extend(send_once(verdict, *process, signal, facts));
-    }
-    actions
+fn send_to_all<'p>(
+    verdict: &mut Verdict,
+    signal: Signal,
+    processes: impl Iterator<Item = &'p ProcessId>,
+    facts: &Facts<'_>,
+) -> Vec<Action> {
+    processes.filter_map(|process| send_once(verdict, *process, signal, facts)).collect()
 }
 
 /// The same, unless this signal, or a stronger one, was sent to it, or cannot be.

@@ -19,6 +19,17 @@ pub fn is_browser(name: &str) -> bool {
     contains(BROWSERS, name)
 }
 
+/// Whether it is a browser at a port that somebody chose, whom others ask there, too (`--remote-debugging-port=9222`). Who only
+/// looks for a free one is given one of those that the system gives out, from 32768 on (ip(7), `ip_local_port_range`).
+pub fn is_at_a_chosen_port(image: &Image) -> bool {
+    let mut values = image.argv.iter().zip(image.argv.iter().skip(1).map(Some).chain([None]));
+    values.any(|(word, next)| {
+        let value = word.strip_prefix("--remote-debugging-port");
+        let port = value.and_then(|value| value.strip_prefix('=').or(next.map(String::as_str)));
+        port.is_some_and(|port| port.parse().is_ok_and(|port: u16| (1..1 << 15).contains(&port)))
+    })
+}
+
 /// Whether a runtime starts other programs by it.
 pub fn is_spawn_helper(image: &Image) -> bool {
     contains(SPAWN_HELPERS, base(without_deleted(&image.exe)))
@@ -37,15 +48,30 @@ pub fn is_opener(image: &Image) -> bool {
     }
 }
 
-/// Whether it is a shell that goes on with commands of its own when a program that it waits for has ended: with those of a
-/// script, or of a trap. What is behind `-c` is one command, as a rule.
+/// Whether it goes on with commands of its own when a program that it waits for has ended: a shell with those of a script, of a
+/// trap, or behind that program, and who works off a list of steps.
 pub fn goes_on(image: &Image) -> bool {
-    let arguments = image.argv.get(1..).unwrap_or_default();
-    let is_text = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
-    contains(SHELLS, base(without_deleted(&image.exe)))
-        && (image.argv_truncated
-            || !arguments.iter().any(is_text)
-            || arguments.iter().any(|word| word.contains("trap")))
+    const STEPPING: &[&str] = &["just", "make"];
+    let name = base(without_deleted(&image.exe));
+    let is_list = |text: &String| is_followed(text) || text.contains(" & ");
+    contains(STEPPING, name) || contains(SHELLS, name) && text_of_shell(image).is_none_or(is_list)
+}
+
+/// Whether it is a shell that may clean up by the commands in its arguments: `site & server; kill $!`.
+pub fn cleans_up(image: &Image) -> bool {
+    goes_on(image) && text_of_shell(image).is_some_and(|text| is_followed(text))
+}
+
+/// Whether commands of a shell may come after another has ended.
+fn is_followed(text: &str) -> bool {
+    ["; ", "\n", "||", "trap"].iter().any(|sign| text.contains(sign))
+}
+
+/// The commands behind `-c`, if all of them are known.
+fn text_of_shell(image: &Image) -> Option<&String> {
+    let is_option = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+    let at = image.argv.iter().skip(1).position(is_option).filter(|_| !image.argv_truncated)?;
+    image.argv.get(at + 2)
 }
 
 /// Whether it is a shell without a command and without a script: it waits for what a person types, or for a program that it
@@ -169,6 +195,20 @@ mod tests {
             "pwsh",
         ] {
             assert!(!is_shell_of_a_person(&image(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_browser_at_a_port_that_somebody_chose() {
+        for (line, is_chosen) in [
+            ("chrome --remote-debugging-port=9222", true),
+            ("firefox --remote-debugging-port 9222 -P me", true),
+            ("chrome --remote-debugging-port=0", false),
+            ("chrome --remote-debugging-port=41357", false),
+            ("chrome --remote-debugging-pipe", false),
+            ("chrome --remote-debugging-port", false),
+        ] {
+            assert_eq!(is_at_a_chosen_port(&image(line)), is_chosen, "{line}");
         }
     }
 

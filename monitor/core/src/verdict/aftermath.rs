@@ -6,38 +6,57 @@ use std::collections::BTreeSet;
 use super::{inspection::Inspection, membership::Members};
 use crate::{
     model::{Doubt, ProcessId, scene::ProcessRow},
-    recognise::goes_on,
+    recognise::{Role, cleans_up, goes_on, runs_itself},
 };
 
 /// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or
 /// when what they started has ended: who has a handler for SIGTERM, where he or, if he is of the core, anybody here has let
-/// something go; and a script around the main process (`trap 'kill 0' EXIT`), which would go on without it.
+/// something go; and a script around the main process (`trap 'kill 0' EXIT`, `finally`), which would go on without it.
 pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) -> BTreeSet<ProcessId> {
     let rows = inspection.rows;
-    let above = |processes: &BTreeSet<ProcessId>| -> BTreeSet<ProcessId> {
-        processes.iter().filter_map(|process| rows.row(*process)).flat_map(|row| rows.parents(row)).collect()
+    let above = |processes: &mut dyn Iterator<Item = &ProcessId>| -> BTreeSet<ProcessId> {
+        processes.filter_map(|process| rows.row(*process)).flat_map(|row| rows.parents(row)).collect()
     };
-    let (leaving, launching) = (above(&members.let_go), above(&members.core));
+    let leaving = above(&mut members.let_go.iter());
+    // The main process and the links above it: no forked copy, and nothing that the server started for itself.
+    let is_link = |process: &&ProcessId| {
+        inspection
+            .node(**process)
+            .is_some_and(|node| node.stdin() == inspection.server.stdin && node.origin().process == node.id)
+    };
+    let launching = above(&mut members.core.iter().filter(is_link));
     let has_let_go = |process| {
         leaving.contains(&process) || (members.core.contains(&process) && !members.let_go.is_empty())
     };
+    let is_script = |row: &ProcessRow| goes_on(&row.image) || works_itself(inspection, row);
     let is_one = |row: &&ProcessRow| {
-        (row.catches_term && has_let_go(row.process) && !members.wrappers.contains(&row.process))
-            || (launching.contains(&row.process) && goes_on(&row.image) && !has_others_below(inspection, row))
+        let is_wrapper = members.wrappers.contains(&row.process);
+        (row.catches_term && has_let_go(row.process) && !is_wrapper)
+            || (launching.contains(&row.process)
+                && is_script(row)
+                && !(is_wrapper && has_others_below(inspection, row)))
     };
     inspection.processes(members).filter(is_one).map(|row| row.process).collect()
 }
 
 /// Whether a script around the server has other programs below it, and cleans up when the server ends (`trap 'kill $(jobs -p)'
-/// EXIT`): for that bash has a handler for SIGTERM. It is not signalled itself, since it has others below it.
+/// EXIT`): for that bash has a handler for SIGTERM, and other programs may do so anyway. It is not signalled itself, since it has
+/// others below it.
 pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
-    let cleans_up = |row: &ProcessRow| {
+    let would = |row: &ProcessRow| {
         members.wrappers.contains(&row.process)
-            && row.catches_term
-            && goes_on(&row.image)
+            && (row.catches_term && goes_on(&row.image)
+                || cleans_up(&row.image)
+                || works_itself(inspection, row))
             && has_others_below(inspection, row)
     };
-    inspection.processes(members).any(cleans_up).then_some(Doubt::DependedOn)
+    inspection.processes(members).any(would).then_some(Doubt::DependedOn)
+}
+
+/// Whether it is a program with code of its own, which may do anything when the server has ended (`finally: site.terminate()`).
+fn works_itself(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {
+    let role = inspection.rules.role(&row.image);
+    role != Role::Shell && runs_itself(&row.image, &role)
 }
 
 fn has_others_below(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {

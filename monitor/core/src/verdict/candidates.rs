@@ -20,7 +20,7 @@ use crate::{
         text::base,
     },
     reach::{Kind, Party},
-    recognise::{Rule, Rules, fork_server_listener, is_told_to_serve},
+    recognise::{Rule, Rules, fork_server_listener, is_at_a_chosen_port, is_told_to_serve},
     world::{Agent, Server},
 };
 
@@ -93,7 +93,7 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
         inspection.rows.has_listener(**process)
             && inspection.rows.row(**process).is_some_and(|row| {
                 let is_driver = base(&row.image.exe).ends_with("driver");
-                !is_a_browser(inspection, row)
+                (!is_a_browser(inspection, row) || is_at_a_chosen_port(&row.image))
                     && (!is_driver || !inspection.rows.is_called_by(row.process, &held))
             })
     };

@@ -220,13 +220,20 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
-    /// for its output, or none (`Popen(.., stdout=log)`), or a pipe to another that is no part of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
+    /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
     fn works_apart(&self, facts: &ProcessRow) -> bool {
         let parent = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).filter(|row| row.full);
+        // Two files are not known to be one. The output of a server is none, unless it was moved for the time being.
+        let hands_output_on = |parent: &ProcessRow| {
+            parent.stdio[1] == facts.stdio[1]
+                && (facts.stdio[1].is_wire() || !self.members.core.contains(&parent.process))
+        };
         let is_left = |parent: &ProcessRow| {
             self.inspection.rules.role(&parent.image) == Role::Shell
-                || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null) || self.is_read_elsewhere(facts))
-                    && parent.stdio[1] != facts.stdio[1]
+                || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null)
+                    || (facts.stdio[1] == parent.stdio[2] && facts.stdio[1] != Stdio::Closed)
+                    || self.is_read_elsewhere(facts))
+                    && !hands_output_on(parent)
                     && !self.inspection.rows.is_called_by(facts.process, &self.held))
         };
         let waits_for_another = |parent: &ProcessRow| {
@@ -276,11 +283,13 @@ impl<'a> Bonds<'a> {
                 || (self.members.contains(maker.process)
                     && self.inspection.rows.is_a_call(facts.process, stream))
         };
+        // Where a server reports it drives nobody: that may be a connection, too (journald).
+        let errors = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).map(|row| row.stdio[2]);
         let then = node.streams();
         let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
         streams.take(self.binding(facts).end).skip(usize::from(!was_tied)).any(|((then, now), maker)| {
             let made = || maker.as_ref().is_some_and(|maker| made_here(maker, *now));
-            now.is_wire() && then == now && (was_tied || made())
+            now.is_wire() && then == now && (was_tied || (Some(*now) != errors && made()))
         })
     }
 

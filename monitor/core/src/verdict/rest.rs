@@ -82,5 +82,5 @@ fn may_owe_an_answer(inspection: &Inspection<'_>, members: &Members) -> bool {
     inspection.facts.unread != Some(0)
         || own.is_empty()
         || !own.iter().all(is_at_rest)
-        || rows.with_new_children(members.all().collect(), inspection.world.graph()) != known
+        || rows.new_below(&known, inspection.world.graph()).next().is_some()
 }

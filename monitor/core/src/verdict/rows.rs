@@ -182,11 +182,21 @@ impl<'a> Rows<'a> {
         std::iter::successors(row.parent, |parent| self.row(*parent)?.parent).take(LEVELS)
     }
 
-    /// These processes, and those below them that no record has told of yet.
+    /// The processes below these that no record has told of, each with the nearest of these above it.
+    pub fn new_below(
+        &self,
+        members: &BTreeSet<ProcessId>,
+        graph: &Graph,
+    ) -> impl Iterator<Item = (ProcessId, ProcessId)> {
+        let new = self.scene.processes.iter().filter(|row| graph.get(row.process).is_none());
+        new.filter_map(|row| Some((row.process, self.parents(row).find(|parent| members.contains(parent))?)))
+    }
+
+    /// These processes, and those below them that no record has told of yet. What somebody started in a PID namespace from outside
+    /// (nsenter(1)) becomes a child of the first process there, which never made it.
     pub fn with_new_children(&self, mut members: BTreeSet<ProcessId>, graph: &Graph) -> BTreeSet<ProcessId> {
-        let is_below = |row: &ProcessRow| self.parents(row).any(|parent| members.contains(&parent));
-        let new = self.scene.processes.iter().filter(|row| graph.get(row.process).is_none() && is_below(row));
-        let new: Vec<ProcessId> = new.map(|row| row.process).collect();
+        let new = self.new_below(&members, graph).filter(|(_, above)| !self.leads_a_namespace(*above));
+        let new: Vec<ProcessId> = new.map(|(process, _)| process).collect();
         members.extend(new);
         members
     }

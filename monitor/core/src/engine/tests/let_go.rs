@@ -54,6 +54,57 @@ fn an_input_does_not_tie_a_job_with_a_log_in_a_session_of_its_own() {
     }
 }
 
+/// `Popen(job, stdin=DEVNULL, stdout=sys.stderr)`, below an agent in a terminal or in a unit. The twin hands its output on.
+#[test]
+fn a_job_that_writes_where_its_server_reports_is_no_tool() {
+    for errors in [Stdio::Terminal, Stdio::Socket(7)] {
+        for (output, tied) in [(errors, false), (Stdio::Pipe(2), true)] {
+            let stdio = [Stdio::Null, output, errors];
+            let mut story = with_job(JOB, stdio);
+            let [input, to_agent, _] = WIRE;
+            story.apart.extend([(30, apart(10, [input, to_agent, errors])), (31, apart(10, stdio))]);
+            let mut story = judged(story);
+            story.pass_secs(400);
+            let sent = story.sent();
+            assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
+            assert_eq!(sent.contains(&(31, Signal::Term)), tied, "{output:?} {sent:?}");
+        }
+    }
+}
+
+/// Version 2 of the mcp package has its descriptor 1 moved to standard error while it serves: here to a log.
+#[test]
+fn two_logs_are_not_known_to_be_one() {
+    for (parent, tied) in [(30, false), (31, true)] {
+        let stdio = [Stdio::Null, Stdio::File, Stdio::File];
+        let mut story = with_job(JOB, PLAIN);
+        story.start(parent, 32, JOB, stdio);
+        story.apart.extend([
+            (30, ProcessFacts { awaits_child: tied, ..apart(10, [WIRE[0], Stdio::File, Stdio::File]) }),
+            (31, ProcessFacts { awaits_child: true, ..apart(10, stdio) }),
+            (32, apart(10, stdio)),
+        ]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{parent} {sent:?}");
+    }
+}
+
+/// A tool that waits for its workers, and cleans up when they have ended: it is asked before them.
+#[test]
+fn the_rest_is_asked_from_the_top_down() {
+    let mut story = with_job(JOB, PLAIN);
+    story.polite.extend([30, 31, 32]);
+    story.start(31, 32, JOB, PLAIN);
+    let waits = |stdio| ProcessFacts { awaits_child: true, ..apart(10, stdio) };
+    story.apart.extend([(30, waits(WIRE)), (31, waits(PLAIN)), (32, apart(10, PLAIN))]);
+    let mut story = judged(story);
+    story.pass_secs(400);
+    let pids: Vec<u32> = story.sent().iter().map(|(pid, _)| *pid).collect();
+    assert_eq!(pids, [30, 31, 32]);
+}
+
 /// `child.stdout.destroy(); child.unref()`, and the twin whose server has ended.
 #[test]
 fn an_output_whose_other_end_the_server_closed_does_not_tie() {
@@ -68,9 +119,13 @@ fn an_output_whose_other_end_the_server_closed_does_not_tie() {
 #[test]
 fn a_helper_that_was_told_its_port_may_be_called_by_others() {
     let told: &'static [&'static str] = &["vector-db", "serve", "--port", "8000"];
-    for (argv, in_use) in
-        [(told, true), (&["vector-db"][..], false), (&["chromedriver", "--port=40001"][..], false)]
-    {
+    for (argv, in_use) in [
+        (told, true),
+        (&["vector-db"][..], false),
+        (&["chromedriver", "--port=40001"], false),
+        (&["chrome", "--remote-debugging-port=9222"], true),
+        (&["chrome", "--remote-debugging-port=0"], false),
+    ] {
         let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::File];
         let mut story = with_job(argv, stdio);
         let sockets = SocketUse { listens: true, inside: vec![id(30)], ..SocketUse::default() };
@@ -109,7 +164,11 @@ fn a_script_around_the_main_process_ends_before_it() {
     for (shell, first) in [
         (&["/bin/bash", "bin/run-server"][..], (29, Signal::Kill)),
         (&["/bin/sh", "-c", "trap 'kill 0' EXIT; server"], (29, Signal::Kill)),
-        (&["/bin/sh", "-c", "cd /srv && server"], (30, Signal::Term)),
+        (&["/bin/sh", "-c", "up; server; down"], (29, Signal::Kill)),
+        (&["/usr/bin/make", "-s"], (29, Signal::Kill)),
+        (&["/usr/bin/python3", "start-mcp.py"], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "cd /srv && server 2>&1"], (30, Signal::Term)),
+        (&["/usr/bin/npx", "-y", "some-mcp"], (30, Signal::Term)),
     ] {
         let mut story = judged(below_a_script(shell, false));
         story.pass_secs(400);
@@ -122,11 +181,17 @@ fn a_script_around_the_main_process_ends_before_it() {
 /// `trap 'kill $(jobs -p)' EXIT`, with a tunnel in the background; the twin has no trap.
 #[test]
 fn a_script_that_cleans_up_has_others_that_depend_on_the_server() {
-    for catches_term in [true, false] {
-        let mut story = below_a_script(&["/bin/bash", "bin/run-server"], true);
+    for (shell, catches_term, cleans_up) in [
+        (&["/bin/bash", "bin/run-server"][..], true, true),
+        (&["/bin/bash", "bin/run-server"], false, false),
+        (&["/bin/bash", "-c", "tunnel & server; kill $!"], false, true),
+        (&["/usr/bin/python3", "start-tools"], false, true),
+        (&["/bin/bash", "-c", "tunnel & server"], false, false),
+    ] {
+        let mut story = below_a_script(shell, true);
         story.apart.get_mut(&29).unwrap().catches_term = catches_term;
         let mut story = judged(story);
-        if catches_term {
+        if cleans_up {
             unproven(&mut story, "depended_on");
         } else {
             assert_eq!(story.sent(), [(30, Signal::Term)]);
