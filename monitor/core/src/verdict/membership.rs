@@ -275,21 +275,22 @@ impl<'a> Bonds<'a> {
     /// anybody. Who lives and has closed the other end has let it go; a call that he handed on, as inetd does, is one of him.
     fn was_joined(&self, facts: &ProcessRow) -> bool {
         let Some(node) = self.inspection.node(facts.process) else { return false };
+        // Where a server reports it drives nobody: that may be a connection, too (journald).
+        let errors = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).map(|row| row.stdio[2]);
         // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
         // server that is being ended.
         let was_tied = self.was_tied(facts);
         let made_here = |maker: &Maker, stream: Stdio| {
             (self.inspection.server.ended().contains(&maker.process) && maker.program.role != Role::Shell)
                 || (self.members.contains(maker.process)
+                    && Some(stream) != errors
                     && self.inspection.rows.is_a_call(facts.process, stream))
         };
-        // Where a server reports it drives nobody: that may be a connection, too (journald).
-        let errors = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).map(|row| row.stdio[2]);
         let then = node.streams();
         let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
         streams.take(self.binding(facts).end).skip(usize::from(!was_tied)).any(|((then, now), maker)| {
             let made = || maker.as_ref().is_some_and(|maker| made_here(maker, *now));
-            now.is_wire() && then == now && (was_tied || (Some(*now) != errors && made()))
+            now.is_wire() && then == now && (was_tied || made())
         })
     }
 
