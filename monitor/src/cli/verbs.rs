@@ -29,8 +29,8 @@ pub struct Ps {
     /// What comes first
     #[arg(long, value_name = "COLUMN", default_value = "state")]
     pub sort: Column,
-    /// Only servers in these states: orphan, ending, kept, unproven, suspect, live; or what ended agents
-    /// left that is no server: leftover
+    /// Only servers in these states: orphan (also those that are ending or kept), ending, kept, unproven,
+    /// suspect, live; or what ended agents left that is no server: leftover
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub state: Vec<State>,
     /// Only servers of agents of this name, or of this systemd unit

@@ -22,10 +22,13 @@ pub use self::{
     text::{Layout, json, render, unseen},
 };
 
-/// Leaves the servers in these states (all, if none is given) that belong to agents of this name or unit.
-/// Returns whether anything is left.
+/// Leaves the servers in these states (all, if none is given) that belong to agents of this name or unit. Who asks for orphans
+/// gets those, too, that are being ended or kept: they are counted as orphans. Returns whether anything is left.
 pub fn narrow(report: &mut Report, states: &[State], agent: Option<&str>) -> bool {
-    let stays = |state| states.is_empty() || states.contains(&state);
+    let stays = |state| {
+        let is_orphan = || matches!(state, State::Ending | State::Kept) && states.contains(&State::Orphan);
+        states.is_empty() || states.contains(&state) || is_orphan()
+    };
     for one in &mut report.agents {
         let is_named = agent.is_none_or(|name| one.agent.is_called(name));
         one.servers.retain(|server| stays(server.state) && (is_named || server.belongs_to(agent)));
@@ -260,7 +263,8 @@ mod tests {
         };
         assert_eq!(left(&[], None).1.len(), 6);
         assert_eq!(left(&[State::Orphan, State::Kept], None), (1, vec![State::Orphan, State::Kept]));
-        assert_eq!(left(&[State::Orphan], Some("claude")), (1, vec![State::Orphan]));
+        assert_eq!(left(&[State::Orphan], Some("claude")), (1, vec![State::Orphan, State::Kept]));
+        assert_eq!(left(&[State::Kept], None), (1, vec![State::Kept]));
         assert_eq!(left(&[], Some("bot.service")), (1, vec![]));
         assert_eq!(left(&[], Some("nobody")), (0, vec![]));
         assert_eq!(left(&[State::Ending], None), (0, vec![]));
