@@ -263,8 +263,9 @@ mod tests {
         };
         assert_eq!(left(&[], None).1.len(), 6);
         assert_eq!(left(&[State::Orphan, State::Kept], None), (1, vec![State::Orphan, State::Kept]));
-        assert_eq!(left(&[State::Orphan], Some("claude")), (1, vec![State::Orphan, State::Kept]));
-        assert_eq!(left(&[State::Kept], None), (1, vec![State::Kept]));
+        assert_eq!(left(&[State::Orphan], None), (1, vec![State::Orphan, State::Kept]));
+        assert_eq!(left(&[State::Orphan], Some("claude")), (1, vec![State::Orphan]));
+        assert_eq!(left(&[State::Kept], None).1, [State::Kept]);
         assert_eq!(left(&[], Some("bot.service")), (1, vec![]));
         assert_eq!(left(&[], Some("nobody")), (0, vec![]));
         assert_eq!(left(&[State::Ending], None), (0, vec![]));
