@@ -1,5 +1,16 @@
 from situation import scene
 
+
+def site(stage):
+    """A web server."""
+    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+
+
+def visited(stage, agent, **ends):
+    """The agent is killed; a person visits the site when its server has been judged."""
+    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
+    return stage.killed(agent, in_use=["web-server"], **ends)
+
 @scene("in use", twin="orphans/driver_that_is_read")
 def service_that_was_told_its_port(stage):
     """A leaking server started a database, told it a port, reads what it prints and stays connected; the agent is killed, somebody else calls it later."""
@@ -18,7 +29,7 @@ def service_that_was_told_its_port(stage):
 @scene("mixed", twin="orphans/driver")
 def ended_by_its_server(stage):
     """A leaking server started a web server with a log, and ends it when it gets SIGTERM; the agent is killed, a person visits the site later."""
-    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    site(stage)
     stage.part("mcp-server-shell", """
         log = open(f"{DIR}/web.log", "a")
         web = start("web-server", wire=None, stdout=log, stderr=log)
@@ -27,8 +38,7 @@ def ended_by_its_server(stage):
         serve()
     """)
     agent = stage.agent("mcp-server-shell")
-    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
-    return stage.killed(agent, in_use=["web-server"], orphans=["mcp-server-shell"])
+    return visited(stage, agent, orphans=["mcp-server-shell"])
 
 @scene("in use", twin="orphans/driver")
 def ended_by_a_script(stage):
@@ -50,7 +60,7 @@ def ended_by_a_script(stage):
 @scene("in use", twin="orphans/driver")
 def ended_by_a_program_around_it(stage):
     """A program started a site with a log and a leaking server, and ends the site when the server has ended; the agent is killed, a person visits the site later."""
-    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    site(stage)
     stage.server()
     stage.part("start-tools", """
         log = open(f"{DIR}/web.log", "a")
@@ -61,13 +71,12 @@ def ended_by_a_program_around_it(stage):
             web.terminate()
     """)
     agent = stage.rests("claude", "start('start-tools')\npresent('web-server')\npresent('mcp-server-fake')")
-    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
-    return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-fake", *stage.find("start-tools")])
+    return visited(stage, agent, may_end=["mcp-server-fake", *stage.find("start-tools")])
 
 @scene("in use", twin="orphans/driver")
 def ended_by_the_next_command(stage):
     """Below a shell with three commands: a site is started, a leaking server runs, the site is ended; the agent is killed, a person visits the site later."""
-    stage.part("web-server", "here()\nanswer_calls(listen('tcp'))\n")
+    site(stage)
     stage.part("up", "start('web-server', wire=None, start_new_session=True)\npresent('web-server')\n")
     stage.part("down", "os.kill(present('web-server'), signal.SIGTERM)\n")
     stage.server()
@@ -75,8 +84,7 @@ def ended_by_the_next_command(stage):
         start("/bin/sh", "-c", f"{BIN}/up; {BIN}/mcp-server-fake; {BIN}/down")
         present("mcp-server-fake")
     """)
-    stage.when_over("person", "on_call('person', lambda: call('tcp', 'web-server'))\n")
-    return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-fake"])
+    return visited(stage, agent, may_end=["mcp-server-fake"])
 
 @scene("in use", twin="orphans/tied_browser")
 def shared_browser(stage):
@@ -92,3 +100,21 @@ def shared_browser(stage):
     agent = stage.agent("mcp-server-browser")
     stage.when_over("other", "on_call('other', lambda: call('tcp', 'chrome'))\n")
     return stage.killed(agent, in_use=["chrome"], may_end=["mcp-server-browser"])
+
+@scene("in use", twin="orphans/pid_namespace")
+def entered_from_outside(stage):
+    """The server is the first process of a PID namespace; a person has started a site there from outside (nsenter), which it adopted; the agent is killed, the site is visited later."""
+    site(stage)
+    stage.server()
+    agent = stage.rests("claude", """
+        server = start("/usr/bin/unshare", "--pid", "--fork", BIN + "/mcp-server-fake")
+        with open(f"/proc/{server.pid}/task/{server.pid}/children") as f:
+            tell("first", f.read().split()[0])
+    """)
+    stage.rests("visitor", """
+        first = open(f"{DIR}/first").read()
+        line = f"{BIN}/web-server > /dev/null 2>&1 < /dev/null &"
+        subprocess.run(["/usr/bin/nsenter", "--pid", "--target", first, "/bin/sh", "-c", line], check=True)
+        present("web-server")
+    """)
+    return visited(stage, agent, may_end=["mcp-server-fake"])

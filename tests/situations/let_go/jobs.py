@@ -372,3 +372,23 @@ def in_the_terminal_that_it_leads(stage, job=True):
         stage.beats("job")
         return stage.killed(agent, in_use=["job", "mcp-server-shell"])
     return stage.killed(agent, orphans=["mcp-server-shell"])
+
+@scene("mixed", twin="orphans/waits_for_its_tool")
+def job_that_reports_to_the_journal(stage):
+    """A server whose errors go to a connection, as in a unit of systemd, started a job that writes there and does not wait for it; the agent is killed."""
+    stage.run(stage.part("journal", """
+        sock = listen("unix")
+        here()
+        connection = sock.accept()[0]
+        while connection.recv(65536):
+            pass
+    """))
+    stage.part("train", "here()\nuse('train', lambda: tell('step', str(time.time())))\n")
+    stage.part("mcp-server-train", """
+        subprocess.Popen([f"{BIN}/train"], stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr)
+        present("train")
+        serve()
+    """)
+    agent = stage.rests("claude", "present('journal')\nstart('mcp-server-train', stderr=dial('unix', 'journal'))\n")
+    stage.beats("train")
+    return stage.killed(agent, in_use=["train"], orphans=["mcp-server-train"])

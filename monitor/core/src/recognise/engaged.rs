@@ -22,10 +22,10 @@ pub fn is_browser(name: &str) -> bool {
 /// Whether it is a browser at a port that somebody chose, whom others ask there, too (`--remote-debugging-port=9222`). Who only
 /// looks for a free one is given one of those that the system gives out, from 32768 on (ip(7), `ip_local_port_range`).
 pub fn is_at_a_chosen_port(image: &Image) -> bool {
-    let mut values = image.argv.iter().zip(image.argv.iter().skip(1).map(Some).chain([None]));
-    values.any(|(word, next)| {
+    image.argv.iter().enumerate().any(|(at, word)| {
+        let next = image.argv.get(at + 1).map(String::as_str);
         let value = word.strip_prefix("--remote-debugging-port");
-        let port = value.and_then(|value| value.strip_prefix('=').or(next.map(String::as_str)));
+        let port = value.and_then(|value| value.strip_prefix('=').or(next));
         port.is_some_and(|port| port.parse().is_ok_and(|port: u16| (1..1 << 15).contains(&port)))
     })
 }

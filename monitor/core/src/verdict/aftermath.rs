@@ -17,7 +17,7 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let above = |processes: &mut dyn Iterator<Item = &ProcessId>| -> BTreeSet<ProcessId> {
         processes.filter_map(|process| rows.row(*process)).flat_map(|row| rows.parents(row)).collect()
     };
-    let leaving = above(&mut members.let_go.iter());
+    let (leaving, starting) = (above(&mut members.let_go.iter()), above(&mut members.core.iter()));
     // The main process and the links above it: no forked copy, and nothing that the server started for itself.
     let is_link = |process: &&ProcessId| {
         inspection
@@ -28,13 +28,13 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let has_let_go = |process| {
         leaving.contains(&process) || (members.core.contains(&process) && !members.let_go.is_empty())
     };
-    let is_script = |row: &ProcessRow| goes_on(&row.image) || works_itself(inspection, row);
     let is_one = |row: &&ProcessRow| {
-        let is_wrapper = members.wrappers.contains(&row.process);
-        (row.catches_term && has_let_go(row.process) && !is_wrapper)
-            || (launching.contains(&row.process)
-                && is_script(row)
-                && !(is_wrapper && has_others_below(inspection, row)))
+        let process = row.process;
+        let is_wrapper = members.wrappers.contains(&process);
+        let is_script = (starting.contains(&process) && goes_on(&row.image))
+            || (launching.contains(&process) && works_itself(inspection, row));
+        (row.catches_term && has_let_go(process) && !is_wrapper)
+            || (is_script && !(is_wrapper && has_others_below(inspection, row)))
     };
     inspection.processes(members).filter(is_one).map(|row| row.process).collect()
 }

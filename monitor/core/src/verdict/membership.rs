@@ -201,10 +201,8 @@ impl<'a> Bonds<'a> {
 
     /// Whether its parent is a browser that belongs to the server.
     fn is_of_a_browser(&self, facts: &ProcessRow) -> bool {
-        let parent = facts.parent.filter(|parent| self.members.contains(*parent));
-        parent
-            .and_then(|parent| self.inspection.rows.row(parent))
-            .is_some_and(|row| is_a_browser(self.inspection, row))
+        let parent = self.inspection.rows.parent(facts);
+        parent.is_some_and(|row| self.members.contains(row.process) && is_a_browser(self.inspection, row))
     }
 
     /// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
@@ -222,7 +220,7 @@ impl<'a> Bonds<'a> {
     /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
     /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
     fn works_apart(&self, facts: &ProcessRow) -> bool {
-        let parent = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).filter(|row| row.full);
+        let parent = self.inspection.rows.parent(facts).filter(|row| row.full);
         // Two files are not known to be one. The output of a server is none, unless it was moved for the time being.
         let hands_output_on = |parent: &ProcessRow| {
             parent.stdio[1] == facts.stdio[1]
@@ -276,7 +274,7 @@ impl<'a> Bonds<'a> {
     fn was_joined(&self, facts: &ProcessRow) -> bool {
         let Some(node) = self.inspection.node(facts.process) else { return false };
         // Where a server reports it drives nobody: that may be a connection, too (journald).
-        let errors = facts.parent.and_then(|parent| self.inspection.rows.row(parent)).map(|row| row.stdio[2]);
+        let errors = self.inspection.rows.parent(facts).map(|row| row.stdio[2]);
         // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
         // server that is being ended.
         let was_tied = self.was_tied(facts);
@@ -323,7 +321,7 @@ impl<'a> Bonds<'a> {
     /// Whether its parent is the server's, or below it.
     fn is_below(&self, facts: &ProcessRow) -> bool {
         let is_of_server = |row: &ProcessRow| row.full && self.inspection.server.contains(row.process);
-        facts.parent.and_then(|above| self.inspection.rows.row(above)).is_some_and(is_of_server)
+        self.inspection.rows.parent(facts).is_some_and(is_of_server)
     }
 
     /// Whether it has left its parents and their session or input, and is open to others, or helps somebody above it who is so. Many

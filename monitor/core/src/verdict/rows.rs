@@ -178,6 +178,10 @@ impl<'a> Rows<'a> {
         ends.any(|(_, end)| is_opposed(end, held))
     }
 
+    pub fn parent(&self, row: &ProcessRow) -> Option<&'a ProcessRow> {
+        self.row(row.parent?)
+    }
+
     pub fn parents(&self, row: &ProcessRow) -> impl Iterator<Item = ProcessId> {
         std::iter::successors(row.parent, |parent| self.row(*parent)?.parent).take(LEVELS)
     }
