@@ -9,7 +9,7 @@
 
 use super::{
     carriers::Row,
-    known_programs::{BROWSERS, DEBUGGERS, OPENERS, SHELLS, SPAWN_HELPERS, contains},
+    known_programs::{BROWSERS, DEBUGGERS, OPENERS, SHELLS, SPAWN_HELPERS, SPAWN_SERVERS, contains},
     program::{Carrier, command_name, words},
     text::{base, without_deleted},
 };
@@ -33,6 +33,11 @@ pub fn is_at_a_chosen_port(image: &Image) -> bool {
 /// Whether a runtime starts other programs by it.
 pub fn is_spawn_helper(image: &Image) -> bool {
     contains(SPAWN_HELPERS, base(without_deleted(&image.exe)))
+}
+
+/// Whether it starts programs for others, on wires that these have made: whoever holds the other ends is their owner.
+pub fn is_spawn_server(image: &Image) -> bool {
+    contains(SPAWN_SERVERS, base(without_deleted(&image.exe)))
 }
 
 /// Whether it opens a file or an address for a person, in whatever program the desktop has for it.

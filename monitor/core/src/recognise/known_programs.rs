@@ -95,6 +95,10 @@ pub(super) const OPENERS: &[&str] = &[
 /// streams that the runtime made for it. So their exec is a part of the fork.
 pub(super) const SPAWN_HELPERS: &[&str] = &["jspawnhelper"];
 
+/// These live, and start programs for others, on wires that they are handed: the runtime of Erlang has its ports started
+/// so, and a program in Flatpak's sandbox what runs outside.
+pub(super) const SPAWN_SERVERS: &[&str] = &["erl_child_setup", "flatpak-session-helper"];
+
 #[rustfmt::skip]
 pub(super) const BROWSERS: &[&str] = &[
     "MiniBrowser", "brave", "brave-browser", "camoufox", "camoufox-bin", "chrome", "chrome-headless-shell", "chromium",
@@ -110,6 +114,7 @@ pub(super) fn contains(list: &[&str], name: &str) -> bool {
 /// Whether the program hosts or adopts others.
 pub(super) fn is_steward(name: &str) -> bool {
     contains(STEWARDS, name)
+        || contains(SPAWN_SERVERS, name)
         || name.starts_with("containerd-shim")
         // systemd-executor, systemd-shutdown, systemd-logind ..; the launchers among them are tested earlier
         || name.starts_with("systemd-")
@@ -122,7 +127,7 @@ mod tests {
     #[test]
     fn every_list_is_sorted_and_none_repeats_another() {
         let lists = [SHELLS, LAUNCHERS, MULTIPLEXERS, EXEMPT, STEWARDS, TOOLS, CONTAINER_CLIENTS];
-        for list in lists.into_iter().chain([DEBUGGERS, OPENERS, BROWSERS]) {
+        for list in lists.into_iter().chain([DEBUGGERS, OPENERS, BROWSERS, SPAWN_SERVERS]) {
             for pair in list.windows(2) {
                 assert!(pair[0] < pair[1], "{} before {}", pair[0], pair[1]);
             }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use super::{inspection::Inspection, rows::Rows};
 use crate::{
+    lineage::Node,
     model::{ProcessId, UnitFacts, scene::ProcessRow},
-    recognise::Role,
+    recognise::{Role, is_spawn_server},
     world::Agent,
 };
 
@@ -63,12 +64,14 @@ pub fn seek(inspection: &Inspection<'_>, is_new: bool) -> (Option<ProcessRow>, b
         let known = !is_new || inspection.node(process).is_some();
         process.start < server.id.start || (known && process.start == server.id.start)
     };
+    let mut makers = inspection.world.graph().ancestors(server.id).filter_map(Node::image);
+    let is_handed = makers.any(is_spawn_server);
     // A service that a manager started itself (a socket's service) does not belong to its client, which runs in another
     // unit. And a program that feeds a person's pipeline is no agent.
     let is_near = |holder: &ProcessRow| {
         let name = |unit: Option<&UnitFacts>| unit.map(|unit| unit.unit.clone());
         let [theirs, ours] = [name(holder.unit.as_ref()), name(inspection.unit())];
-        !is_new || (theirs == ours && (theirs.is_some() || is_agent(inspection, holder)))
+        !is_new || is_handed || (theirs == ours && (theirs.is_some() || is_agent(inspection, holder)))
     };
     let may_be = |holder: &&ProcessRow| {
         let is_launcher = matches!(inspection.rules.role(&holder.image), Role::Launcher);

@@ -84,6 +84,18 @@ fn a_bridge_below_an_agent_owns_what_it_talks_to() {
 }
 
 #[test]
+fn what_is_started_for_another_belongs_to_whoever_holds_its_wire() {
+    for starter in ["erl_child_setup", "/usr/libexec/flatpak-session-helper"] {
+        let mut story = Story::new(Policy::default());
+        story.creator = Some(seen(20, 15, &[starter], NOTHING));
+        story.facts.stdin = WireState::held_as(&[15], &["/usr/lib/erlang/erts/bin/beam.smp"]);
+        story.exec(30, 20, SERVER, WIRE);
+        let owner = owner(&story);
+        assert_eq!((&owner["name"], &owner["pid"]), (&json!("beam.smp"), &json!(15)), "{starter}");
+    }
+}
+
+#[test]
 fn a_bridge_that_was_there_before_us_is_found_by_the_wire() {
     let mut story = Story::new(Policy::default());
     story.facts.stdin = WireState::held_as(&[20], BRIDGE);
