@@ -30,15 +30,16 @@ impl ProcessDir {
         Ok(found)
     }
 
-    /// Whether it ignores SIGHUP, and SIGINT, and whether it has a handler for SIGTERM: bits of `SigIgn` and `SigCgt`.
-    pub fn signals(&self) -> Result<[bool; 3], Errno> {
+    /// Whether it ignores SIGHUP, and SIGINT, and whether it has a handler for SIGTERM, and SIGCHLD: bits of `SigIgn` and
+    /// `SigCgt`.
+    pub fn signals(&self) -> Result<[bool; 4], Errno> {
         let status = self.whole_status()?;
         let mask = |name: &str| {
             let word = fields::words(&status, name).and_then(|mut words| words.next());
             word.and_then(|mask| u64::from_str_radix(mask, 16).ok()).ok_or(Errno::INVAL)
         };
         let (ignored, caught) = (mask("SigIgn")?, mask("SigCgt")?);
-        Ok([ignored & 1 != 0, ignored & 2 != 0, caught & (1 << 14) != 0])
+        Ok([ignored & 1 != 0, ignored & 2 != 0, caught & (1 << 14) != 0, caught & (1 << 16) != 0])
     }
 
     /// Whether it is kept from running: stopped by SIGSTOP or a debugger, or frozen with its control group (`docker pause`,

@@ -42,6 +42,11 @@ impl Target {
         matches!(self, Self::Path(path) if path.starts_with(b"/proc/") || path.starts_with(b"/sys/"))
     }
 
+    /// Whether it stands for a process, whose end makes it readable: pidfd_open(2).
+    pub fn is_pidfd(&self) -> bool {
+        matches!(self, Self::Path(path) if path == b"anon_inode:[pidfd]")
+    }
+
     /// The pipe or socket, as a standard stream.
     pub const fn wire(&self) -> Option<Stdio> {
         match self {

@@ -115,9 +115,9 @@ fn read(
         let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
         Ok((rests, reads, waits::await_a_child(&calls), waits::places(dir, &table, &calls, since)?))
     });
-    let (rests, reads, [awaits_child, thread_awaits], places) = match waits {
+    let (rests, reads, ([awaits_child, thread_awaits], awaited), places) = match waits {
         // One that could not be read is no inert copy.
-        Err(_) if is_copy => (false, Vec::new(), [false; 2], Places::default()),
+        Err(_) if is_copy => (false, Vec::new(), ([false; 2], None), Places::default()),
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
@@ -135,7 +135,10 @@ fn read(
         opted_out,
         told_to_serve,
         awaits_child,
+        // In a PID namespace below ours it has other numbers.
+        awaited: awaited.filter(|_| dir.pids().is_ok_and(|pids| pids.len() == 1)),
         reaps: thread_awaits,
+        hears_of_ends: brief.hears_of_ends || table.fds.iter().any(|fd| fd.target.is_pidfd()),
         stale_binary: dir.has_stale_binary(),
         full: true,
         rss_bytes: used.rss_bytes,

@@ -301,7 +301,7 @@ impl<'a> Rows<'a> {
 
 /// What is told of every process.
 pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<ProcessRow, Errno> {
-    let [ignores_hangup, ignores_interrupt, catches_term] = dir.signals()?;
+    let [ignores_hangup, ignores_interrupt, catches_term, hears_of_ends] = dir.signals()?;
     Ok(ProcessRow {
         process: dir.id(),
         uid: dir.uid()?,
@@ -311,6 +311,7 @@ pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<Pr
         ignores_hangup,
         ignores_interrupt,
         catches_term,
+        hears_of_ends,
         ..ProcessRow::default()
     })
 }

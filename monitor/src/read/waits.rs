@@ -70,11 +70,18 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
 }
 
-/// Whether the first of these waits for a child, and whether another one does; some shells wait for its signal.
-pub(super) fn await_a_child(calls: &[Option<SystemCall>]) -> [bool; 2] {
+/// Whether the first of these waits for a child, and whether another one does; some shells wait for its signal. And for which one
+/// alone the first does, by the number that the process knows it by.
+pub(super) fn await_a_child(calls: &[Option<SystemCall>]) -> ([bool; 2], Option<u32>) {
     const WAITS: [i64; 3] = [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend];
+    const P_PID: u64 = 1;
     let waits = |call: &Option<SystemCall>| call.is_some_and(|call| WAITS.contains(&call.number));
-    [calls.first().is_some_and(waits), calls.iter().skip(1).any(waits)]
+    let child = calls.first().copied().flatten().and_then(|call| match (call.number, call.arguments) {
+        (libc::SYS_wait4, [child, ..]) | (libc::SYS_waitid, [P_PID, child, ..]) => Some(id(child)),
+        _ => None,
+    });
+    let child = child.filter(|child| child.cast_signed() > 0);
+    ([calls.first().is_some_and(waits), calls.iter().skip(1).any(waits)], child)
 }
 
 /// What threads of a process wait at that has no descriptor: others may have it, too.

@@ -161,23 +161,25 @@ impl Engine {
             line.any(|node| node.name().is_some_and(|name| is_browser(&name)))
         };
         // What was let go works on; who waits for it goes on when that is done (`nohup make > log; deploy`).
-        let jobs = finding.members.let_go.iter().filter_map(|job| rows.row(*job)?.parent);
-        let with_jobs: BTreeSet<ProcessId> = jobs.collect();
-        let awaits = |row: &ProcessRow| (row.awaits_child || row.reaps) && with_jobs.contains(&row.process);
+        let let_go = finding.members.let_go.iter().filter_map(|job| rows.row(*job));
+        let jobs: Vec<_> = let_go.filter_map(|job| Some((job, rows.parent(job)?))).collect();
+        let waiting = jobs.iter().filter(|(job, parent)| parent.reaps || parent.awaits(job.process));
+        let waiting: BTreeSet<ProcessId> = waiting.map(|(_, parent)| parent.process).collect();
         // It goes on when its time has come, or when somebody answers who works for it elsewhere.
         let goes_on = |process: ProcessId| {
-            rows.row(process).is_some_and(|row| row.waits == Wait::Anything || awaits(row))
+            rows.row(process).is_some_and(|row| row.waits == Wait::Anything || waiting.contains(&process))
                 || rows.is_connected(process, server.wires(), &finding.members)
         };
         let tied = finding.members.tied.iter().copied();
         let mut working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
-        // Whether the server needs a job that a thread of it waits for, nobody knows.
-        let is_needed = |job: &ProcessId| {
-            let parent = rows.row(*job).and_then(|row| row.parent).filter(|it| finding.members.contains(*it));
-            seen.worked(*job) && parent.and_then(|it| rows.row(it)).is_some_and(|row| row.reaps)
+        // Whether the server needs a job of whose end it is told, nobody knows. A step of its work stays in its session.
+        let is_needed = |(job, parent): &(&ProcessRow, &ProcessRow)| {
+            finding.members.contains(parent.process)
+                && (parent.reaps || (parent.hears_of_ends && parent.sid == job.sid))
+                && seen.worked(job.process)
         };
         let works = working.any(|process| !is_of_a_browser(process))
-            || finding.members.let_go.iter().any(|job| is_needed(job) && !is_of_a_browser(*job));
+            || jobs.iter().any(|at| is_needed(at) && !is_of_a_browser(at.0.process));
         if !works {
             seen.awaited = None;
         } else if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
@@ -185,9 +187,13 @@ impl Engine {
         }
     }
 
-    /// What a server has started on other wires, and what nothing but its name shows to be a server: it may be a job.
+    /// What a server has started on other wires, and what nothing but its name shows to be a server: it may be a job. So may
+    /// what is of its own package, whatever that is called: nobody speaks the protocol with himself.
     fn named_tools(&self, server: &Server) -> Vec<ProcessId> {
-        let is_one = |node: &&Node| node.image().is_some_and(|image| self.rules.is_only_named(image));
+        let is_one = |node: &&Node| {
+            node.image().is_some_and(|image| self.rules.is_only_named(image))
+                || self.world.is_of_its_package(server, node)
+        };
         self.world.inner(server).filter(is_one).map(|node| node.id).collect()
     }
 

@@ -60,6 +60,12 @@ impl Engine {
                 return self.forget_first_messages(id);
             }
             let same_wire = server.is_some_and(|server| server.stdin == node.stdin());
+            let runs_it =
+                |server: &Server| server.rule != PROTOCOL && is_run_by(self.world.graph(), server, id);
+            if same_wire && server.is_some_and(runs_it) {
+                // A tool, whatever its name is. A launcher that no rule knows may be taken for the server that it runs.
+                return self.forget_first_messages(id);
+            }
             if !same_wire && recognised.new.rule == PROTOCOL && !self.is_job(key) {
                 // It stays what it was: what a server speaks to may be a tool at work.
                 self.forget_first_messages(id);

@@ -10,6 +10,7 @@ use crate::{
     lineage::{AgentKey, Node, ServerKey, in_order},
     model::{BootTime, Fact, ProcessId, ServerFacts, Signal, SignalError},
     recognise::Role,
+    world::is_run_by,
 };
 
 impl Engine {
@@ -57,12 +58,16 @@ impl Engine {
             && !node.is_client()
     }
 
-    /// The main process: follows the launch chain down from the process that was recognised last.
+    /// The main process: follows the launch chain down from the process that was recognised last. A tool on its wires is no link.
     pub(super) fn main_process(&self, key: ServerKey) -> Option<ProcessId> {
         let server = self.world.server(key)?;
         let first = self.world.node(server.main_process()).filter(|n| n.server == Some(key));
-        let is_link =
-            |n: &&Node| n.server == Some(key) && n.stdin() == server.stdin && n.origin().process == n.id;
+        let is_link = |n: &&Node| {
+            n.server == Some(key)
+                && n.stdin() == server.stdin
+                && n.origin().process == n.id
+                && !is_run_by(self.world.graph(), server, n.id)
+        };
         let next = |at: &&Node| {
             let mut links = self.world.graph().children(at.id).filter(is_link);
             links.next().filter(|_| links.next().is_none())

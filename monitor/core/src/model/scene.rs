@@ -84,10 +84,16 @@ pub struct ProcessRow {
     /// Whether its first thread waits for a child.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub awaits_child: bool,
+    /// For which one alone, by its number; absent where it waits for any, or that cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub awaited: Option<u32>,
     /// Whether another thread of it does. Many a runtime has one for each child (asyncio, Java, Go, Ruby), whether it is
     /// needed or not.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub reaps: bool,
+    /// Whether it is told when a child ends: it has a handler for SIGCHLD, or a pidfd (node, asyncio, tokio, .NET).
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub hears_of_ends: bool,
     /// Whether it has a connection to a display (X11, Wayland): a person may see it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub has_display: bool,
@@ -105,6 +111,13 @@ pub struct ProcessRow {
     /// Proportional set size in bytes; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pss_bytes: Option<u64>,
+}
+
+impl ProcessRow {
+    /// Whether its first thread waits for this child, or for any.
+    pub fn awaits(&self, child: ProcessId) -> bool {
+        self.awaits_child && self.awaited.is_none_or(|awaited| awaited == child.pid)
+    }
 }
 
 /// What the threads of a process wait for.

@@ -112,7 +112,8 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
 /// Whether it talks to a server that it started, on wires of its own. It has that for those who call it, wherever it
 /// listens: a gateway has a port without being told one.
 fn is_gateway(inspection: &Inspection<'_>) -> bool {
-    inspection.server.gateway || inspection.world.inner(inspection.server).next().is_some()
+    let (world, server) = (inspection.world, inspection.server);
+    server.gateway || world.inner(server).any(|node| !world.is_of_its_package(server, node))
 }
 
 /// Whether a process that it started, and reads from, listens for others: a web server that a person has asked for. Of a server

@@ -221,11 +221,9 @@ impl<'a> Bonds<'a> {
     /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
     fn works_apart(&self, facts: &ProcessRow) -> bool {
         let parent = self.inspection.rows.parent(facts).filter(|row| row.full);
-        // Two files are not known to be one. The output of a server is none, unless it was moved for the time being.
-        let hands_output_on = |parent: &ProcessRow| {
-            parent.stdio[1] == facts.stdio[1]
-                && (facts.stdio[1].is_wire() || !self.members.core.contains(&parent.process))
-        };
+        // Two files are not known to be one.
+        let hands_output_on =
+            |parent: &ProcessRow| parent.stdio[1] == facts.stdio[1] && facts.stdio[1].is_wire();
         let is_left = |parent: &ProcessRow| {
             self.inspection.rules.role(&parent.image) == Role::Shell
                 || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null)
@@ -239,8 +237,8 @@ impl<'a> Bonds<'a> {
                 && !parent.ignores_interrupt
                 && self.interruptible.contains(&parent.process)
         };
-        parent.is_some_and(|parent| is_left(parent) && (!parent.awaits_child || waits_for_another(parent)))
-            && !self.was_tied(facts)
+        let is_awaited = |parent: &ProcessRow| parent.awaits(facts.process) && !waits_for_another(parent);
+        parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
     }
 
     /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the

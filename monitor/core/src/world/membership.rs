@@ -50,6 +50,8 @@ impl World {
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
         let leaves = self.graph.children(id).next().is_some();
+        let is_run = |key| self.servers.get(&key).is_some_and(|server| is_run_by(&self.graph, server, id));
+        let is_tool = self.graph.get(id)?.server.is_some_and(is_run);
         if let Some(key) = self.graph.get(id)?.server.filter(|_| leaves) {
             self.keep_who_ran(key, id);
         }
@@ -57,14 +59,14 @@ impl World {
         if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(&key)) {
             server.wrappers.retain(|wrapper| *wrapper != id);
         }
-        let server = node.server.map(|key| (key, self.process_lost(key, &node, leaves)));
+        let server = node.server.map(|key| (key, self.process_lost(key, &node, leaves, is_tool)));
         Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
     }
 
     /// The server has lost a process: finds out which process is its main process now. If orphand ended it, the dead owner
-    /// remembers that. `leaves`: a process lives that it created; none else can have a stream that it made. Returns whether only
-    /// processes remain that the server started.
-    fn process_lost(&mut self, key: ServerKey, lost: &Node, leaves: bool) -> bool {
+    /// remembers that. `leaves`: a process lives that it created; none else can have a stream that it made. `is_tool`: the server
+    /// ran it on its own wires. Returns whether only processes remain that the server started.
+    fn process_lost(&mut self, key: ServerKey, lost: &Node, leaves: bool, is_tool: bool) -> bool {
         let Self { graph, servers, agents, .. } = self;
         let Some(server) = servers.get_mut(&key) else { return false };
         server.processes.remove(&lost.id);
@@ -74,7 +76,7 @@ impl World {
             owner.ended.insert(lost.id);
         }
         // A tool that it ran may have inherited its standard input alone.
-        let has_wires = server.stdin.is_wire() && server.wires() == lost.wires();
+        let has_wires = server.stdin.is_wire() && server.wires() == lost.wires() && !is_tool;
         let was_core = server.recognised.remove(&lost.id) || has_wires;
         server.forget_name_by(lost.id);
         if was_core && leaves && server.ended.len() < ENDED {

@@ -9,6 +9,7 @@ use super::{Server, World};
 use crate::{
     lineage::{Graph, Node, ServerKey},
     model::ProcessId,
+    recognise::are_of_one_package,
 };
 
 impl World {
@@ -20,6 +21,13 @@ impl World {
     /// The others: servers, or jobs, that it has started for itself.
     pub fn inner<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {
         self.recognised(server).filter(|node| node.stdin() != server.stdin)
+    }
+
+    /// Whether a process runs a program of the package that the server is of: a part of it, for nobody speaks the protocol with
+    /// himself.
+    pub fn is_of_its_package(&self, server: &Server, node: &Node) -> bool {
+        let main = self.graph.get(server.main_process).and_then(Node::image);
+        main.zip(node.image()).is_some_and(|(main, image)| are_of_one_package(main, image))
     }
 
     fn recognised<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {

@@ -75,13 +75,13 @@ fn a_job_that_writes_where_its_server_reports_is_no_tool() {
 /// Version 2 of the mcp package has its descriptor 1 moved to standard error while it serves: here to a log.
 #[test]
 fn two_logs_are_not_known_to_be_one() {
-    for (parent, tied) in [(30, false), (31, true)] {
+    for (parent, tied) in [(30, false), (31, true), (31, false)] {
         let stdio = [Stdio::Null, Stdio::File, Stdio::File];
         let mut story = with_job(JOB, PLAIN);
         story.start(parent, 32, JOB, stdio);
         story.apart.extend([
             (30, ProcessFacts { awaits_child: tied, ..apart(10, [WIRE[0], Stdio::File, Stdio::File]) }),
-            (31, ProcessFacts { awaits_child: true, ..apart(10, stdio) }),
+            (31, ProcessFacts { awaits_child: tied, ..apart(10, stdio) }),
             (32, apart(10, stdio)),
         ]);
         let mut story = judged(story);
@@ -166,7 +166,8 @@ fn a_script_around_the_main_process_ends_before_it() {
         (&["/bin/sh", "-c", "trap 'kill 0' EXIT; server"], (29, Signal::Kill)),
         (&["/bin/sh", "-c", "up; server; down"], (29, Signal::Kill)),
         (&["/usr/bin/make", "-s"], (29, Signal::Kill)),
-        (&["/usr/bin/python3", "start-mcp.py"], (29, Signal::Kill)),
+        // It is the server, and what it runs a tool.
+        (&["/usr/bin/python3", "start-mcp.py"], (29, Signal::Term)),
         (&["/bin/sh", "-c", "cd /srv && server 2>&1"], (30, Signal::Term)),
         (&["/usr/bin/npx", "-y", "some-mcp"], (30, Signal::Term)),
     ] {

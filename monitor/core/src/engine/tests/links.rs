@@ -2,7 +2,7 @@
 
 use super::{
     first_messages::{OWN, agent, mcp, started},
-    story::{SERVER, WIRE, id},
+    story::{SERVER, Story, WIRE, id},
 };
 use crate::{
     model::{FirstMessage, Stdio},
@@ -32,6 +32,23 @@ fn what_a_server_runs_on_its_streams_is_no_link_of_its_chain() {
         story.start(30, 31, &["/opt/acme/migrate"], WIRE);
         let shown = &story.engine.report().agents[0].servers[0].server;
         assert_eq!((shown.name.as_str(), shown.processes.len()), ("server.py", 2));
+    }
+}
+
+/// The same of a server by its name, whatever the tool is called: a part of its own package, `mcp-foo-index`.
+#[test]
+fn what_a_named_server_runs_on_its_streams_is_a_tool_by_whatever_name() {
+    for tool in [SERVER, &["/usr/bin/mcp-foo-index"]] {
+        let mut story = Story::with_agent();
+        story.start(20, 30, &["node", "/srv/node_modules/foo-mcp/index.js"], WIRE);
+        story.start(30, 31, tool, WIRE);
+        let world = &story.engine.world;
+        let server = world.server(world.node(id(31)).unwrap().server.unwrap()).unwrap();
+        assert_eq!(
+            (server.main_process(), server.recognised().contains(&id(31))),
+            (id(30), false),
+            "{tool:?}"
+        );
     }
 }
 

@@ -140,18 +140,20 @@ fn a_job_that_shall_outlive_its_session_is_let_go() {
 
 #[test]
 fn a_job_with_a_log_or_no_output_is_let_go_unless_its_server_waits_for_it() {
-    for (output, awaits_child, tied) in [
-        (Stdio::File, false, false),
-        (Stdio::File, true, true),
-        (Stdio::Null, false, false),
-        (Stdio::Null, true, true),
-        (Stdio::Other, false, true),
+    for (output, awaits_child, awaited, tied) in [
+        (Stdio::File, false, None, false),
+        (Stdio::File, true, None, true),
+        (Stdio::File, true, Some(31), true),
+        (Stdio::File, true, Some(32), false),
+        (Stdio::Null, false, None, false),
+        (Stdio::Null, true, None, true),
+        (Stdio::Other, false, None, true),
     ] {
         let stdio = [Stdio::Null, output, output];
         let mut story = with_child(stdio);
-        let server = ProcessFacts { awaits_child, ..apart(10, WIRE) };
+        let server = ProcessFacts { awaits_child, awaited, ..apart(10, WIRE) };
         story.apart.extend([(31, apart(10, stdio)), (30, server)]);
-        assert_eq!(goes_along(&mut story, 31, false), tied, "{output:?} {awaits_child}");
+        assert_eq!(goes_along(&mut story, 31, false), tied, "{output:?} {awaits_child} {awaited:?}");
     }
 }
 
@@ -236,10 +238,10 @@ fn a_server_that_listens_because_it_was_told_to_serve_has_clients() {
 
 #[test]
 fn a_server_that_listens_and_has_started_a_server_is_a_gateway() {
-    for (wires, listens, in_use) in [(OTHER, true, true), (OTHER, false, false), (WIRE, true, false)] {
+    for (listens, in_use) in [(true, true), (false, false)] {
         let mut story = Story::with_agent();
         story.start(20, 30, &["node", "/srv/node_modules/.bin/mcp-proxy", "x"], WIRE);
-        story.start(30, 31, SERVER, wires);
+        story.start(30, 31, SERVER, OTHER);
         story.sockets = SocketUse { listens, ..SocketUse::default() };
         let mut story = judged(story);
         if in_use {

@@ -70,7 +70,9 @@ pub struct ProcessFacts {
     pub ignores_hangup: bool,
     pub catches_term: bool,
     pub awaits_child: bool,
+    pub awaited: Option<u32>,
     pub reaps: bool,
+    pub hears_of_ends: bool,
     /// Who has the other end of this stream, which it writes.
     pub read_by: Option<(Stdio, ProcessId)>,
 }
@@ -146,7 +148,9 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             ignores_hangup: facts.ignores_hangup,
             catches_term: facts.catches_term,
             awaits_child: facts.awaits_child,
+            awaited: facts.awaited,
             reaps: facts.reaps,
+            hears_of_ends: facts.hears_of_ends,
             stale_binary: facts.stale_binary,
             waits: outside.waits,
             full: true,

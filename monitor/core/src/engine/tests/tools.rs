@@ -1,5 +1,7 @@
 //! Tests of tools that go on with their work below an orphan: its end waits for them, for a bounded time.
 
+use serde_json::json;
+
 use super::{
     proof::{PLAIN, apart, with_child},
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
@@ -204,16 +206,50 @@ fn a_browser_is_no_tool() {
     assert!(story.sent().contains(&(30, Signal::Term)), "{:?}", story.told());
 }
 
-/// Many a runtime has a thread for each child that waits for its end.
+/// Many a runtime has a thread for each child that waits for its end, or is told of it. What is not a step of a server's work has
+/// a session of its own, as a rule.
 #[test]
-fn a_job_with_a_log_that_another_thread_waits_for_is_let_go_and_its_server_has_time() {
-    let mut story = with_tool();
-    let server = ProcessFacts { reaps: true, ..apart(10, WIRE) };
-    story.apart.extend([(30, server), (31, apart(10, PLAIN))]);
-    story.end(20);
-    work(&mut story, 31, 300);
-    assert_eq!(story.sent(), []);
-    work(&mut story, 31, 20);
-    assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
-    assert!(!story.signals.iter().any(|(pid, ..)| *pid == 31));
+fn a_job_with_a_log_whose_end_may_be_waited_for_is_let_go_and_its_server_has_time() {
+    for (reaps, hears_of_ends, session, has_time) in [
+        (true, false, 10, true),
+        (false, true, 10, true),
+        (false, true, 31, false),
+        (false, false, 10, false),
+    ] {
+        let mut story = with_tool();
+        let server = ProcessFacts { reaps, hears_of_ends, ..apart(10, WIRE) };
+        story.apart.extend([(30, server), (31, apart(session, PLAIN))]);
+        story.end(20);
+        work(&mut story, 31, 300);
+        let mut sent = story.sent();
+        assert_eq!(sent.is_empty(), has_time, "{reaps} {hears_of_ends} {session}");
+        work(&mut story, 31, 20);
+        sent.extend(story.sent());
+        assert_eq!(sent.first(), Some(&(30, Signal::Term)));
+        assert!(!sent.iter().any(|(pid, _)| *pid == 31));
+    }
+}
+
+/// It has pipes of its own, as node gives them to what it runs, and the package is certainly called a server.
+#[test]
+fn a_tool_of_the_servers_own_package_has_time_and_makes_no_gateway() {
+    for (package, has_time) in [("foo-mcp", true), ("bar-mcp", false)] {
+        let mut story = Story::with_agent();
+        story.start(20, 30, &["node", "/srv/node_modules/foo-mcp/index.js"], WIRE);
+        let script = format!("/srv/node_modules/{package}/ingest.js");
+        let argv: &'static [&'static str] = vec!["node", script.leak()].leak();
+        let pipes = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Pipe(5)];
+        story.start(30, 31, argv, pipes);
+        story.sockets = SocketUse { listens: true, ..SocketUse::default() };
+        story.apart.insert(31, ProcessFacts { argv, ..apart(10, pipes) });
+        for pid in [30, 31] {
+            story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
+        }
+        story.end(20);
+        work(&mut story, 31, 11);
+        assert_eq!(story.sent(), [], "{package}");
+        let unproven = story.event("orphan_unproven");
+        let doubt = if has_time { "working" } else { "clients" };
+        assert_eq!(unproven["doubts"], json!([doubt]), "{package}");
+    }
 }
