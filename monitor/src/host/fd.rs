@@ -42,7 +42,7 @@ impl Target {
         matches!(self, Self::Path(path) if path.starts_with(b"/proc/") || path.starts_with(b"/sys/"))
     }
 
-    /// Whether it stands for a process, whose end makes it readable: pidfd_open(2).
+    /// Whether it stands for a process, whose end makes it readable: `pidfd_open(2)`.
     pub fn is_pidfd(&self) -> bool {
         matches!(self, Self::Path(path) if path == b"anon_inode:[pidfd]")
     }

@@ -2,12 +2,14 @@
 //! side of connected UDP sockets asks the other.
 //!
 //! The side that connects uses a port of the range that the system assigns, and its peer is a listener. A UDP socket
-//! that is open to all is no listener: that of a client mostly is so, too. Where this does not decide, the code assumes
-//! that the other side began the connection. It prefers the error that takes an unused server for one in use.
+//! that is open to all is no listener: that of a client mostly is so, too. Anybody may listen at the port of a client, at an
+//! address that is still free: so the listener must be of the user who has the other end, or of root. Where this does not
+//! decide, the code assumes that the other side began the connection. It prefers the error that takes an unused server for one
+//! in use.
 
 use std::{
     cell::OnceCell,
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
@@ -18,28 +20,35 @@ use crate::host::{Endpoint, ProcessDir, port_range};
 pub(crate) struct Network<'a> {
     dir: &'a ProcessDir,
     is_ours: bool,
-    /// The endpoints of all listeners in the namespace, of any process: a user may have hundreds of thousands.
-    listeners: HashSet<Endpoint>,
+    /// The endpoints of all listeners in the namespace, of any process, and the user of each: one may have hundreds of thousands.
+    listeners: HashMap<Endpoint, u32>,
     addresses: OnceCell<Option<HashSet<IpAddr>>>,
     range: OnceCell<Option<(u16, u16)>>,
 }
 
 impl<'a> Network<'a> {
-    pub fn new(dir: &'a ProcessDir, is_ours: bool, listeners: HashSet<Endpoint>) -> Self {
+    pub fn new(dir: &'a ProcessDir, is_ours: bool, listeners: HashMap<Endpoint, u32>) -> Self {
         Self { dir, is_ours, listeners, addresses: OnceCell::new(), range: OnceCell::new() }
     }
 
     pub fn listens(&self, local: Endpoint) -> bool {
-        reached(local).any(|listener| self.listeners.contains(&listener))
+        reached(local).any(|listener| self.listeners.contains_key(&listener))
     }
 
-    /// Whether it is certain that the side of `local` began the connection.
-    pub fn is_outgoing(&self, local: Endpoint, remote: Endpoint) -> bool {
+    /// Whether a program of this user, or of root, listens there; `None` is anybody.
+    fn listens_for(&self, end: Endpoint, user: Option<u32>) -> bool {
+        let mut users = reached(end).filter_map(|listener| self.listeners.get(&listener));
+        users.any(|listens| user.is_none_or(|user| [0, user].contains(listens)))
+    }
+
+    /// Whether it is certain that the side of `local` began the connection. `user`: who has the socket at the other side, if it is
+    /// on this host and open.
+    pub fn is_outgoing(&self, local: Endpoint, remote: Endpoint, user: Option<u32>) -> bool {
         if self.listens(local) {
             return false;
         }
         match self.has(remote.0) {
-            Some(true) => self.listens(remote) && self.gives_out(local.1) == Some(true),
+            Some(true) => self.listens_for(remote, user) && self.gives_out(local.1) == Some(true),
             Some(false) => self.ports_say_outgoing(local, remote),
             None => false,
         }
@@ -116,7 +125,7 @@ mod tests {
     fn our_own_namespace() {
         let proc = Proc::system().unwrap();
         let dir = proc.process(std::process::id()).unwrap();
-        let network = Network::new(&dir, true, HashSet::new());
+        let network = Network::new(&dir, true, HashMap::new());
         assert_eq!(network.has(Ipv4Addr::new(127, 0, 0, 9).into()), Some(true));
         // An address reserved for documentation: no host has it.
         assert_eq!(network.has(Ipv4Addr::new(203, 0, 113, 9).into()), Some(false));
@@ -131,7 +140,8 @@ mod tests {
     fn who_began_it() {
         let proc = Proc::system().unwrap();
         let dir = proc.process(std::process::id()).unwrap();
-        let network = Network::new(&dir, true, [end("127.0.0.1:8080"), end("0.0.0.0:22")].into());
+        let network =
+            Network::new(&dir, true, [(end("127.0.0.1:8080"), 1000), (end("0.0.0.0:22"), 0)].into());
         network.range.set(Some((32768, 60999))).unwrap();
         for (local, remote, outgoing) in [
             ("127.0.0.1:40000", "127.0.0.1:8080", true),
@@ -145,7 +155,20 @@ mod tests {
             // A process listens at this end.
             ("192.0.2.77:22", "203.0.113.9:443", false),
         ] {
-            assert_eq!(network.is_outgoing(end(local), end(remote)), outgoing, "{local} {remote}");
+            assert_eq!(
+                network.is_outgoing(end(local), end(remote), Some(1000)),
+                outgoing,
+                "{local} {remote}"
+            );
+        }
+        // Who listens at the port of another user's client made no connection of his.
+        for (remote, user, outgoing) in [
+            ("127.0.0.1:8080", Some(1001), false),
+            ("127.0.0.1:8080", None, true),
+            ("127.0.0.1:22", Some(1001), true),
+        ] {
+            let is_outgoing = network.is_outgoing(end("127.0.0.1:40000"), end(remote), user);
+            assert_eq!(is_outgoing, outgoing, "{remote} {user:?}");
         }
         // Of datagrams the ports tell, on this host and elsewhere.
         for (local, remote, is_addressed, asks) in [
@@ -160,8 +183,8 @@ mod tests {
             assert_eq!(network.asks(end(local), end(remote), is_addressed), asks, "{local} {remote}");
         }
         // Without the lists, nothing is certain.
-        let blind = Network::new(&dir, true, HashSet::new());
+        let blind = Network::new(&dir, true, HashMap::new());
         blind.addresses.set(None).unwrap();
-        assert!(!blind.is_outgoing(end("192.0.2.77:40000"), end("203.0.113.9:443")));
+        assert!(!blind.is_outgoing(end("192.0.2.77:40000"), end("203.0.113.9:443"), None));
     }
 }

@@ -51,8 +51,10 @@ pub(super) fn enter(
     let told = told(kernel, rows, &wanted, &beside);
     let is_complete = told.is_ok();
     let all = told.unwrap_or_else(|why| {
-        tracing::debug!("no pass over the open files: {why}");
-        rows.is_partial = kernel.holders.is_some();
+        if kernel.holders.is_some() {
+            // It tells what /proc does not; somebody may have made it fail.
+            rows.unread(None, format!("no pass over the open files: {why}"));
+        }
         listed(rows, &wanted)
     });
     let lines = shared::enter(rows, members, &all);

@@ -31,11 +31,11 @@ pub(super) fn enter(
 ) -> io::Result<HashSet<u64>> {
     let (connections, datagrams) = (dir.tcp_sockets()?, dir.udp_sockets()?);
     let is_listener = |entry: &&InternetSocket| entry.state == TcpState::Listen;
-    let listeners = connections.iter().filter(is_listener).map(|entry| entry.local).collect();
+    let listeners = connections.iter().filter(is_listener).map(|entry| (entry.local, entry.user)).collect();
     let network = Network::new(dir, is_ours, listeners);
     add_tcp(rows, joints, &connections, &network, wanted, kernel);
     let unconnected = |entry: &&InternetSocket| entry.remote.1 == 0;
-    let open = datagrams.iter().filter(unconnected).map(|entry| entry.local).collect();
+    let open = datagrams.iter().filter(unconnected).map(|entry| (entry.local, entry.user)).collect();
     add_udp(rows, joints, &datagrams, [&network, &Network::new(dir, is_ours, open)], wanted);
     Ok(connections.iter().chain(&datagrams).map(|entry| entry.inode).collect())
 }
@@ -64,12 +64,12 @@ fn add_tcp(
     let is_due = |e: &&InternetSocket| wanted.contains(&e.inode) || listening(e.local).next().is_some();
     let far: HashSet<(End, End)> = all.clone().filter(is_due).map(|e| (e.remote, e.local)).collect();
     let is_far = |e: &&InternetSocket| e.inode != 0 && far.contains(&(e.local, e.remote));
-    let sockets: HashMap<(End, End), u64> =
-        all.clone().filter(is_far).map(|e| ((e.local, e.remote), e.inode)).collect();
+    let sockets: HashMap<(End, End), (u64, u32)> =
+        all.clone().filter(is_far).map(|e| ((e.local, e.remote), (e.inode, e.user))).collect();
     let mut called = HashSet::new();
     for (place, entry) in (1..).zip(all) {
         let (local, remote) = (entry.local, entry.remote);
-        let far = sockets.get(&(remote, local)).copied().unwrap_or_default();
+        let far = sockets.get(&(remote, local)).copied();
         let is_at_ours = listening(local).next().is_some();
         let is_ours = wanted.contains(&entry.inode);
         if entry.state == TcpState::TimeWait {
@@ -81,7 +81,7 @@ fn add_tcp(
         } else if is_ours || is_at_ours {
             let began = if is_at_ours {
                 Began::Far
-            } else if network.is_outgoing(local, remote) {
+            } else if network.is_outgoing(local, remote, far.map(|(_, user)| user)) {
                 Began::Near
             } else if network.listens(local) {
                 Began::Far
@@ -89,7 +89,7 @@ fn add_tcp(
                 Began::Unknown
             };
             let near = if is_ours { entry.inode } else { 0 };
-            let at = connect(rows, joints, (near, far), began, place);
+            let at = connect(rows, joints, (near, far.map_or(0, |(inode, _)| inode)), began, place);
             // It is not accepted yet, or another process has it: it belongs to those who have the port, too.
             if !is_ours {
                 for listener in listening(local) {
@@ -119,7 +119,7 @@ fn add_tcp(
         } else {
             Called::No
         };
-        joints.open(rows, inode, Address::Tcp, called);
+        joints.open_at(rows, inode, (Address::Tcp, entry.local.1), called);
     }
 }
 

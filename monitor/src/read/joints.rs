@@ -69,6 +69,12 @@ impl Joints {
         self.servers.get(&process).is_some_and(|wires| !wires.contains(&wire))
     }
 
+    /// Whether processes of one server have these two sockets.
+    pub fn are_of_one_server(&self, one: u64, other: u64) -> bool {
+        let servers = |inode| self.holders(inode).iter().filter_map(|process| self.servers.get(process));
+        servers(one).any(|server| servers(other).any(|other| other == server))
+    }
+
     pub fn holders(&self, inode: u64) -> &[ProcessId] {
         self.owners.get(&inode).map_or(&[], Vec::as_slice)
     }
@@ -100,9 +106,14 @@ impl Joints {
         self.of.entry(socket).or_default().insert((endpoint, side));
     }
 
-    /// Enters a socket that anybody may call or send to.
+    /// Enters a socket that anybody may call or send to, and that has no TCP port.
     pub fn open(&mut self, rows: &mut Rows<'_>, inode: u64, by: Address, called: Called) {
-        let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by, called });
+        self.open_at(rows, inode, (by, 0), called);
+    }
+
+    /// The same of any socket.
+    pub fn open_at(&mut self, rows: &mut Rows<'_>, inode: u64, (by, port): (Address, u16), called: Called) {
+        let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by, called, port });
         self.join(inode, at, Side::Listens);
     }
 

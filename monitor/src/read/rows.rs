@@ -78,8 +78,6 @@ pub(super) struct Rows<'a> {
     holds: usize,
     room: Room,
     children: BTreeSet<ProcessId>,
-    /// Whether the kernel had more to tell than fits. It is a user who decides how much that is.
-    pub is_partial: bool,
 }
 
 /// What was read at once.
@@ -110,7 +108,6 @@ impl<'a> Rows<'a> {
             holds: 0,
             room: Room::default(),
             children: BTreeSet::new(),
-            is_partial: false,
         }
     }
 
@@ -291,10 +288,9 @@ impl<'a> Rows<'a> {
 
     /// The scene, and the descendants of the processes that were asked about that nobody had heard of.
     pub fn finish(self) -> Found {
-        let Self { scene, children, is_partial, .. } = self;
-        let is_whole = !is_partial
-            && scene.unread.is_empty()
-            && scene.ends.iter().all(|end| end.holder != Holder::Unreadable);
+        let Self { scene, children, .. } = self;
+        let is_whole =
+            scene.unread.is_empty() && scene.ends.iter().all(|end| end.holder != Holder::Unreadable);
         Found { scene, children, is_whole }
     }
 }

@@ -74,10 +74,12 @@ fn began(near: &UnixSocket, far: Option<&UnixSocket>) -> Began {
     }
 }
 
-/// The path at which this socket was accepted, if a process that was asked about has the other end.
+/// The path at which this socket was accepted, if a process of the same server has the other end. Where another one has, who else
+/// called there is not known.
 fn visited<'s>(joints: &Joints, socket: &'s UnixSocket) -> Option<&'s [u8]> {
     let path = socket.name.as_deref().filter(|name| !name.starts_with(&[0]) && !socket.listens)?;
-    let inside = socket.connection && socket.peer.is_some_and(|peer| !joints.holders(peer).is_empty());
+    let inside =
+        socket.connection && socket.peer.is_some_and(|peer| joints.are_of_one_server(socket.inode, peer));
     inside.then_some(path)
 }
 

@@ -97,14 +97,18 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
                     && (!is_driver || !inspection.rows.is_called_by(row.process, &held))
             })
     };
-    let mut told = own.core.iter().chain(&own.wrappers).chain(own.tied.iter().filter(is_service));
+    // What nobody told a port serves at its usual one.
+    let serves =
+        |process: &ProcessId| is_told(inspection, *process) || inspection.rows.is_at_a_chosen_port(*process);
+    let mut services = own.tied.iter().filter(is_service);
     Party {
         members: inspection.rows.with_new_children(own.all().collect(), inspection.world.graph()),
         wires: inspection.server.wires(),
         told_to_serve: is_gateway(inspection)
             || may_serve_instead(inspection)
             || runs_a_service(inspection, own, &held)
-            || told.any(|process| is_told(inspection, *process)),
+            || own.core.iter().chain(&own.wrappers).any(|process| is_told(inspection, *process))
+            || services.any(serves),
         ..Party::default()
     }
 }

@@ -4,7 +4,11 @@
 //! session and serves nobody else. Anything else has been let go: for example a browser opened for a person, a
 //! daemon, the job of a hook, or what a shell started with `&`. Such a process is reported and never ended.
 
-use std::{collections::BTreeSet, iter, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    ops::Range,
+};
 
 use super::{inspection::Inspection, rows::Sides};
 use crate::{
@@ -104,11 +108,18 @@ struct Bonds<'a> {
     core_ignores_hangup: bool,
     /// The parents of those that do not ignore SIGINT.
     interruptible: BTreeSet<ProcessId>,
+    /// The youngest child of each: its start and number.
+    youngest: BTreeMap<ProcessId, (u64, u32)>,
 }
 
 impl<'a> Bonds<'a> {
     fn of(inspection: &'a Inspection<'a>, rows: &[&ProcessRow]) -> Self {
         let interruptible = rows.iter().filter(|row| !row.ignores_interrupt).filter_map(|row| row.parent);
+        let mut youngest = BTreeMap::new();
+        for (parent, age) in rows.iter().filter_map(|row| Some((row.parent?, age(row)))) {
+            let of_parent = youngest.entry(parent).or_insert(age);
+            *of_parent = age.max(*of_parent);
+        }
         Self {
             inspection,
             members: Members::default(),
@@ -117,6 +128,7 @@ impl<'a> Bonds<'a> {
             serving: BTreeSet::new(),
             core_ignores_hangup: false,
             interruptible: interruptible.collect(),
+            youngest,
         }
     }
 
@@ -232,10 +244,17 @@ impl<'a> Bonds<'a> {
                     && !hands_output_on(parent)
                     && !self.inspection.rows.is_called_by(facts.process, &self.held))
         };
+        // A shell waits for what it started last, unless that is in the background, too.
+        let is_older = |parent: &ProcessRow| {
+            matches!(facts.stdio[1], Stdio::File | Stdio::Null)
+                && self.inspection.rules.role(&parent.image) == Role::Shell
+                && self.youngest.get(&parent.process).is_some_and(|youngest| *youngest > age(facts))
+        };
         let waits_for_another = |parent: &ProcessRow| {
-            facts.ignores_interrupt
+            let is_told_apart = facts.ignores_interrupt
                 && !parent.ignores_interrupt
-                && self.interruptible.contains(&parent.process)
+                && self.interruptible.contains(&parent.process);
+            is_told_apart || is_older(parent)
         };
         let is_awaited = |parent: &ProcessRow| parent.awaits(facts.process) && !waits_for_another(parent);
         parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
@@ -361,6 +380,11 @@ impl<'a> Bonds<'a> {
         let orphan = self.inspection.server.phase.orphan();
         orphan.is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
     }
+}
+
+/// The greater, the younger. Within a tick of the clock the numbers tell.
+const fn age(row: &ProcessRow) -> (u64, u32) {
+    (row.process.start, row.process.pid)
 }
 
 /// Those of these processes that have windows, and all below them that help: the programs that draw pages have none

@@ -13,6 +13,7 @@ use crate::{
         scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
     reach::is_standard_error,
+    recognise::FIRST_DRAWN_PORT,
     world::Server,
 };
 
@@ -110,6 +111,13 @@ impl<'a> Rows<'a> {
     pub fn has_listener(&self, process: ProcessId) -> bool {
         let is_socket = |by: &Address| *by != Address::File;
         self.of(process).any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { by, .. } if is_socket(by)))
+    }
+
+    /// Whether it listens at a TCP port that somebody chose.
+    pub fn is_at_a_chosen_port(&self, process: ProcessId) -> bool {
+        let is_chosen = |port: u16| (1..FIRST_DRAWN_PORT).contains(&port);
+        self.of(process)
+            .any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { port, .. } if is_chosen(*port)))
     }
 
     /// Whether this process of a server has a connection to somebody else, beside its wires and standard error.

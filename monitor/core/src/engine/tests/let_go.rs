@@ -91,6 +91,29 @@ fn two_logs_are_not_known_to_be_one() {
     }
 }
 
+/// `job > log & tail -f log`, whatever the job does about SIGINT. The twin waits for the job.
+#[test]
+fn a_shell_waits_for_what_it_started_last() {
+    for (job, other) in [(32, 33), (33, 32)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, &["/bin/bash"], PLAIN);
+        let (log, tool) =
+            ([Stdio::Null, Stdio::File, Stdio::File], [Stdio::Null, Stdio::Other, Stdio::Other]);
+        for pid in [32, 33] {
+            let stdio = if pid == job { log } else { tool };
+            story.start(31, pid, JOB, stdio);
+            story.apart.insert(pid, ProcessFacts { parent: 31, ..apart(10, stdio) });
+        }
+        let shell = ProcessFacts { argv: &["/bin/bash"], awaits_child: true, ..apart(10, PLAIN) };
+        story.apart.extend([(30, ProcessFacts { awaits_child: true, ..apart(10, WIRE) }), (31, shell)]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert!(sent.contains(&(other, Signal::Term)), "{job}: {sent:?}");
+        assert_eq!(sent.contains(&(job, Signal::Term)), job > other, "{job}: {sent:?}");
+    }
+}
+
 /// A tool that waits for its workers, and cleans up when they have ended: it is asked before them.
 #[test]
 fn the_rest_is_asked_from_the_top_down() {
@@ -119,16 +142,17 @@ fn an_output_whose_other_end_the_server_closed_does_not_tie() {
 #[test]
 fn a_helper_that_was_told_its_port_may_be_called_by_others() {
     let told: &'static [&'static str] = &["vector-db", "serve", "--port", "8000"];
-    for (argv, in_use) in [
-        (told, true),
-        (&["vector-db"][..], false),
-        (&["chromedriver", "--port=40001"], false),
-        (&["chrome", "--remote-debugging-port=9222"], true),
-        (&["chrome", "--remote-debugging-port=0"], false),
+    for (argv, port, in_use) in [
+        (told, 0, true),
+        (&["vector-db"][..], 40001, false),
+        (&["vector-db"], 11434, true),
+        (&["chromedriver", "--port=40001"], 40001, false),
+        (&["chrome", "--remote-debugging-port=9222"], 9222, true),
+        (&["chrome", "--remote-debugging-port=0"], 40001, false),
     ] {
         let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::File];
         let mut story = with_job(argv, stdio);
-        let sockets = SocketUse { listens: true, inside: vec![id(30)], ..SocketUse::default() };
+        let sockets = SocketUse { listens: true, port, inside: vec![id(30)], ..SocketUse::default() };
         let server = ProcessFacts { sockets: SocketUse::default(), ..apart(10, WIRE) };
         let helper =
             ProcessFacts { argv, sockets, read_by: Some((Stdio::Pipe(7), id(30))), ..apart(10, stdio) };

@@ -81,6 +81,8 @@ pub struct ProcessFacts {
 #[derive(Clone, Debug, Default)]
 pub struct SocketUse {
     pub listens: bool,
+    /// Where it listens, if that counts.
+    pub port: u16,
     /// Whether somebody is connected who is not seen.
     pub clients: bool,
     /// Whether it has called somebody who is not seen.
@@ -217,7 +219,8 @@ fn use_by_anybody(scene: &mut Scene, process: ProcessId) {
 fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
     let own = Holder::Process(facts.process);
     if facts.sockets.listens {
-        let open = Endpoint::Open { inode: 0, by: Address::Tcp, called: Called::No };
+        let open =
+            Endpoint::Open { inode: 0, by: Address::Tcp, called: Called::No, port: facts.sockets.port };
         let at = endpoint(scene, open);
         end(scene, at, own, Side::Listens, 8);
     }
