@@ -135,7 +135,7 @@ fn life(pid: u32) -> Vec<Fact> {
         rss_bytes: 197_132_288,
         pss_bytes: Some(80_000_000),
     });
-    facts.push(Fact::Reaping { server: id });
+    facts.push(Fact::Reaping { server: id, asked_by: None });
     facts.push(Fact::Ended { server: id, end });
     facts
 }

@@ -29,7 +29,7 @@ pub fn mode(flags: &cli::Mode) -> anyhow::Result<ExitCode> {
 pub fn decide(flags: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
     let (_, client) = super::configured(&flags.places)?;
     // Whoever uses sudo(8) is somebody.
-    let decided = client.decide(decision, std::env::var("SUDO_USER").ok())?;
+    let decided = client.decide(decision)?;
     super::answer(flags.json, &decided, text)?;
     if let Some(why) = decided.not_remembered {
         bail!(

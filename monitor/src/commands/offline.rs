@@ -155,7 +155,7 @@ impl Offline {
     ) -> anyhow::Result<Report> {
         let until = clock::now() + self.term_timeout + margin;
         self.host.reaper = Some(Reaper::new()?.within(self.host.scope.clone()));
-        self.handle(Input::Reap { request })?;
+        self.handle(Input::Reap { request, by: String::new() })?;
         loop {
             // What was forked meanwhile, and who has ended.
             self.handle(self.host.read()?)?;

@@ -21,7 +21,9 @@ pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
     let (config, _) = super::configured(&flags.places)?;
     loop {
         let mut sample = look(&config, flags.places.below.as_ref(), flags.no_daemon)?;
+        let all = list::sum(&sample.report);
         let any = list::narrow(&mut sample.report, &flags.state, flags.agent.as_deref());
+        sample.none_of = (!any && all != list::sum(&sample.report)).then_some(all);
         let text = text(flags, &sample)?;
         if !flags.watch {
             super::print(&text)?;

@@ -56,7 +56,7 @@ impl Client {
     }
 
     pub fn reap(&self, request: ReapRequest) -> Result<Vec<ServerReport>, ClientError> {
-        self.ask(&Request::Reap { request })
+        self.ask(&Request::Reap { request, on_behalf_of: on_behalf_of() })
     }
 
     pub fn history(&self, query: HistoryQuery) -> Result<History, ClientError> {
@@ -75,9 +75,9 @@ impl Client {
         self.ask(&Request::Reload)
     }
 
-    /// Has a decision about the mode taken into effect. root may say for whom it asks.
-    pub fn decide(&self, decision: Decision, on_behalf_of: Option<String>) -> Result<Decided, ClientError> {
-        self.ask(&Request::Decide { decision, on_behalf_of })
+    /// Has a decision about the mode taken into effect.
+    pub fn decide(&self, decision: Decision) -> Result<Decided, ClientError> {
+        self.ask(&Request::Decide { decision, on_behalf_of: on_behalf_of() })
     }
 
     pub fn events(&self, query: EventQuery) -> Result<EventLines, ClientError> {
@@ -132,6 +132,11 @@ impl Client {
         })?;
         Ok((answer, reader))
     }
+}
+
+/// For whom root asks.
+fn on_behalf_of() -> Option<String> {
+    std::env::var("SUDO_USER").ok()
 }
 
 #[derive(Debug)]

@@ -86,6 +86,10 @@ impl LoopHandle {
                     other => Ok(other),
                 }
             }
+            Request::Reap { request, on_behalf_of } => {
+                let by = beside(move || person(user, on_behalf_of)).await?;
+                self.query(Request::Reap { request, on_behalf_of: Some(by) }, user).await
+            }
             Request::Plan { .. } | Request::Explain { .. } => match self.query(request, user).await? {
                 Answer::Plan { mut planned } => {
                     let groups = planned.iter().take(HELD).map(|one| one.server.ids()).collect();

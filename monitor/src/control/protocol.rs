@@ -45,6 +45,9 @@ pub enum Request {
     /// End them. Not done if the client no longer waits.
     Reap {
         request: ReapRequest,
+        /// As in [`Request::Decide`].
+        #[serde(default)]
+        on_behalf_of: Option<String>,
     },
     /// Somebody is done with servers of his own. The one request that every user may send.
     Release {
@@ -185,7 +188,7 @@ mod tests {
         for ask in [
             Request::Status { pss: true },
             Request::Plan { request: request.clone() },
-            Request::Reap { request },
+            Request::Reap { request, on_behalf_of: None },
             Request::Release { request: ReleaseRequest { targets: vec![Asked::Pid(7)], session: None } },
             Request::Reload,
             Request::Decide { decision: Decision::Pause { for_ms: Some(5) }, on_behalf_of: None },

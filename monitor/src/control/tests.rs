@@ -55,13 +55,15 @@ impl TestServer {
                 let blind = blind.iter().map(ToString::to_string).collect();
                 let answer = match request {
                     Request::Reload => Err("config.toml:1:1: no".to_owned()),
-                    Request::Decide { on_behalf_of, .. } => Err(on_behalf_of.unwrap()),
+                    Request::Decide { on_behalf_of, .. } | Request::Reap { on_behalf_of, .. } => {
+                        Err(on_behalf_of.unwrap())
+                    }
                     Request::Release { request } => match request.session {
                         Some(_) => Err(format!("refused: not of user {user}")),
                         None => Ok(Answer::Released { released: Vec::new() }),
                     },
                     Request::Explain { .. } => Ok(Answer::Explained { explained: Vec::new() }),
-                    Request::Plan { .. } | Request::Reap { .. } => Ok(Answer::Plan { planned: Vec::new() }),
+                    Request::Plan { .. } => Ok(Answer::Plan { planned: Vec::new() }),
                     _ => Ok(status(Status { blind, pid: 7, ..Status::default() })),
                 };
                 let _ = reply.send(answer);

@@ -35,9 +35,9 @@ impl Daemon {
                 let decided = self.decide(&decision, &on_behalf_of.unwrap_or_default())?;
                 decided.map(|decided| Answer::Decided { decided })
             }
-            Request::Reap { request } => {
+            Request::Reap { request, on_behalf_of } => {
                 let planned = engine.plan(&request);
-                self.handle(Input::Reap { request })?;
+                self.handle(Input::Reap { request, by: on_behalf_of.unwrap_or_default() })?;
                 Ok(Answer::Plan { planned })
             }
             Request::History { .. } | Request::Events { .. } => Err("answered beside the loop".to_owned()),

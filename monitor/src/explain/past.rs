@@ -3,11 +3,18 @@
 use serde_json::{Value, json};
 
 use super::{Moment, Page};
+use crate::sink::history::asked_by;
 use orphand_core::model::{Outcome, PastOrphan, Reason, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
     Page {
-        title: format!("{} ({}): {}", text::sanitise(&one.name), text::sanitise(&one.id), state(one)),
+        title: format!(
+            "{} ({}): {}{}",
+            text::sanitise(&one.name),
+            text::sanitise(&one.id),
+            state(one),
+            asked_by(one)
+        ),
         sections: vec![
             ("What it was", what(one, moment)),
             ("How it ended", end(one, moment)),
@@ -77,6 +84,14 @@ fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
         Outcome::Ending => "orphand sent it a signal, and did not see its end.".to_owned(),
         Outcome::Stays => "It is not there, and no daemon saw its end.".to_owned(),
     }];
+    if let Some(by) = &one.asked_by {
+        let spite = if one.doubts.is_empty() && one.guards.is_empty() {
+            ""
+        } else {
+            ", in spite of what is said below"
+        };
+        all.push(format!("{} asked for that{spite}.", text::sanitise(by)));
+    }
     if let Outcome::Reaped { freed_bytes, freed_pss_bytes, .. } = one.outcome {
         all.push(format!("{}.", text::freed(freed_bytes, freed_pss_bytes)));
     }

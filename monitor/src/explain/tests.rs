@@ -270,6 +270,7 @@ pub(super) fn past(outcome: Outcome) -> PastOrphan {
         guards: Vec::new(),
         rss_bytes: 48 << 20,
         pss_bytes: None,
+        asked_by: None,
         failure: None,
         outcome,
         ended: Some(at(51)),
@@ -312,7 +313,7 @@ fn whole_pages_keep_to_80_columns() {
     };
     let ended = vec![
         past(reaped(Some(Signal::Term), Some(30))),
-        past(reaped(Some(Signal::Kill), None)),
+        PastOrphan { asked_by: Some("alice".to_owned()), ..past(reaped(Some(Signal::Kill), None)) },
         past(reaped(None, None)),
         past(Outcome::Exited { ending: Ending::code(0) }),
         past(Outcome::Exited { ending: Ending::signal(15, Some(killer)) }),

@@ -157,9 +157,14 @@ fn row_of_orphan(orphan: &PastOrphan, users: Users, watched: Watched, zone: &Tim
         Outcome::Ending | Outcome::Stays if !watched.by_daemon() => "not known".to_owned(),
         Outcome::Ending => "being ended".to_owned(),
         Outcome::Stays => "still there".to_owned(),
-    };
+    } + &asked_by(orphan);
     let [run, uid] = whose(users, orphan.run.as_ref(), orphan.owner.as_deref());
     vec![name_of(orphan), when(orphan.judged, zone), run, uid, text::size(orphan.rss_bytes), outcome, why]
+}
+
+/// `, asked by alice`, or nothing.
+pub(crate) fn asked_by(orphan: &PastOrphan) -> String {
+    orphan.asked_by.as_ref().map(|by| format!(", asked by {}", text::sanitise(by))).unwrap_or_default()
 }
 
 /// `server-github`, or `server-github (hub)` where settings call it `hub`.
@@ -271,10 +276,11 @@ fn signals(past: &History, users: Users, until: Timestamp, zone: &TimeZone, pain
 
 fn row_of_signal(one: &PastSignal, users: Users, zone: &TimeZone) -> Vec<String> {
     let evidence = list(&one.evidence);
+    let by = text::sanitise(one.asked_by.as_deref().unwrap_or("a person"));
     let why = match (one.asked, one.doubts.as_slice()) {
-        (true, []) if evidence.is_empty() => "a person asked".to_owned(),
-        (true, []) => format!("a person asked; {evidence}"),
-        (true, doubts) => format!("a person asked, though unproven: {}", human::list_doubts(doubts)),
+        (true, []) if evidence.is_empty() => format!("{by} asked"),
+        (true, []) => format!("{by} asked; {evidence}"),
+        (true, doubts) => format!("{by} asked, though unproven: {}", human::list_doubts(doubts)),
         (false, _) => format!("orphan: {evidence}"),
     };
     let [run, uid] = whose(users, one.run.as_ref(), one.owner.as_deref());

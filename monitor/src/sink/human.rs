@@ -134,13 +134,17 @@ impl Text {
             Notice::OrphanSpared { server, guards, .. } => {
                 format!("{name}{of} stays: {}", self.guards(server, guards))
             }
-            Notice::OrphanReaped { signal, took_ms, freed_bytes, freed_pss_bytes, let_go, .. } => {
+            Notice::OrphanReaped {
+                signal, took_ms, asked_by, freed_bytes, freed_pss_bytes, let_go, ..
+            } => {
                 let how = match (signal, took_ms) {
                     (Some(signal), Some(took)) => format!("by {} in {}", signal.name(), text::millis(*took)),
                     _ => "after a signal from an earlier daemon".to_owned(),
                 };
                 let freed = text::freed(*freed_bytes, *freed_pss_bytes);
-                format!("{name}{of} ended {how}, {freed}{}", phrases::remaining(let_go))
+                let who = |by| if self.public { "a person".into() } else { text::sanitise(by) };
+                let asked = asked_by.as_ref().map(|by| format!(", as {} asked", who(by))).unwrap_or_default();
+                format!("{name}{of} ended {how}{asked}, {freed}{}", phrases::remaining(let_go))
             }
             Notice::ReapFailed { pid, error, errno, failed, .. } => {
                 let errno = errno.map(|number| format!(" (errno {number})")).unwrap_or_default();

@@ -88,12 +88,12 @@ pub(super) fn write(db: &Connection, boot: i64, now: i64, fact: &Fact) -> rusqli
                  rss = ?3->>'$.rss_bytes', judged = NULL, guards = NULL, pss = NULL",
             )
         }),
-        Fact::Reaping { .. } => run(ENSURE_SERVER).and_then(|()| change("reaping = coalesce(reaping, ?2)")),
+        Fact::Reaping { .. } => run(ENSURE_SERVER).and_then(|()| change("reaping = coalesce(reaping, ?2), asked_by = ?3->>'$.asked_by'")),
         Fact::Signalled { .. } => run(ENSURE_SERVER).and_then(|()| run(SIGNALLED)),
         Fact::ReapFailed { .. } => change("failed_pid = ?3->>'$.pid', failure = ?3->>'$.error'"),
         Fact::Cleared { .. } => change(
             "judged = NULL, evidence = NULL, guards = NULL, rss = NULL, pss = NULL, reaping = NULL,
-             failed_pid = NULL, failure = NULL, unproven = NULL, doubts = NULL",
+             asked_by = NULL, failed_pid = NULL, failure = NULL, unproven = NULL, doubts = NULL",
         ),
         // Its processes, and what they ran, are no longer needed.
         Fact::Ended { .. } => change(

@@ -122,7 +122,7 @@ impl Reader<'_> {
                 'id', s.pid || '@' || s.start, 'name', name, 'rule', rule, 'run', {run}, 'owner', owner_name,
                 'judged', {judged}, 'ended', {ended}, 'evidence', json(coalesce(evidence, '[]')),
                 'guards', json(coalesce(guards, '[]')), 'doubts', json(coalesce(doubts, '[]')),
-                'rss_bytes', coalesce(rss, 0), 'pss_bytes', pss, 'failure', failure,
+                'rss_bytes', coalesce(rss, 0), 'pss_bytes', pss, 'asked_by', asked_by, 'failure', failure,
                 'outcome', CASE WHEN how = 'reaped' THEN how WHEN how = 'unseen' THEN how
                     WHEN how IS NOT NULL THEN 'exited' WHEN s.boot <> ?1 THEN 'unseen'
                     WHEN reaping IS NOT NULL THEN 'ending' ELSE 'stays' END,
@@ -177,7 +177,7 @@ fn signals() -> String {
         "SELECT json_object(
             'at', {at}, 'signal', g.signal, 'pid', g.pid, 'start', g.start, 'program', g.program,
             'server', s.pid || '@' || s.start, 'name', s.name, 'run', {run}, 'owner', s.owner_name,
-            'asked', {asked}, 'evidence', json(coalesce(g.evidence, '[]')), 'doubts', json(coalesce(g.doubts, '[]')))
+            'asked', {asked}, 'asked_by', iif(g.asked, s.asked_by, NULL), 'evidence', json(coalesce(g.evidence, '[]')), 'doubts', json(coalesce(g.doubts, '[]')))
          FROM signals g JOIN servers s ON s.id = g.server {RUN}
          WHERE g.at BETWEEN ?2 AND ?3 AND {wanted} ORDER BY g.at, g.pid",
         at = time("g.at"),

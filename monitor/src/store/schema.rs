@@ -14,7 +14,7 @@ use super::StoreError;
 use orphand_core::model::BootTime;
 
 /// The version of a file with these tables (`user_version`).
-pub(super) const VERSION: u32 = 10;
+pub(super) const VERSION: u32 = 11;
 
 /// The earliest version whose rows mean what they mean here.
 pub(super) const READABLE: u32 = 3;
@@ -49,7 +49,7 @@ CREATE TABLE servers (
     -- Since when it is an orphan, or unproven: one of both, as the last verdict said.
     judged INTEGER, evidence TEXT, guards TEXT, rss INTEGER, pss INTEGER,
     unproven INTEGER, doubts TEXT,
-    reaping INTEGER, failed_pid INTEGER, failure TEXT,
+    reaping INTEGER, asked_by TEXT, failed_pid INTEGER, failure TEXT,
     ended INTEGER, how TEXT, signal TEXT, took_ms INTEGER, freed INTEGER, freed_pss INTEGER,
     exit_code INTEGER, exit_signal INTEGER, killed_by TEXT, -- JSON
     uid INTEGER, start_known TEXT, hints TEXT, -- JSON, both

@@ -145,7 +145,10 @@ impl Engine {
             (Action::Remember, CaseOf::Agent(key)) => self.remember_agent(now, key),
             (Action::RememberReaping, _) => {
                 if let Some(server) = self.stored_as(of) {
-                    self.persist(now, Fact::Reaping { server });
+                    let key = if let CaseOf::Server(key) = of { Some(key) } else { None };
+                    let own = key.and_then(|key| self.world.server(key)).filter(|own| own.phase.asked());
+                    let asked_by = own.and_then(|own| own.asked_by.clone());
+                    self.persist(now, Fact::Reaping { server, asked_by });
                 }
             }
             (Action::Announce(announcement), _) => self.announce(now, of, announcement),
@@ -214,11 +217,13 @@ impl Engine {
             }
         };
         let (owner, ending, let_go) = (owner.map(agent_view), Ending::default(), Vec::new());
-        Some(Reported { id, class, server, owner, ending, let_go })
+        Some(Reported { id, class, server, owner, ending, let_go, asked_by: None })
     }
 
     fn announce(&mut self, now: BootTime, of: CaseOf, announcement: Announcement) {
-        let Some(Reported { id, class, server, owner, ending, let_go }) = self.reported(of) else { return };
+        let Some(Reported { id, class, server, owner, ending, let_go, .. }) = self.reported(of) else {
+            return;
+        };
         let key = match of {
             CaseOf::Server(key) => Some(key),
             CaseOf::Agent(_) => None,
@@ -283,7 +288,7 @@ impl Engine {
 
     /// Stores and reports how a case, and its subject, ended.
     pub(super) fn announce_end(&mut self, at: BootTime, ended: Reported, outcome: Outcome) {
-        let Reported { id, class, server, owner, ending, let_go } = ended;
+        let Reported { id, class, server, owner, ending, let_go, asked_by } = ended;
         let (end, notice) = match outcome {
             Outcome::Exited => (
                 End::Exited { ending: ending.clone() },
@@ -306,6 +311,7 @@ impl Engine {
                     class,
                     recovered: false,
                     asked,
+                    asked_by: asked_by.filter(|_| asked),
                     cpu_ms: server.cpu_ms,
                     server,
                     owner,
@@ -332,4 +338,6 @@ pub(super) struct Reported {
     /// How it ended, if it has, and what it had let go then.
     pub(super) ending: Ending,
     pub(super) let_go: Vec<ProcessView>,
+    /// The last person who asked to end it.
+    pub(super) asked_by: Option<String>,
 }

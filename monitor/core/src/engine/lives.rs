@@ -365,11 +365,12 @@ impl Engine {
         self.sessions.forget(key, server.session_id.as_deref());
         self.await_leftovers(at, server.owner());
         let owner = server.owner().and_then(|a| self.world.agent(a)).map(agent_view);
-        let (id, let_go, ending) = (server.id, server.let_go().to_vec(), server.ending);
+        let (id, let_go, ending, asked_by) =
+            (server.id, server.let_go().to_vec(), server.ending, server.asked_by);
         let Some(mut view) = server.last_view else { return };
         view.rss_bytes = view.rss_bytes.or(server.rss_bytes);
         view.cpu_ms = server.cpu_ms.or(view.cpu_ms);
-        let ended = Reported { id, class: Class::Server, server: view, owner, ending, let_go };
+        let ended = Reported { id, class: Class::Server, server: view, owner, ending, let_go, asked_by };
         self.announce_end(at, ended, outcome);
         self.world.forget_dead_agents();
     }

@@ -146,7 +146,7 @@ impl Engine {
             Input::Timeout => self.handle_timeout(now),
             Input::Woke => self.woke(now),
             Input::Remembered { knowledge } => self.remember(knowledge),
-            Input::Reap { request } => self.reap_on_request(now, &request),
+            Input::Reap { request, by } => self.reap_on_request(now, &request, &by),
             Input::Release { request, user } => self.release_on_request(now, &request, user),
             Input::Configured { policy } => self.reconfigure(now, policy),
             Input::Sessions { seen } => self.sessions_seen(now, &seen),

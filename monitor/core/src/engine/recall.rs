@@ -221,7 +221,7 @@ impl Engine {
                 continue;
             }
             let reaped = orphan.filter(|o| o.reaping);
-            let end = reaped.map_or(End::Unseen, |o| End::Reaped {
+            let end = reaped.as_ref().map_or(End::Unseen, |o| End::Reaped {
                 signal: None,
                 took_ms: None,
                 freed_bytes: o.rss_bytes,
@@ -237,7 +237,8 @@ impl Engine {
                         cpu_ms: None,
                         class: Class::Server,
                         recovered: true,
-                        asked: false,
+                        asked: orphan.asked_by.is_some(),
+                        asked_by: orphan.asked_by,
                         // Its processes are not known any more.
                         server: ServerView { id, name, rule, run, ..ServerView::default() },
                         owner: None,

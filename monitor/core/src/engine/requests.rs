@@ -46,7 +46,7 @@ impl Engine {
 
     /// Begins to end the servers, or the leftovers, that a request selects and no guard forbids. Each server is
     /// inspected first, like any orphan.
-    pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest) {
+    pub(super) fn reap_on_request(&mut self, now: BootTime, request: &ReapRequest, by: &str) {
         let planned = self.plan(request).into_iter().filter(|one| one.guards.is_empty());
         let ids: BTreeSet<String> = planned.map(|one| one.server.id).collect();
         if request.leftovers {
@@ -56,6 +56,9 @@ impl Engine {
         let anyway = request.include_unproven || request.include_active || request.duplicates;
         let meant = self.world.servers().iter().filter(|(_, server)| ids.contains(&server.id.to_string()));
         for key in meant.map(|(key, _)| *key).collect::<Vec<_>>() {
+            if let Some(server) = self.world.server_mut(key) {
+                server.asked_by = Some(by.to_owned());
+            }
             self.server_event(now, key, Event::Asked { anyway });
         }
     }

@@ -60,6 +60,9 @@ pub enum Input {
     Woke,
     Reap {
         request: ReapRequest,
+        /// The name of who asks.
+        #[serde(default)]
+        by: String,
     },
     Release {
         request: ReleaseRequest,

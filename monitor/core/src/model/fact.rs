@@ -45,6 +45,9 @@ pub enum Fact {
     /// The first signal to the server is about to be sent.
     Reaping {
         server: ProcessId,
+        /// The person who asked for that, if one did.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        asked_by: Option<String>,
     },
     Signalled {
         server: ProcessId,
@@ -222,10 +225,12 @@ pub struct RememberedServer {
     pub orphan: Option<RememberedOrphan>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedOrphan {
     /// Whether a signal may have been sent to it.
     pub reaping: bool,
+    #[serde(default)]
+    pub asked_by: Option<String>,
     pub rss_bytes: u64,
     pub pss_bytes: Option<u64>,
 }

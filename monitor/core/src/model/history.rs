@@ -126,6 +126,9 @@ pub struct PastOrphan {
     pub rss_bytes: u64,
     /// Proportional memory (PSS) in bytes at the verdict.
     pub pss_bytes: Option<u64>,
+    /// Who asked orphand to end it; absent if orphand decided.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub asked_by: Option<String>,
     /// Why a process of it could not be ended.
     pub failure: Option<String>,
     /// What became of it.
@@ -157,6 +160,9 @@ pub struct PastSignal {
     pub owner: Option<String>,
     /// Whether a person asked to end the server.
     pub asked: bool,
+    /// Who that was.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub asked_by: Option<String>,
     /// The evidence of the verdict at that moment.
     pub evidence: Vec<Evidence>,
     /// The doubts at that moment, which a person did not heed.

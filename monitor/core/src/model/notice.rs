@@ -239,6 +239,9 @@ pub enum Notice {
         /// Whether a person asked to end it.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         asked: bool,
+        /// Who that was.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        asked_by: Option<String>,
         /// The server as it was.
         server: ServerView,
         /// Its owner.

@@ -105,11 +105,11 @@ pub fn push_json(json: &str, out: &mut String) {
     }
 }
 
-/// What the host regained: `479 MB freed`. Where only resident memory is known, which counts what processes share once
-/// for each of them, it is a limit: `at most 1.1 GB freed`.
+/// What was there, and what the host regained: `1.1 GB (PSS 479 MB) freed`. Where only resident memory is known, which counts
+/// what processes share once for each of them, it is a limit: `at most 1.1 GB freed`.
 pub fn freed(resident: u64, proportional: Option<u64>) -> String {
     match proportional {
-        Some(bytes) => format!("{} freed", size(bytes)),
+        Some(bytes) => format!("{} (PSS {}) freed", size(resident), size(bytes)),
         None => format!("at most {} freed", size(resident)),
     }
 }
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_is_freed_is_no_more_than_what_is_regained() {
-        assert_eq!(freed(1_107_000_000, Some(479_000_000)), "479 MB freed");
+        assert_eq!(freed(1_107_000_000, Some(479_000_000)), "1.1 GB (PSS 479 MB) freed");
         assert_eq!(freed(1_107_000_000, None), "at most 1.1 GB freed");
     }
 

@@ -104,6 +104,8 @@ pub struct Server {
     pub hints: ServerHints,
     /// How it was reached at the last inspection.
     pub reached_by: Vec<ReachedBy>,
+    /// The last person who asked to end it. Whether that is why it is ended, its phase tells.
+    pub asked_by: Option<String>,
     pub phase: Phase,
 }
 

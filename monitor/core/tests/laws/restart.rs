@@ -92,7 +92,7 @@ fn knowledge(log: &Log) -> Knowledge {
                 Some(place) => known.servers[place].server = server.clone(),
                 None => known.servers.push(RememberedServer { server: server.clone(), orphan: None }),
             },
-            Fact::Reaping { server } => {
+            Fact::Reaping { server, .. } => {
                 if let Some(place) = of(&mut known, *server) {
                     let orphan = RememberedOrphan { reaping: true, ..RememberedOrphan::default() };
                     known.servers[place].orphan = Some(orphan);

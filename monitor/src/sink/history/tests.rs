@@ -33,6 +33,7 @@ fn orphan(name: &str, judged: &str, outcome: Outcome) -> PastOrphan {
         guards: Vec::new(),
         rss_bytes: 197_132_288,
         pss_bytes: Some(80_000_000),
+        asked_by: None,
         failure: None,
         outcome,
         ended: None,
@@ -201,6 +202,7 @@ mod signals {
             run: None,
             owner: Some("claude".to_owned()),
             asked,
+            asked_by: asked.then(|| "alice".to_owned()),
             evidence: vec![Evidence::OwnerExited],
             doubts: doubts.to_vec(),
         }
@@ -230,8 +232,8 @@ mod signals {
         assert!(lines[0].starts_with("TIME "), "{shown}");
         assert!(lines[1].starts_with("2026-11-21 14:03:00  SIGTERM  4711 node"), "{shown}");
         assert!(lines[1].ends_with("claude  orphan: owner exited"), "{shown}");
-        assert!(lines[2].ends_with("a person asked; owner exited"), "{shown}");
-        assert!(lines[3].contains("a person asked, though unproven: "), "{shown}");
+        assert!(lines[2].ends_with("alice asked; owner exited"), "{shown}");
+        assert!(lines[3].contains("alice asked, though unproven: "), "{shown}");
         assert!(!shown.contains('\u{1b}') && !shown.contains("Nothing"), "{shown}");
     }
 }

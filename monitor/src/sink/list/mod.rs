@@ -58,6 +58,8 @@ pub struct Sample {
     pub now: BootTime,
     /// Memory that was freed by ending orphans of the runs of the last day; absent if it is not known.
     pub freed: Option<u64>,
+    /// What there is, in one line, where nothing of it is what was asked for.
+    pub none_of: Option<String>,
 }
 
 impl Sample {
@@ -69,13 +71,13 @@ impl Sample {
         let source = format!("orphand {version}  {mode}  pid {}, up {up}", status.pid);
         let mut report = status.report;
         report.blind.extend(status.blind);
-        Self { report, mode: Some(status.mode), decided, source, now, freed: None }
+        Self { report, mode: Some(status.mode), decided, source, now, freed: None, none_of: None }
     }
 
     /// What /proc shows to who asks.
     pub fn of_proc(report: Report, why: &str, now: BootTime) -> Self {
         let source = format!("{}: looking through /proc, nobody ends orphans", words::sanitise(why));
-        Self { report, mode: None, decided: None, source, now, freed: None }
+        Self { report, mode: None, decided: None, source, now, freed: None, none_of: None }
     }
 }
 

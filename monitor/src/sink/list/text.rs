@@ -50,7 +50,8 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
         let fit = layout.width.filter(|_| !layout.wide).map(|width| (width, &narrower[..]));
         out = table::render(paint, &columns.join("|"), &rows, fit) + "\n";
     }
-    out.push_str(&sum(&sample.report));
+    let none_of = sample.none_of.as_ref().map(|all| format!("none of {all}"));
+    out.push_str(&none_of.unwrap_or_else(|| sum(&sample.report)));
     out.push('\n');
     if let Some(line) = &sample.decided {
         out.push_str(&paint.line(paint::WARNING, line));

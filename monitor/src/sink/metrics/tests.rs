@@ -123,6 +123,7 @@ fn metrics() -> Metrics {
         signal: Some(Signal::Kill),
         took_ms: Some(5),
         asked: false,
+        asked_by: None,
         freed_bytes: 1000,
         freed_pss_bytes: None,
         let_go: Vec::new(),

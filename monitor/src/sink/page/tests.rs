@@ -218,6 +218,7 @@ fn events_have_nothing_private() {
             class: orphand_core::model::Class::Server,
             recovered: false,
             asked: false,
+            asked_by: None,
             server: view.clone(),
             owner,
             cpu_ms: None,
@@ -239,7 +240,10 @@ fn events_have_nothing_private() {
     assert_eq!(told.len(), notices.len());
     let json = serde_json::to_string(&told).unwrap();
     harmless(&json);
-    assert!(json.contains("server-files of claude #3 ended by SIGTERM in 42 ms, 5 MB freed"), "{json}");
+    assert!(
+        json.contains("server-files of claude #3 ended by SIGTERM in 42 ms, 9 MB (PSS 5 MB) freed"),
+        "{json}"
+    );
     assert!(
         json.contains(
             "(5 MB) of claude #3, gone for 1 ms: owner exited; it stays: orphand runs in observe mode"

@@ -42,7 +42,7 @@ fn the_next_daemon_knows_what_was_committed() {
             (3, Fact::Server { server: Tracked { id: id(40), ..Tracked::default() } }),
             (4, orphan(10, &[Guard::Observe])),
             (5, orphan(30, &[])),
-            (6, Fact::Reaping { server: id(30) }),
+            (6, Fact::Reaping { server: id(30), asked_by: None }),
         ],
     );
     drop(store);
@@ -53,7 +53,9 @@ fn the_next_daemon_knows_what_was_committed() {
     assert!(known.runs.iter().all(|run| run.this_boot));
     let Fact::Run { run: told } = run(unit(), 1, true) else { panic!() };
     assert_eq!(known.runs[2].run, told);
-    let case = |reaping| Some(RememberedOrphan { reaping, rss_bytes: 1_000_000, pss_bytes: Some(400_000) });
+    let case = |reaping| {
+        Some(RememberedOrphan { reaping, asked_by: None, rss_bytes: 1_000_000, pss_bytes: Some(400_000) })
+    };
     assert_eq!(
         known.servers,
         [
@@ -115,7 +117,7 @@ fn an_end_is_the_end() {
             (10, server(10, claude(), 2)),
             (11, orphan(10, &[Guard::Observe])),
             (12, Fact::Cleared { server: id(10) }),
-            (13, Fact::Reaping { server: id(10) }),
+            (13, Fact::Reaping { server: id(10), asked_by: None }),
         ],
     );
     let unchanged = "SELECT count(*) FROM servers WHERE how = 'reaped' AND generation = 1 AND guards = '[]'
@@ -160,14 +162,14 @@ fn one_that_is_unproven_is_remembered_as_no_orphan() {
             (3, orphan(30, &[])),
             (1, server(40, claude(), 1)),
             (2, orphan(40, &[])),
-            (3, Fact::Reaping { server: id(40) }),
+            (3, Fact::Reaping { server: id(40), asked_by: None }),
             (4, unproven(40, &[Doubt::Clients])),
         ],
     );
     drop(store);
     let known = known(dir.path());
     let orphans: Vec<_> =
-        known.servers.iter().map(|one| (one.server.id.pid, one.orphan.map(|o| o.reaping))).collect();
+        known.servers.iter().map(|one| (one.server.id.pid, one.orphan.as_ref().map(|o| o.reaping))).collect();
     assert_eq!(orphans, [(10, None), (20, None), (30, Some(false)), (40, Some(true))]);
     assert_eq!(known.servers[0].server, tracked(10, claude(), 1));
 }

@@ -147,7 +147,12 @@ pub(super) fn reaped(pid: u32) -> Fact {
 
 /// The whole life of a server that is ended as an orphan.
 pub(super) fn life(pid: u32, key: &RunKey, generation: u64) -> [Fact; 4] {
-    [server(pid, key.clone(), generation), orphan(pid, &[]), Fact::Reaping { server: id(pid) }, reaped(pid)]
+    [
+        server(pid, key.clone(), generation),
+        orphan(pid, &[]),
+        Fact::Reaping { server: id(pid), asked_by: None },
+        reaped(pid),
+    ]
 }
 
 /// Does all that the thread of the store does when it has time.

@@ -25,8 +25,8 @@ fn story(store: &mut Store) {
         (20, orphan(10, &[])),
         (20, orphan(20, &[])),
         (21, orphan(30, &[Guard::Multiplexer])),
-        (22, Fact::Reaping { server: id(10) }),
-        (22, Fact::Reaping { server: id(20) }),
+        (22, Fact::Reaping { server: id(10), asked_by: Some("alice".to_owned()) }),
+        (22, Fact::Reaping { server: id(20), asked_by: None }),
         (22, Fact::ReapFailed { server: id(20), pid: 21, error: "not permitted".to_owned() }),
         (23, reaped(10)),
         (24, Fact::Ended { server: id(40), end: End::Exited { ending: Ending::code(0) } }),
@@ -49,6 +49,8 @@ fn beside_a_running_daemon_and_after_it() {
     let mut after = history(dir.path(), &query()).unwrap();
     assert_eq!(after.daemons[0].stopped.take(), Some(time(30)));
     assert_eq!(beside, after);
+    let asked: Vec<_> = beside.orphans.iter().filter_map(|one| one.asked_by.as_deref()).collect();
+    assert_eq!(asked, ["alice"]);
 
     let told: Vec<_> = beside
         .runs
@@ -160,12 +162,12 @@ fn what_is_unproven_is_counted_by_itself() {
         (4, unproven(10, &[Doubt::WireHeld, Doubt::Clients])),
         // One exited by itself, a user ended one, and the end of one was not observed.
         (4, Fact::Ended { server: id(20), end: End::Exited { ending: Ending::code(0) } }),
-        (4, Fact::Reaping { server: id(30) }),
+        (4, Fact::Reaping { server: id(30), asked_by: None }),
         (5, reaped(30)),
         (5, Fact::Ended { server: id(60), end: End::Unseen }),
         // One lost its last doubt and was ended as an orphan; for one a living owner was found.
         (4, orphan(40, &[])),
-        (5, Fact::Reaping { server: id(40) }),
+        (5, Fact::Reaping { server: id(40), asked_by: None }),
         (6, reaped(40)),
         (4, Fact::Cleared { server: id(50) }),
         // An orphan that a process began to use.

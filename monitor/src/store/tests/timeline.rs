@@ -26,7 +26,7 @@ fn an_orphan_counts_from_its_verdict_to_its_end() {
             (1, server(30, unit(), 4)),
             (1, server(40, unit(), 4)),
             (130, orphan(10, &[])),
-            (131, Fact::Reaping { server: id(10) }),
+            (131, Fact::Reaping { server: id(10), asked_by: None }),
             (250, reaped(10)),
             (250, orphan(20, &[Guard::Observe])),
             (300, unproven(30, &[Doubt::WireHeld])),

@@ -32,7 +32,7 @@ fn one_of_an_earlier_version_is_copied() {
     let query = orphand_core::model::HistoryQuery::default();
     let line = history::history(dir.path(), &query).unwrap_err().to_string();
     assert!(
-        line.ends_with("has version 4, this orphand reads 10: `orphand run` copies it into a new one"),
+        line.ends_with("has version 4, this orphand reads 11: `orphand run` copies it into a new one"),
         "{line}"
     );
     let Opened { store, knowledge, set_aside } = open_in(dir.path(), BOOT, OFFSET).unwrap();

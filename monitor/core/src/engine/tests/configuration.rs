@@ -128,7 +128,7 @@ fn what_an_exempt_agent_leaves_is_left() {
     assert_eq!(story.sent(), []);
     assert!(story.engine.report().orphans().all(|orphan| orphan.guards == [Guard::ExemptRule]));
     // A person's request does not overrule it.
-    story.hand_in(Input::Reap { request: ReapRequest::default() });
+    story.hand_in(Input::Reap { request: ReapRequest::default(), by: "alice".to_owned() });
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
 }

@@ -87,14 +87,14 @@ fn a_client_holds_against_a_person() {
             ..ReapRequest::default()
         },
     ] {
-        story.hand_in(Input::Reap { request });
+        story.hand_in(Input::Reap { request, by: "alice".to_owned() });
         story.pass_secs(100);
     }
     assert_eq!(story.sent(), []);
     // Nor is it ended under a living owner.
     let mut story = with_client(RUN);
     let request = ReapRequest { include_active: true, ..ReapRequest::default() };
-    story.hand_in(Input::Reap { request });
+    story.hand_in(Input::Reap { request, by: "alice".to_owned() });
     story.pass_secs(100);
     assert_eq!((story.sent(), story.told()), (vec![], vec!["orphan_spared container".to_owned()]));
 }

@@ -104,7 +104,7 @@ fn a_server_found_in_a_container_is_never_signalled() {
         include_unproven: true,
         ..ReapRequest::default()
     };
-    story.hand_in(Input::Reap { request });
+    story.hand_in(Input::Reap { request, by: "alice".to_owned() });
     story.pass_secs(1000);
     assert_eq!(story.sent(), []);
     // The twin is in no container.

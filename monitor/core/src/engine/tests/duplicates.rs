@@ -212,7 +212,7 @@ fn a_launch_chain_is_one_server() {
 fn ask(story: &mut Story) -> Vec<String> {
     let request = ReapRequest { duplicates: true, ..ReapRequest::default() };
     let planned = story.engine.plan(&request).into_iter().map(|planned| planned.server.id).collect();
-    story.hand_in(Input::Reap { request });
+    story.hand_in(Input::Reap { request, by: "alice".to_owned() });
     planned
 }
 
@@ -243,7 +243,7 @@ fn a_request_is_for_what_is_a_duplicate_now() {
     let shown = Some(vec!["30@30".to_owned()]);
     story.end(31);
     let request = ReapRequest { duplicates: true, servers: shown, ..ReapRequest::default() };
-    story.hand_in(Input::Reap { request });
+    story.hand_in(Input::Reap { request, by: "alice".to_owned() });
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
 }

@@ -58,7 +58,7 @@ fn a_person_ends_it() {
     story.pass_secs(100);
     let planned = story.engine.plan(&all());
     assert_eq!((planned[0].state, planned[0].guards.len()), (State::Orphan, 0));
-    story.hand_in(Input::Reap { request: all() });
+    story.hand_in(Input::Reap { request: all(), by: "alice".to_owned() });
     story.pass_secs(1);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     assert_eq!(story.engine.report().totals().found, 0);
@@ -134,7 +134,7 @@ fn a_person_overrules_no_other_guard() {
     let mut story = first(Policy::default());
     story.facts.opted_out = true;
     story.pass_secs(100);
-    story.hand_in(Input::Reap { request: all() });
+    story.hand_in(Input::Reap { request: all(), by: "alice".to_owned() });
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
     let report = story.engine.report();

@@ -44,7 +44,7 @@ fn listed(story: &Story) -> Vec<(u32, u64, State)> {
 fn request(leftover: &str) -> Input {
     let request =
         ReapRequest { leftovers: true, servers: Some(vec![leftover.to_owned()]), ..ReapRequest::default() };
-    Input::Reap { request }
+    Input::Reap { request, by: "alice".to_owned() }
 }
 
 #[test]

@@ -22,8 +22,9 @@ fn knowledge(facts: &[Fact]) -> Knowledge {
                 known.servers.retain(|s| s.server.id != server.id);
                 known.servers.push(RememberedServer { server: server.clone(), orphan: None });
             }
-            Fact::Reaping { server } => {
-                let orphan = RememberedOrphan { reaping: true, rss_bytes: 7, pss_bytes: Some(5) };
+            Fact::Reaping { server, asked_by } => {
+                let asked_by = asked_by.clone();
+                let orphan = RememberedOrphan { reaping: true, asked_by, rss_bytes: 7, pss_bytes: Some(5) };
                 let of = known.servers.iter_mut().find(|s| s.server.id == *server).unwrap();
                 of.orphan = Some(orphan);
             }

@@ -2,10 +2,10 @@
 
 use super::story::{SERVER, Story, TERMINAL, WIRE, seen};
 use super::story_scene::WireState;
-use crate::model::{Asked, Guard, Input, Mode, Policy, ReapRequest, Signal, State};
+use crate::model::{Asked, Fact, Guard, Input, Mode, Notice, Policy, ReapRequest, Signal, State};
 
 fn ask(story: &mut Story, request: ReapRequest) {
-    story.hand_in(Input::Reap { request });
+    story.hand_in(Input::Reap { request, by: "alice".to_owned() });
 }
 
 fn active() -> ReapRequest {
@@ -32,6 +32,14 @@ fn a_server_in_use_is_ended_only_if_that_was_said() {
     ask(&mut story, ReapRequest { agent: Some("claude".to_owned()), generation: Some(1), ..active() });
     story.pass_secs(1);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
+    let said = story.notices.iter().find_map(|notice| match notice {
+        Notice::OrphanReaped { asked, asked_by, .. } => Some((*asked, asked_by.clone())),
+        _ => None,
+    });
+    let alice = Some("alice".to_owned());
+    assert_eq!(said, Some((true, alice.clone())));
+    let stored = |fact: &Fact| matches!(fact, Fact::Reaping { asked_by, .. } if *asked_by == alice);
+    assert!(story.facts_persisted.iter().any(stored));
     assert_eq!(story.told(), ["orphan_reaped TERM"], "no verdict: it was no orphan");
 }
 

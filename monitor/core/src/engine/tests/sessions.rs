@@ -302,6 +302,7 @@ fn a_person_may_end_it_and_nothing_else_changes_that() {
             targets: vec![crate::model::Asked::Pid(30)],
             ..Default::default()
         },
+        by: "alice".to_owned(),
     });
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }

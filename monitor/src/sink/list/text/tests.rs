@@ -93,6 +93,12 @@ fn runs_of_two_users_are_two_though_they_have_one_name_and_number() {
 
 #[test]
 fn without_a_daemon_the_list_says_what_it_cannot_know() {
+    let none_of = Some("1 agent, 3 servers (8 MB), no orphans.".to_owned());
+    let narrowed = Sample { mode: Some(Mode::Reap), none_of, ..Sample::default() };
+    assert_eq!(
+        shown(&narrowed, &tree(), Layout::default()),
+        "none of 1 agent, 3 servers (8 MB), no orphans.\n"
+    );
     let nothing = Sample { mode: Some(Mode::Reap), ..Sample::default() };
     assert_eq!(shown(&nothing, &tree(), Layout::default()), "no agents, no servers.\n");
     let report = Report { blind: vec!["/proc/1/fd: Permission denied".to_owned()], ..Report::default() };
