@@ -96,5 +96,5 @@ fn measure_resident(bencher: Bencher<'_, '_>) {
     let Ok(proc) = Proc::system() else { return };
     let Ok(own) = proc.process(std::process::id()) else { return };
     let mut status = status(0, (own.id().pid, own.id().start));
-    bencher.bench_local(|| measure(&proc, &mut status.report, false));
+    bencher.bench_local(|| measure(&proc, status.report.servers_mut().collect(), false));
 }

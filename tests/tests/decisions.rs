@@ -56,7 +56,7 @@ fn a_pause_is_remembered_until_it_is_over() -> Result<()> {
         second.kill()?;
         let third = successor(s, Vec::new())?;
         let ready = third.wait("ready", |e| e.kind() == "ready")?;
-        ensure!(ready["mode"] == "reap", "{}", ready.line);
+        ensure!(ready["mode"] == "enforce", "{}", ready.line);
         Ok(())
     })
 }
@@ -73,7 +73,7 @@ fn a_pause_ends_by_itself() -> Result<()> {
         agent.kill()?;
         daemon.wait_for("orphan_spared", server.id)?;
         let over =
-            daemon.wait("the end of the pause", |e| e.kind() == "reconfigured" && e["mode"] == "reap")?;
+            daemon.wait("the end of the pause", |e| e.kind() == "reconfigured" && e["mode"] == "enforce")?;
         ensure!(over["by"].is_null(), "{}", over.line);
         daemon.wait_for("orphan_reaped", server.id)?;
         ensure!(daemon.ask(&["status"])?["pause"].is_null(), "status tells of it still");
@@ -95,7 +95,7 @@ fn a_chosen_mode_beats_the_file() -> Result<()> {
         says(&daemon, &["mode", "enforce"], "orphand ends orphans, decided by root.")?;
         daemon.wait_for("orphan_reaped", server.id)?;
         says(&daemon, &["reload"], "Reloaded.")?;
-        ensure!(daemon.ask(&["mode"])?["mode"] == "reap", "the file beat it");
+        ensure!(daemon.ask(&["mode"])?["mode"] == "enforce", "the file beat it");
         says(&daemon, &["pause", "1h"], "orphand is paused until ")?;
         says(&daemon, &["resume"], "orphand ends orphans, decided by root.")?;
         says(&daemon, &["mode", "configured"], "orphand observes only.")?;

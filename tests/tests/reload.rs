@@ -73,9 +73,9 @@ fn observation_ends_by_sighup() -> Result<()> {
         daemon.wait_for("orphan_spared", server.id)?;
         write(&daemon, "observe = false")?;
         daemon.signal(Signal::HUP)?;
-        daemon.wait("reconfigured", |e| e.kind() == "reconfigured" && e["mode"] == "reap")?;
+        daemon.wait("reconfigured", |e| e.kind() == "reconfigured" && e["mode"] == "enforce")?;
         daemon.wait_for("orphan_reaped", server.id)?;
-        ensure!(daemon.ask(&["status"])?["mode"] == "reap", "status does not know");
+        ensure!(daemon.ask(&["status"])?["mode"] == "enforce", "status does not know");
         Ok(())
     })
 }

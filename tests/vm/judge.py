@@ -178,7 +178,7 @@ def judge(account):
     observe.left_alive(union(until(observed).values()))
     memory(account["status"], union(until(observed).values()))
 
-    reap = Part(account, "reap", "reap")
+    reap = Part(account, "reap", "enforce")
     reap.has_stopped()
     reap.numbers(until(len(by_hand)))
     reap.told("orphan_reaped", left)
@@ -224,7 +224,7 @@ def serve(account, present):
         last = present + own
         runs = {number: starts[number - 1]["servers"] for number in range(present, last + 1)}
         left = {number: servers for number, servers in runs.items() if number < last}
-        part = Part(account, name, "reap")
+        part = Part(account, name, "enforce")
         part.numbers(runs)
         part.told("orphan_reaped", left)
         part.accused_only(union(left.values()))

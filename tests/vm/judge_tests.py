@@ -56,9 +56,9 @@ def good():
         ],
         "events": {
             "observe": events("observe", [1, 2], "orphan_spared"),
-            "reap": events("reap", [1, 2, 3], "orphan_reaped"),
-            "service": events("reap", [3, 4], "orphan_reaped"),
-            "again": events("reap", [4, 5], "orphan_reaped", "tracepoint:syscalls:sys_exit_setsid"),
+            "reap": events("enforce", [1, 2, 3], "orphan_reaped"),
+            "service": events("enforce", [3, 4], "orphan_reaped"),
+            "again": events("enforce", [4, 5], "orphan_reaped", "tracepoint:syscalls:sys_exit_setsid"),
         },
         "alive": {
             "observe": set(ids),

@@ -109,7 +109,7 @@ fn value(kind: &str) -> Result<String> {
         "Guard" => "[guard](#guards)",
         "LeftoverClass" => "`browser`, `listener`, `shell`, `copy` or `other`",
         "KilledBy" => "`process`, `itself`, `kernel`, `out_of_memory` or `orphand`",
-        "Mode" => "`reap` or `observe`",
+        "Mode" => "`enforce` or `observe`",
         "Class" => "`server` or `agent`",
         "Signal" => "`TERM` or `KILL`",
         "Watched" => "`orphans`, `rss`, `cpu`, `rate`, `reap_failures` or `blind`",

@@ -137,14 +137,30 @@ pub struct Doctor {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   orphand replay bug.orphtrace
-  orphand replay --format json bug.orphtrace | jq 'select(.event == \"orphan_detected\")'")]
+  orphand replay --json bug.orphtrace | jq 'select(.event == \"orphan_detected\")'")]
 pub struct Replay {
     /// The trace that `orphand run --record` wrote
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Output format of events [default: text on a terminal, otherwise json]
+    #[command(flatten)]
+    pub lines: Lines,
+}
+
+/// How events are written.
+#[derive(Args, Debug)]
+pub struct Lines {
+    /// Output format [default: text on a terminal, otherwise json]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
+    /// Print JSON, one object a line: --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+}
+
+impl Lines {
+    pub fn format(&self) -> Option<Format> {
+        if self.json { Some(Format::Json) } else { self.format }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -246,7 +262,7 @@ pub struct Mode {
 /// The modes to choose.
 const MODE: &[Word<Decision>] = &[
     ("observe", Decision::Mode { mode: Some(RunMode::Observe) }, "Judge and report, never send a signal"),
-    ("enforce", Decision::Mode { mode: Some(RunMode::Reap) }, "End orphans"),
+    ("enforce", Decision::Mode { mode: Some(RunMode::Enforce) }, "End orphans"),
     ("configured", Decision::Mode { mode: None }, "What the configuration says"),
 ];
 
@@ -263,12 +279,8 @@ pub struct Events {
     /// From when on: 90m, 24h, 7d before now, or a time such as 14:03 [default: 24h; with --follow: now]
     #[arg(long, value_name = "DUR|TIME")]
     pub since: Option<Moment>,
-    /// Output format [default: text on a terminal, otherwise json]
-    #[arg(long, value_name = "FORMAT")]
-    pub format: Option<Format>,
-    /// Print JSON, one object a line: --format json
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
+    #[command(flatten)]
+    pub lines: Lines,
     #[command(flatten)]
     pub places: Places,
 }

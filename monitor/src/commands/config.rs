@@ -48,7 +48,9 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     super::answer(json, &all, |_| if loaded.is_some() { text(files, &notes) } else { String::new() })?;
     let Err(mistake) = &read else { return Ok(ExitCode::Done) };
     if !json {
-        eprintln!("{mistake}");
+        // A line in a file begins with its place, as editors expect it.
+        let who = if mistake.location.line.is_none() { "orphand: " } else { "" };
+        eprintln!("{who}{mistake}");
     }
     Ok(ExitCode::Failed)
 }

@@ -88,7 +88,7 @@ pub fn replay(flags: &cli::Replay) -> anyhow::Result<ExitCode> {
     let engine = Engine::new(header.policy, header.ourselves)
         .with_context(|| format!("cannot read the rules in the trace {}", flags.file.display()))?;
     let wall = WallClock { offset_ns: header.realtime_offset_ns };
-    let mut format = format_of(flags.format, wall);
+    let mut format = format_of(flags.lines.format(), wall);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut line = String::new();
     let replayed = driver::replay(trace, engine, |at, notice| {

@@ -29,7 +29,7 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
         None if flags.follow => None,
         None => Some(now.timestamp().checked_sub(DAY)?),
     };
-    let mut printer = Printer::new(if flags.json { Some(Format::Json) } else { flags.format });
+    let mut printer = Printer::new(flags.lines.format());
     let (config, client) = super::configured(&flags.places)?;
     if flags.places.names_store_alone() {
         anyhow::ensure!(!flags.follow, "--follow asks the daemon; give its --socket beside --state-dir");

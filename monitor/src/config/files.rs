@@ -36,6 +36,10 @@ pub(super) fn guard() -> Option<u32> {
 /// The files in order. `asked` must exist, the default file need not. `guard` is the result of [`guard`].
 pub(super) fn inputs(asked: Option<&Path>, guard: Option<u32>) -> Result<Vec<Input>, Box<Mistake>> {
     let main = asked.unwrap_or(Path::new(DEFAULT_PATH));
+    if asked.is_some() && !is_there(main) {
+        let advice = "`orphand config default` prints one to begin with";
+        return Err(Mistake::of_file(main, format!("there is no configuration {}: {advice}", shown(main))));
+    }
     let mut inputs = Vec::new();
     if asked.is_some() || is_there(main) {
         inputs.push(input(main, guard)?);

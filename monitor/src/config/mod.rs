@@ -148,7 +148,7 @@ impl Config {
     }
 
     pub const fn mode(&self) -> Mode {
-        if self.observe { Mode::Observe } else { Mode::Reap }
+        if self.observe { Mode::Observe } else { Mode::Enforce }
     }
 }
 

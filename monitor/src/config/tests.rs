@@ -32,7 +32,7 @@ fn nothing_is_the_defaults() {
     assert_eq!(parse("# nothing\n").unwrap(), Config::default());
     let config = Config::default();
     assert_eq!((config.grace, config.term_timeout), (Duration::from_secs(10), Duration::from_secs(5)));
-    assert_eq!(config.mode(), Mode::Reap);
+    assert_eq!(config.mode(), Mode::Enforce);
 }
 
 #[test]

@@ -22,12 +22,12 @@ const TIMEOUT: Duration = Duration::from_secs(65);
 pub enum ClientError {
     #[error("no orphand answers at {}: {source}; start it with `orphand run`, or give its socket with --socket", path.display())]
     NoDaemon { path: PathBuf, source: io::Error },
-    #[error("orphand at {}: {what}", path.display())]
+    #[error("the daemon at {}: {what}", path.display())]
     Forbidden { path: PathBuf, what: String },
-    #[error("cannot {operation} orphand at {}: {source}; see the log of the daemon", path.display())]
+    #[error("cannot {operation} the daemon at {}: {source}; see the log of the daemon", path.display())]
     Broken { operation: &'static str, path: PathBuf, source: io::Error },
     /// The daemon refused the request, or the answer cannot be read.
-    #[error("orphand at {}: {what}", path.display())]
+    #[error("the daemon at {}: {what}", path.display())]
     Response { path: PathBuf, what: String },
 }
 

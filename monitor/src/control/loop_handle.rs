@@ -91,7 +91,8 @@ impl LoopHandle {
                 self.query(Request::Reap { request, on_behalf_of: Some(by) }, user).await
             }
             Request::Plan { .. } | Request::Explain { .. } => match self.query(request, user).await? {
-                Answer::Plan { mut planned } => {
+                Answer::Plan { planned } => {
+                    let mut planned = self.measured(planned).await?;
                     let groups = planned.iter().take(HELD).map(|one| one.server.ids()).collect();
                     let held = self.holdings(groups).await?;
                     planned.iter_mut().zip(held).for_each(|(one, held)| one.holdings = held);
@@ -100,6 +101,9 @@ impl LoopHandle {
                 Answer::Explained { mut explained } => {
                     let held = self.holdings(explained.iter().map(Explained::processes).collect()).await?;
                     explained.iter_mut().zip(held).for_each(|(one, held)| one.holdings = held);
+                    let reports = explained.iter().filter_map(|one| one.report.as_deref().cloned()).collect();
+                    let shown = explained.iter_mut().filter_map(|one| one.report.as_deref_mut());
+                    shown.zip(self.measured(reports).await?).for_each(|(one, measured)| *one = measured);
                     Ok(Answer::Explained { explained })
                 }
                 other => Ok(other),
@@ -117,9 +121,22 @@ impl LoopHandle {
         beside(move || {
             with_deadline(move || {
                 let mut status = (*status).clone();
-                measure(&proc, &mut status.report, pss);
+                measure(&proc, status.report.servers_mut().collect(), pss);
                 mark_stale_binaries(&proc, &mut status.report);
                 status
+            })
+        })
+        .await
+    }
+
+    /// The same servers, with their memory as it is now.
+    async fn measured(&self, all: Vec<ServerReport>) -> Result<Vec<ServerReport>, String> {
+        let proc = self.proc.clone();
+        beside(move || {
+            with_deadline(move || {
+                let mut all = all.clone();
+                measure(&proc, all.iter_mut().collect(), false);
+                all
             })
         })
         .await
@@ -188,9 +205,8 @@ fn person(uid: u32, on_behalf_of: Option<String>) -> String {
     claimed.or_else(|| users::local_names().remove(&uid)).unwrap_or_else(|| format!("user {uid}"))
 }
 
-/// Memory and CPU time of all servers and left agents; proportional memory if `pss`, absent where one process cannot be read.
-pub fn measure(proc: &Proc, report: &mut Report, pss: bool) {
-    let all: Vec<&mut ServerReport> = report.servers_mut().collect();
+/// Memory and CPU time of servers and left agents; proportional memory if `pss`, absent where one process cannot be read.
+pub fn measure(proc: &Proc, all: Vec<&mut ServerReport>, pss: bool) {
     let processes: Vec<ProcessId> = all.iter().flat_map(|one| &one.members).copied().collect();
     let found = proc.used(&processes);
     let found: HashMap<ProcessId, &Memory> = found.iter().map(|one| (one.process, one)).collect();

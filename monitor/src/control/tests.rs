@@ -331,7 +331,7 @@ fn memory_is_measured_of_the_process_meant() {
         unowned: vec![server(ours.start), server(ours.start + 1)],
         ..Default::default()
     };
-    measure(&proc, &mut report, true);
+    measure(&proc, report.servers_mut().collect(), true);
     let [one, other] = report.unowned.as_slice() else { panic!() };
     assert!(one.server.rss_bytes > Some(1 << 20) && one.pss_bytes > Some(1 << 16), "{one:?}");
     assert!(one.server.cpu_ms.is_some(), "{one:?}");

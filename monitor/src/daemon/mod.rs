@@ -239,7 +239,7 @@ impl Daemon {
     /// One line for `systemctl status`.
     fn summary(&self) -> String {
         let doing = match self.outside.status.mode {
-            Mode::Reap => "watching",
+            Mode::Enforce => "watching",
             Mode::Observe => "observing",
         };
         format!("{doing}: {}", counts(self.driver.engine().counts()))

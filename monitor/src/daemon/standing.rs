@@ -51,9 +51,9 @@ impl Daemon {
         decision: &Decision,
         by: &str,
     ) -> anyhow::Result<Result<Decided, String>> {
-        let enforce = Decision::Mode { mode: Some(Mode::Reap) };
+        let enforce = Decision::Mode { mode: Some(Mode::Enforce) };
         if self.decisions.always_observes && *decision == enforce {
-            let why = "the daemon was started with --observe, which no decision beats: start it without";
+            let why = "it was started with --observe, which no decision beats: start it without that flag";
             return Ok(Err(why.to_owned()));
         }
         let before = self.policy();

@@ -157,7 +157,7 @@ impl Text {
             }
             Notice::Ready { mode, processes, agents, servers, found, .. } => {
                 let doing = match mode {
-                    Mode::Reap => "watching",
+                    Mode::Enforce => "watching",
                     Mode::Observe => "observing, ends nothing",
                 };
                 let agents = text::count(*agents, "agent", "agents");
@@ -187,11 +187,11 @@ impl Text {
                 format!("{line}, after {}", text::millis(*after_ms))
             }
             Notice::Reconfigured { mode, by } => match (mode, by.as_ref().filter(|_| !self.public)) {
-                (Mode::Reap, None) => "a new configuration is in effect".to_owned(),
+                (Mode::Enforce, None) => "a new configuration is in effect".to_owned(),
                 (Mode::Observe, None) => {
                     "a new configuration is in effect: observing, ends nothing".to_owned()
                 }
-                (Mode::Reap, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
+                (Mode::Enforce, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
                 (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
             },
         }

@@ -113,7 +113,7 @@ pub fn doing(mode: Mode, standing: &Standing, now: Timestamp, zone: &TimeZone) -
         return format!("is paused{until} by {}", sanitise(&pause.by));
     }
     let does = match mode {
-        Mode::Reap => "ends orphans",
+        Mode::Enforce => "ends orphans",
         Mode::Observe => "observes only",
     };
     // With --observe it observes, whatever was decided.

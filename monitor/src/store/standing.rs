@@ -58,12 +58,12 @@ mod tests {
         for broken in ["", "{\"pause\":", "7"] {
             fs::write(dir.path().join(FILE), broken).unwrap();
             let standing = read(dir.path());
-            assert_eq!(standing.mode(Mode::Reap), Mode::Observe, "{broken:?}");
+            assert_eq!(standing.mode(Mode::Enforce), Mode::Observe, "{broken:?}");
             assert!(standing.by().unwrap().contains("decisions.json cannot be read"), "{standing:?}");
         }
         fs::remove_file(dir.path().join(FILE)).unwrap();
         fs::create_dir(dir.path().join(FILE)).unwrap();
-        assert_eq!(read(dir.path()).mode(Mode::Reap), Mode::Observe);
+        assert_eq!(read(dir.path()).mode(Mode::Enforce), Mode::Observe);
         fs::remove_dir(dir.path().join(FILE)).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join(FILE), rustix::fs::Mode::RUSR).unwrap();
         assert!(read(dir.path()).by().unwrap().contains("it is not a regular file"));

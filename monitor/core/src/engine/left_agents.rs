@@ -157,7 +157,7 @@ impl Engine {
             agent.is_alive()
                 && !agent.daemon
                 && main.pid > 1
-                && self.policy.mode == Mode::Reap
+                && self.policy.mode == Mode::Enforce
                 && self.rules.reap_agent(&agent.name)
                 && !self.ourselves.contains(&main)
                 && self.world.node(main).is_some_and(|n| !n.protected)

@@ -111,18 +111,26 @@ mod tests {
         Decision::Pause { for_ms }
     }
 
+    /// An earlier version wrote it into the state directory.
+    #[test]
+    fn the_earlier_word_of_a_mode_is_read() {
+        let read = |word: &str| serde_json::from_str::<Mode>(word).unwrap();
+        assert_eq!([read("\"reap\""), read("\"enforce\"")], [Mode::Enforce; 2]);
+        assert_eq!(serde_json::to_string(&Mode::Enforce).unwrap(), "\"enforce\"");
+    }
+
     #[test]
     fn a_pause_beats_a_mode_and_a_mode_beats_the_configuration() {
         let mut standing = Standing::default();
-        for configured in [Mode::Reap, Mode::Observe] {
+        for configured in [Mode::Enforce, Mode::Observe] {
             assert_eq!(standing.mode(configured), configured);
         }
-        standing.decide(&Decision::Mode { mode: Some(Mode::Reap) }, "alice", NOON);
-        assert_eq!((standing.mode(Mode::Observe), standing.by()), (Mode::Reap, Some("alice")));
+        standing.decide(&Decision::Mode { mode: Some(Mode::Enforce) }, "alice", NOON);
+        assert_eq!((standing.mode(Mode::Observe), standing.by()), (Mode::Enforce, Some("alice")));
         standing.decide(&pause(None), "bob", NOON);
-        assert_eq!((standing.mode(Mode::Reap), standing.by()), (Mode::Observe, Some("bob")));
+        assert_eq!((standing.mode(Mode::Enforce), standing.by()), (Mode::Observe, Some("bob")));
         standing.decide(&Decision::Resume, "carol", NOON);
-        assert_eq!((standing.mode(Mode::Observe), standing.by()), (Mode::Reap, Some("alice")));
+        assert_eq!((standing.mode(Mode::Observe), standing.by()), (Mode::Enforce, Some("alice")));
         standing.decide(&Decision::Mode { mode: None }, "carol", NOON);
         assert_eq!(standing, Standing::default());
     }
@@ -132,9 +140,9 @@ mod tests {
         let mut standing = Standing::default();
         standing.decide(&pause(Some(1_000)), "alice", NOON);
         assert!(!standing.end_pause(later(NOON, Duration::from_millis(999))));
-        assert_eq!(standing.mode(Mode::Reap), Mode::Observe);
+        assert_eq!(standing.mode(Mode::Enforce), Mode::Observe);
         assert!(standing.end_pause(later(NOON, Duration::from_secs(1))));
-        assert_eq!(standing.mode(Mode::Reap), Mode::Reap);
+        assert_eq!(standing.mode(Mode::Enforce), Mode::Enforce);
         assert!(!standing.end_pause(Timestamp::MAX), "there is none");
         standing.decide(&pause(None), "alice", NOON);
         assert!(!standing.end_pause(Timestamp::MAX), "it has no end");

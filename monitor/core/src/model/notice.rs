@@ -382,9 +382,10 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// It ends orphans.
+    /// It ends orphans. An earlier version stored the word `reap`.
     #[default]
-    Reap,
+    #[serde(alias = "reap")]
+    Enforce,
     /// It judges and never sends a signal.
     Observe,
 }

@@ -45,7 +45,7 @@ pub struct Policy {
 impl Default for Policy {
     fn default() -> Self {
         Self {
-            mode: Mode::Reap,
+            mode: Mode::Enforce,
             decided_by: None,
             found: Found::default(),
             grace: Duration::from_secs(10),

@@ -95,7 +95,7 @@ pub struct Story {
 
 impl Story {
     pub fn policy(&self) -> Policy {
-        let mode = if self.observe { Mode::Observe } else { Mode::Reap };
+        let mode = if self.observe { Mode::Observe } else { Mode::Enforce };
         Policy { mode, other_uids: self.other_uids, ..Policy::default() }
     }
 
@@ -240,7 +240,7 @@ impl Act {
             }
             Self::Configure(observe) => {
                 if world.host.running {
-                    world.host.configure(if observe { Mode::Observe } else { Mode::Reap });
+                    world.host.configure(if observe { Mode::Observe } else { Mode::Enforce });
                 }
                 Some(())
             }

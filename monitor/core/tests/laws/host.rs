@@ -370,7 +370,7 @@ impl Host {
         }
         let at = self.kernel.now();
         let lawful = match self.policy.mode {
-            Mode::Reap => self.truth.permits(&self.kernel, meant, self.policy.grace),
+            Mode::Enforce => self.truth.permits(&self.kernel, meant, self.policy.grace),
             Mode::Observe => Err("it was told to look only".to_owned()),
         };
         self.truth.begins_to_end(&self.kernel, meant);

@@ -311,7 +311,7 @@ pub fn orphan(host: &Host, service: &Service) -> bool {
 /// Every unguarded orphan is ended, every server's end is told once, in the word that fits.
 pub fn ended(host: &Host) -> Vec<String> {
     let mut found = Vec::new();
-    let able = host.policy.mode == Mode::Reap && !host.manners.refuses && !host.manners.blind;
+    let able = host.policy.mode == Mode::Enforce && !host.manners.refuses && !host.manners.blind;
     for service in &host.truth.services {
         let head = service.head();
         let orphan = expect(host, service) == Expect::Orphan;

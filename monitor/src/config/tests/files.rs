@@ -41,7 +41,7 @@ fn grace(folder: &tempfile::TempDir) -> Duration {
 #[test]
 fn an_asked_for_file_must_be_there_and_the_default_need_not() {
     let empty = folder(&[]);
-    let none = "cannot read the configuration config.toml: No such file or directory (os error 2)";
+    let none = "there is no configuration config.toml: `orphand config default` prints one to begin with";
     assert_eq!(wrong(&empty, None), none);
     let only_further = folder(&[("conf.d/a.toml", b"grace = \"1s\"")]);
     assert_eq!(wrong(&only_further, None), none);

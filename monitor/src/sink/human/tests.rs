@@ -118,7 +118,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
     vec![
         Notice::Ready {
             version: "0.1.0".to_owned(),
-            mode: Mode::Reap,
+            mode: Mode::Enforce,
             kernel: "6.18.5".to_owned(),
             hooks: vec![
                 "fork".to_owned(),
@@ -231,7 +231,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             limit: 10,
             after_ms: 93_000,
         },
-        Notice::Reconfigured { mode: Mode::Reap, by: None },
+        Notice::Reconfigured { mode: Mode::Enforce, by: None },
         Notice::Reconfigured { mode: Mode::Observe, by: None },
         Notice::Reconfigured { mode: Mode::Observe, by: Some("alice".to_owned()) },
         Notice::Stopping { agents: 2, servers: 5, orphans: 0 },

@@ -112,7 +112,7 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
             format!("stays: {}", guards.join(", "))
         }
         State::Orphan if report.next == Some(NextStep::GivenUp) => "cannot be ended".to_owned(),
-        State::Orphan if mode == Some(Mode::Reap) => "TERM now".to_owned(),
+        State::Orphan if mode == Some(Mode::Enforce) => "TERM now".to_owned(),
         State::Orphan => "nobody ends it".to_owned(),
         State::Leftover => {
             let listens = &report.holdings.listens;

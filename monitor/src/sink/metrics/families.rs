@@ -35,7 +35,7 @@ macro_rules! families {
 families! {
     WATCHING = "orphand_watching", Gauge, [], "1 while orphand can vouch for what it says, 0 when blind.";
     MODE = "orphand_mode", Gauge, ["mode"],
-        "1 for the mode in effect: reap, or observe, which is also that of a pause; 0 for the other.";
+        "1 for the mode in effect: enforce, or observe, which is also that of a pause; 0 for the other.";
     ORPHANS = "orphand_orphans", Gauge, ["agent", "unit", "manager", "uid", "generation", "class"],
         "Orphans alive, spared ones included.";
     ORPHAN_PROCESSES = "orphand_orphan_processes", Gauge, ["agent", "unit", "manager", "uid", "generation", "class"],
@@ -67,7 +67,7 @@ families! {
     ORPHAN_CPU = "orphand_orphan_cpu_seconds", Counter, ["agent", "unit", "manager", "uid"],
         "CPU time that orphans have used since they were detected.";
     RECOGNISED = "orphand_servers_recognised", Counter, ["by"],
-        "MCP servers recognised, by what: name, arguments, protocol or config.";
+        "MCP servers recognised, by what showed it first: name, arguments, protocol or config.";
     REAP_FAILURES = "orphand_reap_failures", Counter, ["reason"], "Orphans that could not be ended, by the first error.";
     DETECTION_LATENCY = "orphand_detection_latency_seconds", Histogram, [],
         "From the owner's exit to the verdict, less the grace.";

@@ -28,7 +28,7 @@ pub(super) fn write(status: Option<&Status>, wall: WallClock, scrape: &mut Scrap
         scrape.of(family);
     }
     // Both modes, so that an alert sees the number go back to 0.
-    for mode in [Mode::Reap, Mode::Observe] {
+    for mode in [Mode::Enforce, Mode::Observe] {
         let is_it = f64::from(u8::from(mode == status.mode));
         scrape.of(&f::MODE).insert(vec![("mode", word(mode))], is_it);
     }

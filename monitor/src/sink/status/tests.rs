@@ -110,10 +110,10 @@ mod standing {
         let noon: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
         let mut standing = Standing::default();
         let told = |standing: &Standing, mode| doing(mode, standing, noon, &TimeZone::UTC);
-        assert_eq!(told(&standing, Mode::Reap), "ends orphans");
+        assert_eq!(told(&standing, Mode::Enforce), "ends orphans");
         assert_eq!(told(&standing, Mode::Observe), "observes only");
-        standing.decide(&Decision::Mode { mode: Some(Mode::Reap) }, "al\u{1b}ice", noon);
-        assert_eq!(told(&standing, Mode::Reap), "ends orphans, decided by al\\x1bice");
+        standing.decide(&Decision::Mode { mode: Some(Mode::Enforce) }, "al\u{1b}ice", noon);
+        assert_eq!(told(&standing, Mode::Enforce), "ends orphans, decided by al\\x1bice");
         assert_eq!(told(&standing, Mode::Observe), "observes only");
         let hours = |hours: u64| Decision::Pause { for_ms: Some(hours * 3_600_000) };
         for (decision, words) in [

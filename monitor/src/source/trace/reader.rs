@@ -35,8 +35,9 @@ struct Mark {
 
 impl TraceReader {
     pub fn open(path: &Path) -> Result<Self> {
-        let file =
-            File::open(path).map_err(|error| anyhow!("cannot open the trace {}: {error}", path.display()))?;
+        let advice = "record one with `orphand run --record FILE`";
+        let file = File::open(path)
+            .map_err(|error| anyhow!("cannot open the trace {}: {error}; {advice}", path.display()))?;
         Self::new(path, BufReader::with_capacity(256 * 1024, file))
     }
 

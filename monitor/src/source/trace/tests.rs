@@ -237,7 +237,10 @@ fn a_broken_line_is_named() {
 #[test]
 fn a_missing_file_is_told() {
     let error = TraceReader::open(Path::new("/nonexistent/t")).err().unwrap().to_string();
-    assert_eq!(error, "cannot open the trace /nonexistent/t: No such file or directory (os error 2)");
+    assert_eq!(
+        error,
+        "cannot open the trace /nonexistent/t: No such file or directory (os error 2); record one with `orphand run --record FILE`"
+    );
     let error = TraceWriter::create(Path::new("/nonexistent/t"), &header()).err().unwrap().to_string();
     assert_eq!(error, "cannot create the trace /nonexistent/t: No such file or directory (os error 2)");
     let error = TraceReader::open(Path::new("/")).err().unwrap().to_string();

@@ -81,7 +81,7 @@ fn sample() -> Sample {
     ];
     let report = Report { agents, unowned: vec![kept], ..Report::default() };
     let source = "orphand 1  ends orphans".to_owned();
-    let (mode, now) = (Some(Mode::Reap), BootTime(43 * SECOND));
+    let (mode, now) = (Some(Mode::Enforce), BootTime(43 * SECOND));
     Sample { report, mode, decided: None, source, now, freed: Some(1_200_000_000), none_of: None }
 }
 

@@ -28,7 +28,7 @@ fn tree() -> Arrangement {
 
 #[test]
 fn the_list() {
-    let sample = sample(Some(Mode::Reap));
+    let sample = sample(Some(Mode::Enforce));
     let flat = |layout| shown(&sample, &Arrangement::default(), layout);
     let narrow = flat(Layout { width: Some(80), ..Layout::default() });
     let wide = flat(Layout { wide: true, width: Some(80), ..Layout::default() });
@@ -55,7 +55,7 @@ fn nothing_is_wider_than_the_terminal() {
 
 #[test]
 fn what_comes_first_is_what_was_asked_for() {
-    let sample = sample(Some(Mode::Reap));
+    let sample = sample(Some(Mode::Enforce));
     let first = |sort| {
         let how = Arrangement { sort, ..Arrangement::default() };
         let text = shown(&sample, &how, Layout::default());
@@ -74,7 +74,7 @@ fn what_comes_first_is_what_was_asked_for() {
 
 #[test]
 fn runs_of_two_users_are_two_though_they_have_one_name_and_number() {
-    let mut sample = sample(Some(Mode::Reap));
+    let mut sample = sample(Some(Mode::Enforce));
     let one = sample.report.servers().find(|(owner, _)| owner.is_some()).unwrap().1.clone();
     let agent = sample.report.agents[0].agent.clone();
     let of = |uid| {
@@ -94,12 +94,12 @@ fn runs_of_two_users_are_two_though_they_have_one_name_and_number() {
 #[test]
 fn without_a_daemon_the_list_says_what_it_cannot_know() {
     let none_of = Some("1 agent, 3 servers (8 MB), no orphans.".to_owned());
-    let narrowed = Sample { mode: Some(Mode::Reap), none_of, ..Sample::default() };
+    let narrowed = Sample { mode: Some(Mode::Enforce), none_of, ..Sample::default() };
     assert_eq!(
         shown(&narrowed, &tree(), Layout::default()),
         "none of 1 agent, 3 servers (8 MB), no orphans.\n"
     );
-    let nothing = Sample { mode: Some(Mode::Reap), ..Sample::default() };
+    let nothing = Sample { mode: Some(Mode::Enforce), ..Sample::default() };
     assert_eq!(shown(&nothing, &tree(), Layout::default()), "no agents, no servers.\n");
     let report = Report { blind: vec!["/proc/1/fd: Permission denied".to_owned()], ..Report::default() };
     let blind = shown(&Sample { report, ..Sample::default() }, &tree(), Layout::default());
