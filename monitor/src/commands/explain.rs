@@ -97,12 +97,7 @@ fn living(places: &Places, config: &Config, client: &Client, asked: &Asked) -> a
 fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<Explained> {
     let dir = super::living_process(proc, asked)?;
     let image = dir.image();
-    let nothing = if dir.stat().is_kernel_thread() {
-        Nothing { reason: NoServer::KernelThread, rule: None, streams: [Stdio::Closed; 2] }
-    } else {
-        let streams = dir.fd_dir().is_ok().then(|| dir.stdio()).map(|[stdin, stdout, _]| [stdin, stdout]);
-        rules.why_nothing(&image, Known { streams, ..Known::default() })
-    };
+    let nothing = why_nothing(&dir, &image, rules);
     let (ProcessId { pid, start }, uid) = (dir.id(), dir.uid().unwrap_or_default());
     let Image { exe, argv, argv_truncated } = image;
     let argv = redact::argv(&argv);
@@ -110,8 +105,22 @@ fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<Explained> {
     Some(Explained::nothing(process, nothing))
 }
 
-/// Says of each creator whether it lives and what it runs, and adds those above that no engine follows.
+fn why_nothing(dir: &ProcessDir, image: &Image, rules: &Rules) -> Nothing {
+    if dir.stat().is_kernel_thread() {
+        return Nothing { reason: NoServer::KernelThread, rule: None, streams: [Stdio::Closed; 2] };
+    }
+    let streams = dir.fd_table().is_ok().then(|| dir.stdio()).map(|[stdin, stdout, _]| [stdin, stdout]);
+    rules.why_nothing(image, Known { streams, ..Known::default() })
+}
+
+/// Says why it is nothing where its streams cannot be read; of each creator whether it lives and what it runs; and adds those above that no engine follows.
 fn complete(proc: &Proc, rules: &Rules, one: &mut Explained) {
+    // A look through /proc takes streams that it may not read for closed ones.
+    if let (Some(nothing), Ok(Some(dir))) = (&mut one.nothing, proc.identified(one.process.id()))
+        && dir.fd_table().is_err()
+    {
+        *nothing = why_nothing(&dir, &dir.image(), rules);
+    }
     for creator in one.creators.iter_mut().filter(|one| one.program.is_none() || one.uid.is_none()) {
         let Ok(Some(dir)) = proc.identified(creator.id) else { continue };
         let Creator { program, uid, .. } = parent(&dir, rules);

@@ -70,7 +70,10 @@ fn past(flags: &cli::History, query: &HistoryQuery) -> anyhow::Result<(History, 
         return Ok((stored()?, false));
     }
     match super::asked(client.history(query.clone()))? {
-        Ok(past) => Ok((past, true)),
+        Ok(past) => {
+            let store_error = client.status(false).ok().and_then(|status| status.store_error);
+            Ok((History { store_error, ..past }, true))
+        }
         Err(why) => match stored() {
             Ok(past) => Ok((past, false)),
             Err(read) => anyhow::bail!("{why}; its store cannot be read either: {read}"),

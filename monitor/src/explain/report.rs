@@ -42,11 +42,11 @@ fn living(one: &Explained, report: &ServerReport, moment: &Moment) -> String {
     }
     input(&mut told, &report.evidence, &report.doubts);
     let reached: Vec<String> = report.reached_by.iter().map(holder).collect();
-    line(
-        &mut told,
-        "Who can reach it",
-        &if reached.is_empty() { "nobody".to_owned() } else { reached.join("; ") },
-    );
+    // Of one that was not inspected, and of one with doubts, that is not known.
+    if report.is_orphan() || !reached.is_empty() {
+        let who = if reached.is_empty() { "nobody".to_owned() } else { reached.join("; ") };
+        line(&mut told, "Who can reach it", &who);
+    }
     reasons(&mut told, &report.evidence, &report.doubts);
     let costs = [
         server.rss_bytes.map(|bytes| format!("{} of memory", text::size(bytes))),

@@ -215,6 +215,7 @@ fn warnings(past: &History, watched: Watched) -> Vec<String> {
         let why = "No daemon was asked: what had not ended when the last one stopped may have ended since";
         warnings.push(why.to_owned());
     }
+    warnings.extend(past.store_error.as_ref().map(|why| format!("Not all is here: {}", text::sanitise(why))));
     let lost = past.losses.iter().flat_map(|loss| loss.records.kinds());
     let lost: u64 = lost.map(|(_, number)| number).sum();
     if lost > 0 {

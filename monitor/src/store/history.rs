@@ -92,6 +92,7 @@ fn read(db: &mut Connection, query: &HistoryQuery) -> rusqlite::Result<History> 
         never_judged: if query.never_judged { reader.servers("s.ended", ended)? } else { Vec::new() },
         daemons: reader.read(&daemons())?,
         losses: reader.read(&losses())?,
+        store_error: None,
     })
 }
 

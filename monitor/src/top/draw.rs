@@ -169,8 +169,8 @@ fn foot_line(state: &State) -> Line<'static> {
 }
 
 fn table(state: &State, width: u16) -> Table<'static> {
-    // Commands need the room of the agent.
-    let is_wanted = |column: Column| !(state.commands && column == Column::Agent);
+    // Commands need the room of the agent; in a tree it is above.
+    let is_wanted = |column: Column| !((state.commands || state.how.tree) && column == Column::Agent);
     let fits = |column: &Column| width >= measures(*column).0 && is_wanted(*column);
     let columns: Vec<Column> = Column::VARIANTS.iter().copied().filter(fits).collect();
     let widths = columns.iter().map(|column| match measures(*column).1 {

@@ -36,6 +36,9 @@ impl Screen {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             bail!("top needs a terminal; use `orphand ps` in a pipe");
         }
+        if std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+            bail!("top cannot place text on this terminal (TERM=dumb); use `orphand ps`");
+        }
         // At a panic ratatui's own hook restores the rest, and calls this one.
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {

@@ -269,7 +269,7 @@ impl Engine {
                 (Some(Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes }), notice)
             }
             (Announcement::Spared { guards }, _) => {
-                (None, Notice::OrphanSpared { class, server, owner, guards })
+                (None, Notice::OrphanSpared { class, server, owner, guards, deadline: self.deadline(of) })
             }
             (Announcement::Failed { failure: Failure { process, error, errno }, failed }, _) => {
                 let before =

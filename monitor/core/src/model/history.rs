@@ -50,6 +50,9 @@ pub struct History {
     pub daemons: Vec<DaemonLife>,
     /// Kernel records that were lost, in order. Empty in a query for one agent.
     pub losses: Vec<PastLoss>,
+    /// Why the daemon does not write the store, so that the latest is missing. Absent while it does, and without a daemon.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub store_error: Option<String>,
 }
 
 /// How many servers a run had and what became of them.

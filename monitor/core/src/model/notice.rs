@@ -227,6 +227,9 @@ pub enum Notice {
         owner: Option<AgentView>,
         /// What forbids ending it.
         guards: Vec<Guard>,
+        /// When it is inspected again; absent if that is not known. In nanoseconds since boot. `deadline` has it as RFC 3339.
+        #[serde(rename = "deadline_boot_ns", skip_serializing_if = "Option::is_none", default)]
+        deadline: Option<super::BootTime>,
     },
     /// An orphan was ended.
     OrphanReaped {

@@ -217,7 +217,14 @@ fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
     let environment =
         env::vars_os().map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()));
     let environment = environment.collect::<Result<Vec<_>, _>>()?;
-    let pid = posix_spawn(path, &streams, &attributes, &words, &environment)?;
+    let started = posix_spawn(path, &streams, &attributes, &words, &environment);
+    let pid = started.map_err(io::Error::from).map_err(|why| match Errno::from_io_error(&why) {
+        // The file itself was there a moment ago.
+        Some(Errno::NOENT | Errno::NOEXEC) => io::Error::other(format!(
+            "{why}; its first line must name a program that is there, as #!/bin/sh does"
+        )),
+        _ => why,
+    })?;
     Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound.into())
 }
 

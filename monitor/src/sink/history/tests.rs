@@ -111,6 +111,7 @@ pub(super) fn past() -> History {
             daemon("06:00:01", None),
         ],
         losses: vec![PastLoss { at: time("07:00:00"), records: Losses { exec: 3, ..Losses::default() } }],
+        store_error: Some("cannot write the store /s: no space left".to_owned()),
     }
 }
 

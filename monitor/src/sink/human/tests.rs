@@ -191,6 +191,7 @@ pub(in crate::sink) fn all() -> Vec<Notice> {
             server: filesystem(),
             owner: gone(),
             guards: vec![Guard::LiveAgentBelow],
+            deadline: None,
         },
         Notice::OrphanReaped {
             class: Class::Server,

@@ -50,7 +50,9 @@ fn who_asks_overrules_observation() {
     story.end(20);
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
-    assert_eq!(story.engine.plan(&ReapRequest::default()).len(), 1);
+    let (spared, listed) = (story.event("orphan_spared"), story.engine.plan(&ReapRequest::default()));
+    assert!(spared["deadline_boot_ns"].as_u64().is_some_and(|at| at > 0), "{spared}");
+    assert_eq!(listed.len(), 1);
     ask(&mut story, ReapRequest { targets: vec![Asked::Pid(30)], ..ReapRequest::default() });
     story.pass_secs(1);
     assert_eq!(story.sent(), [(30, Signal::Term)]);

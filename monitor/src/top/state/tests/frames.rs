@@ -21,6 +21,16 @@ fn the_worst_comes_first_and_the_whole_fits_80_columns() {
     );
 }
 
+/// The agent is above.
+#[test]
+fn in_the_tree_names_have_the_room_of_the_agent() {
+    let mut state = state();
+    press(&mut state, "t");
+    let lines = frame(&mut state, 80, 24);
+    assert!(!lines[2].contains("AGENT"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("weather      ")), "{lines:#?}");
+}
+
 #[test]
 fn any_size_is_drawn() {
     for (width, height) in [(1, 1), (3, 2), (10, 4), (20, 10), (79, 23), (119, 5), (300, 100)] {
