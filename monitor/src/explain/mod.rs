@@ -21,7 +21,7 @@ use crate::sink::{
     wall_clock::{self, WallClock},
 };
 use orphand_core::model::{
-    BootTime, Creator, Explained, PastOrphan, ProcessId, ReachedBy, Reason, ServerReport, TakenFor,
+    BootTime, Creator, Explained, NoServer, PastOrphan, ProcessId, ReachedBy, Reason, ServerReport, TakenFor,
     recognised_by, text,
 };
 
@@ -115,6 +115,7 @@ fn state(one: &Explained) -> &'static str {
     match (&one.report, one.taken_for) {
         (Some(report), _) => report.state.word(),
         (None, TakenFor::Agent) => "agent",
+        _ if one.nothing.as_ref().is_some_and(|why| why.reason == NoServer::Unread) => "not known",
         (None, _) => "nothing",
     }
 }
