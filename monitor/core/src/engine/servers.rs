@@ -60,8 +60,10 @@ impl Engine {
                 return self.forget_first_messages(id);
             }
             let same_wire = server.is_some_and(|server| server.stdin == node.stdin());
-            let runs_it =
-                |server: &Server| server.rule != PROTOCOL && is_run_by(self.world.graph(), server, id);
+            let runs_it = |server: &Server| {
+                is_run_by(self.world.graph(), server, id)
+                    && (server.rule != PROTOCOL || self.world.is_of_its_package(server, node))
+            };
             if same_wire && server.is_some_and(runs_it) {
                 // A tool, whatever its name is. A launcher that no rule knows may be taken for the server that it runs.
                 return self.forget_first_messages(id);

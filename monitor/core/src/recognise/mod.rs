@@ -300,8 +300,12 @@ fn is_a_launcher(image: &Image, role: &Role) -> bool {
 pub fn are_of_one_package(one: &Image, other: &Image) -> bool {
     let words = [program::words(one), program::words(other)];
     let [one, other] = [Program::find(&words[0], one).0, Program::find(&words[1], other).0];
-    match (one.package, other.package) {
-        (None, None) => (one.path, one.module) == (other.path, other.module),
+    // The modules of a Python package are called by it (`python -m foo_mcp.ingest`).
+    let package = |program: &Program<'_>| {
+        program.package.or_else(|| program.module?.split('.').next()).map(str::to_owned)
+    };
+    match (package(&one), package(&other)) {
+        (None, None) => one.path == other.path,
         (one, other) => one == other,
     }
 }

@@ -52,6 +52,22 @@ fn what_a_named_server_runs_on_its_streams_is_a_tool_by_whatever_name() {
     }
 }
 
+/// The package has a name that no rule knows, and its module one that is known: subprocess hands the standard input on.
+#[test]
+fn a_module_of_the_servers_own_package_is_a_tool() {
+    let mut story = agent();
+    started(&mut story, 30, &["/usr/bin/python3", "-m", "foo"], mcp());
+    story.start(
+        30,
+        31,
+        &["/usr/bin/python3", "-m", "foo.mcp_server"],
+        [WIRE[0], Stdio::Pipe(7), Stdio::Pipe(8)],
+    );
+    let world = &story.engine.world;
+    let server = world.server(world.node(id(31)).unwrap().server.unwrap()).unwrap();
+    assert!(!server.recognised().contains(&id(31)));
+}
+
 /// A start script runs a site and then the server, on its own streams: the site is no link of the chain.
 #[test]
 fn what_a_launcher_runs_beside_the_server_is_no_link_of_its_chain() {
