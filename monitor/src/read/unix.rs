@@ -102,9 +102,12 @@ fn open(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket, by_itself
     }
 }
 
-/// A socket whose peer was closed, or waits to be accepted: then nobody tells which listener it waits at.
+/// A socket whose peer was closed, or waits to be accepted: then nobody tells which listener it waits at. Without a name and
+/// a peer it was one of a pair, as far as anybody knows: that somebody called must be seen.
 fn alone(rows: &mut Rows<'_>, joints: &mut Joints, socket: &UnixSocket) {
-    let (at, _) = joints.connection(rows, (socket.inode, 0), Began::Near, 0);
+    let is_pair = socket.hung_up() && socket.name.is_none();
+    let began = if is_pair { Began::Pair } else { Began::Near };
+    let (at, _) = joints.connection(rows, (socket.inode, 0), began, 0);
     if !socket.hung_up() {
         rows.unreadable(at, Side::Far);
     }

@@ -49,3 +49,19 @@ def daemon_on_its_wires(stage, works="in_background(answer_calls, listen('tcp'))
     stage.when_over("person", 'on_call("person", lambda: call("tcp", "tool-daemon"))\n')
     workers = ["worker"] if "worker" in works else []
     return stage.killed(agent, in_use=["tool-daemon", *workers], orphans=["mcp-server-fake"])
+
+@scene("mixed")
+def job_with_closed_sockets(stage):
+    """A server made pairs of sockets for a job in a session of its own, as node does, and closed its ends; it leaks, the agent is killed."""
+    stage.part("job", "here()\nuse('job', lambda: os.stat(DIR))\n")
+    stage.part("mcp-server-ops", """
+        ours, theirs = socket.socketpair()
+        start("job", wire=None, stdout=theirs, stderr=subprocess.DEVNULL, start_new_session=True)
+        present("job")
+        ours.close()
+        theirs.close()
+        serve()
+    """)
+    agent = stage.agent("mcp-server-ops")
+    stage.beats("job")
+    return stage.killed(agent, orphans=["mcp-server-ops"], in_use=["job"])
