@@ -155,8 +155,9 @@ impl Engine {
             return;
         }
         let is_of_a_browser = |process: ProcessId| {
-            let above =
-                self.world.graph().near_ancestors(process).take_while(|node| node.server == Some(key));
+            let core = &finding.members.core;
+            let is_above = |node: &&Node| node.server == Some(key) && !core.contains(&node.id);
+            let above = self.world.graph().near_ancestors(process).take_while(is_above);
             let mut line = self.world.node(process).into_iter().chain(above);
             line.any(|node| node.name().is_some_and(|name| is_browser(&name)))
         };

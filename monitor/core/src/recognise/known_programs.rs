@@ -99,10 +99,11 @@ pub(super) const SPAWN_HELPERS: &[&str] = &["jspawnhelper"];
 /// so, and a program in Flatpak's sandbox what runs outside.
 pub(super) const SPAWN_SERVERS: &[&str] = &["erl_child_setup", "flatpak-session-helper"];
 
+/// Not Electron: it runs servers and tools as node does (`ELECTRON_RUN_AS_NODE`).
 #[rustfmt::skip]
 pub(super) const BROWSERS: &[&str] = &[
     "MiniBrowser", "brave", "brave-browser", "camoufox", "camoufox-bin", "chrome", "chrome-headless-shell", "chromium",
-    "chromium-browser", "electron", "epiphany", "falkon", "firefox", "firefox-bin", "firefox-esr", "floorp",
+    "chromium-browser", "epiphany", "falkon", "firefox", "firefox-bin", "firefox-esr", "floorp",
     "google-chrome", "headless_shell", "konqueror", "librewolf", "microsoft-edge", "msedge", "opera", "qutebrowser",
     "vivaldi", "vivaldi-bin", "waterfox", "zen", "zen-bin",
 ];

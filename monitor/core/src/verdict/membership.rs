@@ -401,9 +401,8 @@ fn with_windows(inspection: &Inspection<'_>, all: &[&ProcessRow]) -> BTreeSet<Pr
     having
 }
 
-/// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too. Electron
-/// is none here, for it may be a link of the launch chain.
+/// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too.
 pub fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
     let name = inspection.rules.title(&facts.image);
-    [name.as_str(), base(&facts.image.exe)].into_iter().any(|name| name != "electron" && is_browser(name))
+    [name.as_str(), base(&facts.image.exe)].into_iter().any(is_browser)
 }

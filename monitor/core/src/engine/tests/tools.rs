@@ -7,7 +7,7 @@ use super::{
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
     story_scene::{ProcessFacts, SocketUse, WireState},
 };
-use crate::model::{BootTime, Doubt, Input, Mode, Notice, Policy, Signal, Stdio, Work};
+use crate::model::{BootTime, Doubt, FirstMessage, Input, Mode, Notice, Policy, Signal, Stdio, Work};
 
 /// Agent 20, its server 30, and a tool of that, 31.
 fn with_tool() -> Story {
@@ -251,5 +251,33 @@ fn a_tool_of_the_servers_own_package_has_time_and_makes_no_gateway() {
         let unproven = story.event("orphan_unproven");
         let doubt = if has_time { "working" } else { "clients" };
         assert_eq!(unproven["doubts"], json!([doubt]), "{package}");
+    }
+}
+
+/// `ELECTRON_RUN_AS_NODE`. What a server itself is called says nothing about its tools.
+#[test]
+fn electron_runs_servers_and_tools_as_node_does() {
+    const ELECTRON: &[&str] = &["/usr/lib/electron/electron", "/srv/migrate.js"];
+    for (server, tool, has_time) in [
+        (&["/usr/lib/electron/electron", "/srv/server.js"][..], &["/srv/migrate"][..], true),
+        (&["/opt/zen"], &["/srv/migrate"], true),
+        (SERVER, ELECTRON, true),
+        (SERVER, &["/usr/bin/chromium"], false),
+    ] {
+        let mut story = Story::with_agent();
+        story.messages.insert(30, FirstMessage::Mcp { client: None });
+        story.start(20, 30, server, WIRE);
+        let pipes = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Pipe(5)];
+        story.start(30, 31, tool, pipes);
+        for pid in [30, 31] {
+            story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
+        }
+        let joined = Some((pipes[1], id(30)));
+        let argv = if has_time { ELECTRON } else { &["/usr/bin/chromium"] };
+        story.apart.insert(31, ProcessFacts { read_by: joined, argv, ..apart(10, pipes) });
+        story.end(20);
+        work(&mut story, 31, 100);
+        let sent = story.sent();
+        assert_eq!(sent.is_empty(), has_time, "{server:?} {tool:?} {sent:?} {:?}", story.told());
     }
 }
