@@ -130,6 +130,37 @@ def home_made_host_lives(stage):
     return stage.truth(in_use=[host, "server.py"])
 
 @scene("in use", twin="protocol/below_a_busy_shell")
+def set_up_below_a_shell(stage):
+    """A shell sets up on its wires before it starts the server, for which the first message waits; the agent is killed meanwhile."""
+    stage.part("set-up", "here()\nuse('set-up', lambda: os.stat(DIR))\n")
+    stage.server("server.py")
+    agent = stage.rests("claude", """
+        start("/bin/bash", "-c", f"{BIN}/set-up && {BIN}/server.py", asked=False)._send("tools/list", None)
+        present("set-up")
+    """)
+    stage.beats("set-up")
+    return stage.killed(agent, in_use=["set-up"])
+
+@scene("orphan", twin="protocol/slow_launcher")
+def launcher_that_serves(stage):
+    """A launcher is a server itself (`pixi mcp`), and starts nothing; the agent is killed."""
+    shutil.copy("/usr/bin/python3", f"{stage.dir}/bin/pixi")
+    stage.server("mcp")
+    stage.part("claude", 'use("agent", session("pixi", f"{BIN}/mcp").ask)')
+    agent = stage.run(f"{stage.dir}/bin/claude")
+    stage.was_used("agent")
+    return stage.killed(agent, orphans=["mcp"])
+
+@scene("in use", twin="protocol/launcher_that_serves")
+def slow_launcher(stage):
+    """A launcher installs what it will start (`pixi run`), and leaves the first message to that; the agent is killed meanwhile."""
+    shutil.copy("/usr/bin/python3", f"{stage.dir}/bin/pixi")
+    stage.part("run", "here()\nuse('pixi', lambda: os.stat(DIR))\n")
+    agent = stage.rests("claude", 'start("pixi", f"{BIN}/run", asked=False)._send("tools/list", None)\npresent("run")')
+    stage.beats("pixi")
+    return stage.killed(agent, in_use=["run"])
+
+@scene("in use", twin="protocol/below_a_busy_shell")
 def job_of_a_busy_shell(stage):
     """A shell runs others on its wires; what its killed agent wrote to it is no message of the protocol."""
     stage.part("job.py", """

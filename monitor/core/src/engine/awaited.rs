@@ -20,7 +20,7 @@ const MOST_OF_USER: usize = 128;
 const MOST: usize = 1024;
 /// The most command lines that are kept of a process.
 const LINES: usize = 4;
-/// How long a program below a shell that has not taken the message must live to be taken for the server.
+/// How long a program below a shell must live to be taken for the server, where nobody sees whether it takes the message.
 pub(super) const TRIAL: Duration = Duration::from_millis(250);
 
 pub(super) type FirstMessages = BTreeMap<ProcessId, Awaited>;
@@ -40,7 +40,7 @@ pub(super) struct Awaited {
     /// What was said on these wires, to it or to a launcher or shell above: it is for the server.
     pub(super) said: Option<Said>,
     /// Until when it is on trial: a shell's start-up file runs programs on the shell's own wires, and none of them is
-    /// the server. It is one if it takes the message, or if it still lives then.
+    /// the server. It is one if it takes the message, or if nobody sees that and it still lives then.
     pub(super) trial: Option<BootTime>,
     /// The command lines that the process had on these wires, the oldest first.
     pub(super) lines: Vec<Vec<String>>,

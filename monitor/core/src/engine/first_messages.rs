@@ -6,9 +6,10 @@
 //! starts. The number of processes that are asked about at a time is bounded, for each user and in total; one beyond
 //! the bound is not recognised by what is said to it.
 //!
-//! A launcher or a shell hands its streams on. So the message is taken as one to the program that it starts, if that
-//! takes it or lives for a while: a shell's start-up file runs programs on the same streams. A shell that starts none on
-//! both of its streams (`tee log | server | tee log`) is the server itself, and so is a reloader (nodemon).
+//! A launcher or a shell hands its streams on. So the message is for the program that it starts which takes it: a shell's
+//! start-up file runs programs on the same streams, and so does `npm ci && server`. Who starts none on both of its streams
+//! is the server itself when the message has been read: a shell (`tee log | server | tee log`), a reloader (nodemon), a
+//! launcher (`mise mcp`).
 
 use std::time::Duration;
 
@@ -37,7 +38,8 @@ const LOOKS: u32 = 15;
 /// After so many looks, 127 ms after the exec, the settings of agents are asked too: a program that reads at once has
 /// read its first message.
 const SILENT: u32 = 8;
-/// How long a shell or a reloader to which a server's first message was written may take to start that server.
+/// How long a launcher, a shell or a reloader to which a server's first message was written may take to start that server. After
+/// that it is looked whether the message is still there.
 const SHELL_STARTS: Duration = Duration::from_secs(2);
 impl Engine {
     /// A process that no rule knows runs a new program: asks what is said to it. Returns whether it may be a server.
@@ -93,11 +95,14 @@ impl Engine {
 
     pub(super) fn look_for_first_message(&mut self, now: BootTime, id: ProcessId) {
         let Some(awaited) = self.first_messages.get(&id) else { return };
-        let (trial, said) = (awaited.trial, awaited.said.clone());
+        // Nobody has seen a message, nor sees it read: the shell has started nothing on both of its streams, or the program
+        // on trial still lives.
+        let is_it =
+            |said: &Said| matches!(said, Said::Declared(_)) && awaited.trial.is_none_or(|until| until <= now);
+        let said = awaited.said.clone().filter(is_it);
         if self.world.node(id).is_none_or(|node| node.origin() != awaited.origin) {
             self.stop_waiting(id);
-        } else if let Some(said) = said.filter(|_| trial.is_none_or(|until| until <= now)) {
-            // The shell has started nothing on both of its streams, or the program on trial still lives.
+        } else if let Some(said) = said {
             self.recognised_by_what_was_said(now, now, id, said);
         } else {
             self.ask_first_message(id);
@@ -119,15 +124,27 @@ impl Engine {
         let looks = awaited.looks;
         if let Some(until) = awaited.trial {
             let again = match message {
-                // It is still there.
-                FirstMessage::Mcp { .. } => Some(until.min(now + pause)),
-                FirstMessage::Unknown => Some(until),
+                // It is still there: what runs may only prepare for who will read it (`npm ci && server`).
+                FirstMessage::Mcp { .. } => Some(now + pause),
+                FirstMessage::Unknown if now < until => Some(until),
                 _ => None,
             };
-            if again.is_some() && now < until {
+            if again.is_some() {
                 self.agenda.set(Task::FirstMessage(id), again);
             } else if let Some(said) = awaited.said.clone() {
                 self.recognised_by_what_was_said(now, now, id, said);
+            }
+            return;
+        }
+        if let Some(said) = awaited.said.clone() {
+            // Who runs another program leaves it what was said. One that has read that itself is the server (`mise mcp`), and a
+            // shell below which it was read (`npm ci && tee log | server`).
+            let is_read = matches!(message, FirstMessage::Nothing | FirstMessage::Other);
+            let node = self.world.node(id).filter(|_| is_read);
+            if node.is_some_and(|node| self.started_on_the_same_streams(node).is_none()) {
+                self.recognised_by_what_was_said(now, now, id, said);
+            } else {
+                self.agenda.set(Task::FirstMessage(id), Some(now + pause.max(SHELL_STARTS)));
             }
             return;
         }
@@ -184,12 +201,13 @@ impl Engine {
     fn hand_on(&mut self, now: BootTime, launcher: ProcessId, said: Said) {
         let role = self.world.node(launcher).and_then(Node::role);
         let may_feed = matches!(role, Some(Role::Shell | Role::ServiceManager));
+        let is_due = may_feed || matches!(said, Said::Message(_));
         let Some(awaited) = self.first_messages.get_mut(&launcher).filter(|awaited| awaited.said.is_none())
         else {
             return;
         };
         awaited.said = Some(said);
-        self.agenda.set(Task::FirstMessage(launcher), may_feed.then(|| now + SHELL_STARTS));
+        self.agenda.set(Task::FirstMessage(launcher), is_due.then(|| now + SHELL_STARTS));
     }
 
     /// Puts a program on trial that was started on streams on which this was said.

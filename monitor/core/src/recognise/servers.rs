@@ -182,9 +182,9 @@ const ANY: &[&[&str]] = &[
 pub(super) const DOCUMENTED: &[(&str, &[&str])] = &[
     ("@angular/cli", &["mcp"]), ("@smithery/cli", &["run"]), ("basic-memory", &["mcp"]), ("bm", &["mcp"]),
     ("browser-use", &["--mcp"]), ("codanna", &["serve"]), ("codegraph", &["mcp"]), ("dab", &["start", "--mcp-stdio"]), ("dagger", &["mcp"]), ("dart", &["mcp-server"]),
-    ("docker", &["mcp", "gateway", "run"]), ("fastmcp", &["run"]), ("firebase", &["mcp"]), ("firebase", &["experimental:mcp"]),
+    ("devbox", &["mcp"]), ("docker", &["mcp", "gateway", "run"]), ("fastmcp", &["run"]), ("firebase", &["mcp"]), ("firebase", &["experimental:mcp"]),
     ("firebase-tools", &["mcp"]), ("gbrain", &["serve"]), ("gitnexus", &["mcp"]), ("glab", &["mcp", "serve"]), ("gopls", &["mcp"]), ("mcp", &["run"]),
-    ("mise", &["mcp"]), ("ng", &["mcp"]), ("playwright", &["mcp"]), ("repomix", &["--mcp"]), ("semgrep", &["mcp"]),
+    ("mise", &["mcp"]), ("ng", &["mcp"]), ("playwright", &["mcp"]), ("proto", &["mcp"]), ("repomix", &["--mcp"]), ("semgrep", &["mcp"]),
     ("shadcn", &["mcp"]), ("smithery", &["run"]), ("toolbox", &["--stdio"]), ("toolbox", &["--prebuilt"]),
     ("vibe-kanban", &["--mcp"]),
 ];

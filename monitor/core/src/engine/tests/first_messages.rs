@@ -191,6 +191,27 @@ fn a_launcher_hands_the_message_on_to_what_it_starts() {
     assert_eq!((story.told(), story.engine.first_messages.len()), (vec!["server_started".to_owned()], 0));
 }
 
+/// `pixi mcp`. The twin has started who reads it.
+#[test]
+fn a_launcher_that_reads_the_message_itself_is_the_server() {
+    for (reads, name) in [(true, "pixi"), (false, "main.py")] {
+        let mut story = agent();
+        started(&mut story, 30, &["pixi", "run"], mcp());
+        story.pass(Duration::from_secs(1));
+        assert_eq!(story.told(), Vec::<String>::new());
+        story.messages.remove(&30);
+        if !reads {
+            story.start(30, 31, &["/usr/bin/python3", "main.py"], WIRE);
+        }
+        story.pass_secs(3);
+        assert_eq!((server(&story).name.as_str(), story.told().len()), (name, 1));
+        assert_eq!(story.engine.first_messages.len(), 0);
+        story.end(20);
+        story.pass_secs(11);
+        assert_eq!(story.sent().first().map(|(pid, _)| *pid), Some(30));
+    }
+}
+
 #[test]
 fn an_init_stub_hands_the_message_on() {
     let mut story = Story::new(Policy::default());
@@ -213,7 +234,10 @@ fn a_shell_that_starts_nothing_on_both_of_its_streams_is_the_server() {
     story.messages.insert(32, mcp());
     story.start(30, 32, OWN, [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null]);
     assert_eq!(story.message_looks.len(), 1);
-    story.pass_secs(3);
+    story.pass_secs(60);
+    assert_eq!(story.told(), Vec::<String>::new(), "the message is still there");
+    story.messages.remove(&30);
+    story.pass_secs(40);
     let view = server(&story);
     assert_eq!((view.name.as_str(), view.processes.len()), ("wrapper", 3));
     assert_eq!(story.told(), ["server_started"]);
@@ -226,6 +250,7 @@ fn a_reloader_that_feeds_its_server_is_the_server() {
     started(&mut story, 30, &["/usr/bin/nodemon", "-q", "x.js"], mcp());
     story.start(30, 31, OWN, [Stdio::Pipe(9), WIRE[1], WIRE[2]]);
     assert_eq!(story.told(), Vec::<String>::new());
+    story.messages.remove(&30);
     story.pass_secs(3);
     let view = server(&story);
     assert_eq!((view.name.as_str(), view.processes.len()), ("nodemon", 2));

@@ -119,15 +119,30 @@ fn a_program_that_leaves_the_message_and_ends_is_no_server() {
     assert_eq!(story.engine.first_messages.len(), 0);
 }
 
+/// `npm ci && server`: the message waits for the second one. The first one works on when nobody is left to write more.
 #[test]
-fn a_program_that_leaves_the_message_and_lives_is_the_server() {
-    let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
-    story.messages.insert(31, mcp());
-    story.start(30, 31, OWN, WIRE);
-    story.pass(Duration::from_millis(240));
-    assert_eq!(story.told(), ["agent_started"]);
-    story.pass(Duration::from_millis(20));
-    assert_eq!(story.told(), ["server_started"]);
+fn a_program_is_no_server_while_the_message_waits() {
+    for reads in [false, true] {
+        let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
+        story.messages.insert(31, mcp());
+        story.start(30, 31, &["/usr/bin/npm", "ci"], WIRE);
+        story.pass_secs(100);
+        story.end(20);
+        story.pass_secs(100);
+        assert!(!story.told().contains(&"server_started".to_owned()));
+        assert_eq!(story.sent(), []);
+        let server = if reads {
+            story.messages.clear();
+            31
+        } else {
+            story.end(31);
+            story.start(30, 32, OWN, WIRE);
+            32
+        };
+        story.pass_secs(60);
+        let sent = story.sent();
+        assert!(sent.contains(&(server, Signal::Term)), "{reads} {sent:?} {:?}", story.told());
+    }
 }
 
 /// The message is seen on the program before anybody has looked at the shell.

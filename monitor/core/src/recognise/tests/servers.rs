@@ -177,6 +177,8 @@ fn scripts_and_programs() {
         dart mcp-server => server dart by mcp-arguments
         gjc mcp-serve coordinator => server gjc by mcp-arguments
         mise mcp => server mise by mcp-arguments
+        proto mcp => server proto by mcp-arguments
+        devbox mcp => server devbox by mcp-arguments
         azmcp server start => server azmcp by known-mcp
         /bin/bash /h/bin/my-mcp-server => server my-mcp-server by script-mcp
         bash ./run-mcp.sh => server run-mcp by script-mcp
