@@ -169,6 +169,20 @@ def server_crashed(stage):
     starts="""subprocess.Popen([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)""",
 )
 @scene(
+    "mixed", name="job_beside_a_tool_that_hangs", twin="orphans/tool_with_a_log",
+    about="A leaking server started a job itself, with a log, and waits for another child, which hangs; the agent is killed, the job works on.",
+    starts="""subprocess.Popen([f"{BIN}/job"], stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)
+in_background(serve)
+subprocess.run(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=sys.stderr)""",
+)
+@scene(
+    "mixed", name="job_of_a_helper_with_a_log", twin="orphans/tool_with_a_log",
+    about="A leaking server has a helper with a log, which started a job with another log; the agent is killed, the job works on.",
+    starts="""subprocess.Popen([f"{BIN}/tool"], stdin=subprocess.PIPE, stdout=open(f"{DIR}/tool.log", "w"))""",
+    tool="""subprocess.Popen([f"{BIN}/job"], stdin=subprocess.DEVNULL, stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)
+os.read(0, 1)""",
+)
+@scene(
     "mixed", name="job_of_a_tool_that_inherited_the_input", twin="orphans/tool_with_a_log",
     about="A leaking server ran a tool, which inherited its input, that started a job with a pipe and a log; the agent is killed, the job works on.",
     starts="""subprocess.run([f"{BIN}/tool"], capture_output=True)""",
@@ -202,45 +216,6 @@ shell.stdin.flush()"""
     stage.beats("job")
     stage.grows("job.log")
     return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
-
-@scene("in use", twin="orphans/pid_namespace", restart=True)
-def job_adopted_before_a_restart(stage):
-    """A server that is the first process of a PID namespace adopted its shell's `job > log 2>&1 &`, and waits for any child; the agent is killed."""
-    stage.part("job", JOB)
-    stage.part("mcp-server-shell", """
-        subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)
-        in_background(os.wait)
-        present("job")
-        serve()
-    """)
-    agent = stage.rests("claude", 'start("/usr/bin/unshare", "--pid", "--fork", BIN + "/mcp-server-shell")')
-    stage.beats("job")
-    stage.grows("job.log")
-    agent.kill()
-    return stage.truth(in_use=[*stage.find("job"), *stage.find("mcp-server-shell")])
-
-@scene(
-    "in use", name="job_with_an_idle_input", twin="orphans/driver",
-    about="A server started a job in a session of its own with a log for its output, and keeps a pipe to its input; the agent is killed, the job works on.",
-    how="stdin=subprocess.PIPE, start_new_session=True", waits="",
-)
-@scene(
-    "in use", twin="orphans/tool_with_a_log",
-    how="stdin=subprocess.DEVNULL", waits="in_background(job.wait)",
-)
-def job_that_a_thread_waits_for(stage, how, waits):
-    """A server started a job with a log for its output, and a thread that sees it end, as asyncio has; the agent is killed, the job works on."""
-    stage.part("job", JOB)
-    stage.part("mcp-server-shell", f"""
-        job = subprocess.Popen([f"{{BIN}}/job"], stdout=open(f"{{DIR}}/job.log", "w"), stderr=subprocess.STDOUT, {how})
-        {waits}
-        present("job")
-        serve()
-    """)
-    agent = stage.agent("mcp-server-shell")
-    stage.beats("job")
-    stage.grows("job.log")
-    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
 
 @scene("mixed", twin="orphans/helper_below_a_server")
 def job_without_output(stage):

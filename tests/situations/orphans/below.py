@@ -143,17 +143,21 @@ def tied_browser(stage):
     about="A server waits for a tool that inherited its wires, as ffmpeg does; the agent is killed: the tool comes to its end, then the server ends.",
 )
 @scene(
+    "orphan", name="tool_named_like_a_server", twin="orphans/waits_for_its_tool", streams="None", tool="mcp-shell-migrate",
+    about="A server waits for a tool on its wires that is named like a server; the agent is killed: the tool comes to its end, then the server ends.",
+)
+@scene(
     "orphan", name="tool_of_a_script", twin="orphans/waits_for_its_tool", script=True,
     about="A server written in bash runs a tool that prints its answer itself; the agent is killed: the tool comes to its end, then the server ends.",
 )
-def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False):
+def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False, tool="migrate"):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
     steadily = f"""
         for step in range({steps}):
             open(f"{{DIR}}/migration", "a").write("row\\n")
             time.sleep(0.25)
     """
-    stage.part("migrate", "here()\n" + (work or textwrap.dedent(steadily)) + "\ntell('migrated', 'whole')\n")
+    stage.part(tool, "here('migrate')\n" + (work or textwrap.dedent(steadily)) + "\ntell('migrated', 'whole')\n")
     if work and "database" in work:
         stage.run(stage.part("database", """
             listener = listen("tcp")
@@ -173,7 +177,7 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
         stage.part("mcp-server-shell", f"""
             here()
             answer(os.read(0, 65536))
-            subprocess.run([f"{{BIN}}/migrate"], stdin={streams}, stdout={streams})
+            subprocess.run([f"{{BIN}}/{tool}"], stdin={streams}, stdout={streams})
             serve()
         """)
         agent = stage.agent("mcp-server-shell")
@@ -183,6 +187,32 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
     agent.kill()
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
     return stage.truth(orphans=["mcp-server-shell"], may_end=[migration])
+
+@scene("orphan", twin="orphans/waits_for_its_tool")
+def steps_with_logs(stage):
+    """A server works off steps with logs and is told of the end of each, as node is; the agent is killed: it goes on to the next step, then it ends."""
+    stage.part("build", """
+        here()
+        for step in range(40):
+            print(step, flush=True)
+            time.sleep(0.25)
+    """)
+    stage.part("mcp-server-shell", """
+        here()
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        answer(os.read(0, 65536))
+        log = open(f"{DIR}/build.log", "w")
+        build = subprocess.Popen([f"{BIN}/build"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        while build.poll() is None:
+            signal.pause()
+        tell("published", "whole")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    build = stage.who("build")
+    agent.kill()
+    stage.checks.append(lambda: os.path.exists(f"{stage.dir}/published"))
+    return stage.truth(orphans=["mcp-server-shell"], may_end=[build])
 
 @scene(
     "orphan", name="protocol/tools_of_an_ended_server", twin="let_go/job_on_its_wires", server="server.py",

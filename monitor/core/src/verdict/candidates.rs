@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use super::{
     guards::guards,
     inspection::Inspection,
-    membership::{Members, is_a_browser, members},
+    membership::{Members, members},
+    programs::is_a_browser,
     proof::only_named,
     rest::{is_unused, stays_silent},
     rows::Sides,

@@ -10,11 +10,15 @@ use std::{
     ops::Range,
 };
 
-use super::{inspection::Inspection, rows::Sides};
+use super::{
+    inspection::Inspection,
+    programs::{is_a_browser, with_windows},
+    rows::Sides,
+};
 use crate::{
     lineage::{Maker, Provenance},
-    model::{ProcessId, Stdio, scene::ProcessRow, text::base},
-    recognise::{Role, fork_server_listener, is_browser},
+    model::{ProcessId, Stdio, scene::ProcessRow},
+    recognise::{Role, fork_server_listener},
     world::is_run_by,
 };
 
@@ -385,24 +389,4 @@ impl<'a> Bonds<'a> {
 /// The greater, the younger. Within a tick of the clock the numbers tell.
 const fn age(row: &ProcessRow) -> (u64, u32) {
     (row.process.start, row.process.pid)
-}
-
-/// Those of these processes that have windows, and all below them that help: the programs that draw pages have none
-/// themselves. What a recognised process created is the server's own.
-fn with_windows(inspection: &Inspection<'_>, all: &[&ProcessRow]) -> BTreeSet<ProcessId> {
-    let (mut having, mut below) = (BTreeSet::new(), BTreeSet::new());
-    for row in all.iter().filter(|row| row.has_display && !is_a_browser(inspection, row)) {
-        having.insert(row.process);
-        if !inspection.server.recognised().contains(&row.process) && !below.contains(&row.process) {
-            below.extend(inspection.world.graph().descendants(row.process));
-        }
-    }
-    having.extend(below);
-    having
-}
-
-/// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too.
-pub fn is_a_browser(inspection: &Inspection<'_>, facts: &ProcessRow) -> bool {
-    let name = inspection.rules.title(&facts.image);
-    [name.as_str(), base(&facts.image.exe)].into_iter().any(is_browser)
 }

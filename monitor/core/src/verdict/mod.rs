@@ -9,6 +9,7 @@ mod guards;
 mod inspection;
 mod membership;
 mod owner;
+mod programs;
 mod proof;
 mod rest;
 mod rows;
