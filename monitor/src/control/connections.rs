@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,10 +15,29 @@ use std::{
 };
 
 use orphand_core::model::Share;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::{
+    net::TcpStream,
+    task::{AbortHandle, JoinHandle},
+};
+
+use crate::host::user_of_far_end;
 
 /// The pause after a connection could not be accepted, for instance because no descriptor was free.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Who connected over TCP: a user of this host, or another host. A range of numbers is one user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Client {
+    User(Share),
+    Host(IpAddr),
+}
+
+impl Client {
+    pub(super) fn of(stream: &TcpStream, peer: SocketAddr) -> Self {
+        let user = stream.local_addr().ok().and_then(|near| user_of_far_end(near, peer));
+        user.map_or(Self::Host(peer.ip()), |user| Self::User(Share::of(user)))
+    }
+}
 
 pub(super) type RequestRead = Arc<AtomicBool>;
 

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{
-    connections::{ACCEPT_PAUSE, Connections, RequestRead},
+    connections::{ACCEPT_PAUSE, Client, Connections, RequestRead},
     page::Site,
 };
 
@@ -82,18 +82,19 @@ impl Answer {
 pub(super) async fn serve(listener: TcpListener, site: Arc<Site>) {
     // On other addresses scrapers may use any name; who can reach them needs no web page for it.
     let any_name = listener.local_addr().is_ok_and(|address| !address.ip().is_loopback());
-    let mut connections: Connections<IpAddr> = Connections::new(CONNECTIONS, CONNECTIONS, true);
+    let mut connections = Connections::new(CONNECTIONS, CONNECTIONS, true);
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
-                connections.make_room(peer.ip());
+                let client = Client::of(&stream, peer);
+                connections.make_room(client);
                 let (site, asked) = (Arc::clone(&site), RequestRead::default());
                 let read = asked.clone();
                 let task = tokio::spawn(async move {
                     // Only the client is affected by an error of its connection.
-                    let _ = serve_connection(stream, &site, &read, any_name).await;
+                    let _ = serve_connection(stream, client, &site, &read, any_name).await;
                 });
-                connections.insert(peer.ip(), asked, &task);
+                connections.insert(client, asked, &task);
                 // A client that sends its request at once is read before another one can replace it.
                 yield_now().await;
             }
@@ -107,6 +108,7 @@ pub(super) async fn serve(listener: TcpListener, site: Arc<Site>) {
 
 async fn serve_connection(
     mut stream: TcpStream,
+    client: Client,
     site: &Site,
     asked: &RequestRead,
     any_name: bool,
@@ -119,7 +121,7 @@ async fn serve_connection(
     let is_head = request.as_ref().is_ok_and(|request| request.is_head);
     let answered = timeout(ANSWER_TIMEOUT, async {
         let answer = match request {
-            Ok(request) if any_name || request.names_this_host => site.answer(&request).await,
+            Ok(request) if any_name || request.names_this_host => site.answer(client, &request).await,
             Ok(_) => {
                 let why = "use an IP address or localhost for this orphand, not another name\n";
                 Answer::text("421 Misdirected Request", why)

@@ -11,6 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
+use super::connections::Client;
 use crate::{
     events::{EventLine, Latest},
     os::lock,
@@ -33,7 +34,7 @@ pub(super) struct Live {
 
 #[derive(Debug, Default)]
 struct Open {
-    readers: Vec<mpsc::Sender<Arc<str>>>,
+    readers: Vec<(Client, mpsc::Sender<Arc<str>>)>,
     recent: VecDeque<Value>,
     told: u64,
 }
@@ -43,12 +44,17 @@ impl Live {
         Self { events, open: Mutex::default(), joined: Notify::new() }
     }
 
-    /// A stream that begins with the latest events and `first`; `None` if too many pages are open.
-    pub(super) fn join(&self, first: Arc<str>) -> Option<mpsc::Receiver<Arc<str>>> {
+    /// A stream that begins with the latest events and `first`; `None` if too many pages are open. The client with the most
+    /// makes room for who has fewer.
+    pub(super) fn join(&self, client: Client, first: Arc<str>) -> Option<mpsc::Receiver<Arc<str>>> {
         let mut open = self.lock();
-        open.readers.retain(|reader| !reader.is_closed());
+        open.readers.retain(|(_, reader)| !reader.is_closed());
         if open.readers.len() >= READERS {
-            return None;
+            let count = |of: Client| open.readers.iter().filter(|(one, _)| *one == of).count();
+            let most = open.readers.iter().map(|(one, _)| *one).max_by_key(|one| count(*one));
+            let most = most.filter(|most| count(*most) > count(client) + 1)?;
+            let oldest = open.readers.iter().position(|(one, _)| *one == most)?;
+            open.readers.remove(oldest);
         }
         open.tell(&self.events);
         let (reader, stream) = mpsc::channel(QUEUE);
@@ -56,7 +62,7 @@ impl Live {
         for text in [batch(true, open.recent.make_contiguous(), 0), first] {
             let _ = reader.try_send(text);
         }
-        open.readers.push(reader);
+        open.readers.push((client, reader));
         self.joined.notify_one();
         Some(stream)
     }
@@ -75,7 +81,7 @@ impl Live {
     }
 
     pub(super) fn has_readers(&self) -> bool {
-        self.lock().readers.iter().any(|reader| !reader.is_closed())
+        self.lock().readers.iter().any(|(_, reader)| !reader.is_closed())
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -107,7 +113,7 @@ impl Open {
     }
 
     fn send(&mut self, text: &Arc<str>) {
-        self.readers.retain(|reader| reader.try_send(Arc::clone(text)).is_ok());
+        self.readers.retain(|(_, reader)| reader.try_send(Arc::clone(text)).is_ok());
     }
 }
 
@@ -128,7 +134,7 @@ mod tests {
         events,
         sink::{Format as _, event_writer::Output as _, stream::Json, wall_clock::WallClock},
     };
-    use orphand_core::model::{BootTime, Notice};
+    use orphand_core::model::{BootTime, Notice, Share};
 
     fn live() -> (Live, events::Keeper, tempfile::TempDir) {
         let dir = tempfile::tempdir().unwrap();
@@ -139,7 +145,7 @@ mod tests {
     #[test]
     fn events_that_come_too_fast_are_counted() {
         let (live, mut keeper, _dir) = live();
-        let mut stream = live.join("".into()).unwrap();
+        let mut stream = live.join(one(), "".into()).unwrap();
         let (mut lines, mut json) = (String::new(), Json::new(WallClock::default()));
         let stopping = Notice::Stopping { agents: 0, servers: 0, orphans: 0 };
         (0..1000).for_each(|_| json.write(BootTime(1), &stopping, &mut lines));
@@ -149,7 +155,7 @@ mod tests {
         let last = told.last().unwrap();
         assert!(last.contains("\"missed\":744") && last.contains("\"id\":1000,"), "{last}");
         // Who comes later is told the latest.
-        let first = live.join("".into()).unwrap().try_recv().unwrap();
+        let first = live.join(one(), "".into()).unwrap().try_recv().unwrap();
         assert!(first.contains("\"recent\":true") && first.contains("\"id\":901,"), "{first}");
         assert!(!first.contains("\"id\":900,"), "{first}");
     }
@@ -157,8 +163,8 @@ mod tests {
     #[tokio::test]
     async fn who_takes_nothing_is_let_go() {
         let (live, _keeper, _dir) = live();
-        let mut taken = live.join("first".into()).unwrap();
-        let mut ignored = live.join("first".into()).unwrap();
+        let mut taken = live.join(one(), "first".into()).unwrap();
+        let mut ignored = live.join(one(), "first".into()).unwrap();
         for _ in 0..QUEUE {
             live.send(&"more".into());
             let _ = taken.recv().await.unwrap();
@@ -173,12 +179,22 @@ mod tests {
         assert!(!live.has_readers());
     }
 
+    fn one() -> Client {
+        Client::User(Share::of(1000))
+    }
+
     #[test]
     fn pages_are_bounded_and_who_leaves_makes_room() {
         let (live, _keeper, _dir) = live();
-        let mut open: Vec<_> = (0..READERS).map(|_| live.join("".into()).unwrap()).collect();
-        assert!(live.join("".into()).is_none());
+        let join = |user| live.join(Client::User(Share::of(user)), "".into());
+        let mut open: Vec<_> = (0..READERS).map(|_| join(1000).unwrap()).collect();
+        assert!(join(1000).is_none());
         open.pop();
-        assert!(live.join("".into()).is_some());
+        open.push(join(1000).unwrap());
+        // Who has the most makes room for who has fewer, the oldest first.
+        let late: Vec<_> = (0..READERS).map_while(|_| join(7)).collect();
+        assert_eq!(late.len(), READERS / 2);
+        assert!(open.iter().take(READERS / 2).all(mpsc::Receiver::is_closed));
+        assert!(!open.iter().skip(READERS / 2).chain(&late).any(mpsc::Receiver::is_closed));
     }
 }

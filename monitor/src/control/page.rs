@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use super::{
+    connections::Client,
     http::{Answer, Body, Request},
     live::{Live, message},
     loop_handle::LoopHandle,
@@ -80,7 +81,7 @@ impl Site {
         }
     }
 
-    pub(super) async fn answer(&self, request: &Request) -> Answer {
+    pub(super) async fn answer(&self, client: Client, request: &Request) -> Answer {
         match request.path.as_str() {
             "/" => show(),
             "/metrics" => self.scrape(&request.accept).await,
@@ -94,7 +95,7 @@ impl Site {
                 Some(range) => self.past(range).await,
                 None => Answer::text("400 Bad Request", "range is one of 10m, 1h, 6h, 24h, 7d, 30d\n"),
             },
-            "/events" => match self.live.join(self.state_message().await) {
+            "/events" => match self.live.join(client, self.state_message().await) {
                 Some(stream) => {
                     Answer { body: Body::Stream(stream), ..Answer::of(OK, "text/event-stream", "") }
                 }

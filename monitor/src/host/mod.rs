@@ -11,6 +11,7 @@
 
 mod cgroup;
 mod condition;
+mod diag;
 mod environ;
 mod fd;
 mod fields;
@@ -49,6 +50,7 @@ use rustix::{
 
 pub use cgroup::{Lodging, memory_of, owner_of_group, slices};
 pub use condition::SystemCall;
+pub use diag::user_of_far_end;
 pub use fd::{Access, Fd, FdDir, FdTable, Target, character_device};
 pub use lock_file::{Instance, lock_holder};
 pub use maps::SharedMemory;

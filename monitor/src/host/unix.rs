@@ -3,9 +3,7 @@
 
 use std::{collections::HashSet, io, os::fd::AsFd};
 
-use netlink_packet_core::{
-    Emitable, NLM_F_DUMP, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
+use netlink_packet_core::{Emitable, NLM_F_DUMP};
 use netlink_packet_sock_diag::{
     SockDiagMessage, TCP_LISTEN,
     constants::{SOCK_SEQPACKET, SOCK_STREAM},
@@ -14,13 +12,14 @@ use netlink_packet_sock_diag::{
         nlas::{Nla, UnixDiagName, Vfs},
     },
 };
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
+use netlink_sys::Socket;
 use rustix::{
     fs::makedev,
     io::Errno,
     thread::{CapabilitySet, LinkNameSpaceType, move_into_link_name_space},
 };
 
+use super::diag;
 use crate::os::{apart, capabilities};
 
 /// A unix socket that listens or is connected.
@@ -59,9 +58,6 @@ impl UnixSocket {
     }
 }
 
-/// The largest packet of the kernel's: room for a listener at which 4,096 connections wait (`net.core.somaxconn`).
-const PACKET: usize = 32 * 1024;
-
 /// A netlink socket to the kernel for the unix sockets of one network namespace. It queries the namespace
 /// in which it was created, not the one in which it is used.
 pub struct UnixSockets {
@@ -97,9 +93,7 @@ pub fn port_range(namespace: Option<impl AsFd + Sync>) -> io::Result<(u16, u16)>
 impl UnixSockets {
     /// Opens a query socket for our own network namespace.
     pub fn here() -> io::Result<Self> {
-        let socket = Socket::new(NETLINK_SOCK_DIAG)?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        let mut sockets = Self { socket };
+        let mut sockets = Self { socket: diag::open()? };
         // The kernel makes no larger packet than anybody has read before (`max_recvmsg_len` of netlink_dump()), the first one included.
         sockets.find(1)?;
         Ok(sockets)
@@ -146,40 +140,11 @@ impl UnixSockets {
     fn ask(&mut self, inode: u32, flags: u16, mut found: impl FnMut(UnixSocket)) -> io::Result<()> {
         let show_flags = ShowFlags::NAME | ShowFlags::VFS | ShowFlags::PEER | ShowFlags::ICONS;
         let request = UnixRequest { state_flags: StateFlags::all(), inode, show_flags, cookie: [0xff; 8] };
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        let mut message = NetlinkMessage::new(header, SockDiagMessage::UnixRequest(request).into());
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        // A list ends at a socket that fits into no packet, without a word.
-        let mut packet = Vec::with_capacity(PACKET);
-        loop {
-            packet.clear();
-            self.socket.recv(&mut packet, 0)?;
-            let mut rest = packet.as_slice();
-            while !rest.is_empty() {
-                let length = NetlinkBuffer::new_checked(rest).map_err(io::Error::other)?.length() as usize;
-                match NetlinkMessage::<SockDiagMessage>::deserialize(rest).map(|m| m.payload) {
-                    Ok(NetlinkPayload::InnerMessage(SockDiagMessage::UnixResponse(response))) => {
-                        found(UnixSocket::from(*response));
-                        if flags & NLM_F_DUMP == 0 {
-                            return Ok(());
-                        }
-                    }
-                    Ok(NetlinkPayload::Done(_)) => return Ok(()),
-                    Ok(NetlinkPayload::Error(error)) => return Err(error.to_io()),
-                    // A socket whose name cannot be decoded must not hide all others.
-                    Ok(_) | Err(_) => {}
-                }
-                // Messages are aligned to four bytes, NLMSG_ALIGN().
-                rest = rest.get(length.next_multiple_of(4).max(16)..).unwrap_or_default();
+        diag::ask(&self.socket, SockDiagMessage::UnixRequest(request), flags, |told| {
+            if let SockDiagMessage::UnixResponse(response) = told {
+                found(UnixSocket::from(*response));
             }
-            if flags & NLM_F_DUMP == 0 {
-                return Err(io::Error::other("sock_diag gave an answer that is none"));
-            }
-        }
+        })
     }
 }
 
