@@ -12,6 +12,7 @@ use orphand::{
 use orphand_core::model::text::{sanitise, with_causes};
 
 fn main() -> ExitCode {
+    helper::can_serve();
     let done = |done: bool| if done { ExitCode::Done } else { ExitCode::Failed };
     match std::env::args_os().nth(1).unwrap_or_default().to_str() {
         Some(selftest::CHILD_ARGUMENT) => {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use orphand::{
-    helper::{self, HelperError, Order, Task},
+    helper::{self, Cost, HelperError, Order, Task},
     os::processor_time::Meter,
 };
 use rustix::process::{Resource, geteuid, getrlimit};
@@ -141,12 +141,36 @@ fn one_that_works_without_end_is_ended_by_the_kernel_and_charged() {
     assert!(spent > Duration::from_millis(1500) && spent < Duration::from_secs(10), "{spent:?}");
 }
 
+fn a_text_that_takes_too_long_is_left_and_charged() {
+    let before = children();
+    let read = |file: OwnedFd, most| {
+        let mut cost = Cost::default();
+        let read = helper::read(&file, most, || None, &mut cost);
+        (read.map(|text| text.len()), cost)
+    };
+    let (told, cost) = read(File::open("/dev/urandom").unwrap().into(), 100 << 20);
+    assert!(told.is_err() && cost.worked >= Duration::from_millis(50), "{told:?}, {cost:?}");
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let (told, cost) = read(reader.into(), 4);
+    assert!(told.is_err() && cost.slept >= Duration::from_millis(250), "{told:?}, {cost:?}");
+    assert_eq!(children(), before, "it was not waited for");
+    // One that has answered stays, and answers again.
+    let file = || OwnedFd::from(File::open("/proc/self/comm").unwrap());
+    let comm = fs::read("/proc/self/comm").unwrap().len();
+    assert_eq!(read(file(), 100).0, Ok(comm));
+    let one = children();
+    assert_eq!((read(file(), 2).0, children()), (Ok(3), one));
+    let (reader, _) = std::io::pipe().unwrap();
+    assert_eq!(read(reader.into(), 4).0, Ok(0));
+}
+
 /// The processes that are our children, zombies included.
 fn children() -> String {
     fs::read_to_string("/proc/thread-self/children").unwrap()
 }
 
 fn main() -> ExitCode {
+    helper::can_serve();
     if std::env::args().nth(1).is_some_and(|first| first == helper::ARGUMENT) {
         let work = |_, question: &[u8], files| helper::answered(question, |what: String| play(&what, files));
         return if helper::serve(work) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
@@ -166,6 +190,7 @@ fn main() -> ExitCode {
     whatever_becomes_of_it_is_an_error();
     one_that_hangs_is_ended_in_time();
     one_that_works_without_end_is_ended_by_the_kernel_and_charged();
+    a_text_that_takes_too_long_is_left_and_charged();
     println!("test result: ok. helpers");
     ExitCode::SUCCESS
 }

@@ -7,13 +7,14 @@
 //! cost is charged to the calling thread ([`processor_time`]). The user as whom it reads cannot trace it: it lives in the
 //! daemon's control group, with its limits.
 
+mod apart;
 mod confine;
 
 use std::{
     fs::File,
     io::{self, IoSlice, Read as _, Seek as _, Write as _},
     mem::MaybeUninit,
-    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Mutex, mpsc},
     time::{Duration, Instant},
@@ -37,7 +38,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use self::confine::{ARGUMENT, answered, serve};
+pub use self::{
+    apart::{Cost, can_serve, read},
+    confine::{ARGUMENT, answered, serve},
+};
 use crate::os::{
     self,
     capabilities::{OTHER_USERS, raise},
@@ -59,6 +63,8 @@ pub enum Task {
     Engine,
     Manager,
     Settings,
+    /// It stays, and reads whatever file it is given.
+    Text,
 }
 
 #[derive(Debug)]
@@ -171,9 +177,13 @@ fn started(
         // thing that it does, too.
         set_thread_res_uid(nobody, uid, nobody)?;
     }
+    os::launch(command(task).stdin(stdin).stdout(stdout))
+}
+
+fn command(task: Task) -> Command {
     let mut command = Command::new(own::PROGRAM);
-    command.args([ARGUMENT, &text::word(task)]).env_clear().current_dir("/");
-    os::launch(command.stdin(stdin).stdout(stdout).stderr(Stdio::null()))
+    command.args([ARGUMENT, &text::word(task)]).env_clear().current_dir("/").stderr(Stdio::null());
+    command
 }
 
 /// The end of a socket in which the question and the files wait.
@@ -188,13 +198,17 @@ fn sent(question: &impl Serialize, files: &[OwnedFd]) -> Result<OwnedFd, HelperE
     let given: Vec<BorrowedFd<'_>> =
         std::iter::once(text.as_fd()).chain(files.iter().map(OwnedFd::as_fd)).collect();
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    send(&ours, &[0], &given)?;
+    Ok(theirs)
+}
+
+fn send(way: &impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES + 1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if !control.push(SendAncillaryMessage::ScmRights(&given)) {
-        return Err(Errno::TOOBIG.into());
+    if !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(Errno::TOOBIG);
     }
-    sendmsg(&ours, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(theirs)
+    sendmsg(way, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL).map(|_| ())
 }
 
 /// While this value lives, an unprivileged process cannot trace this process, nor its child between fork(2)

@@ -11,7 +11,7 @@ use rustix::{
     path::DecInt,
 };
 
-use super::{DIRECTORY, fields, link, mounts, numbers, read, watch::visit};
+use super::{DIRECTORY, fields, link, mounts, numbers, read, read_apart, watch::visit};
 use orphand_core::model::Stdio;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,8 @@ impl FdDir {
     /// The mounts that the process sees, the text of its `mountinfo`.
     fn mountinfo(&self) -> &[u8] {
         // An unreadable `mountinfo` counts as empty: no mount is then taken for remote.
-        self.mountinfo.get_or_init(|| read(&self.dir, "../mountinfo", MOUNTINFO_MAX).unwrap_or_default().0)
+        let read = || read_apart(self.pid, &self.dir, "../mountinfo", MOUNTINFO_MAX);
+        self.mountinfo.get_or_init(|| read().unwrap_or_default().0)
     }
 
     /// The object that descriptor `number` refers to now.
@@ -189,38 +190,39 @@ impl FdDir {
 
     /// Whether descriptor `number` has a lock on its file: a line `lock:` of its fdinfo, since Linux 4.1.
     pub fn is_locked(&self, number: u32) -> bool {
-        let (text, _) = self.fdinfo(number, FDINFO_MAX).unwrap_or_default();
-        text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:"))
+        match self.fdinfo(number, FDINFO_MAX) {
+            Ok(Some(text)) => text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"lock:")),
+            // It takes locks to make a text so long.
+            read => read == Err(Errno::OVERFLOW),
+        }
     }
 
     /// The descriptors that are registered with the epoll(7) instance on this one: lines `tfd:` of its fdinfo.
     pub fn watched(&self, number: u32) -> Result<Vec<u32>, Errno> {
-        let (text, more) = self.fdinfo(number, WATCHED_MAX)?;
-        if more {
-            Err(Errno::OVERFLOW)
-        } else {
-            Ok(text.split(|byte| *byte == b'\n').filter_map(|line| fields::number(line, "tfd")).collect())
-        }
+        let text = self.fdinfo(number, WATCHED_MAX)?.ok_or(Errno::NOENT)?;
+        Ok(text.split(|byte| *byte == b'\n').filter_map(|line| fields::number(line, "tfd")).collect())
     }
 
     /// The number of the terminal of which descriptor `number` is the other side (`/dev/ptmx`).
     pub fn terminal(&self, number: u32) -> Result<Option<u32>, Errno> {
-        match self.fdinfo(number, FDINFO_MAX) {
-            Ok((text, _)) => Ok(fields::number(&text, "tty-index")),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno),
-        }
+        Ok(self.fdinfo(number, FDINFO_MAX)?.and_then(|text| fields::number(&text, "tty-index")))
     }
 
     /// The inode numbers of the sockets that are registered with the `io_uring` on descriptor `number`.
-    pub fn sockets_of_ring(&self, number: u32) -> Vec<u64> {
-        let (text, _) = self.fdinfo(number, RING_MAX).unwrap_or_default();
-        text.split(u8::is_ascii_whitespace).filter_map(|word| Target::parse(word).socket()).collect()
+    pub fn sockets_of_ring(&self, number: u32) -> Result<Vec<u64>, Errno> {
+        let text = self.fdinfo(number, RING_MAX)?.unwrap_or_default();
+        let words = text.split(u8::is_ascii_whitespace);
+        Ok(words.filter_map(|word| Target::parse(word).socket()).collect())
     }
 
-    fn fdinfo(&self, number: u32, most: usize) -> Result<(Vec<u8>, bool), Errno> {
-        let _at = visit(self.pid)?;
-        read(&self.dir, &format!("../fdinfo/{number}"), most)
+    /// What the kernel tells of descriptor `number`; `None` if it was closed meanwhile. Not to be read to its end is an error:
+    /// the process may have anything there.
+    fn fdinfo(&self, number: u32, most: usize) -> Result<Option<Vec<u8>>, Errno> {
+        match read_apart(self.pid, &self.dir, &format!("../fdinfo/{number}"), most) {
+            Err(Errno::NOENT) => Ok(None),
+            Ok((_, true)) => Err(Errno::OVERFLOW),
+            read => Ok(Some(read?.0)),
+        }
     }
 
     /// The kind of descriptor `number`, as a standard stream.
@@ -253,19 +255,21 @@ impl FdDir {
     /// The inode number of the POSIX message queue that descriptor `number` refers to, whose link is `path`; `None` if it
     /// is another kind of file. A queue is in a mount of its own that nobody has in his tree (`mq_init_ns`, ipc/mqueue.c).
     /// Nothing is asked of the file itself: a file system of a user's may never answer.
-    pub fn message_queue(&self, number: u32, path: &[u8]) -> Option<u64> {
+    pub fn message_queue(&self, number: u32, path: &[u8]) -> Result<Option<u64>, Errno> {
         // The kernel keeps these in such mounts, too.
         const OTHERS: [&[u8]; 5] = [b"memfd:", b"dmabuf:", b"anon_hugepage", b"secretmem", b"SYSV"];
-        let name = path.strip_prefix(b"/").filter(|name| !name.contains(&b'/'))?;
-        if OTHERS.iter().any(|other| name.starts_with(other)) {
-            return None;
+        let name = path.strip_prefix(b"/").filter(|name| !name.contains(&b'/'));
+        if name.is_none_or(|name| OTHERS.iter().any(|other| name.starts_with(other))) {
+            return Ok(None);
         }
-        let _at = visit(self.pid).ok()?;
-        let (text, _) = self.fdinfo(number, FDINFO_MAX).ok()?;
-        let mount = fields::words(&text, "mnt_id")?.next()?;
+        let Some(text) = self.fdinfo(number, FDINFO_MAX)? else { return Ok(None) };
+        let _at = visit(self.pid)?;
+        let Some(mount) = fields::words(&text, "mnt_id").and_then(|mut words| words.next()) else {
+            return Ok(None);
+        };
         let mut mounts = self.mountinfo().split(|byte| *byte == b'\n');
         let is_mounted = mounts.any(|line| line.split(|byte| *byte == b' ').next() == Some(mount.as_bytes()));
-        (!is_mounted).then(|| fields::number(&text, "ino").unwrap_or_default())
+        Ok((!is_mounted).then(|| fields::number(&text, "ino").unwrap_or_default()))
     }
 
     /// Opens the file of descriptor `number` with `O_PATH`. This keeps the file alive, but does not open it

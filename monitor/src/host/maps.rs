@@ -1,21 +1,19 @@
 //! The memory that a process shares with others, from `/proc/PID/maps`.
 
-use std::{
-    fs::File,
-    io::{BufRead as _, BufReader},
-    ops::Range,
-};
+use std::ops::Range;
 
 use rustix::{
     fs::{Mode, OFlags, openat},
     io::Errno,
 };
 
-use super::ProcessDir;
+use super::{ProcessDir, next_apart};
 
-/// How much of `maps` is read at once. The whole has no bound that a user could not reach: a process may have a million
-/// mappings (`vm.max_map_count`), with names of 4 KiB each.
+/// How much of `maps` is read at once. A line that neither one nor the next of these ends is not read.
 const CHUNK: usize = 64 * 1024;
+/// How much of `maps` is read in all: ten times what 65,530 mappings take, the most of a process where nobody allows more
+/// (`vm.max_map_count`).
+const MOST: usize = 64 * 1024 * 1024;
 
 /// Memory that a process shares with whoever maps the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,12 +32,30 @@ impl ProcessDir {
         is_wanted: impl Fn(&SharedMemory) -> bool,
         most: usize,
     ) -> Result<Vec<SharedMemory>, Errno> {
-        let _at = self.at()?;
-        let file = openat(self.body(), "maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        let lines = BufReader::with_capacity(CHUNK, File::from(file)).split(b'\n');
-        let wanted = lines.map(|line| Ok(shared(&line?).filter(&is_wanted))).filter_map(Result::transpose);
-        let all: std::io::Result<Vec<SharedMemory>> = wanted.take(most).collect();
-        all.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        let file = {
+            let _at = self.at()?;
+            openat(self.body(), "maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?
+        };
+        let (mut found, mut rest) = (Vec::new(), Vec::new());
+        for _ in 0..MOST / CHUNK {
+            // What it has cost so far may be more than anybody has for this process, or its user.
+            drop(self.at()?);
+            let text = next_apart(self.id().pid, &file, CHUNK)?;
+            let more = text.len() > CHUNK;
+            rest.extend(text);
+            let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            let lines = rest.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
+            found.extend(lines.filter_map(shared).filter(&is_wanted));
+            rest.drain(..whole);
+            if !more || found.len() >= most {
+                found.truncate(most);
+                return Ok(found);
+            }
+            if rest.len() > CHUNK {
+                break;
+            }
+        }
+        Err(Errno::OVERFLOW)
     }
 }
 
@@ -71,6 +87,11 @@ fn is_made_up(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::Read as _,
+        process::{Command, Stdio},
+    };
+
     use super::*;
     use crate::host::Proc;
 
@@ -96,5 +117,28 @@ mod tests {
         assert!(
             Proc::system().unwrap().process(std::process::id()).unwrap().shared_memory(|_| true, 1).is_ok()
         );
+    }
+
+    /// A path of any length is one record of the kernel's: it is not waited for.
+    #[test]
+    fn a_path_without_end_is_unreadable() {
+        const MAPS: &str = "import mmap, os
+for n in range(700):
+    os.mkdir('d' * 250); os.chdir('d' * 250)
+file = os.open('f', os.O_CREAT | os.O_RDWR)
+os.ftruncate(file, 4096)
+memory = mmap.mmap(file, 4096)
+print(flush=True)
+input()";
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new("python3");
+        command.args(["-c", MAPS]).current_dir(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let process = Proc::system().unwrap().process(child.id()).unwrap();
+        assert_eq!(process.shared_memory(|_| true, usize::MAX), Err(Errno::OVERFLOW));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        Command::new("rm").arg("-rf").arg(dir.path()).status().unwrap();
     }
 }

@@ -69,7 +69,10 @@ pub use tasks::{PidNamespace, TaskRow};
 pub use unix::{UnixSocket, UnixSockets, port_range};
 pub use watch::{Alone, UNANSWERED, Visit, hastily, with_deadline};
 
-use crate::os::descriptors::ran_out;
+use crate::{
+    helper::{self, Cost},
+    os::descriptors::ran_out,
+};
 use orphand_core::model::ProcessId;
 
 #[derive(Debug, thiserror::Error)]
@@ -197,6 +200,26 @@ fn read(dir: impl AsFd, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Err
     let more = bytes.len() > limit;
     bytes.truncate(limit);
     Ok((bytes, more))
+}
+
+/// The same of a file of a process that the kernel makes in one piece, however long: read by a helper.
+fn read_apart(pid: u32, dir: impl AsFd, path: &str, limit: usize) -> Result<(Vec<u8>, bool), Errno> {
+    let file = {
+        let _at = watch::visit(pid)?;
+        openat(dir, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?
+    };
+    let mut text = next_apart(pid, &file, limit)?;
+    let more = text.len() > limit;
+    text.truncate(limit);
+    Ok((text, more))
+}
+
+/// What comes next in such a file: up to `limit` bytes and, if there is more, one.
+fn next_apart(pid: u32, file: &OwnedFd, limit: usize) -> Result<Vec<u8>, Errno> {
+    let mut cost = Cost::default();
+    let read = helper::read(file, limit, || identity::real_user(pid), &mut cost);
+    watch::charge(pid, cost);
+    read
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use std::{
 use rustix::{fs::CWD, io::Errno};
 
 use super::{Stat, read, stuck};
-use crate::os::lock;
+use crate::{helper::Cost, os::lock};
 
 /// The longest wait for one process. A read of /proc normally takes microseconds.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -177,6 +177,14 @@ impl Drop for Visit {
         if let Some(reading) = self.reading {
             post.worked(self.pid, reading.end(self.pid));
         }
+    }
+}
+
+/// What a helper spent on reading this process counts as if this thread had done it.
+pub(super) fn charge(pid: u32, cost: Cost) {
+    if let Some(post) = POST.with_borrow(Clone::clone) {
+        post.worked(pid, cost.worked);
+        stuck::charge(pid, cost.slept);
     }
 }
 

@@ -16,13 +16,14 @@ pub fn told_of(descriptor: &impl AsRawFd, field: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')?.trim().parse().ok())
 }
 
-/// Gives up an inherited protection from the kernel's OOM killer (`OOMScoreAdjust=` of the unit).
-pub fn drop_oom_protection() {
+/// Gives up an inherited protection from the kernel's OOM killer (`OOMScoreAdjust=` of the unit): the score is `least` then,
+/// if it was lower.
+pub fn raise_oom_score(least: i32) {
     const SCORE: &str = "/proc/self/oom_score_adj";
-    let is_protected = fs::read_to_string(SCORE).is_ok_and(|text| text.starts_with('-'));
-    if is_protected {
+    let score = fs::read_to_string(SCORE).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    if score.is_some_and(|score| score < least) {
         // A process may raise its score without a capability.
-        let _ = fs::write(SCORE, "0");
+        let _ = fs::write(SCORE, least.to_string());
     }
 }
 

@@ -42,6 +42,12 @@ pub fn of_process(pid: u32) -> Option<Duration> {
     account.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
+/// Whether it runs, or waits for a processor.
+pub fn is_running(pid: u32) -> bool {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat"));
+    line.is_ok_and(|line| line.rsplit(')').next().is_some_and(|rest| rest.starts_with(" R")))
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

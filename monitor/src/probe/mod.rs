@@ -155,6 +155,8 @@ pub fn help() -> bool {
         Task::Engine => containers::help(question, &files),
         Task::Manager => manager::help(question, &files),
         Task::Settings => settings::help(question, files),
+        // It is served where it is confined: no bytes are looked at.
+        Task::Text => None,
     })
 }
 

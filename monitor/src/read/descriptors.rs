@@ -63,9 +63,9 @@ impl Ends {
                 }
                 RING => {
                     ends.counters.push(number);
-                    ends.in_rings.extend(fds.sockets_of_ring(number));
+                    ends.in_rings.extend(fds.sockets_of_ring(number)?);
                 }
-                _ => ends.queues.extend(fds.message_queue(number, path)),
+                _ => ends.queues.extend(fds.message_queue(number, path)?),
             }
             ends.serves_a_device |= is_device(device(path));
         }

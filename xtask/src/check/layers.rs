@@ -27,9 +27,9 @@ const CORE: Layers = &[
 /// The rooms of the shell below `monitor`.
 const SHELL: Layers = &[
     ("os", "model"),
-    ("host", "model os"),
-    ("source", "model os host"),
     ("helper", "model os"),
+    ("host", "model os helper"),
+    ("source", "model os host"),
     ("read", "model recognise os host source"),
     ("probe", "model recognise verdict os host source helper read"),
     ("sink", "model os"),

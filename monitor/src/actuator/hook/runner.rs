@@ -94,7 +94,7 @@ fn confine(descriptors: Option<u64>) -> io::Result<()> {
     umask(Mode::from_raw_mode(0o022));
     capabilities::drop_all()?;
     // The daemon may be protected from the kernel's OOM killer; a hook needs no such protection.
-    own::drop_oom_protection();
+    own::raise_oom_score(0);
     // The process that started the daemon may have left it descriptors without the close-on-exec flag.
     close_fds::set_fds_cloexec(3, &[]);
     // The daemon has raised its own limit, which programs that use select(2) do not expect.
