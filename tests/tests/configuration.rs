@@ -161,7 +161,7 @@ fn capabilities_count_as_root_does() -> Result<()> {
     fs::set_permissions(&config, fs::Permissions::from_mode(0o666))?;
     said(&as_nobody(&f, "-all", &args)?, 0, &["config.toml: valid"], &[])?;
     let why = format!(
-        "cannot trust the configuration config.toml: others may write {} (mode 0666): chmod go-w it",
+        "orphand: cannot trust the configuration config.toml: others may write {} (mode 0666): chmod go-w it",
         config.display()
     );
     said(&as_nobody(&f, "+kill", &args)?, 1, &[], &[&why])?;

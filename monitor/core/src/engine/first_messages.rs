@@ -117,6 +117,8 @@ impl Engine {
     }
 
     fn message_answered(&mut self, now: BootTime, id: ProcessId, origin: Origin, message: FirstMessage) {
+        let node = self.world.node(id);
+        let is_below = node.is_some_and(|node| self.above_on_the_same_streams(node).any(hands_on));
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.origin == origin) else { return };
         let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
         let is_old = awaited.looks >= LOOKS;
@@ -124,8 +126,9 @@ impl Engine {
         let looks = awaited.looks;
         if let Some(until) = awaited.trial {
             let again = match message {
-                // It is still there: what runs may only prepare for who will read it (`npm ci && server`).
-                FirstMessage::Mcp { .. } => Some(now + pause),
+                // It is still there: what runs below a shell may only prepare for who will read it (`npm ci && server`).
+                FirstMessage::Mcp { .. } if is_below => Some(now + pause),
+                FirstMessage::Mcp { .. } if now < until => Some(until.min(now + pause)),
                 FirstMessage::Unknown if now < until => Some(until),
                 _ => None,
             };

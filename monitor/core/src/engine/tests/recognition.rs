@@ -145,6 +145,17 @@ fn a_program_is_no_server_while_the_message_waits() {
     }
 }
 
+/// Nobody is left who would start another one: a server that hangs before it reads its first message.
+#[test]
+fn what_a_shell_has_become_is_the_server_although_the_message_waits() {
+    let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
+    story.exec(30, 20, OWN, WIRE);
+    story.pass(Duration::from_millis(240));
+    assert_eq!(story.told(), ["agent_started"]);
+    story.pass(Duration::from_millis(20));
+    assert_eq!(story.told(), ["server_started"]);
+}
+
 /// The message is seen on the program before anybody has looked at the shell.
 #[test]
 fn a_program_below_a_shell_is_on_trial_also_where_it_is_seen_first() {
