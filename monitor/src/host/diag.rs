@@ -66,7 +66,8 @@ pub(super) fn ask(
 }
 
 /// The user who made the far end of a TCP connection of ours, if that is a socket of our network namespace. One look-up in
-/// the kernel's table, however many connections there are.
+/// the kernel's table, however many connections there are. Not every kernel answers (`CONFIG_INET_DIAG`): whoever must be sure
+/// reads the whole table ([`super::far_end_of`]).
 pub fn user_of_far_end(near: SocketAddr, far: SocketAddr) -> Option<u32> {
     let mut socket_id = if far.is_ipv4() { SocketId::new_v4() } else { SocketId::new_v6() };
     (socket_id.source_address, socket_id.source_port) = (far.ip(), far.port());

@@ -5,6 +5,13 @@ from situation import scene
 # It works, and tells each step on its output.
 JOB = "here()\nuse('job', lambda: print('step', flush=True))\n"
 
+def works_on(stage, **truth):
+    """The agent of the server is killed, and the job goes on writing its log."""
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    stage.grows("job.log")
+    return stage.killed(agent, in_use=["job"], **truth)
+
 @scene("mixed", twin="orphans/driver")
 def credential_cache(stage):
     """A server's git keeps a password in git's own cache, in the server's session; the agent is killed, a person's git asks the cache."""
@@ -212,10 +219,7 @@ shell.stdin.flush()"""
     stage.part("job", JOB)
     stage.part("tool", f"{tool}\nos._exit(0)\n")
     stage.part("mcp-server-shell", f"{starts}\npresent('job')\nserve()\n")
-    agent = stage.agent("mcp-server-shell")
-    stage.beats("job")
-    stage.grows("job.log")
-    return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
+    return works_on(stage, orphans=["mcp-server-shell"])
 
 @scene("mixed", twin="orphans/helper_below_a_server")
 def job_without_output(stage):
@@ -242,10 +246,7 @@ def shell_job_with_a_log_of_errors(stage):
         present("job")
         serve()
     """)
-    agent = stage.agent("mcp-server-shell")
-    stage.beats("job")
-    stage.grows("job.log")
-    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
+    return works_on(stage, may_end=["mcp-server-shell"])
 
 @scene("mixed", twin="orphans/driver")
 def shell_service(stage):

@@ -1,4 +1,4 @@
-from jobs import JOB
+from jobs import JOB, works_on
 from situation import scene
 
 @scene("in use", twin="orphans/pid_namespace", restart=True)
@@ -35,7 +35,4 @@ def job_that_a_thread_waits_for(stage, how, waits):
         present("job")
         serve()
     """)
-    agent = stage.agent("mcp-server-shell")
-    stage.beats("job")
-    stage.grows("job.log")
-    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
+    return works_on(stage, may_end=["mcp-server-shell"])

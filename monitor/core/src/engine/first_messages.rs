@@ -117,14 +117,14 @@ impl Engine {
     }
 
     fn message_answered(&mut self, now: BootTime, id: ProcessId, origin: Origin, message: FirstMessage) {
-        let node = self.world.node(id);
-        let is_below = node.is_some_and(|node| self.above_on_the_same_streams(node).any(hands_on));
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.origin == origin) else { return };
         let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
         let is_old = awaited.looks >= LOOKS;
         awaited.looks += 1;
-        let looks = awaited.looks;
+        let (looks, said) = (awaited.looks, awaited.said.clone());
         if let Some(until) = awaited.trial {
+            let node = self.world.node(id);
+            let is_below = node.is_some_and(|node| self.above_on_the_same_streams(node).any(hands_on));
             let again = match message {
                 // It is still there: what runs below a shell may only prepare for who will read it (`npm ci && server`).
                 FirstMessage::Mcp { .. } if is_below => Some(now + pause),
@@ -134,12 +134,12 @@ impl Engine {
             };
             if again.is_some() {
                 self.agenda.set(Task::FirstMessage(id), again);
-            } else if let Some(said) = awaited.said.clone() {
+            } else if let Some(said) = said {
                 self.recognised_by_what_was_said(now, now, id, said);
             }
             return;
         }
-        if let Some(said) = awaited.said.clone() {
+        if let Some(said) = said {
             // Who runs another program leaves it what was said. One that has read that itself is the server (`mise mcp`), and a
             // shell below which it was read (`npm ci && tee log | server`).
             let is_read = matches!(message, FirstMessage::Nothing | FirstMessage::Other);

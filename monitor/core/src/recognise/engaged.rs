@@ -19,8 +19,12 @@ pub fn is_browser(name: &str) -> bool {
     contains(BROWSERS, name)
 }
 
-/// The first of the ports that the system gives out to who looks for a free one: ip(7), `ip_local_port_range`.
-pub const FIRST_DRAWN_PORT: u16 = 32768;
+/// Whether somebody chose this port: who looks for a free one is given one of those that the system gives out (ip(7),
+/// `ip_local_port_range`).
+pub fn is_chosen(port: u16) -> bool {
+    const FIRST_DRAWN: u16 = 32768;
+    (1..FIRST_DRAWN).contains(&port)
+}
 
 /// Whether it is a browser at a port that somebody chose, whom others ask there, too (`--remote-debugging-port=9222`).
 pub fn is_at_a_chosen_port(image: &Image) -> bool {
@@ -28,7 +32,7 @@ pub fn is_at_a_chosen_port(image: &Image) -> bool {
         let next = image.argv.get(at + 1).map(String::as_str);
         let value = word.strip_prefix("--remote-debugging-port");
         let port = value.and_then(|value| value.strip_prefix('=').or(next));
-        port.is_some_and(|port| port.parse().is_ok_and(|port: u16| (1..FIRST_DRAWN_PORT).contains(&port)))
+        port.is_some_and(|port| port.parse().is_ok_and(is_chosen))
     })
 }
 

@@ -45,9 +45,9 @@ pub use self::container::{
 };
 pub use self::declared::{Declarations, Notation, is_bridged};
 pub use self::engaged::{
-    FIRST_DRAWN_PORT, cleans_up, entry_names_port, entry_names_service, fork_server_listener, goes_on,
-    is_at_a_chosen_port, is_browser, is_debugger, is_opener, is_shell_of_a_person, is_spawn_helper,
-    is_spawn_server, is_told_to_serve,
+    cleans_up, entry_names_port, entry_names_service, fork_server_listener, goes_on, is_at_a_chosen_port,
+    is_browser, is_chosen, is_debugger, is_opener, is_shell_of_a_person, is_spawn_helper, is_spawn_server,
+    is_told_to_serve,
 };
 pub use self::first_message::{first_message, harmless};
 pub use self::nothing::Known;

@@ -13,7 +13,7 @@ use crate::{
         scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
     reach::is_standard_error,
-    recognise::FIRST_DRAWN_PORT,
+    recognise::is_chosen,
     world::Server,
 };
 
@@ -115,7 +115,6 @@ impl<'a> Rows<'a> {
 
     /// Whether it listens at a TCP port that somebody chose.
     pub fn is_at_a_chosen_port(&self, process: ProcessId) -> bool {
-        let is_chosen = |port: u16| (1..FIRST_DRAWN_PORT).contains(&port);
         self.of(process)
             .any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { port, .. } if is_chosen(*port)))
     }

@@ -50,23 +50,27 @@ impl World {
     pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
         let up = self.graph.up(id).map(|node| node.id);
         let leaves = self.graph.children(id).next().is_some();
-        let is_run = |key| self.servers.get(&key).is_some_and(|server| is_run_by(&self.graph, server, id));
-        let is_tool = self.graph.get(id)?.server.is_some_and(is_run);
-        if let Some(key) = self.graph.get(id)?.server.filter(|_| leaves) {
+        let node = self.graph.get(id)?;
+        let key = node.server;
+        // A tool that it ran may have inherited its standard input alone, or both.
+        let has_wires = key.and_then(|key| self.servers.get(&key)).is_some_and(|server| {
+            server.stdin.is_wire() && server.wires() == node.wires() && !is_run_by(&self.graph, server, id)
+        });
+        if let Some(key) = key.filter(|_| leaves) {
             self.keep_who_ran(key, id);
         }
         let node = self.graph.remove(id)?;
         if let Some(server) = node.wraps.and_then(|key| self.servers.get_mut(&key)) {
             server.wrappers.retain(|wrapper| *wrapper != id);
         }
-        let server = node.server.map(|key| (key, self.process_lost(key, &node, leaves, is_tool)));
+        let server = node.server.map(|key| (key, self.process_lost(key, &node, leaves, has_wires)));
         Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
     }
 
     /// The server has lost a process: finds out which process is its main process now. If orphand ended it, the dead owner
-    /// remembers that. `leaves`: a process lives that it created; none else can have a stream that it made. `is_tool`: the server
-    /// ran it on its own wires. Returns whether only processes remain that the server started.
-    fn process_lost(&mut self, key: ServerKey, lost: &Node, leaves: bool, is_tool: bool) -> bool {
+    /// remembers that. `leaves`: a process lives that it created; none else can have a stream that it made. `has_wires`: it
+    /// had the server's wires, as a link of its launch chain. Returns whether only processes remain that the server started.
+    fn process_lost(&mut self, key: ServerKey, lost: &Node, leaves: bool, has_wires: bool) -> bool {
         let Self { graph, servers, agents, .. } = self;
         let Some(server) = servers.get_mut(&key) else { return false };
         server.processes.remove(&lost.id);
@@ -75,8 +79,6 @@ impl World {
         if let Some(owner) = owner.filter(|owner| !owner.is_alive() && owner.ended.len() < ENDED) {
             owner.ended.insert(lost.id);
         }
-        // A tool that it ran may have inherited its standard input alone.
-        let has_wires = server.stdin.is_wire() && server.wires() == lost.wires() && !is_tool;
         let was_core = server.recognised.remove(&lost.id) || has_wires;
         server.forget_name_by(lost.id);
         if was_core && leaves && server.ended.len() < ENDED {
