@@ -57,6 +57,12 @@ impl Identity {
         all
     }
 
+    /// The present children of a daemon, without its helpers: some of these stay for the next question.
+    pub fn children_beside_helpers(self) -> Vec<Self> {
+        let is_helper = |child: &Self| child.argv().get(1).is_some_and(|argument| argument == "__helper");
+        self.children().into_iter().filter(|child| !is_helper(child)).collect()
+    }
+
     /// Its present descendants, parents first.
     pub fn descendants(self) -> Vec<Self> {
         let mut found = self.children();

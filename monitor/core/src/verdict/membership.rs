@@ -16,7 +16,7 @@ use super::{
     rows::Sides,
 };
 use crate::{
-    lineage::{Maker, Provenance},
+    lineage::{Maker, Node, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow},
     recognise::{Role, fork_server_listener},
     world::is_run_by,
@@ -234,12 +234,16 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
-    /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
+    /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part
+    /// of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
     fn works_apart(&self, facts: &ProcessRow) -> bool {
         let parent = self.inspection.rows.parent(facts).filter(|row| row.full);
-        // Two files are not known to be one.
-        let hands_output_on =
-            |parent: &ProcessRow| parent.stdio[1] == facts.stdio[1] && facts.stdio[1].is_wire();
+        // Two files are not known to be one, unless a copy has what its creator has.
+        let origin = |row: &ProcessRow| self.inspection.node(row.process).map(Node::origin);
+        let hands_output_on = |parent: &ProcessRow| {
+            let is_a_copy = || origin(facts).is_some_and(|own| origin(parent) == Some(own));
+            parent.stdio[1] == facts.stdio[1] && (facts.stdio[1].is_wire() || is_a_copy())
+        };
         let is_left = |parent: &ProcessRow| {
             self.inspection.rules.role(&parent.image) == Role::Shell
                 || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null)

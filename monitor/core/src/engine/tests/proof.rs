@@ -157,6 +157,18 @@ fn a_job_with_a_log_or_no_output_is_let_go_unless_its_server_waits_for_it() {
     }
 }
 
+/// A server that has moved its descriptor 1 to a file gives that to the copies of itself that work for it.
+#[test]
+fn a_copy_that_writes_to_the_file_of_its_creator_is_a_part_of_it() {
+    let moved = [Stdio::Null, Stdio::File, Stdio::Null];
+    for (output, tied) in [(Stdio::File, true), (Stdio::Null, false)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.fork(30, 31);
+        story.apart.extend([(30, apart(10, moved)), (31, apart(10, [Stdio::Null, output, Stdio::Null]))]);
+        assert_eq!(goes_along(&mut story, 31, false), tied, "{output:?}");
+    }
+}
+
 // ---- 3 and 4: its owner is gone, and nobody can talk to it --------------------------------------------------------
 
 /// Agent 20 has a server, 30, and a forked copy of itself, 21.
