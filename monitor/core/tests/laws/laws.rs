@@ -117,6 +117,8 @@ pub fn expect(host: &Host, service: &Service) -> Expect {
         Standing::Ownerless(_) if host.truth.lossy && (service.bridged || service.chain.len() > 1) => {
             Expect::Open
         }
+        // A gateway that listens serves those who call it for a moment, too.
+        Standing::Ownerless(_) if service.bridged && listens(host, service) => Expect::Open,
         Standing::Ownerless(since) => {
             let verdict = since + host.policy.grace;
             // Nobody can tell who has it but those that are seen: the server itself, for instance, or a bridge the wire behind it.
@@ -142,6 +144,11 @@ fn is_veiled(host: &Host, service: &Service) -> bool {
 fn was_shot(host: &Host, service: &Service) -> bool {
     let is_member = |hit| host.truth.is_member(&host.kernel, hit, service.head());
     host.log.shots.iter().filter_map(|shot| shot.hit).any(is_member)
+}
+
+fn listens(host: &Host, service: &Service) -> bool {
+    let listens = |link: &ProcessId| host.kernel.get(*link).is_some_and(|process| process.doings.listens);
+    service.chain.iter().any(listens)
 }
 
 fn chain_ended(host: &Host, service: &Service) -> bool {
