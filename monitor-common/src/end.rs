@@ -31,8 +31,11 @@ pub struct EndRecord {
     pub writers: u32,
 }
 
-/// What a pass is asked for, beside the inode numbers of pipes and sockets: keys that are no inode numbers.
+/// What a pass is asked for, beside the inode numbers of pipes and sockets, which the kernel gives out: keys that are no inode
+/// numbers.
 pub mod wanted {
+    /// With an inode number: FIFOs with a path. Whoever makes a file system says which numbers its files have.
+    pub const NAMED: u64 = 1 << 60;
     /// With the number of a process: all its descriptors of other files.
     pub const PROCESS: u64 = 1 << 62;
     /// With the number of a terminal of devpts: all descriptors of its line, and of its other side.

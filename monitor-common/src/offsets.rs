@@ -144,6 +144,8 @@ pub struct Tuning {
     pub file_count_of_one: u32,
     /// Where `sock.sk_userlocks` is, in bits: four of them until 6.7, a byte since. 0 if that is not known.
     pub sock_userlocks: u32,
+    /// `super_block::s_dev` of the pipes that pipe(2) makes.
+    pub pipe_device: u32,
     /// Where `tty_struct.link` is, the other side of a terminal, and `tty_struct.index`. 0 if one of them is not known.
     pub tty: [u32; 2],
 }

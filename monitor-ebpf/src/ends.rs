@@ -7,7 +7,7 @@ use monitor_common::{Counter, EndRecord, end_flags, wanted};
 
 use crate::{
     file::{File, Inode, Terminal, is_fifo, is_socket},
-    maps::{self, WANTED},
+    maps::{self, WANTED, global},
     task::Task,
 };
 
@@ -92,7 +92,10 @@ fn fill(
     let mode = mode?;
     let fifo = is_fifo(mode);
     record.ino = inode.number()?;
-    let mut wanted = !(fifo || is_socket(mode)) || is_wanted(record.ino);
+    record.device = inode.device()?;
+    let is_named = fifo && record.device != global!(TUNING.pipe_device);
+    let key = if is_named { wanted::NAMED | record.ino } else { record.ino };
+    let mut wanted = !(fifo || is_socket(mode)) || is_wanted(key);
     if is_socket(mode) {
         let Some(socket) = file.socket()? else { return Ok(false) };
         if let Some(peer) = socket.peer()? {
@@ -114,7 +117,6 @@ fn fill(
     record.references = file.references()?;
     record.access = file.access()?;
     record.mode = mode;
-    record.device = inode.device()?;
     if fifo {
         (record.readers, record.writers) = inode.pipe()?;
     }

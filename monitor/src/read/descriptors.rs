@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub access: Access,
     /// Whether it is a FIFO that still has a name.
     pub named: bool,
+    /// Whether it has never had one: pipe(2) made it.
+    pub nameless: bool,
 }
 
 #[derive(Default)]
@@ -53,7 +55,8 @@ impl Ends {
             if let Some((inode, named)) = stream
                 && let Some(access) = fds.access(number)
             {
-                ends.streams.push(Stream { number, inode, access, named });
+                let nameless = matches!(fd.target, Target::Pipe(_));
+                ends.streams.push(Stream { number, inode, access, named, nameless });
             }
             let Target::Path(path) = &fd.target else { continue };
             match device(path) {

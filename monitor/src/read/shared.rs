@@ -19,9 +19,15 @@ pub(super) fn wanted(members: &[Member]) -> Beside {
         let pid = member.process.pid;
         member.ends.counters.iter().map(|number| (pid, *number)).collect::<Vec<_>>()
     };
+    let streams = |nameless| {
+        let all = members.iter().flat_map(|member| &member.ends.streams);
+        all.filter(move |stream| stream.nameless == nameless).map(|stream| stream.inode)
+    };
+    let named: HashSet<u64> = streams(false).collect();
     Beside {
         files: members.iter().flat_map(files).collect(),
         lines: members.iter().flat_map(|member| member.ends.terminals.iter().copied()).collect(),
+        nameless: streams(true).filter(|inode| !named.contains(inode)).collect(),
     }
 }
 

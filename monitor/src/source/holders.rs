@@ -117,9 +117,13 @@ impl Holders {
         beside: &Beside,
     ) -> Result<Vec<OpenEnd>, String> {
         let inodes = wanted.iter().filter_map(|one| one.inode());
+        let named =
+            wanted.iter().filter_map(|one| one.try_as_pipe()).filter(|n| !beside.nameless.contains(n));
+        let named = named.map(|inode| wanted::NAMED | inode);
         let processes = beside.files.iter().map(|(pid, _)| wanted::PROCESS | u64::from(*pid));
         let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));
-        let mut records = self.pass_for(whose, inodes.chain(processes).chain(lines).collect())?;
+        let mut records =
+            self.pass_for(whose, inodes.chain(named).chain(processes).chain(lines).collect())?;
         // The address of an open file is known only now. Most are nobody else's.
         let shared = ends::shared(&records, &beside.files);
         records.retain(|record| !ends::is_other(record));
@@ -135,6 +139,12 @@ type Shown = (Stdio, Option<u64>, (bool, bool), u64, (u32, u32));
 const fn shown(end: &OpenEnd) -> Shown {
     let access = (end.access.read, end.access.write);
     (end.of, end.peer, access, end.references, (end.readers, end.writers))
+}
+
+/// The device of the pipes that pipe(2) makes; 0 if none can be made, and no pass is proven then.
+pub fn pipe_device() -> u32 {
+    let pipe = pipe_with(PipeFlags::CLOEXEC).and_then(|pipe| fstat(&pipe.0));
+    pipe.map_or(0, |status| device(status.st_dev))
 }
 
 /// A device number as the kernel keeps it, of one as fstat(2) tells it.

@@ -142,6 +142,7 @@ impl KernelSource {
             exit_has_group_dead: u32::from(layout.exit_has_group_dead),
             file_count_of_one: u32::from(!layout.counts_files_from_zero),
             sock_userlocks: layout.sock_userlocks,
+            pipe_device: holders::pipe_device(),
             tty: layout.tty,
         };
         // A read-only global: at level 0 the verifier takes the logging out of the programs.

@@ -5,7 +5,10 @@
 //! processes waits for none. Who called a port is witnessed: /proc shows a connection that was closed for a minute, or
 //! not at all.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use super::{calls::Calls, holders::Holders, tasks::Tasks};
 use crate::{
@@ -59,6 +62,8 @@ pub struct Beside {
     /// Terminals of devpts, by their numbers: who has a descriptor of their line is told ([`Stdio::Terminal`], with the
     /// number in place of the device).
     pub lines: Vec<u32>,
+    /// Pipes without a path among those that are wanted, by inode number: a FIFO with the same number is not told.
+    pub nameless: BTreeSet<u64>,
 }
 
 /// Who called a TCP port in the last ten minutes.

@@ -167,6 +167,30 @@ say(file=ino(by_name), listener=ino(listener.fileno()), number=listener.fileno()
     assert_eq!(of_stand.iter().map(|end| end.number).collect::<Vec<_>>(), [stand.fd("number")], "{ends:#?}");
 }
 
+/// Whoever makes a file system says which inode numbers its files have.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_fifo_is_none_of_the_pipes_without_a_path() {
+    let stand = Stand::new(
+        r#"
+import tempfile
+path = tempfile.mkdtemp() + "/fifo"; os.mkfifo(path)
+fd = os.open(path, os.O_RDWR); r, w = os.pipe()
+say(fifo=os.fstat(fd).st_ino, fd=fd, pipe=ino(r), r=r, w=w)
+"#,
+    );
+    let (fifo, pipe) = (stand.number("fifo"), stand.number("pipe"));
+    let look = Look::new(&options());
+    let told = |nameless: &[u64]| {
+        let beside = Beside { nameless: nameless.iter().copied().collect(), ..Beside::default() };
+        let ends = look.side.pass(&[Stdio::Pipe(fifo), Stdio::Pipe(pipe)], &beside).unwrap();
+        ends.iter().filter(|end| end.process == stand.me()).map(|end| end.number).collect::<BTreeSet<_>>()
+    };
+    let [fd, r, w] = ["fd", "r", "w"].map(|key| stand.fd(key));
+    assert_eq!(told(&[]), BTreeSet::from([fd, r, w]));
+    assert_eq!(told(&[pipe, fifo]), BTreeSet::from([r, w]));
+}
+
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn who_is_stuck_on_its_way_to_execve_is_told_and_does_not_delay() {
