@@ -270,7 +270,8 @@ impl Truth {
         let [input, output] = service.wires.map(|own| kernel.opposite(own));
         let head = kernel.history.get(&service.head()).and_then(|head| head.died);
         let head_killed = matches!(head, Some((_, ExitStatus::Signal(_))));
-        let is_closer = |id: &ProcessId| head_killed && Some(*id) == service.owner;
+        let heirs = self.heirs_of(service);
+        let is_closer = |id: &ProcessId| head_killed && (Some(*id) == service.owner || heirs.contains(id));
         let in_flight = |end: Option<End>| end.is_some_and(|end| kernel.in_flight.contains(&end));
         let traced = |p: &Process| p.doings.tracer.is_some_and(|by| !parts.iter().any(|p| p.id == by));
         let has_sockets = |p: &Process| p.has_sockets() || p.doings.listens || p.conduct.serves_clients;
