@@ -189,7 +189,7 @@ impl Engine {
     }
 
     /// What a server has started on other wires, and what nothing but its name shows to be a server: it may be a job. So may
-    /// what is of its own package, whatever that is called: nobody speaks the protocol with himself.
+    /// what is of its own package, whatever that is called.
     fn named_tools(&self, server: &Server) -> Vec<ProcessId> {
         let is_one = |node: &&Node| {
             node.image().is_some_and(|image| self.rules.is_only_named(image))

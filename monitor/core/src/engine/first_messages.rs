@@ -363,7 +363,7 @@ fn hands_on(node: &Node) -> bool {
 
 /// Whether one process made standard input and output, which is neither a shell nor the process itself. In a pipeline,
 /// a shell makes at least one of them.
-fn made_by_a_host(node: &Node) -> bool {
+pub(super) fn made_by_a_host(node: &Node) -> bool {
     match &node.exec.makers {
         [Some(stdin), Some(stdout), _] => {
             stdin.process == stdout.process

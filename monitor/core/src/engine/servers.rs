@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Engine, first_messages::PROTOCOL};
+use super::{
+    Engine,
+    first_messages::{PROTOCOL, made_by_a_host},
+};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
@@ -56,24 +59,27 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         if let Some(key) = node.server {
             let server = self.world.server(key);
-            if server.is_some_and(|server| is_helper_of(server, node)) {
-                return self.forget_first_messages(id);
-            }
             let same_wire = server.is_some_and(|server| server.stdin == node.stdin());
+            if !same_wire && recognised.new.rule == PROTOCOL && !self.is_job(key) {
+                // It stays what it was: what a server speaks to may be a tool at work.
+                self.forget_first_messages(id);
+                return self.is_gateway(at, key);
+            }
+            let is_own = server.is_some_and(|server| self.world.is_of_its_package(server, node));
+            if server.is_some_and(|server| is_helper_of(server, node)) {
+                self.forget_first_messages(id);
+                return self.may_be_a_gateway(now, at, key, id);
+            }
             let runs_it = |server: &Server| {
-                is_run_by(self.world.graph(), server, id)
-                    && (server.rule != PROTOCOL || self.world.is_of_its_package(server, node))
+                is_run_by(self.world.graph(), server, id) && (server.rule != PROTOCOL || is_own)
             };
             if same_wire && server.is_some_and(runs_it) {
                 // A tool, whatever its name is. A launcher that no rule knows may be taken for the server that it runs.
                 return self.forget_first_messages(id);
             }
-            if !same_wire && recognised.new.rule == PROTOCOL && !self.is_job(key) {
-                // It stays what it was: what a server speaks to may be a tool at work.
-                self.forget_first_messages(id);
-                self.world.change_server(key, |server| server.gateway = true);
-                self.remember_server(at, key);
-                return;
+            if is_own && !same_wire && !self.is_job(key) {
+                self.named_deeper(at, key, recognised.new);
+                return self.may_be_a_gateway(now, at, key, id);
             }
             if same_wire || !self.is_job(key) {
                 self.named_deeper(at, key, recognised.new);
@@ -132,6 +138,20 @@ impl Engine {
             }
             Claim::Nobody | Claim::Adopted | Claim::Elsewhere => self.begin(now, at, recognised, None),
         }
+    }
+
+    /// A server runs a process of its own package on other wires. By its name that may be a job. If it is spoken to as a server is,
+    /// or nobody can tell any more, the server is a gateway.
+    fn may_be_a_gateway(&mut self, now: BootTime, at: BootTime, key: ServerKey, id: ProcessId) {
+        let Some(node) = self.world.node(id).filter(|node| made_by_a_host(node)) else { return };
+        if node.provenance.is_found() || !self.await_first_message(now, at, id, None) {
+            self.is_gateway(at, key);
+        }
+    }
+
+    fn is_gateway(&mut self, at: BootTime, key: ServerKey) {
+        self.world.change_server(key, |server| server.gateway = true);
+        self.remember_server(at, key);
     }
 
     /// A recognised server begins, with this owner.
@@ -299,7 +319,7 @@ impl Engine {
 }
 
 /// Whether a server has started itself again, in a session of its own and for work of its own: an index, a service that several
-/// share. Nobody speaks the protocol with himself.
+/// share.
 fn is_helper_of(server: &Server, node: &Node) -> bool {
     let maker = node.exec.makers[0].as_ref().filter(|maker| maker.process != node.id);
     let is_ours = |maker: &Maker| {

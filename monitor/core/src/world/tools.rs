@@ -23,8 +23,7 @@ impl World {
         self.recognised(server).filter(|node| node.stdin() != server.stdin)
     }
 
-    /// Whether a process runs a program of the package that the server is of: a part of it, for nobody speaks the protocol with
-    /// himself.
+    /// Whether a process runs a program of the package that the server is of: by its name it may be a part of it.
     pub fn is_of_its_package(&self, server: &Server, node: &Node) -> bool {
         let main = self.graph.get(server.main_process).and_then(Node::image);
         main.zip(node.image()).is_some_and(|(main, image)| are_of_one_package(main, image))

@@ -43,6 +43,35 @@ fn a_server_that_speaks_to_one_of_its_own_is_a_gateway() {
     }
 }
 
+/// Aggregators start servers of their own package: `fastmcp run` another file, a company's servers in one. Each may have a session of
+/// its own, as those that Python's SDK starts.
+#[test]
+fn a_gateway_may_run_servers_of_its_own_package() {
+    const GATEWAY: &[&str] = &["/usr/bin/python3", "-m", "acme_mcp.gateway"];
+    const MODULE: &[&str] = &["/usr/bin/python3", "-m", "acme_mcp.weather"];
+    let spoken = |message: &FirstMessage, apart| {
+        let mut story = Story::with_agent();
+        story.messages.insert(30, mcp());
+        story.start(20, 30, GATEWAY, WIRE);
+        story.messages.insert(31, message.clone());
+        story.fork(30, 31);
+        if apart {
+            story.setsid(31);
+        }
+        story.exec(31, 30, MODULE, INNER);
+        story
+    };
+    for (message, ended) in [(mcp(), false), (FirstMessage::Other, true)] {
+        for apart in [false, true] {
+            assert_eq!(is_ended(spoken(&message, apart)), ended, "{message:?} {apart}");
+        }
+        // What was read long ago is not known after a restart.
+        let found =
+            vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, GATEWAY, WIRE), seen(31, 30, MODULE, INNER)];
+        assert!(!is_ended(next(&spoken(&message, false), "", found)), "after a restart: {message:?}");
+    }
+}
+
 /// Nothing is looked at on the wires of the server, nor where another process made the output.
 #[test]
 fn what_only_inherits_is_not_spoken_to() {
