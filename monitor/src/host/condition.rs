@@ -105,9 +105,11 @@ impl SystemCall {
         for argument in &mut arguments {
             *argument = value()?;
         }
-        let stack = value()?;
+        // A program of 64 bits may have the stack of a thread that low.
+        let (stack, instruction) = (value()?, value()?);
+        let is_low = [stack, instruction].iter().all(|address| u32::try_from(*address).is_ok());
         let call = Self { number, arguments, opens_fifo: false };
-        Some(if stack > u64::from(u32::MAX) { call } else { call.of_32_bits() })
+        Some(if is_low { call.of_32_bits() } else { call })
     }
 
     /// A call of a program of 32 bits, which has another number there. Those that nobody asks about get none.
@@ -119,7 +121,8 @@ impl SystemCall {
             (240 | 422, _) => libc::SYS_futex,
             (401, _) => libc::SYS_msgrcv,
             (420, _) => libc::SYS_semtimedop,
-            (449, _) => libc::SYS_futex_waitv,
+            // From 403 on the numbers are the same.
+            (libc::SYS_futex_waitv.., _) => number,
             // ipc(2): which call it is, then the arguments of that.
             (117, call @ (1 | 4 | 11 | 12)) => {
                 arguments.rotate_left(1);
@@ -152,6 +155,8 @@ mod tests {
         // Of a program of 32 bits: exit_group, and msgrcv by way of ipc(2).
         let number = |text: &str| parse(text).map(|call| (call.number, call.arguments[0]));
         assert_eq!(number("252 0x5 0x0 0x0 0x0 0x0 0x0 0xffc4178 0x8048000\n"), Some((-1, 5)));
+        // Of one of 64 bits whose thread has a low stack.
+        assert_eq!(number("0 0x3 0x1 0x1 0x0 0x0 0x0 0xffc4178 0x7fbd9ef2d2ad\n"), Some((0, 3)));
         #[cfg(target_arch = "x86_64")]
         assert_eq!(number("117 0xc 0x7 0x0 0x0 0x0 0x0 0xffc4178 0x8048000\n"), Some((libc::SYS_msgrcv, 7)));
     }

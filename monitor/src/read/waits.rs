@@ -116,8 +116,8 @@ pub(super) fn places(
             libc::SYS_msgrcv | libc::SYS_msgsnd => _ = queues.insert(id(first)),
             // The numbers of semaphores are others than those of queues.
             libc::SYS_semop | libc::SYS_semtimedop => _ = queues.insert(id(first) | SEMAPHORES),
-            // The addresses are in its memory.
-            libc::SYS_futex_waitv => several = true,
+            // The addresses are in its memory. So may be those of calls that are newer than this one, as futex_wait(2) is.
+            libc::SYS_futex_waitv.. => several = true,
             libc::SYS_read | libc::SYS_readv if table.target(id(first)).is_some_and(is_terminal) => {
                 anybody = Some(Called::Unknown);
             }

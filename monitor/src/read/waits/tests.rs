@@ -101,28 +101,34 @@ c.timerfd_settime(t, 0, struct.pack('qqqq', 0, 0, 600, 0), None); r, w = os.pipe
 /// Any user may share ten thousands of pieces of memory, and wait at each.
 #[test]
 fn memory_beyond_counting_is_anybodys() {
-    let waits = |pieces: usize| {
+    const FUTEX_WAIT: libc::c_long = 455;
+    let waits = |pieces: usize, number: libc::c_long, arguments: &str| {
         let script = format!(
             "import ctypes, mmap, struct
 all = [mmap.mmap(-1, 4096) for _ in range({pieces})]
 word = ctypes.addressof(ctypes.c_char.from_buffer(all[0])); print(flush=True)
-ctypes.CDLL(None).syscall({}, struct.pack('QQII', 0, word, 2, 0), 1, 0, None, 0)",
-            libc::SYS_futex_waitv
+ctypes.CDLL(None).syscall({number}, {arguments})"
         );
         let (server, _) = Started::python(&script, Std::null());
         let dir = Proc::system().unwrap().process(server.0.id()).unwrap();
         let begun = std::time::Instant::now();
         let calls = loop {
             let calls = calls(&dir).unwrap();
-            if calls.iter().flatten().any(|call| call.number == libc::SYS_futex_waitv) {
+            if calls.iter().flatten().any(|call| call.number == number) {
                 break calls;
             }
             assert!(begun.elapsed().as_secs() < 20, "it does not wait");
         };
         places(&dir, &dir.fd_table().unwrap(), &calls, BootTime::default()).unwrap()
     };
-    let few = waits(5);
-    assert!(few.memory.len() >= 5 && few.anybody.is_none(), "{few:?}");
-    let many = waits(1000);
+    let vector = "struct.pack('QQII', 0, word, 2, 0), 1, 0, None, 0";
+    let all = libc::SYS_futex_waitv;
+    for few in [
+        waits(5, all, vector),
+        waits(5, FUTEX_WAIT, "ctypes.c_void_p(word), 0, ctypes.c_ulong(0xffffffff), 2, None, 0"),
+    ] {
+        assert!(few.memory.len() >= 5 && few.anybody.is_none(), "{few:?}");
+    }
+    let many = waits(1000, all, vector);
     assert!(many.memory.is_empty() && many.anybody == Some(Called::Unknown), "{many:?}");
 }
