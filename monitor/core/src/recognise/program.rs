@@ -114,13 +114,15 @@ impl<'w> Program<'w> {
                 {
                     return Self::carried(Row::named("node").unwrap_or(row), line, depth + 1);
                 }
-                // npx, tsx and others are scripts, too: the program is what they run.
-                let inner = Row::named(command_name(path)).filter(|inner| inner.carrier != Carrier::Shell);
-                if is_interpreter && inner.is_some() {
+                // npx, tsx, conda, bundle and others are scripts, too: the program is what they run.
+                let name = command_name(path);
+                let inner = Row::named(name).is_some_and(|inner| inner.carrier != Carrier::Shell);
+                if is_interpreter && (inner || contains(LAUNCHERS, name)) {
                     return Self::parse(line, depth + 1);
                 }
                 Self::new(carrier, path, rest)
             }
+            Position::Module(module, _) if contains(LAUNCHERS, module) => wrapper,
             Position::Module(module, args) => {
                 let name = module.split('.').next().unwrap_or(module);
                 Self { carrier, name, path: module, package: None, module: Some(module), args }

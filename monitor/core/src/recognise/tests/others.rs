@@ -147,6 +147,10 @@ fn package_managers_at_other_work() {
         npx degit mcp-server x => launcher
         mkdir mcp-server => other mkdir
         lolcat mcp-server => other lolcat
+        /opt/conda/bin/python /opt/conda/bin/conda run -n env python server.py => launcher
+        /usr/bin/python3 /usr/bin/pipenv run mcp-server => launcher
+        python3 -m hatch run mcp-server => launcher
+        ruby /usr/bin/bundle exec foo-mcp => launcher
         pnpm exec X mcp --help => launcher
         pnpm exec X mcp list => launcher
         pnpm add foo-mcp => launcher
