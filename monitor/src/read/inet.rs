@@ -15,9 +15,12 @@ use crate::{
     host::{Endpoint as End, InternetSocket, ProcessDir, TcpState},
     source::kernel_side::{KernelSide, LastCaller},
 };
-use orphand_core::model::{
-    ProcessId,
-    scene::{Address, Began, Called, Endpoint, Side},
+use orphand_core::{
+    model::{
+        ProcessId,
+        scene::{Address, Began, Called, Endpoint, Side},
+    },
+    recognise::is_chosen,
 };
 
 /// Enters the wanted sockets that are in the tables of this namespace. Returns all that are there.
@@ -119,7 +122,7 @@ fn add_tcp(
         } else {
             Called::No
         };
-        joints.open_at(rows, inode, (Address::Tcp, entry.local.1), called);
+        joints.open_at(rows, inode, (Address::Tcp, is_chosen(entry.local.1)), called);
     }
 }
 

@@ -108,12 +108,18 @@ impl Joints {
 
     /// Enters a socket that anybody may call or send to, and that has no TCP port.
     pub fn open(&mut self, rows: &mut Rows<'_>, inode: u64, by: Address, called: Called) {
-        self.open_at(rows, inode, (by, 0), called);
+        self.open_at(rows, inode, (by, false), called);
     }
 
-    /// The same of any socket.
-    pub fn open_at(&mut self, rows: &mut Rows<'_>, inode: u64, (by, port): (Address, u16), called: Called) {
-        let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by, called, port });
+    /// The same of any socket. `chosen`: what its TCP port says; a pass tells it for certain.
+    pub fn open_at(
+        &mut self,
+        rows: &mut Rows<'_>,
+        inode: u64,
+        (by, chosen): (Address, bool),
+        called: Called,
+    ) {
+        let at = rows.endpoint(Key::Open(inode), || Endpoint::Open { inode, by, called, chosen });
         self.join(inode, at, Side::Listens);
     }
 

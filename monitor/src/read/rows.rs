@@ -13,7 +13,7 @@ use crate::{
 };
 use orphand_core::model::{
     ProcessId, UnitFacts,
-    scene::{End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
+    scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
 };
 
 /// The most processes that are described for an endpoint beside those that were asked about.
@@ -151,6 +151,14 @@ impl<'a> Rows<'a> {
             all.push(endpoint());
             u32::try_from(all.len() - 1).unwrap_or(u32::MAX)
         })
+    }
+
+    /// Enters whether somebody chose the port of this listener.
+    pub fn choose(&mut self, endpoint: u32, is_chosen: bool) {
+        let at = usize::try_from(endpoint).ok().and_then(|at| self.scene.endpoints.get_mut(at));
+        if let Some(Endpoint::Open { by: Address::Tcp, chosen, .. }) = at {
+            *chosen = is_chosen;
+        }
     }
 
     /// Enters that a process has an end, by no descriptor that is known.

@@ -82,7 +82,7 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) -
         let anybody = member.places.anybody;
         let anybody = anybody.map(|called| (0, Key::Waiting(member.process), (Address::File, called)));
         for (inode, key, (by, called)) in queues.chain(waits_at).chain(anybody) {
-            let open = Endpoint::Open { inode, by, called, port: 0 };
+            let open = Endpoint::Open { inode, by, called, chosen: false };
             let at = rows.endpoint(key, || open);
             rows.hold(at, Side::Listens, member.process);
         }

@@ -162,9 +162,9 @@ pub enum Endpoint {
         /// Whether anybody ever did: the access time of the socket's file; of a TCP port, whether anybody who is not known did
         /// lately: a call that its holders ended in the last ten minutes, or a connection of the last minute (`TIME_WAIT`).
         called: Called,
-        /// The TCP port; 0 for another socket.
+        /// Of a TCP port: somebody chose it, and the system has not given it out.
         #[serde(skip_serializing_if = "is_default", default)]
-        port: u16,
+        chosen: bool,
     },
     /// Calls of a TCP port by one process, over for less than ten minutes: who listens there is [`Side::Near`], the caller
     /// [`Side::Far`]. It has no row if it has ended.

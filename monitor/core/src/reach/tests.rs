@@ -29,7 +29,7 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
     prop_oneof![
         4 => (1..4_u64, any::<bool>()).prop_map(|(inode, named)| Endpoint::Pipe { inode, named: named && inode == 3 }),
         4 => (1..6_u64, began).prop_map(|(near, began)| Endpoint::Connection { near, far: near + 1, began }),
-        2 => (by, called).prop_map(|(by, called)| Endpoint::Open { inode: 7, by, called, port: 0 }),
+        2 => (by, called).prop_map(|(by, called)| Endpoint::Open { inode: 7, by, called, chosen: false }),
         8 => prop::sample::select(simple),
     ]
 }
@@ -338,7 +338,7 @@ fn a_listener_counts_if_somebody_called_or_was_to_call() {
         (Address::Other, Called::No, true),
     ] {
         let mut small = Small::new();
-        let open = Endpoint::Open { inode: 41, by, called, port: 0 };
+        let open = Endpoint::Open { inode: 41, by, called, chosen: false };
         small.join(open.clone(), &[(1, Side::Listens, 5)]);
         assert_eq!(!small.ways(0).is_empty(), counts, "{by:?} {called:?}");
         let mut shared = Small::new();

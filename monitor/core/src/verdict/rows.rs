@@ -13,7 +13,6 @@ use crate::{
         scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side},
     },
     reach::is_standard_error,
-    recognise::is_chosen,
     world::Server,
 };
 
@@ -115,8 +114,7 @@ impl<'a> Rows<'a> {
 
     /// Whether it listens at a TCP port that somebody chose.
     pub fn is_at_a_chosen_port(&self, process: ProcessId) -> bool {
-        self.of(process)
-            .any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { port, .. } if is_chosen(*port)))
+        self.of(process).any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { chosen: true, .. }))
     }
 
     /// Whether this process of a server has a connection to somebody else, beside its wires and standard error.

@@ -153,7 +153,7 @@ fn answer() -> impl Strategy<Value = Answer> {
             let endpoints = vec![
                 Endpoint::Pipe { inode: 1, named },
                 Endpoint::Connection { near: 2, far: 3, began: Began::Unknown },
-                Endpoint::Open { inode: 4, by: Address::Tcp, called: Called::Unknown, port: 0 },
+                Endpoint::Open { inode: 4, by: Address::Tcp, called: Called::Unknown, chosen: false },
             ];
             let sides = [[Side::Reads, Side::Writes], [Side::Near, Side::Far], [Side::Listens; 2]];
             let end = |endpoint: u32, holder: ProcessId, side: Side| End {

@@ -144,8 +144,12 @@ impl Filling<'_> {
     fn add_sockets(&mut self, p: &Process) {
         let own = Holder::Process(p.id);
         if p.conduct.serves_clients || p.doings.listens {
-            let at =
-                self.endpoint(Endpoint::Open { inode: 0, by: Address::Tcp, called: Called::No, port: 0 });
+            let at = self.endpoint(Endpoint::Open {
+                inode: 0,
+                by: Address::Tcp,
+                called: Called::No,
+                chosen: false,
+            });
             self.end(at, own, Side::Listens, vec![20]);
         }
         let clients = p.doings.clients.iter().filter(|client| **client != p.id);

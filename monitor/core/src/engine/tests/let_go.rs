@@ -142,17 +142,17 @@ fn an_output_whose_other_end_the_server_closed_does_not_tie() {
 #[test]
 fn a_helper_that_was_told_its_port_may_be_called_by_others() {
     let told: &'static [&'static str] = &["vector-db", "serve", "--port", "8000"];
-    for (argv, port, in_use) in [
-        (told, 0, true),
-        (&["vector-db"][..], 40001, false),
-        (&["vector-db"], 11434, true),
-        (&["chromedriver", "--port=40001"], 40001, false),
-        (&["chrome", "--remote-debugging-port=9222"], 9222, true),
-        (&["chrome", "--remote-debugging-port=0"], 40001, false),
+    for (argv, chosen, in_use) in [
+        (told, false, true),
+        (&["vector-db"][..], false, false),
+        (&["vector-db"], true, true),
+        (&["chromedriver", "--port=40001"], true, false),
+        (&["chrome", "--remote-debugging-port=9222"], true, true),
+        (&["chrome", "--remote-debugging-port=0"], false, false),
     ] {
         let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::File];
         let mut story = with_job(argv, stdio);
-        let sockets = SocketUse { listens: true, port, inside: vec![id(30)], ..SocketUse::default() };
+        let sockets = SocketUse { listens: true, chosen, inside: vec![id(30)], ..SocketUse::default() };
         let server = ProcessFacts { sockets: SocketUse::default(), ..apart(10, WIRE) };
         let helper =
             ProcessFacts { argv, sockets, read_by: Some((Stdio::Pipe(7), id(30))), ..apart(10, stdio) };

@@ -81,8 +81,8 @@ pub struct ProcessFacts {
 #[derive(Clone, Debug, Default)]
 pub struct SocketUse {
     pub listens: bool,
-    /// Where it listens, if that counts.
-    pub port: u16,
+    /// Whether somebody chose the port.
+    pub chosen: bool,
     /// Whether somebody is connected who is not seen.
     pub clients: bool,
     /// Whether it has called somebody who is not seen.
@@ -220,7 +220,7 @@ fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
     let own = Holder::Process(facts.process);
     if facts.sockets.listens {
         let open =
-            Endpoint::Open { inode: 0, by: Address::Tcp, called: Called::No, port: facts.sockets.port };
+            Endpoint::Open { inode: 0, by: Address::Tcp, called: Called::No, chosen: facts.sockets.chosen };
         let at = endpoint(scene, open);
         end(scene, at, own, Side::Listens, 8);
     }
