@@ -68,6 +68,9 @@ impl Engine {
         if !made_by_a_host(node) || !awaited::has_room_for(&self.first_messages, uid) {
             return false;
         }
+        if self.is_started_by_one(node) {
+            return true;
+        }
         let mut awaited = Awaited::of(node, earlier);
         let of = |above: &Node| self.first_messages.get(&above.id)?.said.clone();
         let said = awaited.said.take().or_else(|| self.above_on_the_same_streams(node).find_map(of));
@@ -176,7 +179,8 @@ impl Engine {
             FirstMessage::Mcp { client } => Said::Message(client),
             FirstMessage::Declared { name } => Said::Declared(name),
         };
-        let Some(node) = self.world.node(id).filter(|node| node.origin() == origin) else {
+        let is_it = |node: &&Node| node.origin() == origin && !self.is_started_by_one(node);
+        let Some(node) = self.world.node(id).filter(is_it) else {
             self.stop_waiting(id);
             return;
         };
@@ -302,6 +306,15 @@ impl Engine {
             let (name, rule) = (self.title(id), PROTOCOL.to_owned());
             self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
         }
+    }
+
+    /// Whether a program that does its work itself, and may be a server, or is one by the protocol, has started it on its own streams:
+    /// a tool, whoever sees the first message wait first.
+    fn is_started_by_one(&self, node: &Node) -> bool {
+        let key = self.server_on_its_wire(node).and_then(|key| self.world.server(key));
+        let is_asked = |above: &Node| !hands_on(above) && self.first_messages.contains_key(&above.id);
+        key.is_some_and(|server| server.rule == PROTOCOL && is_run_by(self.world.graph(), server, node.id))
+            || self.above_on_the_same_streams(node).any(is_asked)
     }
 
     /// The launcher or shell above this process that runs on the same streams and that is asked about.

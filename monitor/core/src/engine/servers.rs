@@ -9,7 +9,7 @@ use super::{
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
-    model::{BootTime, Notice, ProcessId, RunView},
+    model::{About, Answer, BootTime, FirstMessage, Haste, Notice, OwnEnd, ProcessId, RunView, Share},
     recognise::{Role, Rules, are_of_one_package},
     world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, is_run_by, trace},
 };
@@ -70,12 +70,15 @@ impl Engine {
                 self.forget_first_messages(id);
                 return self.may_be_a_gateway(now, at, key, id);
             }
-            let runs_it = |server: &Server| {
-                is_run_by(self.world.graph(), server, id) && (server.rule != PROTOCOL || is_own)
-            };
-            if same_wire && server.is_some_and(runs_it) {
-                // A tool, whatever its name is. A launcher that no rule knows may be taken for the server that it runs.
-                return self.forget_first_messages(id);
+            let is_run = |server: &&Server| is_run_by(self.world.graph(), server, id);
+            if let Some(server) = server.filter(|_| same_wire).filter(is_run) {
+                if is_own || server.rule != PROTOCOL {
+                    // A tool, whatever its name is.
+                    return self.forget_first_messages(id);
+                }
+                if recognised.new.rule != PROTOCOL {
+                    return self.may_be_launched(key, recognised);
+                }
             }
             if is_own && !same_wire && !self.is_job(key) {
                 self.named_deeper(at, key, recognised.new);
@@ -138,6 +141,24 @@ impl Engine {
             }
             Claim::Nobody | Claim::Adopted | Claim::Elsewhere => self.begin(now, at, recognised, None),
         }
+    }
+
+    /// A server that is known by the protocol alone runs a program with the name of a server on its own streams. If nobody has read
+    /// what its client said first, it has only launched that; else this is a tool.
+    fn may_be_launched(&mut self, key: ServerKey, recognised: Recognised) {
+        let (process, origin) = (recognised.new.main, recognised.origin);
+        self.forget_first_messages(process);
+        let Some(node) = self.world.node(process) else { return };
+        let (turn, stdin) = (Share::of(node.uid), node.stdin());
+        let about = About::FirstMessage(OwnEnd { process, stdin });
+        self.ask(Some((turn, Haste::AtOnce)), about, move |engine, now, answer| {
+            let is_it = |node: &Node| node.origin() == origin && node.server == Some(key);
+            if matches!(answer, Answer::FirstMessage { message: FirstMessage::Mcp { client: Some(_) } })
+                && engine.world.node(process).is_some_and(is_it)
+            {
+                engine.named_deeper(now, key, recognised.new);
+            }
+        });
     }
 
     /// A server runs a process of its own package on other wires. By its name that may be a job. If it is spoken to as a server is,

@@ -278,7 +278,8 @@ fn an_unknown_launcher_is_part_of_the_server() {
     let shown = &report.agents[0].servers[0].server;
     assert_eq!((shown.name.as_str(), shown.processes.len()), ("with-secrets", 2));
     assert_eq!(story.told(), ["server_started"]);
-    // A rule knows better.
+    // A rule knows better, and the message waits for it.
+    story.messages.insert(32, mcp());
     story.start(31, 32, SERVER, WIRE);
     let report = story.engine.report();
     assert_eq!(report.agents[0].servers[0].server.rule, "script-mcp");

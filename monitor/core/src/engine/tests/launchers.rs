@@ -16,7 +16,8 @@ fn launched(host: &[&str], launcher: &[&str], said: FirstMessage) -> Story {
         story.exec(20, 10, host, TERMINAL);
         story.fork(20, 30);
     }
-    story.messages.insert(30, said);
+    // It waits for the server.
+    story.messages.extend([(30, said.clone()), (40, said)]);
     story.exec(30, 20, launcher, WIRE);
     story.start(30, 40, SERVER, WIRE);
     story
@@ -24,7 +25,7 @@ fn launched(host: &[&str], launcher: &[&str], said: FirstMessage) -> Story {
 
 #[test]
 fn it_hides_neither_owner_nor_server_and_ends_with_it() {
-    let mcp = FirstMessage::Mcp { client: None };
+    let mcp = FirstMessage::Mcp { client: Some("claude-code".to_owned()) };
     for (host, launchers) in [(CLAUDE, &[LAUNCHER, TINI][..]), (HOST, &[LAUNCHER])] {
         for launcher in launchers.iter().copied() {
             for said in [FirstMessage::Nothing, mcp.clone()] {
@@ -52,7 +53,7 @@ fn it_hides_neither_owner_nor_server_and_ends_with_it() {
 
 #[test]
 fn it_may_end_before_the_host() {
-    for said in [FirstMessage::Nothing, FirstMessage::Mcp { client: None }] {
+    for said in [FirstMessage::Nothing, FirstMessage::Mcp { client: Some("claude-code".to_owned()) }] {
         let mut story = launched(HOST, LAUNCHER, said);
         story.end(30);
         story.pass_secs(60);

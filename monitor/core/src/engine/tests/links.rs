@@ -68,11 +68,42 @@ fn a_module_of_the_servers_own_package_is_a_tool() {
     assert!(!server.recognised().contains(&id(31)));
 }
 
+/// What a home-made server has read was for itself: what it runs then is a tool, whatever its name is.
+#[test]
+fn what_a_server_runs_that_has_read_its_message_is_a_tool_by_whatever_name() {
+    for (waits, name) in [(false, "server.py"), (true, "mcp-db-migrate")] {
+        let mut story = agent();
+        started(&mut story, 30, OWN, mcp());
+        story.messages.insert(31, if waits { mcp() } else { FirstMessage::Mcp { client: None } });
+        story.start(30, 31, &["/usr/bin/mcp-db-migrate"], WIRE);
+        let world = &story.engine.world;
+        let server = world.server(world.node(id(31)).unwrap().server.unwrap()).unwrap();
+        assert_eq!((server.name.as_str(), server.recognised().contains(&id(31))), (name, waits));
+    }
+}
+
+/// Both were there when the client wrote its first message: the one that the agent started is the server.
+#[test]
+fn what_a_server_started_before_its_first_message_is_a_tool() {
+    for tool_first in [false, true] {
+        let mut story = agent();
+        started(&mut story, 30, OWN, FirstMessage::Nothing);
+        story.start(30, 31, &["/srv/backend"], WIRE);
+        story.messages.insert(if tool_first { 31 } else { 30 }, mcp());
+        story.pass_secs(1);
+        story.messages.extend([(30, mcp()), (31, mcp())]);
+        story.pass_secs(20);
+        let world = &story.engine.world;
+        let server = world.server(world.node(id(31)).unwrap().server.unwrap()).unwrap();
+        assert_eq!((server.main_process(), server.recognised().contains(&id(31))), (id(30), false));
+    }
+}
+
 /// A start script runs a site and then the server, on its own streams: the site is no link of the chain.
 #[test]
 fn what_a_launcher_runs_beside_the_server_is_no_link_of_its_chain() {
     let mut story = agent();
-    story.messages.insert(30, mcp());
+    story.messages.extend([(30, mcp()), (32, mcp())]);
     story.start(20, 30, &["/usr/bin/node", "start.js"], WIRE);
     story.start(30, 31, &["/srv/site"], WIRE);
     story.start(30, 32, SERVER, WIRE);
