@@ -161,7 +161,7 @@ pub enum FirstMessage {
         /// The name that the settings give it, bounded and without control characters.
         name: String,
     },
-    /// What agents hand to a program that they call at an event of theirs.
+    /// A JSON object that is no message of JSON-RPC: agents hand such to a program that they call at an event of theirs.
     Hook,
     /// Anything else, such as the header of a language server or a debug adapter.
     Other,

@@ -22,8 +22,8 @@ const OWN_NAMES: &str = "io.modelcontextprotocol/";
 /// messages before it.
 const REQUESTS: &[&str] =
     &["server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"];
-/// In what Claude Code, Codex, Cursor and Gemini CLI write to their hooks.
-const EVENT_OF_A_HOOK: &str = "hook_event_name";
+/// Names in the messages of JSON-RPC, and of other protocols over pipes (DAP, tsserver).
+const MESSAGE: &[&str] = &["command", "id", "jsonrpc", "method", "seq", "type"];
 /// The most characters of a client's name.
 const NAME_MAX: usize = 64;
 
@@ -91,7 +91,10 @@ fn told(message: &Map<String, Value>) -> FirstMessage {
         (Some("2.0"), Some(method)) if is_mcp(message, method, params) => {
             FirstMessage::Mcp { client: client(params) }
         }
-        (None, None) if text(EVENT_OF_A_HOOK).is_some() => FirstMessage::Hook,
+        // What agents write to their hooks is an object of names of their own, and no message of any protocol.
+        (None, None) if !message.is_empty() && !MESSAGE.iter().any(|name| message.contains_key(*name)) => {
+            FirstMessage::Hook
+        }
         _ => FirstMessage::Other,
     }
 }

@@ -294,7 +294,9 @@ proptest! {
     /// Whatever is not said in the words of the protocol is no message of it.
     #[test]
     fn any_other_json_is_not_mcp(value in json(), params in json(), method in "[a-z]{1,8}(/[a-z]{1,8})?") {
-        prop_assert_eq!(told(&format!("{value}\n")), FirstMessage::Other);
+        let other = [FirstMessage::Other, FirstMessage::Hook];
+        let said = told(&format!("{value}\n"));
+        prop_assert!(other.contains(&said), "{:?}", said);
         prop_assume!(!REQUESTS.contains(&method.as_str()));
         let message = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         prop_assert_eq!(told(&format!("{message}\n")), FirstMessage::Other);
@@ -317,6 +319,12 @@ fn what_an_agent_tells_a_hook_is_no_message_of_the_protocol() {
     assert_eq!(told(told_to_a_hook), FirstMessage::Hook);
     assert_eq!(told(&format!("{told_to_a_hook}\n")), FirstMessage::Hook);
     assert_eq!(first_message(told_to_a_hook.as_bytes(), false), FirstMessage::Other);
+    for other in [r#"{"timestamp":1,"cwd":"/","reason":"complete"}"#, r#"{"hookName":"TaskComplete"}"#] {
+        assert_eq!(told(other), FirstMessage::Hook);
+    }
+    for no_hook in ["{}", r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, r#"{"method":"start"}"#] {
+        assert_ne!(told(no_hook), FirstMessage::Hook, "{no_hook}");
+    }
     let (beginning, _) = told_to_a_hook.split_at(60);
     assert_eq!(told(beginning), FirstMessage::Nothing);
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","hook_event_name":"x"}
