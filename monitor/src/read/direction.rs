@@ -1,7 +1,8 @@
 //! Which side began a TCP connection, for connections whose listener is closed (an open listener would tell), and which
 //! side of connected UDP sockets asks the other.
 //!
-//! The side that connects uses a port of the range that the system assigns, and its peer is a listener. A UDP socket
+//! The side that connects uses a port of the range that the system assigns, and its peer is a listener. Of a peer on another host
+//! only a port that no system assigns, or that services have, tells so. A UDP socket
 //! that is open to all is no listener: that of a client mostly is so, too. Anybody may listen at the port of a client, at an
 //! address that is still free: so the listener must be of the user who has the other end, or of root. Where this does not
 //! decide, the code assumes that the other side began the connection. It prefers the error that takes an unused server for one
@@ -14,6 +15,13 @@ use std::{
 };
 
 use crate::host::{Endpoint, ProcessDir, port_range};
+
+/// Ports below this one are assigned by no system.
+const PRIVILEGED: u16 = 1024;
+/// Ports of databases, queues, proxies and collectors that servers speak to on other hosts. Each one is a port that a gateway which
+/// translates addresses may draw for a client, at odds of 1 to 64,000.
+const SERVICES: [u16; 16] =
+    [1433, 1521, 3306, 4317, 4318, 5432, 5671, 5672, 6379, 6380, 8080, 8125, 8443, 9092, 9200, 27017];
 
 /// A network namespace, with the facts that tell who began a connection in it. Each fact is read when it is
 /// first needed.
@@ -61,9 +69,11 @@ impl<'a> Network<'a> {
         !is_addressed && !self.listens(local) && self.ports_say_outgoing(local, remote)
     }
 
-    /// Whether the local port was assigned by the system, and the other is one that its owner chose.
+    /// Whether the local port was assigned by the system, and the other is one that its owner chose. Which ports another
+    /// host, or what translates its addresses, assigns, nobody knows: macOS and Windows draw from other ranges than this host.
     fn ports_say_outgoing(&self, local: Endpoint, remote: Endpoint) -> bool {
-        self.gives_out(local.1) == Some(true) && self.gives_out(remote.1) == Some(false)
+        let is_chosen = remote.1 < PRIVILEGED || SERVICES.contains(&remote.1);
+        is_chosen && self.gives_out(local.1) == Some(true) && self.gives_out(remote.1) == Some(false)
     }
 
     /// Whether the address belongs to this host in this namespace; `None` if that is unknown.
@@ -151,7 +161,11 @@ mod tests {
             ("127.0.0.1:3000", "127.0.0.1:40001", false),
             ("192.0.2.77:40000", "203.0.113.9:443", true),
             ("192.0.2.77:443", "203.0.113.9:40000", false),
+            ("192.0.2.77:40000", "203.0.113.9:5432", true),
             ("192.0.2.77:40000", "203.0.113.9:40001", false),
+            // Outside of our range, and in that of the other host, or of what translates its addresses.
+            ("192.0.2.77:40000", "203.0.113.9:62000", false),
+            ("192.0.2.77:40000", "203.0.113.9:20000", false),
             // A process listens at this end.
             ("192.0.2.77:22", "203.0.113.9:443", false),
         ] {
@@ -178,6 +192,7 @@ mod tests {
             ("127.0.0.1:3000", "127.0.0.1:8125", false, false),
             ("127.0.0.1:8080", "127.0.0.1:40001", false, false),
             ("192.0.2.77:40000", "203.0.113.9:443", false, true),
+            ("192.0.2.77:40000", "203.0.113.9:62000", false, false),
             ("192.0.2.77:22", "203.0.113.9:443", false, false),
         ] {
             assert_eq!(network.asks(end(local), end(remote), is_addressed), asks, "{local} {remote}");
