@@ -186,6 +186,30 @@ fn a_registry_in_trouble_ends_nobody() -> Result<()> {
     })
 }
 
+/// Keys disappear while nobody could renew them: the registry refuses to write, or the manager is stopped. Nobody is ended.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn what_nobody_could_renew_says_nothing() -> Result<()> {
+    scene(|s| {
+        let stage = Stage::set(s, &["alice", "bob"], "1s")?;
+        stage.redis.order(&["CONFIG", "SET", "maxmemory", "1"])?;
+        stage.wait(|stage| Ok(stage.failures("full")? >= 2.0 && stage.count("unknown")? == 2))?;
+        let refused = stage.redis.tell(&["SET", &key("alice"), "{}"])?;
+        ensure!(refused.starts_with("-OOM"), "{refused}");
+        stage.redis.order(&["DEL", &key("alice")])?;
+        stage.redis.order(&["CONFIG", "SET", "maxmemory", "0"])?;
+        stage.wait(|stage| Ok(stage.count("active")? == 1 && stage.count("unknown")? == 1))?;
+        stage.manager.id.signal(Signal::STOP)?;
+        stage.redis.order(&["DEL", &key("bob")])?;
+        stage.wait(|stage| Ok(stage.count("unknown")? == 2))?;
+        stage.manager.id.signal(Signal::CONT)?;
+        stage.expire(&stage.redis, "carol")?;
+        ensure!(stage.count("unknown")? == 2, "a key that nobody could renew proves something");
+        ensure!(stage.warnings() == 1, "{}", stage.daemon.log());
+        stage.all_live()
+    })
+}
+
 /// What doctor says of the registry at this address: whether that is well, and the text.
 fn doctor(s: &Scene, address: &str) -> Result<(bool, String)> {
     let file = s.folder().join("doctor.toml");

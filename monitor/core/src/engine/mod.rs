@@ -149,7 +149,7 @@ impl Engine {
             Input::Reap { request, by } => self.reap_on_request(now, &request, &by),
             Input::Release { request, user } => self.release_on_request(now, &request, user),
             Input::Configured { policy } => self.reconfigure(now, policy),
-            Input::Sessions { seen } => self.sessions_seen(now, &seen),
+            Input::Sessions { seen } => self.sessions_seen(seen),
             Input::Stop => self.stop(now),
         }
     }

@@ -4,8 +4,9 @@
 //!
 //! - A session is expired if its key was missing in every answer for the configured time, in two answers at least. Time
 //!   in which nobody asked does not count.
-//! - A key that disappeared together with a change of the registry's life (it restarted, or was emptied), or together
-//!   with all other keys, says nothing: the session is unknown until its key is seen again.
+//! - A key that disappeared together with a change of the registry's life (it restarted, was emptied, or refused to write),
+//!   together with all other keys, or while its owner was kept from running, says nothing: the session is unknown until its
+//!   key is seen again. Many keys run out unless they are renewed. What nobody could renew is not over.
 //! - A key that was never seen may have another name. It counts only if another session of the same owner has its key,
 //!   the server is old enough, and the registry has lost nothing since the server started.
 
@@ -58,8 +59,8 @@ struct Session {
 }
 
 impl Session {
-    /// What was said of its key. `lost`: much else has disappeared. `anew`: the registry has another life. At most
-    /// `longest` passes between two answers.
+    /// What was said of its key. `lost`: much else has disappeared. `anew`: the registry has another life, or the owner could
+    /// not renew the key. At most `longest` passes between two answers.
     fn hear(&mut self, now: BootTime, said: KeyState, [lost, anew]: [bool; 2], longest: Duration) {
         match said {
             KeyState::Active => {
@@ -74,7 +75,7 @@ impl Session {
                 }
                 self.missing = self.missing.saturating_add(1);
                 self.lasting = self.lasting.saturating_add(gap.unwrap_or_default());
-                self.at = Some(now);
+                self.at = (!anew).then_some(now);
             }
             KeyState::Unknown => self.at = None,
         }
@@ -97,7 +98,8 @@ impl Sessions {
         }
     }
 
-    fn see(&mut self, now: BootTime, seen: &SessionsSeen, every: Duration) {
+    /// `held`: the servers of owners that are kept from running.
+    fn see(&mut self, now: BootTime, seen: &SessionsSeen, held: &BTreeSet<ServerKey>, every: Duration) {
         let said: BTreeMap<&str, KeyState> =
             seen.sessions.iter().map(|(id, state)| (id.as_str(), *state)).collect();
         let said = |id: &str| said.get(id).copied().filter(|_| seen.registry.is_some()).unwrap_or_default();
@@ -109,7 +111,8 @@ impl Sessions {
         let emptied = self.by_id.iter().filter(vanished).count() > 1
             && seen.sessions.iter().all(|(_, state)| *state != KeyState::Active);
         for (id, session) in &mut self.by_id {
-            session.hear(now, said(id), [emptied, changed], every * 2);
+            let anew = changed || !session.servers.is_disjoint(held);
+            session.hear(now, said(id), [emptied, anew], every * 2);
         }
         if let Some(life) = &seen.registry {
             self.life = Some(life.clone());
@@ -227,9 +230,37 @@ impl Engine {
         }
     }
 
-    pub(super) fn sessions_seen(&mut self, now: BootTime, seen: &SessionsSeen) {
+    /// Whether a key is missing because nobody renewed it depends on what its owner could do.
+    pub(super) fn sessions_seen(&mut self, seen: SessionsSeen) {
+        if self.policy.sessions.is_none() {
+            return;
+        }
+        let missing = seen.sessions.iter().filter(|(_, state)| *state == KeyState::Missing);
+        let missing = missing.filter_map(|(id, _)| self.sessions.by_id.get(id));
+        let servers: BTreeSet<ServerKey> = missing.flat_map(|session| &session.servers).copied().collect();
+        let users: BTreeMap<ServerKey, Vec<ProcessId>> =
+            servers.into_iter().map(|key| (key, self.users_of(key))).collect();
+        let all: BTreeSet<ProcessId> = users.values().flatten().copied().collect();
+        let about = About::Work(all.into_iter().collect());
+        self.ask(None, about, move |engine, now, answer| {
+            let Answer::Work { processes } = answer else { return };
+            let works = |user: &ProcessId| processes.iter().any(|work| work.process == *user);
+            let held = users.iter().filter(|(_, users)| !users.iter().all(works)).map(|(key, _)| *key);
+            engine.sessions_told(now, &seen, &held.collect());
+        });
+    }
+
+    /// The processes that use a server of a living owner: the owner, and the one of its processes that made the wires.
+    fn users_of(&self, key: ServerKey) -> Vec<ProcessId> {
+        let owner = self.world.owner(key).filter(|owner| owner.is_alive()).map(Agent::main);
+        let maker = self.world.server(key).and_then(|server| server.maker);
+        let maker = maker.filter(|maker| owner.is_some() && self.world.node(*maker).is_some());
+        owner.into_iter().chain(maker).collect()
+    }
+
+    fn sessions_told(&mut self, now: BootTime, seen: &SessionsSeen, held: &BTreeSet<ServerKey>) {
         let Some(policy) = self.policy.sessions.clone() else { return };
-        self.sessions.see(now, seen, policy.every);
+        self.sessions.see(now, seen, held, policy.every);
         let active = self.sessions.by_id.values().filter(|session| session.state == KeyState::Active);
         let active = active.flat_map(|session| session.servers.difference(&self.sessions.told_only));
         let owners = active.filter_map(|key| self.world.server(*key)?.owner());

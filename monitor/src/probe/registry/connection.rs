@@ -5,8 +5,9 @@
 //!
 //! What the registry says of itself shows whether it can vouch for the absence of a key, and which life it lives. One that
 //! restarts without its data, is emptied, or becomes the copy of another server has no key that it had before. That
-//! says nothing about a session. Its life has a name for that: the id of its process, the id of its data (which changes
-//! when it becomes a copy of another server), and how often it was emptied.
+//! says nothing about a session. Nor does one that refused to write: what nobody could renew runs out. Its life has a name for
+//! that: the id of its process, the id of its data (which changes when it becomes a copy of another server), and how often it
+//! was emptied or refused to write.
 
 use std::{collections::BTreeMap, net::ToSocketAddrs as _, time::Duration};
 
@@ -27,9 +28,12 @@ const MOST: usize = 1 << 20;
 /// Keys that are asked for at a time.
 const BATCH: usize = 256;
 /// The sections of `INFO` that are needed.
-const SECTIONS: [&str; 3] = ["server", "replication", "commandstats"];
+const SECTIONS: [&str; 6] = ["server", "replication", "commandstats", "errorstats", "persistence", "memory"];
 /// The commands that take all keys of a database away.
 const EMPTYING: [&str; 3] = ["cmdstat_flushall", "cmdstat_flushdb", "cmdstat_swapdb"];
+/// The errors of a write that is refused: the disk or the memory is full, copies are missing, or it has become a copy itself.
+const REFUSING: [&str; 4] =
+    ["errorstat_MISCONF", "errorstat_OOM", "errorstat_NOREPLICAS", "errorstat_READONLY"];
 /// The longest id of a process or of data, in bytes.
 const LONGEST: usize = 64;
 
@@ -193,17 +197,23 @@ fn life(sections: &[String], asked: BootTime) -> Result<RegistryLife, Trouble> {
     if is_copy && !(is("master_link_status", "up") && is("master_sync_in_progress", "0")) {
         return Err(Trouble::Loading);
     }
-    let emptied = EMPTYING.iter().filter_map(|command| calls(fields.get(command)?));
-    let emptied = emptied.fold(0, u64::saturating_add);
+    let number = |name: &str| fields.get(name).and_then(|number| number.parse::<u64>().ok()).unwrap_or(0);
+    let is_full = number("maxmemory") > 0
+        && number("used_memory") >= number("maxmemory")
+        && is("maxmemory_policy", "noeviction");
+    if is_full || is("rdb_last_bgsave_status", "err") || is("aof_last_write_status", "err") {
+        return Err(Trouble::Full);
+    }
+    let lost = EMPTYING.iter().chain(&REFUSING).filter_map(|what| times(fields.get(what)?));
+    let lost = lost.fold(0, u64::saturating_add);
     let uptime = fields.get("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
-    let began =
-        uptime.map(|seconds| asked - Duration::from_secs(seconds)).filter(|_| emptied == 0 && !is_copy);
-    Ok(RegistryLife { name: format!("{}/{}/{emptied}", id("run_id")?, id("master_replid")?), began })
+    let began = uptime.map(|seconds| asked - Duration::from_secs(seconds)).filter(|_| lost == 0 && !is_copy);
+    Ok(RegistryLife { name: format!("{}/{}/{lost}", id("run_id")?, id("master_replid")?), began })
 }
 
-/// How often a command was called: `calls=3,usec=..`.
-fn calls(statistics: &str) -> Option<u64> {
-    statistics.strip_prefix("calls=")?.split(',').next()?.parse().ok()
+/// How often a command was called, or an error answered: `calls=3,usec=..`, `count=3`.
+fn times(statistics: &str) -> Option<u64> {
+    statistics.split(',').next()?.split_once('=')?.1.parse().ok()
 }
 
 #[cfg(test)]
@@ -229,6 +239,9 @@ mod tests {
             life(&[SERVER, MASTER, "cmdstat_flushall:calls=2,usec=1\r\ncmdstat_flushdb:calls=1,usec=9\r\n"])
                 .unwrap();
         assert_eq!((emptied.name.as_str(), emptied.began), ("aa11/bb22/3", None));
+        let refused =
+            life(&[SERVER, MASTER, "errorstat_MISCONF:count=2\r\nerrorstat_ERR:count=9\r\n"]).unwrap();
+        assert_eq!((refused.name.as_str(), refused.began), ("aa11/bb22/2", None));
         let much = format!("cmdstat_flushall:calls={}\r\ncmdstat_flushdb:calls=1\r\n", u64::MAX);
         assert!(life(&[SERVER, MASTER, &much]).is_ok());
     }
@@ -243,6 +256,15 @@ mod tests {
         assert!(life(&[SERVER, &copy("up", "0")]).is_ok());
         for (link, sync) in [("down", "0"), ("up", "1")] {
             assert_eq!(life(&[SERVER, &copy(link, sync)]).unwrap_err().kind(), "loading", "{link} {sync}");
+        }
+        let memory = |policy: &str| format!("used_memory:9\r\nmaxmemory:8\r\nmaxmemory_policy:{policy}\r\n");
+        for full in ["rdb_last_bgsave_status:err\r\n", "aof_last_write_status:err\r\n", &memory("noeviction")]
+        {
+            assert_eq!(life(&[SERVER, MASTER, full]).unwrap_err().kind(), "full", "{full}");
+        }
+        for well in ["rdb_last_bgsave_status:ok\r\nmaxmemory:0\r\nused_memory:9\r\n", &memory("allkeys-lru")]
+        {
+            assert!(life(&[SERVER, MASTER, well]).is_ok(), "{well}");
         }
         for wrong in [&[][..], &[SERVER], &[MASTER], &["run_id:\r\n", MASTER], &["run_id:a b\r\n", MASTER]] {
             assert!(life(wrong).is_err(), "{wrong:?}");

@@ -17,7 +17,7 @@ fn bulk(text: &str) -> String {
 }
 
 fn whole(keys: &str) -> String {
-    [bulk(SERVER), bulk(MASTER), bulk("")].concat() + keys
+    [bulk(SERVER), bulk(MASTER), bulk("").repeat(4)].concat() + keys
 }
 
 /// Plays a registry for any number of connections.
@@ -58,10 +58,10 @@ async fn ask(address: SocketAddr) -> Result<Vec<KeyState>, Trouble> {
     connection::ask(&options(address), &keys).await.map(|(_, states)| states)
 }
 
-/// A registry that answers this to three questions about itself and two keys.
+/// A registry that answers this to six questions about itself and two keys.
 fn answering(text: String) -> SocketAddr {
     play(move |stream| {
-        commands(stream, 5);
+        commands(stream, 8);
         let _ = stream.write_all(text.as_bytes());
         // Until the other side has had enough.
         let _ = stream.read(&mut [0; 64]);
@@ -92,10 +92,11 @@ async fn no_other_answer_says_that_a_key_is_missing() {
         assert_eq!(trouble.kind(), kind, "{keys:?}: {trouble}");
     }
     let copy = "role:slave\r\nmaster_link_status:down\r\nmaster_replid:bb\r\n";
-    let trouble = ask(answering([bulk(SERVER), bulk(copy), bulk(""), ":0\r\n:0\r\n".into()].concat())).await;
+    let trouble =
+        ask(answering([bulk(SERVER), bulk(copy), bulk("").repeat(4), ":0\r\n:0\r\n".into()].concat())).await;
     assert_eq!(trouble.unwrap_err().kind(), "loading");
     let trouble =
-        ask(answering("-ERR unknown command, with args beginning with: hunter2\r\n".repeat(5))).await;
+        ask(answering("-ERR unknown command, with args beginning with: hunter2\r\n".repeat(8))).await;
     let trouble = trouble.unwrap_err();
     assert_eq!(trouble.kind(), "reply");
     assert!(!format!("{trouble} {trouble:?}").contains("hunter2"), "{trouble:?}");
@@ -105,7 +106,7 @@ async fn no_other_answer_says_that_a_key_is_missing() {
 async fn what_its_user_may_not_do_is_named_with_the_right() {
     let denied = "-NOPERM User orphand has no permissions to run the 'info' command\r\n";
     for (answers, right) in [
-        (denied.repeat(3) + ":0\r\n:0\r\n", "it forbids INFO to its user: add `+info` to"),
+        (denied.repeat(6) + ":0\r\n:0\r\n", "it forbids INFO to its user: add `+info` to"),
         (whole("-NOPERM No permissions to access a key\r\n:0\r\n"), "EXISTS of the keys of sessions"),
     ] {
         let trouble = ask(answering(answers)).await.unwrap_err();
@@ -119,7 +120,7 @@ static CUT: AtomicBool = AtomicBool::new(false);
 
 #[tokio::test]
 async fn a_registry_that_is_silent_floods_or_hangs_up_is_given_up() {
-    let closing = play(|stream| commands(stream, 5));
+    let closing = play(|stream| commands(stream, 8));
     assert_eq!(ask(closing).await.unwrap_err().kind(), "closed");
     let refused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert_eq!(ask(refused).await.unwrap_err().kind(), "connect");

@@ -18,6 +18,8 @@ pub enum Trouble {
     /// It has not loaded its data yet, or is the copy of a server that it has no connection to.
     #[error("it has not loaded its data, or is a copy that is not up to date")]
     Loading,
+    #[error("it refuses to write, or cannot save: its disk or its memory is full")]
+    Full,
     #[error("it was replaced or emptied while it was asked")]
     Changed,
     #[error("its answer makes no sense; is it a Redis server?")]
@@ -47,8 +49,8 @@ pub enum Trouble {
 }
 
 /// Every kind, in the words of the metrics.
-pub const KINDS: [&str; 8] =
-    ["auth", "changed", "closed", "connect", "loading", "reply", STRANGER, "timeout"];
+pub const KINDS: [&str; 9] =
+    ["auth", "changed", "closed", "connect", "full", "loading", "reply", STRANGER, "timeout"];
 pub const STRANGER: &str = "stranger";
 
 impl Trouble {
@@ -58,6 +60,7 @@ impl Trouble {
             Self::Connect(_) | Self::Name => "connect",
             Self::Timeout => "timeout",
             Self::Closed => "closed",
+            Self::Full => "full",
             Self::Loading => "loading",
             Self::Changed => "changed",
             Self::Reply | Self::Cluster => "reply",

@@ -24,6 +24,7 @@ fn manager(settings: Policy, known_by: u32) -> Story {
     story.exec(20, 10, CLAUDE, TERMINAL);
     did(&mut story, 30, 1);
     did(&mut story, 90, 1);
+    did(&mut story, 20, 1);
     story.start(20, 30, RUN, WIRE);
     story.pass_secs(30);
     answers(&mut story, 15, &[("a", ACTIVE)]);

@@ -36,6 +36,7 @@ pub fn manager(settings: Policy) -> Story {
         did(&mut story, pid, 1);
         story.start(20, pid, SERVER, WIRE);
     }
+    did(&mut story, 20, 1);
     story.told();
     story.polite.insert(30);
     story
@@ -175,6 +176,31 @@ fn a_restart_begins_the_time_of_a_missing_key_anew() {
     answers(&mut story, 315, &[("a", MISSING), ("b", ACTIVE)]);
     answer(&mut story, Some("2"), &[("a", MISSING), ("b", ACTIVE)]);
     assert_eq!(story.told(), ["orphan_suspected", "orphan_cleared session_lives"]);
+}
+
+#[test]
+fn a_key_that_its_owner_could_not_renew_says_nothing() {
+    let gone = [("a", MISSING), ("b", ACTIVE)];
+    // Stopped or frozen when the key ran out, it may go on some day.
+    let mut story = manager(settings());
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    story.work.remove(&20);
+    answers(&mut story, 3600, &gone);
+    assert_eq!((story.told().len(), counts(&story)), (0, [1, 0, 0, 1]));
+    did(&mut story, 20, 2);
+    answers(&mut story, 3600, &gone);
+    assert_eq!((story.told().len(), counts(&story)), (0, [1, 0, 0, 1]), "nobody has seen the key since");
+    // It goes on, and lets the session end: the time in which it is stopped once more does not count.
+    answers(&mut story, 15, &[("a", ACTIVE), ("b", ACTIVE)]);
+    answers(&mut story, 315, &gone);
+    assert_eq!(story.told(), ["orphan_suspected"]);
+    story.work.remove(&20);
+    answers(&mut story, 3600, &gone);
+    did(&mut story, 20, 3);
+    answers(&mut story, 300, &gone);
+    assert_eq!(story.told(), ["orphan_cleared session_lives"]);
+    answers(&mut story, 60, &gone);
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
 }
 
 #[test]
