@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::host::Proc;
+use crate::host::{Proc, hastily};
 
 #[test]
 fn a_line_of_the_tables() {
@@ -78,4 +78,23 @@ fn our_own_sockets_are_listed() {
     let unix = own.unix_sockets().unwrap();
     let found = unix.iter().find(|one| one.inode == inode(&bound)).unwrap();
     assert_eq!((found.is_named, found.state), (true, UnixSocketLine::UNCONNECTED));
+}
+
+/// Anybody may fill the table that all share: whoever reads it for a process does not hold that for slow.
+#[test]
+fn a_long_table_is_no_cost_of_a_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = std::process::id();
+    let net = folder.path().join(pid.to_string()).join("net");
+    std::fs::create_dir_all(&net).unwrap();
+    let stat = std::fs::read("/proc/self/stat").unwrap();
+    std::fs::write(net.with_file_name("stat"), stat).unwrap();
+    let line = "   0: 0100007F:1F90 0100007F:1F91 08 00000000:00000000 00:00000000 00000000  1000        0 0 1 0 100 0";
+    let table = format!("the columns\n{}", format!("{line}\n").repeat(100_000));
+    for file in ["tcp", "tcp6"] {
+        std::fs::write(net.join(file), &table).unwrap();
+    }
+    let root = folder.path().to_owned();
+    let read = move || Proc::at(&root).unwrap().process(pid).unwrap().tcp_sockets().map(|found| found.len());
+    assert_eq!(hastily(read).unwrap(), 200_000);
 }
