@@ -68,12 +68,13 @@ fn servers(db: &Connection, boot: i64) -> rusqlite::Result<Vec<RememberedServer>
                 'run', json(iif(k.key IS NULL, NULL, json_array(json(k.key), generation))),
                 'start', json(start_known)),
             'orphan', json(iif(judged IS NULL AND reaping IS NULL, NULL, json_object(
-                'reaping', {reaping}, 'asked_by', asked_by, 'rss_bytes', coalesce(rss, 0), 'pss_bytes', pss))))
+                'announced', {announced}, 'reaping', {reaping}, 'asked_by', asked_by, 'rss_bytes', coalesce(rss, 0), 'pss_bytes', pss))))
          FROM (SELECT *, row_number() OVER (PARTITION BY {share} ORDER BY id DESC) AS nth
                FROM servers INDEXED BY servers_followed WHERE boot = ?1 AND ended IS NULL) s
               LEFT JOIN keys k ON k.id = s.key
          WHERE nth <= {SERVERS_OF_USER} ORDER BY s.id DESC LIMIT {SERVERS_OF_ALL}",
         implied = flag("owner_implied"),
+        announced = flag("judged IS NOT NULL"),
         reaping = flag("reaping IS NOT NULL"),
         share = share("uid"),
     );

@@ -213,6 +213,7 @@ impl Engine {
         for server in &servers {
             let suspected = Event::Suspected { reason: Reason::OwnerExited, since: at, deadline };
             self.server_event(now, *server, suspected);
+            self.remember_server(at, *server);
         }
         if withheld {
             self.world.forget_dead_agents();

@@ -233,6 +233,7 @@ impl Engine {
         let (fact, notice) = match (announcement, verdict) {
             (Announcement::Cleared { since, reason }, _) => {
                 let (after_ms, reason) = (millis(now, since), reason.to_owned());
+                self.recall.announced.remove(&id);
                 let notice = Notice::OrphanCleared { server, after_ms, reason, owner, ending, let_go };
                 (Some(Fact::Cleared { server: id }), notice)
             }
@@ -255,7 +256,7 @@ impl Engine {
                 let notice = Notice::OrphanDetected {
                     class,
                     recovered: own.is_some_and(|own| own.provenance == Provenance::Recovered),
-                    again,
+                    again: again || self.recall.announced.contains(&id),
                     cpu_ms: server.cpu_ms,
                     server,
                     owner,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::{
-    lineage::Node,
     model::{BootTime, ProcessId, TrackedGuard, TrackedProgram},
     world::{Agent, Server},
 };
@@ -54,15 +53,16 @@ impl Engine {
         let chain = server.wrappers().iter().chain(server.recognised()).copied();
         let (mut programs, mut room) = (BTreeMap::new(), ROOM);
         for process in first.chain(chain).take(PROGRAMS) {
-            let Some(image) = self.world.node(process).and_then(Node::image) else { continue };
-            let mut image = image.clone();
+            let Some(node) = self.world.node(process) else { continue };
+            let Some(mut image) = node.image().cloned() else { continue };
             image.shorten();
             if programs.contains_key(&process) || image.size() > room {
                 continue;
             }
             room -= image.size();
             let recognised = server.recognised().contains(&process);
-            programs.insert(process, TrackedProgram { process, image, recognised });
+            let creator = node.creator.filter(|_| node.witnessed);
+            programs.insert(process, TrackedProgram { process, creator, image, recognised });
         }
         programs.into_values().collect()
     }

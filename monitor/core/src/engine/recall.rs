@@ -26,8 +26,11 @@ pub(super) struct Recall {
     pub(super) guards: FxHashMap<ProcessId, (ProcessId, Option<String>)>,
     /// The processes of such a server.
     pub(super) guarded: FxHashMap<ProcessId, Vec<ProcessId>>,
-    /// What processes that matter were seen to run.
+    /// What processes that matter were seen to run, and who was seen to create them.
     witnessed: FxHashMap<ProcessId, Image>,
+    pub(super) creators: FxHashMap<ProcessId, ProcessId>,
+    /// What was announced as an orphan, and not cleared since.
+    pub(super) announced: FxHashSet<ProcessId>,
     /// The processes that were alive when /proc was last read.
     alive: FxHashSet<ProcessId>,
     /// Process numbers that could not be read in /proc. These processes may be alive.
@@ -124,7 +127,11 @@ impl Engine {
                 self.recall.guards.insert(guard.process, (id, guard.implied.clone()));
                 self.recall.guarded.entry(id).or_insert_with(|| server.server.processes.clone());
             }
+            if server.orphan.as_ref().is_some_and(|orphan| orphan.announced) {
+                self.recall.announced.insert(id);
+            }
             for program in server.server.start.iter_mut().flat_map(|start| &mut start.programs) {
+                self.recall.creators.extend(program.creator.map(|creator| (program.process, creator)));
                 self.recall.witnessed.insert(program.process, std::mem::take(&mut program.image));
             }
             self.recall.servers.insert(id, server);
@@ -156,7 +163,9 @@ impl Engine {
         let spoken = rule == PROTOCOL || start.as_ref().is_some_and(|start| start.spoken);
         let living = owner.as_ref().and_then(|owner| self.world.agent_of(owner.main));
         let dead = owner.filter(|owner| living.is_none() && !self.recall.may_live(owner.main));
-        // It exited while no daemon was running.
+        // If nobody saw it exit, it did while no daemon was running.
+        let exited = start.as_ref().and_then(|start| start.owner_exited);
+        let since = exited.map_or(now, |at| at.min(now));
         let dead = dead.map(|owner| {
             let TrackedOwner { main, name, uid, implied } = owner;
             let exempt = start.as_ref().is_some_and(|start| start.exempt) || self.rules.exempts_named(&name);
@@ -164,7 +173,7 @@ impl Engine {
             let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
             let origin = Origin { process: main, execs: 0 };
             let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
-            let key = self.dead_agent(now, new, false);
+            let key = self.dead_agent(since, new, false);
             self.world.change_agent(key, |agent| agent.exempt |= exempt);
             key
         });
@@ -185,7 +194,7 @@ impl Engine {
         self.confirm_server(key);
         self.report_server_started(now, key);
         if dead.is_some() {
-            self.left_behind(now, key, now, true);
+            self.left_behind(now, key, since, exited.is_none());
         }
         true
     }
@@ -214,6 +223,7 @@ impl Engine {
     pub(super) fn resolve_recalled(&mut self, now: BootTime) {
         let mut recall = std::mem::take(&mut self.recall);
         (self.recall.restarted, self.recall.has_looked) = (recall.restarted, true);
+        self.recall.announced = std::mem::take(&mut recall.announced);
         let mut gone: Vec<RememberedServer> = recall.servers.drain().map(|(_, server)| server).collect();
         gone.sort_unstable_by_key(|s| s.server.id);
         for RememberedServer { server, orphan } in gone {

@@ -171,7 +171,11 @@ impl Engine {
             _ if parent_matters => (seen.parent, Provenance::FOUND),
             _ if guarded.is_some() => (guarded, Provenance::FOUND),
             Role::Agent { .. } => (None, Provenance::FOUND),
-            role if was_a_server() || (wired && matches!(role, Role::Server { .. })) => {
+            // What is exempt is followed, too.
+            _ if was_a_server()
+                || (wired
+                    && matches!(self.rules.role_but_for_exemption(&seen.image), Role::Server { .. })) =>
+            {
                 let chain = self.launch_chain(seen, others);
                 let adopted = self.recall.may_be_adopted(seen.id)
                     && self.is_adopted(chain.last().map_or(seen, |top| top), others);
@@ -222,9 +226,9 @@ impl Engine {
         let inherited = up.and_then(|u| self.world.node(u)).filter(|u| !u.protected);
         let forked = inherited.map(|up| up.fork(seen.id, seen.uid, seen.sid));
         let mut node = forked.unwrap_or_else(|| Node::bare(seen.id));
-        // If an earlier daemon followed the process, that daemon witnessed its creation.
-        node.witnessed = self.recall.knows(seen.id);
-        node.creator = seen.parent;
+        // An earlier daemon may have witnessed its creation. Its parent may have adopted it.
+        let witnessed = self.recall.creators.get(&seen.id).copied();
+        (node.witnessed, node.creator) = (witnessed.is_some(), witnessed.or(seen.parent));
         // That of an agent behind a title was not read.
         if !seen.titled || seen.place.is_some() {
             node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));

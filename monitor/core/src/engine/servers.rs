@@ -322,7 +322,8 @@ impl Engine {
         let sessions = self.world.node(main).map(|node| node.sid).zip(owner.map(|owner| owner.sid));
         let owner = owner.map(agent_view);
         self.emit(at, Notice::ServerStarted { server: view.clone(), owner, found });
-        if let Some((sid, _)) = sessions.filter(|(own, of_owner)| own != of_owner) {
+        // Of an owner that ended before this daemon began it is not known (0).
+        if let Some((sid, _)) = sessions.filter(|(own, of_owner)| own != of_owner && *of_owner != 0) {
             // The server left the session of its owner before it was recognised, between fork and exec.
             self.emit(at, Notice::ServerDetached { server: view, pid: main.pid, sid });
         }

@@ -202,6 +202,7 @@ impl Engine {
                 spoken: server.spoken,
                 gateway: server.gateway,
                 stdin: server.stdin,
+                owner_exited: self.world.owner_of(server).and_then(Agent::exited),
                 exempt: self.world.owner_of(server).is_some_and(|owner| owner.exempt),
                 guarded_by: self.tracked_guards(server),
                 programs: self.tracked_programs(server),

@@ -151,6 +151,9 @@ pub struct TrackedStart {
     /// Its standard input.
     #[serde(default)]
     pub stdin: Stdio,
+    /// When its owner exited, if that was seen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub owner_exited: Option<BootTime>,
     /// Whether a configuration exempted its owner after that had started.
     #[serde(default)]
     pub exempt: bool,
@@ -166,6 +169,9 @@ pub struct TrackedStart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrackedProgram {
     pub process: ProcessId,
+    /// The process that created it, if that was seen. Something may have adopted it since.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub creator: Option<ProcessId>,
     /// Bounded, and without secrets once it is stored.
     pub image: Image,
     /// Whether it was recognised as the server. Otherwise it is none, whatever wires it has.
@@ -221,12 +227,15 @@ pub struct RememberedRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedServer {
     pub server: Tracked,
-    /// Set if it had been judged an orphan: what was known then.
+    /// Set if it had been judged an orphan, or was being ended: what was known then.
     pub orphan: Option<RememberedOrphan>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RememberedOrphan {
+    /// Whether it was announced as one. Otherwise a person had it ended for what it was.
+    #[serde(default)]
+    pub announced: bool,
     /// Whether a signal may have been sent to it.
     pub reaping: bool,
     #[serde(default)]

@@ -169,7 +169,7 @@ pub enum Notice {
         /// Whether the verdict rests on what an earlier daemon witnessed.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         recovered: bool,
-        /// Whether it was detected before: it was unproven in between. It is counted once.
+        /// Whether it was detected before: it was unproven in between, or an earlier daemon detected it. It is counted once.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         again: bool,
         /// The server.

@@ -54,7 +54,13 @@ fn the_next_daemon_knows_what_was_committed() {
     let Fact::Run { run: told } = run(unit(), 1, true) else { panic!() };
     assert_eq!(known.runs[2].run, told);
     let case = |reaping| {
-        Some(RememberedOrphan { reaping, asked_by: None, rss_bytes: 1_000_000, pss_bytes: Some(400_000) })
+        Some(RememberedOrphan {
+            announced: true,
+            reaping,
+            asked_by: None,
+            rss_bytes: 1_000_000,
+            pss_bytes: Some(400_000),
+        })
     };
     assert_eq!(
         known.servers,

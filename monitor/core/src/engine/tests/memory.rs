@@ -10,7 +10,7 @@ use crate::model::{
 };
 
 /// The knowledge that the store builds from a daemon's facts.
-fn knowledge(facts: &[Fact]) -> Knowledge {
+pub(super) fn knowledge(facts: &[Fact]) -> Knowledge {
     let mut known = Knowledge { restarted: true, ..Knowledge::default() };
     for fact in facts {
         match fact {
@@ -24,9 +24,15 @@ fn knowledge(facts: &[Fact]) -> Knowledge {
             }
             Fact::Reaping { server, asked_by } => {
                 let asked_by = asked_by.clone();
-                let orphan = RememberedOrphan { reaping: true, asked_by, rss_bytes: 7, pss_bytes: Some(5) };
+                let announced = true;
+                let orphan =
+                    RememberedOrphan { announced, reaping: true, asked_by, rss_bytes: 7, pss_bytes: Some(5) };
                 let of = known.servers.iter_mut().find(|s| s.server.id == *server).unwrap();
                 of.orphan = Some(orphan);
+            }
+            Fact::Orphan { server, .. } => {
+                let of = known.servers.iter_mut().find(|s| s.server.id == *server).unwrap();
+                of.orphan = Some(RememberedOrphan { announced: true, ..RememberedOrphan::default() });
             }
             Fact::Ended { server, .. } => known.servers.retain(|s| s.server.id != *server),
             _ => {}
@@ -233,5 +239,5 @@ fn a_fact_comes_before_what_follows_from_it() {
             _ => {}
         }
     }
-    assert_eq!(order, ["run", "agent_exited", "orphan_suspected"]);
+    assert_eq!(order, ["run", "server", "agent_exited", "orphan_suspected"]);
 }

@@ -21,6 +21,7 @@ mod growth;
 mod hints;
 mod idle;
 mod inner;
+mod kept;
 mod late;
 mod launchers;
 mod leftovers;

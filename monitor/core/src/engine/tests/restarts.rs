@@ -100,7 +100,8 @@ fn a_job_is_not_the_server_that_started_it() {
         [(own, true, false), (own, false, false), (WIRE, false, false), (WIRE, true, true)]
     {
         let owner = TrackedOwner { main: id(20), name: "claude".to_owned(), ..TrackedOwner::default() };
-        let programs = vec![TrackedProgram { process: id(40), image: image(&["job"]), recognised }];
+        let programs =
+            vec![TrackedProgram { process: id(40), creator: None, image: image(&["job"]), recognised }];
         let start = TrackedStart { stdin: WIRE[0], programs, ..TrackedStart::default() };
         let (processes, rule): (Vec<ProcessId>, _) = (vec![id(30), id(40)], "protocol".to_owned());
         let server = Tracked {
