@@ -7,7 +7,7 @@ use crate::{
     cli::{self, ExitCode},
     sink::list::{self, Arrangement, Layout, Sample},
 };
-use orphand_core::model::State;
+use orphand_core::model::{Report, State};
 
 /// Between two looks at the daemon.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -21,9 +21,10 @@ pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
     let (config, _) = super::configured(&flags.places)?;
     loop {
         let mut sample = look(&config, flags.places.below.as_ref(), flags.no_daemon)?;
-        let all = list::sum(&sample.report);
+        let sum = |report: &Report| list::sum(report, &report.blind);
+        let all = sum(&sample.report);
         let any = list::narrow(&mut sample.report, &flags.state, flags.agent.as_deref());
-        sample.none_of = (!any && all != list::sum(&sample.report)).then_some(all);
+        sample.none_of = (!any && all != sum(&sample.report)).then_some(all);
         let text = text(flags, &sample)?;
         if !flags.watch {
             super::print(&text)?;

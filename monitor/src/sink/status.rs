@@ -36,7 +36,7 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     if let Some(line) = stuck {
         out.push_str(&paint.line(paint::WARNING, line));
     }
-    out.push_str(&list::sum(&status.report));
+    out.push_str(&list::sum(&status.report, &status.blind));
     out.push('\n');
     let proportional = status.report.servers().filter_map(|(_, one)| one.pss_bytes);
     if let Some(bytes) = proportional.reduce(u64::saturating_add) {
@@ -45,8 +45,9 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     out.push_str(&next(status, now, paint));
     sessions(status, &mut out);
     let (errors, lost) = (errors(status), lost(status));
-    if lost.is_none() && status.store_error.is_none() && status.is_watching() {
-        out.push_str(&paint.line(paint::GOOD, "Not blind, nothing lost."));
+    if status.store_error.is_none() && status.is_watching() {
+        let line = if lost.is_none() { "Not blind, nothing lost." } else { "Not blind." };
+        out.push_str(&paint.line(paint::GOOD, line));
     }
     for line in errors.into_iter().chain(lost) {
         out.push_str(&paint.line(paint::WARNING, line));
@@ -101,8 +102,12 @@ pub fn errors(status: &Status) -> Option<String> {
 
 fn lost(status: &Status) -> Option<String> {
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n));
-    let lost = counted(status.lost.kinds().into_iter().chain(dropped))?;
-    Some(format!("Lost: {lost}; repaired from /proc {}.", text::count(status.resyncs, "time", "times")))
+    let kinds =
+        status.lost.kinds().map(|(kind, n)| (if kind == "member" { "without room" } else { kind }, n));
+    let lost = counted(kinds.into_iter().chain(dropped))?;
+    let times = text::count(status.resyncs, "time", "times");
+    let repaired = if status.resyncs > 0 { format!("; repaired from /proc {times}") } else { String::new() };
+    Some(format!("Lost: {lost}{repaired}."))
 }
 
 /// What the daemon does, and who decided that: `is paused until 15:04 by alice`.

@@ -117,7 +117,7 @@ fn head_lines(state: &State) -> Vec<Line<'static>> {
     if state.look.readonly {
         first.push(Span::raw("  read-only"));
     }
-    let mut lines = vec![Line::from(first), Line::from(list::sum(&sample.report))];
+    let mut lines = vec![Line::from(first), Line::from(list::sum(&sample.report, &sample.report.blind))];
     if let Some(why) = sample.report.blind.first() {
         let more = match sample.report.blind.len() - 1 {
             0 => String::new(),

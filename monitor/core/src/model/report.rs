@@ -80,7 +80,7 @@ pub struct ServerReport {
 /// Sums over the servers of a report. What is ending or kept is an orphan, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Agents.
+    /// Agents that are alive.
     pub agents: u64,
     /// Servers.
     pub servers: u64,
@@ -194,7 +194,7 @@ impl Report {
     }
 
     pub fn totals(&self) -> Totals {
-        let agents = self.agents.len() as u64;
+        let agents = self.agents.iter().filter(|one| one.agent.alive).count() as u64;
         let mut sum = Totals { agents, ..Totals::default() };
         for (_, one) in self.servers() {
             let (bytes, cpu) = (one.rss_bytes(), one.server.cpu_ms.unwrap_or_default());

@@ -162,11 +162,11 @@ pub fn cpu_time(millis: u64) -> String {
 }
 
 /// `1 agent, 3 servers (512 MB), 2 orphans (197 MB), 1 kept, 1 unproven (64 MB).`
-pub fn sum(report: &Report) -> String {
+pub fn sum(report: &Report, blind: &[String]) -> String {
     let sum = report.totals();
     let agents = words::count(sum.agents, "agent", "agents");
     let shown = words::count(sum.servers, "server", "servers");
-    let sees_all = report.blind.is_empty();
+    let sees_all = blind.is_empty();
     let part = |number: u64, what: String, bytes: u64| {
         (number > 0).then(|| format!("{what} ({})", words::size(bytes)))
     };

@@ -51,7 +51,7 @@ pub fn render(sample: &Sample, entries: &[Entry], rows: &[Row], layout: Layout) 
         out = table::render(paint, &columns.join("|"), &rows, fit) + "\n";
     }
     let none_of = sample.none_of.as_ref().map(|all| format!("none of {all}"));
-    out.push_str(&none_of.unwrap_or_else(|| sum(&sample.report)));
+    out.push_str(&none_of.unwrap_or_else(|| sum(&sample.report, &sample.report.blind)));
     out.push('\n');
     if let Some(line) = &sample.decided {
         out.push_str(&paint.line(paint::WARNING, line));

@@ -97,6 +97,22 @@ fn what_is_not_kept_is_told() {
     assert!(told.contains("\nNot kept: cannot open the store") && !told.contains("Not blind"), "{told}");
 }
 
+/// Zero orphans is never said while it is blind, and that it is not blind any more is said whatever was lost.
+#[test]
+fn whether_it_is_blind_is_told() {
+    let told = |blind: &[&str]| {
+        let mut status = status(None);
+        status.report.agents.truncate(1);
+        status.blind = blind.iter().map(ToString::to_string).collect();
+        status.lost = Losses { member: 7, ..Losses::default() };
+        render(&status, now(), WallClock::default(), &TimeZone::UTC, Paint::default())
+    };
+    let (blind, sees) = (told(&["there is no room"]), told(&[]));
+    assert!(blind.contains("no orphans seen") && !blind.contains("Not blind"), "{blind}");
+    assert!(sees.contains("no orphans.\n") && sees.contains("\nNot blind.\n"), "{sees}");
+    assert!(sees.contains("\nLost: 7 without room.\n"), "{sees}");
+}
+
 fn now() -> BootTime {
     BootTime(20_000_000_000_000)
 }
