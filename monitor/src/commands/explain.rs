@@ -43,8 +43,14 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
         }
     })?;
     if nothing {
-        let why = all.blind.first().map(|why| format!("; {why}")).unwrap_or_default();
         let told = sanitise(&flags.process);
+        if all.ran {
+            let past = format!("the agent {told} has ended; `orphand history --agent {told}` has its runs");
+            return Ok(super::unmatched(&past));
+        }
+        let alone = (!all.asked_daemon).then_some("no daemon was asked");
+        let why = all.blind.first().map(String::as_str).or(alone);
+        let why = why.map(|why| format!("; {why}")).unwrap_or_default();
         return Ok(super::unmatched(&format!("{told} is no process, and no server in the store{why}")));
     }
     Ok(ExitCode::Done)
@@ -66,7 +72,9 @@ pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow:
         }
     }
     if all.living.is_empty() {
-        all.ended = ended(asked, past(places, &config.state_dir, &client, &mut all));
+        let past = past(places, &config.state_dir, &client, &mut all);
+        all.ran = matches!(asked, Asked::Name(name) if past.runs.iter().any(|one| one.run.is_called(name)));
+        all.ended = ended(asked, past);
     }
     Ok(all)
 }
@@ -89,7 +97,10 @@ fn living(places: &Places, config: &Config, client: &Client, asked: &Asked) -> a
     }
     let offline = Offline::inspect(config, places.below.clone())?;
     all.living = offline.explain(asked);
-    all.blind.extend(offline.report().blind);
+    // What could not be seen of others is no reason why this one is not there.
+    if !all.living.is_empty() {
+        all.blind.extend(offline.report().blind);
+    }
     Ok(all)
 }
 

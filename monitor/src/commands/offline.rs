@@ -232,20 +232,35 @@ impl Host {
 
 /// Looks once. With `no_daemon` none is asked.
 pub(crate) fn look(config: &Config, below: Option<&Scope>, no_daemon: bool) -> anyhow::Result<Sample> {
-    let alone = |why: &str| -> anyhow::Result<Sample> {
-        let report = Offline::inspect(config, below.cloned())?.report();
-        Ok(Sample::of_proc(report, why, clock::now()))
+    let told = if no_daemon { Err(None) } else { ask(config)?.map_err(Some) };
+    told.or_else(|why| Ok(Sample { report: alone(config, below, why.as_ref())?, ..without(why.as_ref()) }))
+}
+
+/// What the daemon says. Inside: why there is none, or may not be asked.
+pub(crate) fn ask(config: &Config) -> anyhow::Result<Result<Sample, ClientError>> {
+    let told = super::asked(Client::new(&config.socket).status(false))?;
+    Ok(told.map(|status| Sample::of_daemon(status, clock::now(), super::wall_clock(), &clock::zone())))
+}
+
+/// Looks through /proc.
+pub(crate) fn alone(
+    config: &Config,
+    below: Option<&Scope>,
+    why: Option<&ClientError>,
+) -> anyhow::Result<Report> {
+    let mut report = Offline::inspect(config, below.cloned())?.report();
+    if let Some(error @ ClientError::Forbidden { .. }) = why {
+        report.blind.push(format!("what the daemon knows: {error}"));
+    }
+    Ok(report)
+}
+
+/// What is known before that look: why no daemon tells.
+pub(crate) fn without(why: Option<&ClientError>) -> Sample {
+    let why = match why {
+        None => "no daemon asked",
+        Some(ClientError::Forbidden { .. }) => "the daemon may not be asked",
+        Some(_) => "no daemon answers",
     };
-    if no_daemon {
-        return alone("no daemon asked");
-    }
-    match super::asked(Client::new(&config.socket).status(false))? {
-        Ok(status) => Ok(Sample::of_daemon(status, clock::now(), super::wall_clock(), &clock::zone())),
-        Err(error @ ClientError::Forbidden { .. }) => {
-            let mut sample = alone("the daemon may not be asked")?;
-            sample.report.blind.push(format!("what the daemon knows: {error}"));
-            Ok(sample)
-        }
-        Err(_) => alone("no daemon answers"),
-    }
+    Sample::of_proc(Report::default(), why, clock::now())
 }

@@ -30,7 +30,15 @@ pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
             super::print(&text)?;
             return Ok(code(flags, &sample, any));
         }
-        super::print(&if super::on_terminal() { format!("{CLEAR}{text}") } else { text })?;
+        let size = super::on_terminal().then(|| rustix::termios::tcgetwinsize(stdout()));
+        let wrote = super::write(&match size {
+            Some(Ok(size)) if !flags.json => format!("{CLEAR}{}", cut(&text, usize::from(size.ws_row))),
+            Some(_) => format!("{CLEAR}{text}"),
+            None => text,
+        });
+        if wrote.is_err() {
+            return super::written(wrote);
+        }
         thread::sleep(if sample.mode.is_some() { AGAIN } else { PROC_AGAIN });
     }
 }
@@ -48,6 +56,18 @@ fn text(flags: &cli::Ps, sample: &Sample) -> anyhow::Result<String> {
     let rows = list::rows(&mut entries, &sample.report.agents, &how);
     let layout = Layout { paint: super::paint(), width: width(stdout()), wide: flags.output.is_some() };
     Ok(list::render(sample, &entries, &rows, layout))
+}
+
+/// The list as far as the screen has lines for it, with all that stands below it.
+fn cut(text: &str, lines: usize) -> String {
+    let Some((list, below)) = text.split_once("\n\n") else { return text.to_owned() };
+    let room = lines.saturating_sub(below.lines().count() + 3);
+    let more = list.lines().count().saturating_sub(room);
+    if more <= 1 || lines == 0 {
+        return text.to_owned();
+    }
+    let shown: Vec<&str> = list.lines().take(room).collect();
+    format!("{}\nand {more} more\n\n{below}", shown.join("\n"))
 }
 
 fn code(flags: &cli::Ps, sample: &Sample, any: bool) -> ExitCode {
@@ -69,4 +89,16 @@ fn code(flags: &cli::Ps, sample: &Sample, any: bool) -> ExitCode {
 fn width(out: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(out).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_screen_has_no_lines_for_is_counted() {
+        let text = "SERVER\na\nb\nc\nd\n\n4 servers.\n";
+        assert_eq!(super::cut(text, 7), "SERVER\na\nb\nand 2 more\n\n4 servers.\n");
+        for lines in [0, 8] {
+            assert_eq!(super::cut(text, lines), text);
+        }
+    }
 }

@@ -83,7 +83,7 @@ fn clean_up(
             let told = json!({ "planned": planned, "ended": [], "stayed": guarded });
             super::answer(true, &told, |_| String::new())?;
         }
-        return Ok(if flags.dry_run || guarded.is_empty() { done } else { ExitCode::Failed });
+        return Ok(if flags.dry_run { done } else { code(&guarded, done) });
     }
     if !flags.yes && !confirmed(&to_end, flags.json)? {
         return super::print("Nothing was ended.\n");
@@ -98,7 +98,15 @@ fn clean_up(
     super::answer(flags.json, &json!({ "planned": planned, "ended": ids, "stayed": stayed }), |_| {
         plan::outcome(&ended, &stayed, super::paint())
     })?;
-    Ok(if stayed.is_empty() { done } else { ExitCode::Failed })
+    Ok(code(&stayed, done))
+}
+
+/// Where something stays that was to be ended: says so, and why the first one does.
+fn code(stayed: &[&PlanItem], done: ExitCode) -> ExitCode {
+    let Some(first) = stayed.first() else { return done };
+    let more = if stayed.len() > 1 { format!(", and {} more", stayed.len() - 1) } else { String::new() };
+    eprintln!("orphand: {}{more}; `orphand explain` says what would change that", plan::stays(first));
+    ExitCode::Failed
 }
 
 /// Says which targets, agent or run select nothing, and returns the status that this means. That there are no orphans is none.
@@ -157,13 +165,18 @@ fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
 }
 
 fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
-    let unproven = to_end.iter().filter(|one| one.is_unproven()).count();
+    let count = |is: fn(&PlanItem) -> bool| to_end.iter().filter(|one| is(one)).count();
     let mut what = plan::things(to_end);
-    if to_end.iter().any(|one| one.planned.duplicate_of.is_some()) {
-        what = format!("{what} of living agents, whose threads may be using them");
+    if count(|one| one.planned.duplicate_of.is_some()) > 0 {
+        what += " of living agents, whose threads may be using them";
     }
-    if unproven > 0 {
-        what = format!("{what}, {unproven} of which somebody may still use");
+    for (number, told) in [
+        (count(|one| one.planned.state == State::Live && !one.planned.is_duplicate()), "living agents use"),
+        (count(PlanItem::is_unproven), "somebody may still use"),
+    ] {
+        if number > 0 {
+            what = format!("{what}, {number} of which {told}");
+        }
     }
     if json || !io::stdin().is_terminal() {
         bail!(

@@ -124,7 +124,10 @@ impl Client {
         if answer.is_empty() {
             written.map_err(broken("send a request to"))?;
         }
-        read.map_err(broken("read the answer of"))?;
+        read.and_then(|_| {
+            answer.ends_with(b"\n").then_some(()).ok_or_else(|| io::Error::other("it has ended"))
+        })
+        .map_err(broken("read the answer of"))?;
         let answer = protocol::read_answer(&answer);
         let answer = answer.map_err(|Refusal { error: what, forbidden }| match self.path.clone() {
             path if forbidden => ClientError::Forbidden { path, what },

@@ -35,6 +35,8 @@ pub struct Explanation {
     pub living: Vec<Explained>,
     /// What was judged and is not there any more, the latest last.
     pub ended: Vec<PastOrphan>,
+    /// Whether the store has runs of an agent of this name.
+    pub ran: bool,
     pub asked_daemon: bool,
     pub blind: Vec<String>,
 }

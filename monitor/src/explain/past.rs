@@ -57,14 +57,11 @@ fn what(one: &PastOrphan, moment: &Moment) -> Vec<String> {
         let run = one.run.as_ref().and_then(|run| run.generation);
         all.push(format!("Its owner was {}.", text::numbered(owner, run)));
     }
-    let verdict = match (one.evidence.is_empty(), one.doubts.is_empty()) {
-        (true, true) => {
-            all.push("It was never judged: its owner lived, or its grace went on.".to_owned());
-            return all;
-        }
-        (_, true) => "an orphan",
-        (_, false) => "unproven",
-    };
+    if !one.is_judged() {
+        all.push("It was never judged: its owner lived, or its grace went on.".to_owned());
+        return all;
+    }
+    let verdict = if one.doubts.is_empty() { "an orphan" } else { "unproven" };
     let memory = text::size(one.rss_bytes);
     all.push(format!("It was judged {verdict} {}, with {memory} of memory.", moment.time(one.judged)));
     all

@@ -17,9 +17,11 @@ end what is left of the launch chain.";
 pub fn report(all: &Explanation, moment: &Moment, kernel: &str) -> String {
     let servers = all.living.iter().filter(|one| one.taken_for == TakenFor::Server);
     let living = servers.filter_map(|one| Some(living(one, one.report.as_deref()?, moment)));
-    let reports: Vec<String> = living.chain(all.ended.iter().map(ended)).collect();
+    let judged = all.ended.iter().filter(|one| one.is_judged());
+    let reports: Vec<String> = living.chain(judged.map(ended)).collect();
     if reports.is_empty() {
-        return "There is nothing to report: it is no server.\n".to_owned();
+        let why = if all.ended.is_empty() { "it is no server" } else { "it did not outlive its client" };
+        return format!("There is nothing to report: {why}.\n");
     }
     let seen = format!("Seen by orphand {} on Linux {kernel}.", env!("CARGO_PKG_VERSION"));
     format!("{}\n{ADVICE}\n\n{seen}\n", reports.join("\n"))
@@ -140,6 +142,16 @@ mod tests {
         }
         let nothing = Explanation { living: vec![], ..all };
         assert_eq!(report(&nothing, &moment(), "6"), "There is nothing to report: it is no server.\n");
+    }
+
+    #[test]
+    fn what_was_never_judged_is_accused_of_nothing() {
+        let past = PastOrphan { evidence: Vec::new(), ..past(Outcome::Unseen) };
+        let all = Explanation { ended: vec![past], ..Explanation::default() };
+        assert_eq!(
+            report(&all, &moment(), "6"),
+            "There is nothing to report: it did not outlive its client.\n"
+        );
     }
 
     #[test]

@@ -324,8 +324,8 @@ fn whole_pages_keep_to_80_columns() {
     ];
     let blind =
         vec!["not root: what other users' processes run and hold could be seen in part only".to_owned()];
-    let known = Explanation { living: vec![unproven], ended, asked_daemon: true, blind: Vec::new() };
-    let alone = Explanation { living: vec![nothing], ended: Vec::new(), asked_daemon: false, blind };
+    let known = Explanation { living: vec![unproven], ended, asked_daemon: true, ..Explanation::default() };
+    let alone = Explanation { living: vec![nothing], blind, ..Explanation::default() };
     let shown = [render(&known, &moment(), Paint::default()), render(&alone, &moment(), Paint::default())];
     for line in shown.iter().flat_map(|page| page.lines()) {
         assert!(line.chars().count() <= 80, "{line}");

@@ -69,18 +69,19 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
     };
     let mut out = paint.text(if stayed.is_empty() { paint::GOOD } else { paint::PLAIN }, text);
     out.push('\n');
-    for one in stayed {
-        // For servers that were unproven in the plan.
-        let doubts = || one.is_unproven().then(|| human::list_doubts(&one.planned.doubts));
-        let there = match one.planned.state {
-            State::Ending => "it is being ended still",
-            _ => "it is still there",
-        };
-        let why = guard_reasons(one).or_else(doubts).unwrap_or_else(|| there.to_owned());
-        let line = format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one));
-        out.push_str(&paint.line(paint::WARNING, line));
-    }
-    out
+    out + &stayed.iter().map(|one| paint.line(paint::WARNING, stays(one))).collect::<String>()
+}
+
+/// `files (pid 4711) stays: a rule exempts it`.
+pub fn stays(one: &PlanItem) -> String {
+    // For servers that were unproven in the plan.
+    let doubts = || one.is_unproven().then(|| human::list_doubts(&one.planned.doubts));
+    let there = match one.planned.state {
+        State::Ending => "it is being ended still",
+        _ => "it is still there",
+    };
+    let why = guard_reasons(one).or_else(doubts).unwrap_or_else(|| there.to_owned());
+    format!("{} (pid {}) stays: {why}", text::sanitise(&one.planned.server.name), pid(one))
 }
 
 fn row(one: &PlanItem, uid: String) -> (anstyle::Style, Vec<String>) {

@@ -156,8 +156,8 @@ fn foot_line(state: &State) -> Line<'static> {
     if state.typing {
         return Line::from(format!("/{}_", state.how.filter));
     }
-    if !state.message.is_empty() {
-        return Line::styled(text::sanitise(&state.message).into_owned(), warning(state));
+    if let Some(said) = [&state.message, &state.trouble].into_iter().find(|said| !said.is_empty()) {
+        return Line::styled(text::sanitise(said).into_owned(), warning(state));
     }
     let filter = match state.how.filter.as_str() {
         "" => String::new(),

@@ -31,11 +31,8 @@ use crate::{
 };
 use orphand_core::model::ServerReport;
 
-/// Between two looks at the daemon.
+/// Between two questions to the daemon, or whether there is one.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-
-/// Between two looks through /proc, each of which costs as much as `orphand ps --no-daemon`.
-const PROC_AGAIN: Duration = Duration::from_secs(20);
 
 /// Between a look and the next one because of an event: many events are one look.
 const AFTER_EVENT: Duration = Duration::from_millis(250);
@@ -159,13 +156,13 @@ impl Shell {
     }
 
     fn looked(&mut self, sample: Sample) {
-        self.look_again(if sample.mode.is_some() { LOOK_AGAIN } else { PROC_AGAIN });
+        self.look_again();
         self.state.update(sample);
     }
 
     fn saw_nothing(&mut self, why: String) {
-        self.look_again(LOOK_AGAIN);
-        self.state.say(why);
+        self.look_again();
+        self.state.trouble = why;
     }
 
     fn reaping(&mut self, planned: &[ServerReport]) {
@@ -178,9 +175,9 @@ impl Shell {
         self.state.event(line);
     }
 
-    fn look_again(&mut self, again: Duration) {
+    fn look_again(&mut self) {
         self.looking = false;
         self.looked_at = Instant::now();
-        self.due = self.looked_at + again;
+        self.due = self.looked_at + LOOK_AGAIN;
     }
 }

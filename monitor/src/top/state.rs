@@ -52,6 +52,8 @@ pub struct State {
     pub(super) dialog: Option<Dialog>,
     pub(super) events: VecDeque<String>,
     pub(super) message: String,
+    /// Why the latest look saw nothing.
+    pub(super) trouble: String,
     pub(super) past: Past,
     /// Whether what agents left is shown that is no server.
     pub(super) leftovers: bool,
@@ -66,9 +68,22 @@ impl State {
     }
 
     pub fn update(&mut self, sample: Sample) {
+        self.trouble.clear();
         self.past.add(&sample);
         if !self.paused || self.sample.is_none() {
             self.sample = Some(sample);
+            self.enter();
+        }
+    }
+
+    /// No daemon answers. What it told stays in the list until /proc has been looked through, but for what it was about to do.
+    pub fn alone(&mut self, without: Sample) {
+        self.trouble.clear();
+        if let Some(sample) = &mut self.sample {
+            *sample = Sample { report: std::mem::take(&mut sample.report), ..without };
+            for one in sample.report.servers_mut() {
+                (one.next, one.deadline) = (None, None);
+            }
             self.enter();
         }
     }

@@ -8,10 +8,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::{News, Tell};
+use super::{News, Shell, Tell};
 use crate::{
     cli::Places,
-    commands::{explain, offline::look},
+    commands::{explain, offline},
     config::Config,
     control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
@@ -32,6 +32,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Between two tries to listen to a daemon that is not there.
 const LISTEN_AGAIN: Duration = Duration::from_secs(2);
+
+/// Between two looks through /proc, each of which costs as much as `orphand ps --no-daemon`.
+const PROC_AGAIN: Duration = Duration::from_secs(20);
 
 /// Between two questions about freed memory, which the store answers: it reads all of the day for that.
 const FREED_AGAIN: Duration = Duration::from_secs(60);
@@ -54,6 +57,9 @@ struct Worker {
     config: Config,
     places: Places,
     freed: Option<(Instant, u64)>,
+    /// When it looked through /proc last; absent if a daemon has answered since.
+    alone: Option<Instant>,
+    tell: Sender<News>,
 }
 
 /// Starts the threads. They end when nobody listens any more.
@@ -61,7 +67,7 @@ pub(super) fn start(config: Config, places: Places, tell: Sender<News>) -> anyho
     let (ask, asked) = channel();
     let client = Client::new(&config.socket);
     let (listener, hear) = (client.clone(), tell.clone());
-    let mut worker = Worker { client, config, places, freed: None };
+    let mut worker = Worker { client, config, places, freed: None, alone: None, tell: tell.clone() };
     let run = move || {
         for question in asked {
             let failed = |error| -> Tell { Box::new(move |shell| shell.state.failed(format!("{error:#}"))) };
@@ -110,7 +116,8 @@ impl Worker {
     fn answer(&mut self, question: Ask) -> anyhow::Result<Tell> {
         Ok(match question {
             Ask::Look => match self.look() {
-                Ok(sample) => Box::new(|shell| shell.looked(sample)),
+                Ok(Some(sample)) => Box::new(|shell| shell.looked(sample)),
+                Ok(None) => Box::new(Shell::look_again),
                 Err(error) => Box::new(move |shell| shell.saw_nothing(format!("{error:#}"))),
             },
             Ask::Plan(request) => {
@@ -144,11 +151,27 @@ impl Worker {
         self.client.history(HistoryQuery { since, ..HistoryQuery::default() })
     }
 
-    fn look(&mut self) -> anyhow::Result<Sample> {
-        let mut sample = look(&self.config, self.places.below.as_ref(), false)?;
+    /// What the daemon says, or /proc shows; nothing, if there is no daemon and it is not time to look there again.
+    fn look(&mut self) -> anyhow::Result<Option<Sample>> {
+        let mut sample = match offline::ask(&self.config)? {
+            Ok(sample) => {
+                self.alone = None;
+                Sample { freed: self.freed(), ..sample }
+            }
+            Err(_) if self.alone.is_some_and(|looked| looked.elapsed() < PROC_AGAIN) => return Ok(None),
+            Err(why) => {
+                if self.alone.is_none() {
+                    let without = offline::without(Some(&why));
+                    // Nobody listens any more: the answer finds that.
+                    let _ = self.tell.send(News::Told(Box::new(|shell| shell.state.alone(without))));
+                }
+                let report = offline::alone(&self.config, self.places.below.as_ref(), Some(&why))?;
+                self.alone = Some(Instant::now());
+                Sample { report, ..offline::without(Some(&why)) }
+            }
+        };
         read_ports(&mut sample.report);
-        let freed = if sample.mode.is_some() { self.freed() } else { None };
-        Ok(Sample { freed, ..sample })
+        Ok(Some(sample))
     }
 
     /// What the runs of the last day freed, as the daemon's store has it.

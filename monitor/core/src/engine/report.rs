@@ -1,6 +1,8 @@
 //! What the engine knows: the present state for `ps` and whatever else lists servers, and the facts of one process behind
 //! `orphand explain`. Nothing here changes anything but what was measured.
 
+use std::collections::BTreeSet;
+
 use rustc_hash::FxHashMap;
 
 use super::{Engine, cases::CaseOf, containers::add_inner, duplicates::Newest};
@@ -8,8 +10,8 @@ use crate::{
     case::{By, Phase, Reason, Stage},
     lineage::{Node, ServerKey},
     model::{
-        AgentReport, Answer, Asked, BootTime, Creator, Explained, Memory, Mode, NextStep, Nothing, ProcessId,
-        Report, RunView, SHOWN, ServerReport, State, TakenFor,
+        AgentReport, Answer, Asked, BootTime, Creator, Explained, Guard, Memory, Mode, NextStep, Nothing,
+        ProcessId, Report, RunView, SHOWN, ServerReport, State, TakenFor,
     },
     recognise::{Known, Role},
     world::{Agent, Held, Server, agent_as_server, agent_view, process_view, short_view},
@@ -103,7 +105,10 @@ impl Engine {
     fn server_report(&self, key: ServerKey, shown: usize, newest: &Newest) -> Option<ServerReport> {
         let server = self.world.server(key)?;
         let (next, deadline) = self.upcoming(key, server);
-        let judged = judged(&server.phase);
+        let mut judged = judged(&server.phase);
+        if server.phase.verdict().is_none() {
+            judged.guards = self.known_guards(server);
+        }
         let is_unproven = judged.state == State::Unproven;
         Some(ServerReport {
             server: short_view(server, self.world.graph(), shown),
@@ -116,6 +121,25 @@ impl Engine {
             members: server.wrappers().iter().chain(server.processes()).copied().collect(),
             ..judged
         })
+    }
+
+    /// The guards of a server that was not inspected, as far as they are known without that.
+    fn known_guards(&self, server: &Server) -> Vec<Guard> {
+        let owner = self.world.owner_of(server);
+        let nodes = |all: &BTreeSet<ProcessId>, is: fn(&Node) -> bool| {
+            all.iter().filter_map(|id| self.world.node(*id)).any(is)
+        };
+        let is_multiplexer = |node: &Node| matches!(node.role(), Some(Role::Multiplexer));
+        let guards = [
+            (
+                server.disowned
+                    || owner.is_some_and(|owner| owner.exempt)
+                    || nodes(server.processes(), is_exempt),
+                Guard::ExemptRule,
+            ),
+            (nodes(&server.guarded_by, is_multiplexer), Guard::Multiplexer),
+        ];
+        guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect()
     }
 
     /// What is known of the processes that are meant: one of a number or an id, at most 32 of a name.
@@ -183,8 +207,7 @@ impl Engine {
         told.report = self.server_report(key, SHOWN, &self.newest()).map(Box::new);
         told.only_named = server.only_named;
         let owner = self.world.owner(key);
-        let mut parts = server.processes().iter().filter_map(|process| self.world.node(*process));
-        told.exempt |= owner.is_some_and(|owner| owner.exempt) || parts.any(is_exempt);
+        told.exempt |= self.known_guards(server).contains(&Guard::ExemptRule);
         told.owner = owner.map(agent_view);
         told.owner_exited = owner.and_then(Agent::exited);
         explain_case(&server.phase, self.deadline(CaseOf::Server(key)), told);

@@ -141,6 +141,13 @@ pub struct PastOrphan {
     pub ended: Option<Timestamp>,
 }
 
+impl PastOrphan {
+    /// Whether there was a verdict: what ended before has neither evidence nor doubts.
+    pub const fn is_judged(&self) -> bool {
+        !self.evidence.is_empty() || !self.doubts.is_empty()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastSignal {
     /// When.

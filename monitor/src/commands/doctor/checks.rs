@@ -115,6 +115,10 @@ fn tracefs() -> Check {
         return Check::ok(name, "mounted; only the tracepoint of setsid needs it");
     }
     let place = attach::TRACEFS;
+    let look = fs::metadata(Path::new(place).join("events"));
+    if look.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+        return Check::note(name, format!("only root can look whether it is mounted at {place}"));
+    }
     Check::note(
         name,
         format!(
@@ -174,9 +178,10 @@ fn kernel_side(status: &Status) -> Option<Check> {
 
 fn programs() -> Vec<Check> {
     let opened = KernelSource::open(&KernelOptions::default()).map(|source| source.hooks());
-    let found = opened.clone().unwrap_or_default();
+    // What was not loaded says nothing of what works here.
+    let further: Vec<Check> = opened.iter().flat_map(|found| found_out(found)).collect();
     let loaded = of("kernel programs", opened.map(|found| format!("they load: {}", hooks(&found))));
-    std::iter::once(loaded).chain(found_out(&found)).collect()
+    std::iter::once(loaded).chain(further).collect()
 }
 
 /// What a hook finds out, and what is done without it.

@@ -107,6 +107,7 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
             Some(pid) => format!("held by {pid}"),
             None => human::list_doubts(&report.doubts),
         },
+        State::Live => "-".to_owned(),
         _ if !report.guards.is_empty() => {
             let guards: Vec<&str> = report.guards.iter().map(|one| one.reason().name).collect();
             format!("stays: {}", guards.join(", "))
@@ -119,7 +120,7 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
             let ports = if listens.is_empty() { String::new() } else { format!(": {}", listens.join(", ")) };
             text::clean(&format!("{}{ports}", report.server.rule))
         }
-        State::Kept | State::Live => "-".to_owned(),
+        State::Kept => "-".to_owned(),
     }
 }
 

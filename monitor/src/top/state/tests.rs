@@ -299,6 +299,18 @@ fn nothing_is_ended_read_only_or_without_a_daemon() {
 }
 
 #[test]
+fn that_no_daemon_answers_is_said_before_proc_is_looked_through() {
+    let mut state = state();
+    state.trouble = "it is stopping".to_owned();
+    assert!(frame(&mut state, 80, 24)[23].contains("stopping"));
+    let rows = state.rows.len();
+    state.alone(Sample::of_proc(Report::default(), "no daemon answers", BootTime(0)));
+    let shown = frame(&mut state, 80, 24);
+    assert!(shown[0].starts_with("no daemon answers") && shown[23].starts_with("? help"), "{shown:?}");
+    assert_eq!((state.rows.len(), press(&mut state, "r")), (rows, None));
+}
+
+#[test]
 fn a_pause_keeps_what_is_shown() {
     let mut state = state();
     press(&mut state, "Z");

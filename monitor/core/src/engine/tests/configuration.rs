@@ -123,6 +123,9 @@ fn what_an_exempt_agent_leaves_is_left() {
     let mut story = Story::agent_with_server(Policy::default());
     configure(&mut story, policy(&exempt("program = 'claude'")));
     story.start(20, 40, SERVER, WIRE);
+    // Before a case is opened, too, nothing is promised that the guard forbids.
+    let planned = story.engine.plan(&ReapRequest { include_active: true, ..ReapRequest::default() });
+    assert!(planned.len() == 2 && planned.iter().all(|one| one.guards == [Guard::ExemptRule]), "{planned:?}");
     story.end(20);
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
