@@ -71,7 +71,7 @@ const OTHERS: &[&str] = &[
     r#"[{"jsonrpc":"2.0","id":1,"method":"eth_chainId"},{"jsonrpc":"2.0","id":2,"method":"eth_syncing"}]"#,
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":["2025-06-18"]}"#,
     // Input of jq: records that may quote a message, and an array of parts.
-    r#"{"name":"x","value":1}"#,
+    r#"{"name":"x","value":1,"type":"y"}"#,
     r#"{"log":"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-06-18\"}}"}"#,
     r#"{"message":{"jsonrpc":"2.0","id":1,"method":"server/discover"}}"#,
     r#"["2.0",1,"server/discover",{}]"#,
