@@ -291,8 +291,8 @@ impl<'a> Ends<'a> {
     fn enter_socket(&self, rows: &mut Rows<'_>, joints: &Joints, socket: u64) {
         let (ends, rings) = (self.of_socket(socket), joints.rings(socket));
         for (at, side) in joints.ends(socket).iter().copied() {
-            if side == Side::Listens && self.is_complete {
-                rows.choose(at, ends.iter().any(|end| end.has_chosen_port));
+            if side == Side::Listens && ends.iter().any(|end| end.has_chosen_port) {
+                rows.choose(at);
             }
             for end in ends {
                 // Who has it cannot be told any more, and counts.

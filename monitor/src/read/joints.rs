@@ -111,7 +111,7 @@ impl Joints {
         self.open_at(rows, inode, (by, false), called);
     }
 
-    /// The same of any socket. `chosen`: what its TCP port says; a pass tells it for certain.
+    /// The same of any socket. `chosen`: what the number of its TCP port says.
     pub fn open_at(
         &mut self,
         rows: &mut Rows<'_>,

@@ -153,11 +153,12 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Enters whether somebody chose the port of this listener.
-    pub fn choose(&mut self, endpoint: u32, is_chosen: bool) {
+    /// Enters that the program of this listener named its port. That of another one may have been named all the same: the
+    /// socket of a multipath connection does not say so.
+    pub fn choose(&mut self, endpoint: u32) {
         let at = usize::try_from(endpoint).ok().and_then(|at| self.scene.endpoints.get_mut(at));
         if let Some(Endpoint::Open { by: Address::Tcp, chosen, .. }) = at {
-            *chosen = is_chosen;
+            *chosen = true;
         }
     }
 

@@ -113,6 +113,34 @@ say(closed=ids[0], flying=ids[1], both=ids[2], r1=r1, r2=r2, r3=r3, w3=w3)
     assert_eq!(beyond.iter().map(|end| end.holder).collect::<Vec<_>>(), [Holder::Process(stand.me())]);
 }
 
+/// Its program named it, or its number says so; that of a multipath listener says it alone.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn a_listener_tells_whether_somebody_chose_its_port() {
+    let stand = Stand::new(
+        r#"
+drawn = socket.create_server(("127.0.0.1", 0)); free = drawn.getsockname()[1]
+def named(first, protocol):
+    for port in range(first, first + 500):
+        one = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+        try: one.bind(("127.0.0.1", port)); one.listen(); return one
+        except OSError: one.close()
+high, low, multipath = named(free + 1 if free < 60000 else free - 600, 0), named(20000, 0), named(21000, 262)
+say(drawn=ino(drawn.fileno()), high=ino(high.fileno()), low=ino(low.fileno()), multipath=ino(multipath.fileno()))
+"#,
+    );
+    let found = scene(&[stand.me()], NONE);
+    let chosen = |key| {
+        let wanted = stand.number(key);
+        found.endpoints.iter().find_map(|endpoint| match endpoint {
+            Endpoint::Open { inode, chosen, .. } if *inode == wanted => Some(*chosen),
+            _ => None,
+        })
+    };
+    let told = ["drawn", "high", "low", "multipath"].map(chosen);
+    assert_eq!(told, [Some(false), Some(true), Some(true), Some(true)]);
+}
+
 /// The server closed its end, or a child that nobody has heard of has it.
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
