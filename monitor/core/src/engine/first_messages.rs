@@ -68,9 +68,6 @@ impl Engine {
         if !made_by_a_host(node) || !awaited::has_room_for(&self.first_messages, uid) {
             return false;
         }
-        if self.is_started_by_one(node) {
-            return true;
-        }
         let mut awaited = Awaited::of(node, earlier);
         let of = |above: &Node| self.first_messages.get(&above.id)?.said.clone();
         let said = awaited.said.take().or_else(|| self.above_on_the_same_streams(node).find_map(of));
@@ -137,6 +134,8 @@ impl Engine {
             };
             if again.is_some() {
                 self.agenda.set(Task::FirstMessage(id), again);
+            } else if node.is_some_and(|node| self.is_started_by_one(node)) {
+                self.stop_waiting(id);
             } else if let Some(said) = said {
                 self.recognised_by_what_was_said(now, now, id, said);
             }

@@ -63,7 +63,7 @@ impl Engine {
             if !same_wire && recognised.new.rule == PROTOCOL && !self.is_job(key) {
                 // It stays what it was: what a server speaks to may be a tool at work.
                 self.forget_first_messages(id);
-                return self.is_gateway(at, key);
+                return self.enter_gateway(at, key);
             }
             let is_own = server.is_some_and(|server| self.world.is_of_its_package(server, node));
             if server.is_some_and(|server| is_helper_of(server, node)) {
@@ -166,11 +166,11 @@ impl Engine {
     fn may_be_a_gateway(&mut self, now: BootTime, at: BootTime, key: ServerKey, id: ProcessId) {
         let Some(node) = self.world.node(id).filter(|node| made_by_a_host(node)) else { return };
         if node.provenance.is_found() || !self.await_first_message(now, at, id, None) {
-            self.is_gateway(at, key);
+            self.enter_gateway(at, key);
         }
     }
 
-    fn is_gateway(&mut self, at: BootTime, key: ServerKey) {
+    fn enter_gateway(&mut self, at: BootTime, key: ServerKey) {
         self.world.change_server(key, |server| server.gateway = true);
         self.remember_server(at, key);
     }

@@ -99,6 +99,40 @@ fn what_a_server_started_before_its_first_message_is_a_tool() {
     }
 }
 
+/// Whoever has ended before the first message came has launched the other one.
+#[test]
+fn what_is_started_by_who_has_ended_may_be_the_server() {
+    for launcher_ends in [false, true] {
+        let mut story = agent();
+        started(&mut story, 30, OWN, FirstMessage::Nothing);
+        story.start(30, 31, &["/srv/backend"], WIRE);
+        if launcher_ends {
+            story.end(30);
+        }
+        story.messages.extend([(30, mcp()), (31, mcp())]);
+        story.pass_secs(20);
+        let world = &story.engine.world;
+        let server = world.node(id(31)).and_then(|node| world.server(node.server?)).unwrap();
+        assert_eq!(server.recognised().contains(&id(31)), launcher_ends);
+    }
+}
+
+#[test]
+fn a_tool_of_who_is_on_trial_is_a_tool() {
+    let mut story = agent();
+    story.messages.extend([(30, mcp()), (31, mcp()), (32, mcp())]);
+    story.start(20, 30, &["/usr/bin/env", "uv", "run", "server.py"], WIRE);
+    story.start(30, 31, OWN, WIRE);
+    story.start(31, 32, &["/srv/backend"], WIRE);
+    story.pass_secs(1);
+    // The server reads it.
+    story.messages.extend([30, 31, 32].map(|pid| (pid, FirstMessage::Nothing)));
+    story.pass_secs(20);
+    let world = &story.engine.world;
+    let server = world.server(world.node(id(32)).unwrap().server.unwrap()).unwrap();
+    assert_eq!([31, 32].map(|pid| server.recognised().contains(&id(pid))), [true, false]);
+}
+
 /// A start script runs a site and then the server, on its own streams: the site is no link of the chain.
 #[test]
 fn what_a_launcher_runs_beside_the_server_is_no_link_of_its_chain() {
