@@ -224,6 +224,19 @@ def gateway_of_a_home_made_server(stage, begin):
     agent = stage.agent("mcp-server-gateway")
     return stage.killed(agent, **{"in_use" if begin == "session" else "orphans": ["mcp-server-gateway", "inventory.py"]})
 
+@scene("in use", twin="orphans/helper_behind_a_listener")
+def gateway_of_its_own_package(stage):
+    """An aggregator listens at a port that nobody told it, and has a server of its own package behind it; the agent is killed."""
+    stage.part("acme/weather.py", "time.sleep(0.5)\nserve()\n")
+    stage.part("acme/gateway.py", """
+        time.sleep(0.5)
+        inner = session("/usr/bin/python3", "-SB", "-m", "acme.weather", cwd=BIN)
+        in_background(answer_calls, listen("tcp"))
+        serve()
+    """)
+    agent = stage.rests("claude", 'session("/usr/bin/python3", "-SB", "-m", "acme.gateway", cwd=BIN)')
+    return stage.killed(agent, in_use=["gateway.py", "weather.py"])
+
 @scene("in use", twin="orphans/silent_listener")
 def unaccepted(stage):
     """A client is connected, but the server, busy for now, has not accepted it yet; the agent is killed."""

@@ -147,10 +147,14 @@ def tied_browser(stage):
     about="A server waits for a tool on its wires that is named like a server; the agent is killed: the tool comes to its end, then the server ends.",
 )
 @scene(
+    "orphan", name="named_tool_of_a_home_made_server", twin="orphans/waits_for_its_tool", streams="None", tool="mcp-shell-migrate", server="server.py",
+    about="A server that no rule knows waits for a tool on its wires that is named like a server; the agent is killed: the tool comes to its end, then the server ends.",
+)
+@scene(
     "orphan", name="tool_of_a_script", twin="orphans/waits_for_its_tool", script=True,
     about="A server written in bash runs a tool that prints its answer itself; the agent is killed: the tool comes to its end, then the server ends.",
 )
-def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False, tool="migrate"):
+def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False, tool="migrate", server="mcp-server-shell"):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
     steadily = f"""
         for step in range({steps}):
@@ -174,19 +178,20 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
             here("mcp-server-shell", server.pid)
         """)
     else:
-        stage.part("mcp-server-shell", f"""
+        stage.part(server, f"""
             here()
+            time.sleep(0.5)
             answer(os.read(0, 65536))
             subprocess.run([f"{{BIN}}/{tool}"], stdin={streams}, stdout={streams})
             serve()
         """)
-        agent = stage.agent("mcp-server-shell")
+        agent = stage.rests("claude", f"session({server!r})")
     migration = stage.who("migrate")
     if steps > 40:
-        return stage.killed(agent, orphans=["mcp-server-shell", migration])
+        return stage.killed(agent, orphans=[server, migration])
     agent.kill()
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
-    return stage.truth(orphans=["mcp-server-shell"], may_end=[migration])
+    return stage.truth(orphans=[server], may_end=[migration])
 
 @scene("orphan", twin="orphans/waits_for_its_tool")
 def steps_with_logs(stage):

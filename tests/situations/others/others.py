@@ -99,7 +99,11 @@ def dev_server(stage):
     return stage.ended(agent, in_use=["vite"])
 
 @scene("in use", twin="orphans/clean_exit")
-def hook_named_like_a_server(stage):
+@scene(
+    "in use", name="hook_that_is_told_no_event", twin="orphans/clean_exit", about="The same, and what it is told names no event.",
+    said={"timestamp": 1764000000000, "cwd": "/", "toolName": "bash", "toolArgs": "{}", "toolResult": {"resultType": "success"}},
+)
+def hook_named_like_a_server(stage, said={"session_id": "s", "cwd": "/", "hook_event_name": "PostToolUse"}):
     """An agent calls a program named mcp-notify as a hook and does not wait for it; the agent is killed, the hook works on."""
     # It starts slowly: whoever reads at once has read before anybody can look.
     stage.part("mcp-notify", """
@@ -108,9 +112,9 @@ def hook_named_like_a_server(stage):
         os.read(0, 4096)
         use("hook", lambda: open(f"{DIR}/sent", "a").write("one more\\n"))
     """)
-    agent = stage.rests("claude", """
+    agent = stage.rests("claude", f"""
         hook = start("mcp-notify", asked=False)
-        os.write(hook.w, json.dumps({"session_id": "s", "cwd": DIR, "hook_event_name": "PostToolUse"}).encode())
+        os.write(hook.w, json.dumps({said!r}).encode())
         os.close(hook.w)
     """)
     stage.beats("hook")

@@ -99,6 +99,20 @@ def framed(stage):
     """)
     return stage.killed(host, in_use=["tlsd", "dapd"])
 
+@scene("in use", twin="protocol/launcher_between")
+def site_before_the_first_message(stage):
+    """A home-made server starts a site on its own streams before its client writes; the agent is killed, a person visits the site."""
+    stage.part("site", "sock = listen('tcp')\nhere()\nanswer_calls(sock)\n")
+    stage.part("server.py", "subprocess.Popen([f'{BIN}/site'])\nserve()\n")
+    agent = stage.rests("claude", """
+        server = start("server.py", asked=False)
+        present("site")
+        time.sleep(1)
+        server.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}})
+    """)
+    stage.uses("person", "use('person', lambda: call('tcp', 'site'))\n")
+    return stage.killed(agent, in_use=["site"], may_end=["server.py"])
+
 @scene("in use", twin="protocol/home_made")
 def handed_on(stage):
     """The host handed the wires of a server that no rule knows to another program before it was killed."""
@@ -152,13 +166,21 @@ def launcher_that_serves(stage):
     return stage.killed(agent, orphans=["mcp"])
 
 @scene("in use", twin="protocol/launcher_that_serves")
-def slow_launcher(stage):
+@scene(
+    "in use", name="slow_launcher_that_is_a_script", twin="protocol/launcher_that_serves", line=["/usr/bin/python3", "-ISB", "conda", "run"],
+    about="The same, and the launcher is a script of Python's (`conda run`).",
+)
+def slow_launcher(stage, line=("pixi", "run")):
     """A launcher installs what it will start (`pixi run`), and leaves the first message to that; the agent is killed meanwhile."""
     shutil.copy("/usr/bin/python3", f"{stage.dir}/bin/pixi")
-    stage.part("run", "here()\nuse('pixi', lambda: os.stat(DIR))\n")
-    agent = stage.rests("claude", 'start("pixi", f"{BIN}/run", asked=False)._send("tools/list", None)\npresent("run")')
-    stage.beats("pixi")
-    return stage.killed(agent, in_use=["run"])
+    for program in ("run", "conda"):
+        stage.part(program, "here('launcher')\nuse('launcher', lambda: os.stat(DIR))\n")
+    agent = stage.rests("claude", f"""
+        start(*{line!r}, "server.py", cwd=BIN, asked=False)._send("tools/list", None)
+        present("launcher")
+    """)
+    stage.beats("launcher")
+    return stage.killed(agent, in_use=["launcher"])
 
 @scene("in use", twin="protocol/below_a_busy_shell")
 def job_of_a_busy_shell(stage):

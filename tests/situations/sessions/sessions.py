@@ -1,3 +1,4 @@
+import signal
 from boxes import Docker
 from registry import Registry
 from situation import scene
@@ -81,6 +82,19 @@ def leaked_in_a_container(stage):
     """)
     registry.end("ended")
     return stage.truth(orphans=docker.pair("ended"), in_use=[agent, *docker.pair("goes-on")])
+
+@scene("in use", twin="sessions/expired", needs=["redis"])
+def manager_is_stopped(stage):
+    """A person stops a manager for a while (^Z): the key of its session runs out, because nobody renews it."""
+    registry = Registry("ended")
+    agent = stage.uses("claude", """
+        server = start("mcp-server-fake", "--as", "ended", env=of_session("ended"))
+        use("claude", server.ask)
+    """)
+    agent.kill(signal.SIGSTOP, wait=False)
+    registry.end("ended")
+    stage.when_called("claude", agent, signal.SIGCONT)
+    return stage.truth(in_use=[agent, "ended"])
 
 @scene("in use", twin="sessions/expired", needs=["redis"])
 @scene(
