@@ -35,6 +35,10 @@ pub(super) struct Awaited {
     pub(super) origin: Origin,
     pub(super) uid: u32,
     pub(super) wires: [Stdio; 2],
+    /// When it began to run the program; absent where that does not matter.
+    pub(super) since: Option<BootTime>,
+    /// Whether it may have read its first message before anybody looked.
+    pub(super) late: bool,
     /// How often nothing was there.
     pub(super) looks: u32,
     /// What was said on these wires, to it or to a launcher or shell above: it is for the server.
@@ -57,7 +61,8 @@ impl Awaited {
         if lines.len() > LINES {
             lines.remove(0);
         }
-        Self { origin: node.origin(), uid: node.uid, wires, looks: 0, said, trial: None, lines }
+        let (origin, uid) = (node.origin(), node.uid);
+        Self { origin, uid, wires, since: None, late: false, looks: 0, said, trial: None, lines }
     }
 }
 

@@ -38,6 +38,8 @@ const LOOKS: u32 = 15;
 /// After so many looks, 127 ms after the exec, the settings of agents are asked too: a program that reads at once has
 /// read its first message.
 const SILENT: u32 = 8;
+/// A first look later than this after the exec may come after the first message was read.
+const LATE: Duration = Duration::from_millis(100);
 /// How long a launcher, a shell or a reloader to which a server's first message was written may take to start that server. After
 /// that it is looked whether the message is still there.
 const SHELL_STARTS: Duration = Duration::from_secs(2);
@@ -65,10 +67,14 @@ impl Engine {
             self.recognised_by_what_was_said(now, at, id, Said::Declared(name));
             return true;
         }
-        if !made_by_a_host(node) || !awaited::has_room_for(&self.first_messages, uid) {
+        if !made_by_a_host(node) {
             return false;
         }
-        let mut awaited = Awaited::of(node, earlier);
+        if !awaited::has_room_for(&self.first_messages, uid) {
+            self.may_have_been_spoken_to(at, id);
+            return false;
+        }
+        let mut awaited = Awaited { since: Some(at), ..Awaited::of(node, earlier) };
         let of = |above: &Node| self.first_messages.get(&above.id)?.said.clone();
         let said = awaited.said.take().or_else(|| self.above_on_the_same_streams(node).find_map(of));
         let hands_on = hands_on(node);
@@ -120,6 +126,7 @@ impl Engine {
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.origin == origin) else { return };
         let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
         let is_old = awaited.looks >= LOOKS;
+        awaited.late |= awaited.looks == 0 && awaited.since.is_some_and(|since| now.since(since) > LATE);
         awaited.looks += 1;
         let (looks, said) = (awaited.looks, awaited.said.clone());
         if let Some(until) = awaited.trial {
@@ -168,11 +175,11 @@ impl Engine {
                 if node.and_then(|node| self.server_on_its_wire(node)).is_some_and(is_named) {
                     self.leave_server(now, id);
                 }
-                self.is_no_server(id);
+                self.is_no_server(now, id);
                 return;
             }
             FirstMessage::Nothing | FirstMessage::Other | FirstMessage::Unknown => {
-                self.is_no_server(id);
+                self.is_no_server(now, id);
                 return;
             }
             FirstMessage::Mcp { client } => Said::Message(client),
@@ -252,7 +259,7 @@ impl Engine {
             Answer::FirstMessage { message: FirstMessage::Nothing } => {
                 let awaited = engine.first_messages.get(&process);
                 if awaited.is_some_and(|awaited| awaited.origin == origin && awaited.looks >= LOOKS) {
-                    engine.is_no_server(process);
+                    engine.is_no_server(now, process);
                 }
             }
             Answer::FirstMessage { message } => engine.message_answered(now, process, origin, message),
@@ -271,12 +278,23 @@ impl Engine {
     }
 
     /// No message of the protocol came, or another one.
-    pub(super) fn is_no_server(&mut self, id: ProcessId) {
-        self.stop_waiting(id);
+    pub(super) fn is_no_server(&mut self, now: BootTime, id: ProcessId) {
+        if self.stop_waiting(id).is_some_and(|awaited| awaited.late) {
+            self.may_have_been_spoken_to(now, id);
+        }
         let launches = |node: &Node| matches!(node.role(), Some(Role::Launcher | Role::Shell));
         // A launcher or a shell may still start a server that a rule knows.
         if !self.world.node(id).is_some_and(launches) {
             self.dismiss_if_pending(id);
+        }
+    }
+
+    /// Nobody looked in time at what was said to this process. If a server runs it on wires of its own, that may be a gateway.
+    fn may_have_been_spoken_to(&mut self, at: BootTime, id: ProcessId) {
+        let Some(node) = self.world.node(id) else { return };
+        let is_inner = |key: &ServerKey| self.server_on_its_wire(node).is_none() && !self.is_job(*key);
+        if let Some(key) = node.server.filter(is_inner) {
+            self.enter_gateway(at, key);
         }
     }
 

@@ -170,7 +170,7 @@ impl Engine {
         }
     }
 
-    fn enter_gateway(&mut self, at: BootTime, key: ServerKey) {
+    pub(super) fn enter_gateway(&mut self, at: BootTime, key: ServerKey) {
         self.world.change_server(key, |server| server.gateway = true);
         self.remember_server(at, key);
     }

@@ -1,5 +1,7 @@
 //! What a server speaks to itself, and that no rule knows: it makes the server a gateway, or a program that it started an agent.
 
+use std::time::Duration;
+
 use super::{
     restarts::next,
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen},
@@ -40,6 +42,35 @@ fn a_server_that_speaks_to_one_of_its_own_is_a_gateway() {
         let found: Vec<SnapshotProcess> =
             vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 30, OWN, INNER)];
         assert_eq!(is_ended(next(&gateway, "", found)), ended, "after a restart: {message:?}");
+    }
+}
+
+/// What was read before anybody looked may have been a message.
+#[test]
+fn who_is_looked_at_late_may_have_been_spoken_to() {
+    for (wait, ended) in [(50, true), (150, false)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.late = Some(Vec::new());
+        story.start(30, 31, OWN, INNER);
+        story.pass(Duration::from_millis(wait));
+        story.answer_late();
+        story.late = None;
+        story.pass_secs(60);
+        assert_eq!(is_ended(story), ended, "{wait} ms");
+    }
+}
+
+/// Of a user who starts very many programs at a time, some are not looked at.
+#[test]
+fn who_is_not_looked_at_may_have_been_spoken_to() {
+    for (others, ended) in [(0, true), (128, false)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        for other in 0..others {
+            story.exec(1000 + other, 10, OWN, INNER);
+        }
+        story.start(30, 31, OWN, INNER);
+        story.pass_secs(60);
+        assert_eq!(is_ended(story), ended, "{others} others");
     }
 }
 
