@@ -140,6 +140,8 @@ pub struct Node {
     pub wraps: Option<ServerKey>,
     /// The process of its server that ran it, or ran what created it, as a tool, and has ended. Copied at birth.
     pub ran_by: Option<ProcessId>,
+    /// Whether a shell left it, or who created it: `job &`. That has ended by itself since, or runs another program. Copied at birth.
+    pub left: bool,
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,
@@ -172,6 +174,7 @@ impl Node {
             agent: self.agent,
             server: self.server,
             ran_by: self.ran_by,
+            left: self.left,
             protected: self.protected,
             openers: self.openers,
             pending: self.pending,

@@ -164,6 +164,7 @@ impl<'a> Bonds<'a> {
                 && !is_a_browser(self.inspection, facts)
                 && !self.only_inherits_input(facts)
                 && !self.is_run(facts)
+                && !self.was_left(facts)
                 && !self.is_a_daemon(facts)
                 && (facts.stdio.contains(&server.stdin)
                     || (facts.sid == server.session && was_started_on_it())))
@@ -194,6 +195,9 @@ impl<'a> Bonds<'a> {
                 || self.inspection.rows.is_driven_by(facts.process, wires, &self.held)
                 || self.was_joined(facts)
                 || self.is_of_a_browser(facts) && self.stays_below(facts);
+        }
+        if self.was_left(facts) || self.shall_outlive(facts) {
+            return false;
         }
         let binding = self.binding(facts);
         let mut streams =
@@ -229,7 +233,6 @@ impl<'a> Bonds<'a> {
             || facts.parent.is_some_and(|parent| self.members.contains(parent)) && !self.is_adopted(facts);
         self.members.sessions.contains(&facts.sid)
             && (begun || (has_parent() && !self.serving.contains(&facts.process)))
-            && !self.shall_outlive(facts)
             && !self.works_apart(facts)
     }
 
@@ -266,6 +269,11 @@ impl<'a> Bonds<'a> {
         };
         let is_awaited = |parent: &ProcessRow| parent.awaits(facts.process) && !waits_for_another(parent);
         parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
+    }
+
+    /// Whether a shell left it when that ended by itself (`job &`): it was started to go on, whatever streams it has.
+    fn was_left(&self, facts: &ProcessRow) -> bool {
+        self.inspection.node(facts.process).is_some_and(|node| node.left) && !self.was_tied(facts)
     }
 
     /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the

@@ -36,7 +36,7 @@ impl World {
     pub fn enter(&mut self, mut node: Node, up: Option<ProcessId>) {
         let id = node.id;
         if let Some(old) = self.graph.holder(id.pid) {
-            self.exit(old);
+            self.exit(old, true);
         }
         match node.server.and_then(|key| self.servers.get_mut(&key)) {
             Some(server) => {
@@ -47,7 +47,11 @@ impl World {
         self.graph.insert(node, up);
     }
 
-    pub fn exit(&mut self, id: ProcessId) -> Option<Exited> {
+    /// `by_itself`: no signal is known to have ended it.
+    pub fn exit(&mut self, id: ProcessId, by_itself: bool) -> Option<Exited> {
+        if by_itself {
+            self.shell_leaves(id);
+        }
         let up = self.graph.up(id).map(|node| node.id);
         let leaves = self.graph.children(id).next().is_some();
         let node = self.graph.get(id)?;
@@ -206,6 +210,8 @@ impl World {
     /// protected, or are agents.
     fn claim(&mut self, key: ServerKey, id: ProcessId) {
         let Some(server) = self.servers.get_mut(&key) else { return };
+        // Who left the server itself left all that is below it.
+        let left = self.graph.get(id).is_some_and(|node| node.left);
         for process in [id].into_iter().chain(self.graph.descendants(id)) {
             if let Some(node) = self.graph.get_mut(process)
                 && node.server.is_none()
@@ -213,6 +219,7 @@ impl World {
                 && !self.by_main.contains_key(&process)
             {
                 (node.server, node.ran_by) = (Some(key), None);
+                node.left &= !left;
                 server.processes.insert(process);
             }
         }

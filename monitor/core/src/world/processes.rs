@@ -32,6 +32,9 @@ impl World {
     }
 
     pub fn run(&mut self, rules: &Rules, seen: &SnapshotProcess, provenance: Provenance) {
+        if provenance == Provenance::Witnessed {
+            self.shell_leaves(seen.id);
+        }
         self.change(seen.id, |node| {
             node.run(program(rules, &seen.image), seen.stdio, provenance);
             (node.uid, node.sid, node.stale_binary) = (seen.uid, seen.sid, seen.stale_binary);

@@ -9,7 +9,7 @@ use super::{Server, World};
 use crate::{
     lineage::{Graph, Node, ServerKey},
     model::ProcessId,
-    recognise::are_of_one_package,
+    recognise::{Role, are_of_one_package},
 };
 
 impl World {
@@ -31,6 +31,23 @@ impl World {
 
     fn recognised<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {
         server.recognised.iter().filter_map(|process| self.graph.get(*process))
+    }
+
+    /// A shell ends by itself, or runs another program: what it leaves was started to go on without it (`job &`).
+    pub(super) fn shell_leaves(&mut self, id: ProcessId) {
+        if self.graph.get(id).and_then(Node::role) != Some(&Role::Shell) {
+            return;
+        }
+        let mut stack = vec![id];
+        while let Some(above) = stack.pop() {
+            // Whoever was left before has left all that is below it.
+            let below = self.graph.children(above).filter(|node| !node.left).map(|node| node.id);
+            let below: Vec<ProcessId> = below.collect();
+            for process in &below {
+                self.change(*process, |node| node.left = true);
+            }
+            stack.extend(below);
+        }
     }
 
     /// A process is about to leave the graph: those below it keep that it ran them.
