@@ -1,8 +1,8 @@
 //! What belongs to a server: its main process, its launch chain, and the processes tied to them.
 //!
-//! A process belongs to a server while it shares a standard stream with it, or has left neither its parents nor its
-//! session and serves nobody else. Anything else has been let go: for example a browser opened for a person, a
-//! daemon, the job of a hook, or what a shell started with `&`. Such a process is reported and never ended.
+//! A process belongs to a server while it shares standard input or output with it, or has left neither its parents nor its
+//! session and serves nobody else. Anything else has been let go: for example a browser opened for a person, a daemon, the
+//! job of a hook, or what a shell started with `&` or `nohup`. Such a process is reported and never ended.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use super::{
     rows::Sides,
 };
 use crate::{
-    lineage::{Maker, Node, Provenance},
+    lineage::{Maker, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow},
     recognise::{Role, fork_server_listener},
     world::is_run_by,
@@ -98,22 +98,22 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
 }
 
 /// What ties the processes of a server to it.
-struct Bonds<'a> {
-    inspection: &'a Inspection<'a>,
+pub(super) struct Bonds<'a> {
+    pub(super) inspection: &'a Inspection<'a>,
     /// Those found so far.
-    members: Members,
+    pub(super) members: Members,
     /// The ends that these have.
-    held: Sides,
+    pub(super) held: Sides,
     /// Those that have windows, and those below them.
     windows: BTreeSet<ProcessId>,
     /// Those that serve others, and those above them. Who runs a service (`npm run dev`, a reloader, a supervisor) ends it
     /// when he is ended.
     serving: BTreeSet<ProcessId>,
-    core_ignores_hangup: bool,
+    pub(super) core_ignores_hangup: bool,
     /// The parents of those that do not ignore SIGINT.
-    interruptible: BTreeSet<ProcessId>,
+    pub(super) interruptible: BTreeSet<ProcessId>,
     /// The youngest child of each: its start and number.
-    youngest: BTreeMap<ProcessId, (u64, u32)>,
+    pub(super) youngest: BTreeMap<ProcessId, (u64, u32)>,
 }
 
 impl<'a> Bonds<'a> {
@@ -196,7 +196,7 @@ impl<'a> Bonds<'a> {
                 || self.was_joined(facts)
                 || self.is_of_a_browser(facts) && self.stays_below(facts);
         }
-        if self.was_left(facts) || self.shall_outlive(facts) {
+        if self.shall_outlive(facts) {
             return false;
         }
         let binding = self.binding(facts);
@@ -236,69 +236,19 @@ impl<'a> Bonds<'a> {
             && !self.works_apart(facts)
     }
 
-    /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
-    /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part
-    /// of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
-    fn works_apart(&self, facts: &ProcessRow) -> bool {
-        let parent = self.inspection.rows.parent(facts).filter(|row| row.full);
-        // Two files are not known to be one, unless a copy has what its creator has.
-        let origin = |row: &ProcessRow| self.inspection.node(row.process).map(Node::origin);
-        let hands_output_on = |parent: &ProcessRow| {
-            let is_a_copy = || origin(facts).is_some_and(|own| origin(parent) == Some(own));
-            parent.stdio[1] == facts.stdio[1] && (facts.stdio[1].is_wire() || is_a_copy())
-        };
-        let is_left = |parent: &ProcessRow| {
-            self.inspection.rules.role(&parent.image) == Role::Shell
-                || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null)
-                    || (facts.stdio[1] == parent.stdio[2] && facts.stdio[1] != Stdio::Closed)
-                    || self.is_read_elsewhere(facts))
-                    && !hands_output_on(parent)
-                    && !self.inspection.rows.is_called_by(facts.process, &self.held))
-        };
-        // A shell waits for what it started last, unless that is in the background, too.
-        let is_older = |parent: &ProcessRow| {
-            matches!(facts.stdio[1], Stdio::File | Stdio::Null)
-                && self.inspection.rules.role(&parent.image) == Role::Shell
-                && self.youngest.get(&parent.process).is_some_and(|youngest| *youngest > age(facts))
-        };
-        let waits_for_another = |parent: &ProcessRow| {
-            let is_told_apart = facts.ignores_interrupt
-                && !parent.ignores_interrupt
-                && self.interruptible.contains(&parent.process);
-            is_told_apart || is_older(parent)
-        };
-        let is_awaited = |parent: &ProcessRow| parent.awaits(facts.process) && !waits_for_another(parent);
-        parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
-    }
-
-    /// Whether a shell left it when that ended by itself (`job &`): it was started to go on, whatever streams it has.
-    fn was_left(&self, facts: &ProcessRow) -> bool {
-        self.inspection.node(facts.process).is_some_and(|node| node.left) && !self.was_tied(facts)
-    }
-
-    /// Whether the process ignores SIGHUP, and the server itself does not: somebody started it with `nohup` to outlive the
-    /// session. What was tied when the server began to be ended stays so.
-    fn shall_outlive(&self, facts: &ProcessRow) -> bool {
-        facts.ignores_hangup && !self.was_tied(facts) && !self.core_ignores_hangup
-    }
-
-    /// Whether its output is a pipe to others, none of which belongs to the server.
-    fn is_read_elsewhere(&self, facts: &ProcessRow) -> bool {
-        let [_, output, _] = facts.stdio;
-        !self.inspection.server.wires().contains(&output)
-            && self.inspection.rows.is_read_elsewhere(facts.process, output, &self.held)
-    }
-
-    /// Which of its standard streams may tie it. What was adopted and has a file for its output works for whoever reads that:
-    /// a shell that runs `job > log &` hands its own standard error on. And what has only files, or nothing, for its output in a
-    /// session of its own is not driven over its input (`spawn(job, {detached: true, stdio: ["pipe", log, log]})`).
+    /// Which of its standard streams may tie it. Standard error may only of a browser, which says there where it can be called. What
+    /// has only files, or nothing, for its output in a session of its own is not driven over its input
+    /// (`spawn(job, {detached: true, stdio: ["pipe", log, log]})`).
     fn binding(&self, facts: &ProcessRow) -> Range<usize> {
-        let writes_a_file = facts.stdio[1] == Stdio::File && !self.is_below(facts);
         let [_, output @ ..] = &facts.stdio;
-        let is_apart = !self.members.sessions.contains(&facts.sid)
-            && output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
-            && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX);
-        if self.was_tied(facts) { 0..3 } else { usize::from(is_apart)..if writes_a_file { 2 } else { 3 } }
+        let is_apart = || {
+            !self.members.sessions.contains(&facts.sid)
+                && output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
+                && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX)
+        };
+        let was_tied = self.was_tied(facts);
+        let end = if was_tied || is_a_browser(self.inspection, facts) { 3 } else { 2 };
+        usize::from(!was_tied && is_apart())..end
     }
 
     /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it, which has ended
@@ -351,19 +301,14 @@ impl<'a> Bonds<'a> {
             && !self.was_tied(facts)
     }
 
-    /// Whether its parent is the server's, or below it.
-    fn is_below(&self, facts: &ProcessRow) -> bool {
-        let is_of_server = |row: &ProcessRow| row.full && self.inspection.server.contains(row.process);
-        self.inspection.rows.parent(facts).is_some_and(is_of_server)
-    }
-
     /// Whether it has left its parents and their session or input, and is open to others, or helps somebody above it who is so. Many
     /// a daemon inherits the streams, and `sh -c "daemon &"` all but the input.
     fn is_a_daemon(&self, facts: &ProcessRow) -> bool {
         let (server, rows) = (self.inspection.server, self.inspection.rows);
+        let is_of_server = |row: &ProcessRow| row.full && server.contains(row.process);
         let is_one = |row: &ProcessRow| {
             (row.sid != server.session || !row.stdio[0].is_wire())
-                && (!self.is_below(row) || self.is_adopted(row))
+                && (!rows.parent(row).is_some_and(is_of_server) || self.is_adopted(row))
                 && rows.listens(row.process)
                 && (!server.recognised().contains(&row.process) || self.is_left(row))
         };
@@ -392,13 +337,13 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether it was tied when the server began to be ended.
-    fn was_tied(&self, facts: &ProcessRow) -> bool {
+    pub(super) fn was_tied(&self, facts: &ProcessRow) -> bool {
         let orphan = self.inspection.server.phase.orphan();
         orphan.is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
     }
 }
 
 /// The greater, the younger. Within a tick of the clock the numbers tell.
-const fn age(row: &ProcessRow) -> (u64, u32) {
+pub(super) const fn age(row: &ProcessRow) -> (u64, u32) {
     (row.process.start, row.process.pid)
 }

@@ -7,6 +7,7 @@ mod candidates;
 mod container;
 mod guards;
 mod inspection;
+mod jobs;
 mod membership;
 mod owner;
 mod programs;

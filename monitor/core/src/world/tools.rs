@@ -33,21 +33,34 @@ impl World {
         server.recognised.iter().filter_map(|process| self.graph.get(*process))
     }
 
-    /// A shell ends by itself, or runs another program: what it leaves was started to go on without it (`job &`).
+    /// A shell ends by itself, or runs another program: what it leaves was started to go on without it (`job &`). A server, and what
+    /// this has started, was not left by the shell that launched it.
     pub(super) fn shell_leaves(&mut self, id: ProcessId) {
-        if self.graph.get(id).and_then(Node::role) != Some(&Role::Shell) {
+        let is_shell = |node: &&Node| node.role() == Some(&Role::Shell) && node.wraps.is_none();
+        let Some(shell) = self.graph.get(id).filter(is_shell) else { return };
+        let launches =
+            |server: &Server| server.wires() == shell.wires() && !is_run_by(&self.graph, server, id);
+        if shell.server.and_then(|key| self.servers.get(&key)).is_some_and(launches) {
             return;
         }
-        let mut stack = vec![id];
+        let (mut stack, mut left) = (vec![id], Vec::new());
         while let Some(above) = stack.pop() {
             // Whoever was left before has left all that is below it.
-            let below = self.graph.children(above).filter(|node| !node.left).map(|node| node.id);
-            let below: Vec<ProcessId> = below.collect();
-            for process in &below {
-                self.change(*process, |node| node.left = true);
-            }
+            let is_left =
+                |node: &&Node| node.creator == Some(above) && !node.left && !self.is_recognised(node);
+            let below: Vec<ProcessId> =
+                self.graph.children(above).filter(is_left).map(|node| node.id).collect();
+            left.extend(&below);
             stack.extend(below);
         }
+        for process in left {
+            self.change(process, |node| node.left = true);
+        }
+    }
+
+    fn is_recognised(&self, node: &Node) -> bool {
+        let server = node.server.and_then(|key| self.servers.get(&key));
+        server.is_some_and(|server| server.recognised.contains(&node.id) || server.main_process == node.id)
     }
 
     /// A process is about to leave the graph: those below it keep that it ran them.

@@ -191,7 +191,7 @@ fn what_was_joined_with_a_server_that_is_being_ended_ends_with_it() {
         let mut story = Story::new(Policy::default());
         let browser = SnapshotProcess { sid: 31, ..seen(31, 30, BROWSER, joined) };
         story.snapshot(vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), browser]);
-        story.apart.insert(31, ProcessFacts { joined: vec![id(30)], ..apart(31, joined) });
+        story.apart.insert(31, ProcessFacts { argv: BROWSER, joined: vec![id(30)], ..apart(31, joined) });
         story.polite.insert(30);
         let mut story = judged(story);
         story.apart.insert(31, apart(31, then));

@@ -1,0 +1,71 @@
+//! Jobs: what a server, or a shell of its tools, started to go on without it. Such a process has been let go, also while it has
+//! streams of the server's. Used by [`super::membership`] alone.
+
+use super::membership::{Bonds, age};
+use crate::{
+    lineage::Node,
+    model::{Stdio, scene::ProcessRow},
+    recognise::Role,
+};
+
+impl Bonds<'_> {
+    /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
+    /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part
+    /// of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
+    pub(super) fn works_apart(&self, facts: &ProcessRow) -> bool {
+        let parent = self.inspection.rows.parent(facts).filter(|row| row.full);
+        let is_a_shell = |row: &ProcessRow| self.inspection.rules.role(&row.image) == Role::Shell;
+        // Two files are not known to be one, unless a copy has what its creator has.
+        let origin = |row: &ProcessRow| self.inspection.node(row.process).map(Node::origin);
+        let hands_output_on = |parent: &ProcessRow| {
+            let is_a_copy = || origin(facts).is_some_and(|own| origin(parent) == Some(own));
+            parent.stdio[1] == facts.stdio[1] && (facts.stdio[1].is_wire() || is_a_copy())
+        };
+        let is_left = |parent: &ProcessRow| {
+            is_a_shell(parent)
+                || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null)
+                    || (facts.stdio[1] == parent.stdio[2] && facts.stdio[1] != Stdio::Closed)
+                    || self.is_read_elsewhere(facts))
+                    && !hands_output_on(parent)
+                    && !self.inspection.rows.is_called_by(facts.process, &self.held))
+        };
+        // A shell waits for what it started last, unless that is in the background, too.
+        let is_older = |parent: &ProcessRow| {
+            matches!(facts.stdio[1], Stdio::File | Stdio::Null)
+                && is_a_shell(parent)
+                && self.youngest.get(&parent.process).is_some_and(|youngest| *youngest > age(facts))
+        };
+        let waits_for_another = |parent: &ProcessRow| {
+            let is_told_apart = facts.ignores_interrupt
+                && !parent.ignores_interrupt
+                && self.interruptible.contains(&parent.process);
+            is_told_apart || is_older(parent)
+        };
+        // Who waits in the background of a shell (`cd x && job > log &`) keeps nobody there.
+        let is_in_background = |row: &ProcessRow| {
+            let shell = self.inspection.rows.parent(row).filter(|above| is_a_shell(above));
+            shell.is_some_and(|shell| shell.full && !shell.awaits(row.process))
+        };
+        let is_awaited = |parent: &ProcessRow| {
+            parent.awaits(facts.process) && !waits_for_another(parent) && !is_in_background(parent)
+        };
+        parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
+    }
+
+    /// Whether it was started to go on: a shell left it, or it ignores SIGHUP and the server itself does not (`nohup`). What was
+    /// tied when the server began to be ended stays so.
+    pub(super) fn shall_outlive(&self, facts: &ProcessRow) -> bool {
+        !self.was_tied(facts) && (self.was_left(facts) || facts.ignores_hangup && !self.core_ignores_hangup)
+    }
+
+    pub(super) fn was_left(&self, facts: &ProcessRow) -> bool {
+        self.inspection.node(facts.process).is_some_and(|node| node.left)
+    }
+
+    /// Whether its output is a pipe to others, none of which belongs to the server.
+    fn is_read_elsewhere(&self, facts: &ProcessRow) -> bool {
+        let [_, output, _] = facts.stdio;
+        !self.inspection.server.wires().contains(&output)
+            && self.inspection.rows.is_read_elsewhere(facts.process, output, &self.held)
+    }
+}

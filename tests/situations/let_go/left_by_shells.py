@@ -1,0 +1,83 @@
+from situation import scene
+
+SHELL_TOOL = """
+    line = os.read(0, 65536)
+    tool = subprocess.Popen(argument("--line"), shell=True, executable="/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for output in (tool.stdout, tool.stderr):
+        threading.Thread(target=output.read, daemon=True).start()
+    present("job")
+    if "--kill" in sys.argv:
+        tool.kill()
+    tool.wait() if argument("--waits") else None
+    answer(line)
+    serve(argument("--leak"))
+"""
+
+JOB = """
+    here()
+    def step():
+        open(f"{DIR}/steps", "a").write("one more\\n")
+        try:
+            print("one more", flush=True)
+        except OSError:
+            pass
+    use("job", step)
+"""
+
+@scene(
+    "in use", name="nohup_without_a_log", twin="orphans/job_of_a_killed_shell", line="nohup BIN/job > /dev/null &",
+    about="`nohup job > /dev/null &` in the shell tool of a server; the session ends cleanly, the job works on.",
+)
+@scene(
+    "in use", name="nohup_alone", twin="orphans/job_of_a_killed_shell", line="nohup BIN/job &",
+    about="`nohup job &` in the shell tool of a server, which reads what it prints; the session ends cleanly, the job works on.",
+)
+@scene(
+    "in use", name="dump_in_the_background", twin="orphans/job_of_a_killed_shell", line="BIN/job | gzip > dump.gz &",
+    about="`job | gzip > dump.gz &` in the shell tool of a server; the session ends cleanly, the job works on.",
+)
+@scene(
+    "in use", name="list_in_the_background", twin="orphans/job_of_a_killed_shell", line="cd . && BIN/job > job.log 2>&1 &", leak="timer",
+    about="`cd .. && job > log 2>&1 &` in the shell tool of a server: a shell waits for the job; the agent is killed, the server leaks.",
+)
+@scene(
+    "orphan", name="orphans/job_of_a_killed_shell", twin="let_go/dump_in_the_background", line="BIN/job; true", leak="timer", kill="'--kill'",
+    about="A server killed the shell of a tool that took too long, and leaks; the agent is killed: the tool, which hangs on its pipes, is ended, too.",
+)
+def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'"):
+    stage.part("job", JOB if leak == "exit" or "&" in line else "here()\nos.read(0, 1)\nrest()\n")
+    stage.part("mcp-server-shell", SHELL_TOOL)
+    line = line.replace("BIN", f"{stage.dir}/bin")
+    program = f"""
+        server = start("mcp-server-shell", "--line", {line!r}, "--leak", {leak!r}, {kill})
+        present("mcp-server-shell")
+        here()
+        wait_for("end")
+        server.let_go()
+        server.child.wait()
+    """
+    agent = stage.run(stage.part("claude", program), cwd=stage.dir)
+    stage.who("claude")
+    job = stage.who("job")
+    if "&" not in line:
+        return stage.killed(agent, orphans=["mcp-server-shell", job])
+    stage.beats("job")
+    if leak == "exit":
+        stage.go("end")
+        return stage.ended(agent, in_use=[job])
+    return stage.killed(agent, in_use=[job], may_end=["mcp-server-shell"])
+
+@scene("in use", twin="orphans/job_of_a_killed_shell")
+def job_of_a_profile(stage):
+    """A log-in shell starts a person's job by its profile, and then the server (`bash -lc server`); the session ends cleanly."""
+    stage.part("sync", "here()\nuse('sync', lambda: open(f'{DIR}/synced', 'a').write('file\\n'))\n")
+    stage.write(".profile", f"test -e running || {stage.dir}/bin/sync > /dev/null 2>&1 &\n")
+    stage.server(leak="exit")
+    agent = stage.run(stage.part("claude", """
+        server = start("/bin/bash", "-lc", f"{BIN}/mcp-server-fake", env={**os.environ, "HOME": DIR})
+        present("sync")
+        server.let_go()
+        server.child.wait()
+    """), cwd=stage.dir)
+    stage.beats("sync")
+    return stage.ended(agent, in_use=["sync"])
