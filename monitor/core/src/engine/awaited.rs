@@ -119,4 +119,13 @@ impl Engine {
         self.compare(now, key);
         self.remember_server(now, key);
     }
+
+    /// Nobody looked in time at what was said to this process. If a server runs it on wires of its own, that may be a gateway.
+    pub(super) fn may_have_been_spoken_to(&mut self, at: BootTime, id: ProcessId) {
+        let Some(node) = self.world.node(id) else { return };
+        let is_inner = |key: &ServerKey| self.server_on_its_wire(node).is_none() && !self.is_job(*key);
+        if let Some(key) = node.server.filter(is_inner) {
+            self.enter_gateway(at, key);
+        }
+    }
 }

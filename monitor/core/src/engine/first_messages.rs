@@ -289,15 +289,6 @@ impl Engine {
         }
     }
 
-    /// Nobody looked in time at what was said to this process. If a server runs it on wires of its own, that may be a gateway.
-    fn may_have_been_spoken_to(&mut self, at: BootTime, id: ProcessId) {
-        let Some(node) = self.world.node(id) else { return };
-        let is_inner = |key: &ServerKey| self.server_on_its_wire(node).is_none() && !self.is_job(*key);
-        if let Some(key) = node.server.filter(is_inner) {
-            self.enter_gateway(at, key);
-        }
-    }
-
     fn recognised_by_what_was_said(&mut self, now: BootTime, at: BootTime, id: ProcessId, said: Said) {
         let (name, client) = match said {
             Said::Message(client) => (self.title(id), client),
@@ -341,7 +332,7 @@ impl Engine {
     }
 
     /// The server that it is part of, where that has the same standard input.
-    fn server_on_its_wire(&self, node: &Node) -> Option<ServerKey> {
+    pub(super) fn server_on_its_wire(&self, node: &Node) -> Option<ServerKey> {
         node.server.filter(|key| self.world.server(*key).is_some_and(|server| server.stdin == node.stdin()))
     }
 
