@@ -16,7 +16,7 @@ mod script;
 mod shared;
 mod stated;
 
-use std::path::Path;
+use std::{path::Path, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -53,9 +53,14 @@ pub fn run(scripts: &[Script], judge: Judge<'_>) -> Result<Vec<Line>> {
         Judge::Daemon { restarts } => {
             let (restarted, other): (Vec<_>, Vec<_>) =
                 scripts.iter().cloned().partition(|script| restarts || script.stated.restart);
-            for (scripts, restarts) in [(other, false), (restarted, true)] {
-                lines.extend(by_daemons(&scripts, restarts)?);
-            }
+            // Each has a scene with a daemon of its own, and most of the time both only wait.
+            let [other, restarted] = thread::scope(|threads| {
+                let restarted = threads.spawn(|| by_daemons(&restarted, true));
+                let other = by_daemons(&other, false);
+                [other, restarted.join().unwrap_or_else(|_| bail!("the restarted daemons: a panic"))]
+            });
+            lines.extend(other?);
+            lines.extend(restarted?);
         }
         Judge::Command(command) => scene(|s| {
             let shared = Shared::start(s, scripts)?;
