@@ -209,7 +209,7 @@ impl Engine {
         }
         let deadline = at + self.grace_of(self.world.agent(key));
         let left = servers.iter().filter_map(|server| self.world.server(*server));
-        let processes: Vec<ProcessId> = left.flat_map(Server::processes).copied().collect();
+        let processes: Vec<ProcessId> = left.flat_map(Server::own).collect();
         for server in &servers {
             let suspected = Event::Suspected { reason: Reason::OwnerExited, since: at, deadline };
             self.server_event(now, *server, suspected);

@@ -217,8 +217,8 @@ impl Engine {
     }
 
     fn measure_these(&mut self, servers: Vec<ServerKey>) {
-        let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::processes);
-        let about = About::Memory(of_all.copied().collect());
+        let of_all = servers.iter().filter_map(|key| self.world.server(*key)).flat_map(Server::own);
+        let about = About::Memory(of_all.collect());
         self.ask(None, about, move |engine, now, answer| engine.measured(now, &servers, answer));
     }
 

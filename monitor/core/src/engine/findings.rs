@@ -67,7 +67,8 @@ impl Engine {
         }
         self.wait_for_tools(now, key, &mut finding, &rows);
         if let Some(server) = self.world.server_mut(key) {
-            let own: Vec<_> = rows.full(server).collect();
+            server.apart.clone_from(&finding.members.let_go);
+            let own: Vec<_> = rows.full(server).filter(|row| !server.apart.contains(&row.process)).collect();
             server.cpu_ms = Some(own.iter().map(|row| row.cpu_ms).sum());
             // The client is small; what counts is in the container that ends with it.
             let container = finding.case.container.as_ref().and(facts.container.as_ref());

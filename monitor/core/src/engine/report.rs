@@ -29,7 +29,7 @@ impl Engine {
             processes.into_iter().map(|m| (m.process, m)).collect();
         for key in servers {
             if let Some(server) = self.world.server_mut(*key) {
-                let own = || server.processes().iter().filter_map(|p| by_process.get(p));
+                let own = || server.own().filter_map(|process| by_process.get(&process));
                 let (rss_bytes, cpu_ms) = (own().map(|m| m.rss_bytes).sum(), own().map(|m| m.cpu_ms).sum());
                 (server.rss_bytes, server.cpu_ms) = (Some(rss_bytes), Some(cpu_ms));
             }

@@ -68,6 +68,8 @@ pub struct Server {
     pub guarded_by: BTreeSet<ProcessId>,
     /// Processes that it started and let go, bounded in number. They are reported when the server has ended.
     pub(super) let_go: Vec<ProcessView>,
+    /// Those of its processes that it had let go at the last inspection: they stay when it is ended.
+    pub apart: BTreeSet<ProcessId>,
     /// Resident memory in bytes at the last measurement.
     pub rss_bytes: Option<u64>,
     /// The CPU time of its processes in milliseconds, as last measured.
@@ -231,6 +233,11 @@ impl Server {
     /// Its processes, and then its wrappers.
     pub fn all(&self) -> impl Iterator<Item = ProcessId> {
         self.processes.iter().chain(&self.wrappers).copied()
+    }
+
+    /// Its processes without what it has let go, as far as that is known: what ends with it, and what it is said to use.
+    pub fn own(&self) -> impl Iterator<Item = ProcessId> {
+        self.processes.difference(&self.apart).copied()
     }
 
     pub fn contains(&self, process: ProcessId) -> bool {

@@ -6,6 +6,8 @@ use super::story_scene::{Copy, ProcessFacts, SocketUse, WireState};
 use crate::model::{Policy, Signal, Stdio, Work};
 
 pub(super) const PLAIN: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
+/// What does not tell whether a process was let go.
+const IDLE: [Stdio; 3] = [Stdio::Null, Stdio::Other, Stdio::Null];
 pub(super) const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
 pub(super) const HOST: &[&str] = &["python3", "/srv/app/host.py"];
 
@@ -84,6 +86,39 @@ fn what_was_let_go_is_told() {
     assert!(!goes_along(&mut story, 31, false));
     let let_go = &story.event("orphan_reaped")["let_go"];
     assert_eq!((&let_go[0]["pid"], let_go.as_array().unwrap().len()), (&31.into(), 1));
+}
+
+/// The twin's child goes with it.
+#[test]
+fn memory_and_time_of_what_was_let_go_are_not_freed() {
+    for (sid, stdio, freed) in [(31, PLAIN, 7), (10, IDLE, 12)] {
+        let mut story = with_child(stdio);
+        story.polite.extend([30, 31]);
+        let using = |rss_bytes, facts| ProcessFacts { rss_bytes, pss_bytes: Some(rss_bytes), ..facts };
+        story.apart.extend([(30, using(7, apart(10, WIRE))), (31, using(5, apart(sid, stdio)))]);
+        story.end(20);
+        story.pass_secs(100);
+        let told = story.event("orphan_detected")["rss_bytes"].clone();
+        let ended = story.event("orphan_reaped");
+        let all = [told, ended["freed_bytes"].clone(), ended["freed_pss_bytes"].clone()];
+        assert_eq!(all, [freed; 3].map(serde_json::Value::from), "{sid}");
+    }
+}
+
+/// What is measured of a server that stays is what is judged of it.
+#[test]
+fn what_a_server_in_use_let_go_does_not_count_as_its_own() {
+    for (sid, stdio, measured) in [(31, PLAIN, 7), (10, IDLE, 14)] {
+        let mut story = with_child(stdio);
+        story.apart.extend([(30, apart(10, WIRE)), (31, apart(sid, stdio))]);
+        story.facts.stdin = WireState::held_as(&[40], &["relay"]);
+        let mut story = judged(story);
+        (story.rss_bytes, story.cpu_ms) = (7, 7);
+        story.engine.measure();
+        story.fork(1, 99);
+        let server = &story.engine.report().agents[0].servers[0].server;
+        assert_eq!((server.rss_bytes, server.cpu_ms), (Some(measured), Some(measured)), "{sid}");
+    }
 }
 
 #[test]
