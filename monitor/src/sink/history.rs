@@ -140,7 +140,7 @@ fn row_of_orphan(orphan: &PastOrphan, users: Users, watched: Watched, zone: &Tim
     // An unproven server has doubts and no guards.
     let stays = match orphan.doubts.as_slice() {
         [] => list(&orphan.guards),
-        doubts => human::list_doubts(doubts),
+        doubts => human::list_doubts(doubts, &[]),
     };
     let mut why = cell((!orphan.evidence.is_empty()).then(|| list(&orphan.evidence)));
     if matches!(orphan.outcome, Outcome::Stays) && !stays.is_empty() {
@@ -281,7 +281,7 @@ fn row_of_signal(one: &PastSignal, users: Users, zone: &TimeZone) -> Vec<String>
     let why = match (one.asked, one.doubts.as_slice()) {
         (true, []) if evidence.is_empty() => format!("{by} asked"),
         (true, []) => format!("{by} asked; {evidence}"),
-        (true, doubts) => format!("{by} asked, though unproven: {}", human::list_doubts(doubts)),
+        (true, doubts) => format!("{by} asked, though unproven: {}", human::list_doubts(doubts, &[])),
         (false, _) => format!("orphan: {evidence}"),
     };
     let [run, uid] = whose(users, one.run.as_ref(), one.owner.as_deref());

@@ -125,10 +125,19 @@ impl Text {
                 let since = since_owner_exit(evidence, *after_ms);
                 format!("{}{again}{since}: {}", extent(server, *rss_bytes), list(evidence))
             }
-            Notice::OrphanUnproven { server, evidence, doubts, rss_bytes, after_ms, deadline, .. } => {
+            Notice::OrphanUnproven {
+                server,
+                evidence,
+                doubts,
+                reached_by,
+                rss_bytes,
+                after_ms,
+                deadline,
+                ..
+            } => {
                 let since = since_owner_exit(evidence, *after_ms);
                 let most = deadline.map(|end| format!(", for {} at most", text::duration(end.since(at))));
-                let (who, why) = (extent(server, *rss_bytes), list_doubts(doubts));
+                let (who, why) = (extent(server, *rss_bytes), list_doubts(doubts, reached_by));
                 format!("{who}{since}: it stays: {why}{}", most.unwrap_or_default())
             }
             Notice::OrphanSpared { server, guards, .. } => {

@@ -75,7 +75,8 @@ pub fn outcome(ended: &[&PlanItem], stayed: &[&PlanItem], paint: Paint) -> Strin
 /// `files (pid 4711) stays: a rule exempts it`.
 pub fn stays(one: &PlanItem) -> String {
     // For servers that were unproven in the plan.
-    let doubts = || one.is_unproven().then(|| human::list_doubts(&one.planned.doubts));
+    let doubts =
+        || one.is_unproven().then(|| human::list_doubts(&one.planned.doubts, &one.planned.reached_by));
     let there = match one.planned.state {
         State::Ending => "it is being ended still",
         _ => "it is still there",
@@ -90,7 +91,9 @@ fn row(one: &PlanItem, uid: String) -> (anstyle::Style, Vec<String>) {
     let agent = cell(run.map(|run| text::numbered(&run.agent, run.generation)));
     let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
-        None if one.is_unproven() => (paint::ALARM, human::list_doubts(&one.planned.doubts)),
+        None if one.is_unproven() => {
+            (paint::ALARM, human::list_doubts(&one.planned.doubts, &one.planned.reached_by))
+        }
         None if one.is_leftover() => (paint::ALARM, leftover(one)),
         None => (paint::ALARM, duplicate(one).unwrap_or_default()),
     };
@@ -195,7 +198,7 @@ fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String 
     };
     let name = format!("{} ({target})", text::sanitise(&server.server.name));
     if server.is_unproven() && !request.include_unproven && !request.duplicates {
-        let why = human::list_doubts(&server.doubts);
+        let why = human::list_doubts(&server.doubts, &server.reached_by);
         return format!("{name} is unproven: {why}; --include-unproven ends it all the same");
     }
     if request.duplicates || request.include_active || server.is_orphan() || server.is_unproven() {

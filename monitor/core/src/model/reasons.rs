@@ -143,9 +143,9 @@ reasons! {
             about "Its owner is not known. Nobody saw who made its wires, or the maker had ended before it was known what it was, or another \
                 program made its standard output than its standard input. And nothing else proves that it was left behind."
         Clients "clients"
-            short "a client is connected to it, or was shortly before"
-            says "A client may be connected to it, or was shortly before."
-            changes "This ends ten minutes after the last client over TCP has gone, but not where it was told to serve, or where nobody can tell."
+            short "a client may call it"
+            says "A client may be connected to it, or call it."
+            changes "This ends when its clients have gone, over TCP ten minutes later; where somebody may call it unseen, when it listens no longer."
             about "A client from outside has a connection to one of its sockets or waits for one, or had one over TCP within the last ten \
                 minutes. Or nobody can tell: a unix socket that was ever connected to, datagrams, a port that it was told to serve at."
         Traced "traced"

@@ -157,6 +157,11 @@ impl ReachedBy {
         Some(ProcessId::new(self.pid?, self.start?))
     }
 
+    /// Whether it leads to a server by a use of it: over its wires a host talks to it, and the rest depends on it.
+    pub fn is_use(&self) -> bool {
+        matches!(self.by.as_str(), "connection" | "call" | "pipe" | "listener" | "memory" | "open_file")
+    }
+
     /// The step in a sentence.
     pub fn sentence(&self) -> String {
         let who = match (self.pid, &self.program, self.user) {

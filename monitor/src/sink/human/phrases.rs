@@ -1,7 +1,7 @@
 //! Phrases for the parts of a notice.
 
 use orphand_core::model::{
-    AgentView, Doubt, Guard, Holdings, Leftover, ProcessView, ServerView, Watched, list, text,
+    AgentView, Doubt, Guard, Holdings, Leftover, ProcessView, ReachedBy, ServerView, Watched, list, text,
 };
 
 const LINKS: usize = 5;
@@ -105,9 +105,17 @@ fn program(process: &ProcessView) -> String {
     text::clean(&shown)
 }
 
-/// The doubts as text, never empty.
-pub(crate) fn list_doubts(doubts: &[Doubt]) -> String {
-    if doubts.is_empty() { "it is not proven that nobody uses it".to_owned() } else { list(doubts) }
+/// The doubts as text, never empty. Of a client whom nobody can name, the last step of the path says more than the doubt.
+pub(crate) fn list_doubts(doubts: &[Doubt], reached_by: &[ReachedBy]) -> String {
+    if doubts.is_empty() {
+        return "it is not proven that nobody uses it".to_owned();
+    }
+    let unnamed = reached_by.last().filter(|step| step.pid.is_none() && step.is_use());
+    let words = |doubt: &Doubt| match unnamed {
+        Some(step) if *doubt == Doubt::Clients => format!("somebody {}", text::sanitise(&step.via)),
+        _ => doubt.reason().short.to_owned(),
+    };
+    doubts.iter().map(words).collect::<Vec<_>>().join(", ")
 }
 
 /// The guards of a server as text. If its container keeps it, with the command that a person can run.
@@ -193,5 +201,25 @@ mod tests {
         assert!(!told.contains('\u{1b}'));
         assert!(!guards_of(&server, &[Guard::Observe]).contains("docker"));
         assert!(!guards_of(&filesystem(), &[Guard::Container]).contains("run:"));
+    }
+
+    #[test]
+    fn what_a_client_that_nobody_can_name_may_do_is_said() {
+        let step = |pid, by: &str| ReachedBy {
+            pid,
+            by: by.to_owned(),
+            via: "may call it".to_owned(),
+            ..ReachedBy::default()
+        };
+        let both = [Doubt::OwnerUnknown, Doubt::Clients];
+        for (path, said) in [
+            (vec![step(Some(7), "call"), step(None, "listener")], "somebody may call it"),
+            (vec![step(None, "listener"), step(Some(7), "call")], "a client may call it"),
+            (vec![step(None, "stdin")], "a client may call it"),
+            (vec![], "a client may call it"),
+        ] {
+            assert_eq!(list_doubts(&both, &path), format!("its owner is not known, {said}"));
+            assert_eq!(list_doubts(&both[..1], &path), "its owner is not known");
+        }
     }
 }

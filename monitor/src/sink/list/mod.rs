@@ -225,7 +225,7 @@ pub fn why(report: &ServerReport) -> String {
 
 /// Why it is not ended: the doubts of an unproven server, the guards of an orphan.
 pub fn reasons_to_stay(report: &ServerReport) -> Option<String> {
-    let doubts = report.is_unproven().then(|| human::list_doubts(&report.doubts));
+    let doubts = report.is_unproven().then(|| human::list_doubts(&report.doubts, &report.reached_by));
     let guards = (!report.guards.is_empty()).then(|| human::guards_of(&report.server, &report.guards));
     let why: Vec<String> = doubts.into_iter().chain(guards).collect();
     (!why.is_empty()).then(|| why.join(", "))

@@ -105,7 +105,7 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
         State::Ending => due.map_or_else(|| "KILL, if needed".to_owned(), |due| format!("KILL {due}")),
         State::Unproven => match report.reached_by.iter().rev().find_map(|step| step.pid) {
             Some(pid) => format!("held by {pid}"),
-            None => human::list_doubts(&report.doubts),
+            None => human::list_doubts(&report.doubts, &report.reached_by),
         },
         State::Live => "-".to_owned(),
         _ if !report.guards.is_empty() => {

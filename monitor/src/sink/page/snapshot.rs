@@ -130,7 +130,7 @@ impl Page {
             "processes": report.server.count(),
             "age_ms": age.and_then(|age| u64::try_from(age.as_millis()).ok()),
             "evidence": evidence,
-            "doubts": report.is_unproven().then(|| list_doubts(&report.doubts)),
+            "doubts": report.is_unproven().then(|| list_doubts(&report.doubts, &report.reached_by)),
             "guards": (is_left && !report.guards.is_empty()).then(|| list(&report.guards)),
             "duplicate": report.is_duplicate(),
             "agent": agent,

@@ -118,7 +118,7 @@ fn a_state_has_nothing_private() {
     for told in [
         "server-files",
         "owner exited",
-        &crate::sink::human::list_doubts(&[Doubt::WireHeld]),
+        &crate::sink::human::list_doubts(&[Doubt::WireHeld], &[]),
         "it works in a container",
         "\"number\":3",
     ] {

@@ -119,7 +119,7 @@ mod nothing {
             one(State::Unproven, false),
             format!(
                 "{name} unproven: {}; --include-unproven ends it all the same",
-                human::list_doubts(&[Doubt::WireHeld])
+                human::list_doubts(&[Doubt::WireHeld], &[])
             )
         );
     }
