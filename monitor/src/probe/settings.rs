@@ -31,6 +31,8 @@ pub(super) struct Program {
     pub lines: Vec<Vec<String>>,
     /// The files that may declare it, by their place in the question: the first that does counts.
     pub files: Vec<usize>,
+    /// Texts that may, from the command line of its host.
+    pub texts: Vec<String>,
 }
 
 /// For each program the name of the entry that declares it. Nothing is declared of those that are missing.
@@ -56,8 +58,10 @@ pub(super) fn answer(question: Question, files: Vec<OwnedFd>) -> Answer {
 impl Program {
     fn name_in(&self, files: &[impl Deref<Target = Declarations>]) -> Option<String> {
         let mut files = self.files.iter().filter_map(|at| files.get(*at));
-        let name = files.find_map(|file| self.lines.iter().find_map(|line| file.name_of(line)));
-        name.map(str::to_owned)
+        let in_one =
+            |told: &Declarations| self.lines.iter().find_map(|line| told.name_of(line)).map(str::to_owned);
+        let mut texts = self.texts.iter().map(|text| Declarations::of(text.as_bytes(), Notation::Told));
+        texts.find_map(|told| in_one(&told)).or_else(|| files.find_map(|file| in_one(file)))
     }
 }
 
@@ -83,7 +87,11 @@ mod tests {
     }
 
     fn program(line: &[&str], files: &[usize]) -> Program {
-        Program { lines: vec![line.iter().map(ToString::to_string).collect()], files: files.to_vec() }
+        Program {
+            lines: vec![line.iter().map(ToString::to_string).collect()],
+            files: files.to_vec(),
+            texts: Vec::new(),
+        }
     }
 
     #[test]
@@ -99,13 +107,18 @@ mod tests {
                 program(&["y"], &[0, 1, 2, 3]),
                 program(&["x"], &[9, 2]),
                 program(&["x"], &[]),
-                Program { lines: vec![vec!["y".to_owned()], vec!["x".to_owned()]], files: vec![3] },
+                Program {
+                    lines: vec![vec!["y".to_owned()], vec!["x".to_owned()]],
+                    files: vec![3],
+                    texts: Vec::new(),
+                },
+                Program { texts: vec!["{".to_owned(), entry("d")], ..program(&["x"], &[0]) },
             ],
         };
         let text = serde_json::to_vec(&question).unwrap();
         let said: Answer = serde_json::from_slice(&help(&text, files()).unwrap()).unwrap();
         let said: Vec<Option<&str>> = said.iter().map(Option::as_deref).collect();
-        assert_eq!(said, [Some("b"), Some("a"), None, None, None, Some("c")]);
+        assert_eq!(said, [Some("b"), Some("a"), None, None, None, Some("c"), Some("d")]);
         assert_eq!(help(b"{}", Vec::new()), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Finds and opens the settings files of agents that a process may be declared in, for [`super::declared`].
 //!
 //! They are those that agents read themselves: in the working directories of the process and of its parent, in
-//! the directories above these, and in the home directory. They are walked as the process sees them. Invariant: only a
+//! the directories above these, and in the home directory; and those that command lines above it name. They are walked as the process sees them. Invariant: only a
 //! regular file of the process's own user, or one of root that everybody may find and read, is opened, so that nobody learns
 //! anything about the files of others; a file on a remote mount, or in a file system in which to read is to do
 //! something (/proc; who reads `trace_pipe` takes what is in it), is not opened. The search for one process has a bounded
@@ -120,18 +120,27 @@ impl<'a> Finder<'a> {
     }
 
     /// Adds the files that may declare the process to those that were gathered; gives their places there.
-    pub(super) fn all(&self, from: &[Vec<u8>; 2], home: &[u8], gathered: &mut Gathered) -> Vec<usize> {
+    pub(super) fn all(
+        &self,
+        told: &[PathBuf],
+        from: &[Vec<u8>; 2],
+        home: &[u8],
+        gathered: &mut Gathered,
+    ) -> Vec<usize> {
+        let told: Vec<_> = told.iter().filter_map(|path| self.find(path, Notation::Told, gathered)).collect();
         let places = places(from);
         let projects = places.iter().flat_map(|place| OF_PROJECT.iter().map(|file| place.join(file)));
         let home = Path::new(OsStr::from_bytes(home));
         let homes = OF_HOME.iter().filter(|_| home.is_absolute()).map(|file| home.join(file));
-        projects.chain(homes).filter_map(|path| self.find(&path, gathered)).collect()
+        let usual = projects.chain(homes).filter_map(|path| {
+            let toml = path.extension().is_some_and(|extension| extension == "toml");
+            self.find(&path, if toml { Notation::Toml } else { Notation::Json }, gathered)
+        });
+        told.into_iter().chain(usual).collect()
     }
 
     /// The place of a file among those that were gathered; `None` if there is none, or it may not be read.
-    fn find(&self, path: &Path, gathered: &mut Gathered) -> Option<usize> {
-        let toml = path.extension().is_some_and(|extension| extension == "toml");
-        let notation = if toml { Notation::Toml } else { Notation::Json };
+    fn find(&self, path: &Path, notation: Notation, gathered: &mut Gathered) -> Option<usize> {
         let _at = self.dir.at().ok()?;
         let path = path.as_os_str().as_bytes();
         if self.since.elapsed() > LONGEST || self.meter.spent() > COST || self.fds.may_hang(path) {

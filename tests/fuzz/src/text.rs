@@ -46,7 +46,7 @@ fn on_a_stack(bytes: usize, work: impl FnOnce() + Send) {
 /// A file of settings, in both notations. What an entry is called may be shown.
 pub fn settings(bytes: &[u8]) {
     on_a_stack(Notation::STACK, || {
-        for notation in [Notation::Json, Notation::Toml] {
+        for notation in [Notation::Json, Notation::Toml, Notation::Told] {
             if let Some(name) = Declarations::of(bytes, notation).name_of(&["x".to_owned()]) {
                 assert_eq!(harmless(name).as_deref(), Some(name));
             }

@@ -5,6 +5,8 @@
 //! Invariant: of a file only the entries are kept, and not more of them than [`MOST`]. While it is read it is held in
 //! memory as a whole, many times its size; [`Notation::longest`] bounds that, and a helper reads it.
 
+use std::slice;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -22,6 +24,12 @@ use crate::model::Image;
 /// `context_servers`: Zed.
 const LISTS: &[&str] = &["mcpServers", "servers", "mcp_servers", "mcp", "context_servers"];
 
+/// The one among them that means nothing else.
+const OF_ALL: &str = "mcpServers";
+
+/// How many files or texts of one command line are looked at.
+const WORDS: usize = 8;
+
 /// The most bytes of entries of one file that are kept.
 const MOST: usize = 64 * 1024;
 
@@ -30,6 +38,9 @@ const MOST: usize = 64 * 1024;
 pub enum Notation {
     Json,
     Toml,
+    /// JSON that is named, or written out, on a command line. It may be anybody's, so it is settings only by the key that nobody
+    /// else has: a supervisor may list `servers`, too.
+    Told,
 }
 
 impl Notation {
@@ -40,7 +51,7 @@ impl Notation {
     /// The most bytes of a file that is read. The largest one is Claude Code's, which has a history in it.
     pub const fn longest(self) -> u64 {
         match self {
-            Self::Json => 4 << 20,
+            Self::Json | Self::Told => 4 << 20,
             Self::Toml => 256 << 10,
         }
     }
@@ -64,14 +75,15 @@ impl Declarations {
     /// What this file declares: nothing, if it is not well-formed.
     pub fn of(file: &[u8], notation: Notation) -> Self {
         let read: Option<Value> = match notation {
-            Notation::Json => serde_json::from_slice(file).ok(),
+            Notation::Json | Notation::Told => serde_json::from_slice(file).ok(),
             Notation::Toml => toml::from_slice(file).ok(),
         };
         let file = read.unwrap_or_default();
+        let keys = if notation == Notation::Told { slice::from_ref(&OF_ALL) } else { LISTS };
         let projects = file.get("projects").and_then(Value::as_object).into_iter().flat_map(Map::values);
         let lists = projects.filter_map(|project| project.get("mcpServers"));
         let mut found = Self::default();
-        for list in LISTS.iter().filter_map(|key| file.get(*key)).chain(lists).filter_map(Value::as_object) {
+        for list in keys.iter().filter_map(|key| file.get(*key)).chain(lists).filter_map(Value::as_object) {
             for (name, entry) in list {
                 found.add(name, entry);
             }
@@ -104,6 +116,21 @@ fn command_line(entry: &Value) -> Option<Vec<String>> {
     let Some(program) = command.as_str() else { return words(command) };
     let args = entry.get("args").map_or_else(|| Some(Vec::new()), words)?;
     Some(std::iter::once(program.to_owned()).chain(args).collect())
+}
+
+/// What a host with this command line may have been told to be its servers: the paths of files, and texts, of JSON
+/// (`claude --mcp-config a.json '{"mcpServers":{}}'`).
+pub fn told_settings(host: &[String]) -> [Vec<&str>; 2] {
+    let words = || host.iter().skip(1).map(|word| value(word));
+    let files =
+        words().filter(|word| word.rsplit_once('.').is_some_and(|(_, kind)| kind == "json")).take(WORDS);
+    let texts = words().filter(|word| word.starts_with('{') && word.contains(OF_ALL)).take(WORDS);
+    [files.collect(), texts.collect()]
+}
+
+/// What a word of a command line says, without the option that it may be given to (`--mcp-config=a.json`).
+fn value(word: &str) -> &str {
+    word.split_once('=').filter(|_| word.starts_with('-')).map_or(word, |(_, value)| value)
 }
 
 /// Whether a bridge with the command line `bridge` was told to start a program with the command line `argv`, itself or by a
@@ -247,6 +274,39 @@ mod tests {
             ("", &[]),
         ] {
             assert_eq!(told(file, argv), None, "{argv:?} in {file}");
+        }
+    }
+
+    #[test]
+    fn what_a_host_is_told_is_a_file_or_a_text() {
+        const TEXT: &str = r#"{"mcpServers":{"w":{"command":"x"}}}"#;
+        let option = format!("--mcp-config={TEXT}");
+        for (line, files, texts) in [
+            (
+                &["claude", "--mcp-config", "/w/a.json", "b.json", TEXT][..],
+                &["/w/a.json", "b.json"][..],
+                &[TEXT][..],
+            ),
+            (&["claude", "--mcp-config=c.json", &option], &["c.json"], &[TEXT]),
+            (&["a.json", "-p", "x=y.json", "{\"servers\":{}}", "the mcpServers"], &["x=y.json"], &[]),
+            (&[], &[], &[]),
+        ] {
+            assert_eq!(told_settings(&owned(line)), [files.to_vec(), texts.to_vec()], "{line:?}");
+        }
+        let many = vec!["a.json".to_owned(); 100];
+        assert_eq!(told_settings(&many)[0].len(), WORDS);
+    }
+
+    /// `supervisor services.json`: its servers may be any.
+    #[test]
+    fn a_file_that_is_named_has_one_key_that_counts() {
+        assert_eq!(declared(CLAUDE.as_bytes(), Notation::Told, &["weather"]).as_deref(), Some("weather"));
+        assert_eq!(
+            declared(CLAUDE.as_bytes(), Notation::Told, &["/opt/notes", "--db", "n.db"]).as_deref(),
+            Some("notes")
+        );
+        for (file, argv) in [(VSCODE, &["python3", "server.py"]), (OPENCODE, &["bun", "x.ts"])] {
+            assert_eq!(declared(file.as_bytes(), Notation::Told, argv), None);
         }
     }
 

@@ -43,7 +43,7 @@ pub use self::container::{
     container_client, forwards_to_engine, handed_on_by_client, is_container_id, keeps_container,
     started_container, works_for_podman, works_through_client,
 };
-pub use self::declared::{Declarations, Notation, is_bridged};
+pub use self::declared::{Declarations, Notation, is_bridged, told_settings};
 pub use self::engaged::{
     cleans_up, entry_names_port, entry_names_service, fork_server_listener, goes_on, is_at_a_chosen_port,
     is_browser, is_chosen, is_debugger, is_opener, is_shell_of_a_person, is_spawn_helper, is_spawn_server,
