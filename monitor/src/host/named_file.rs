@@ -26,7 +26,7 @@ use rustix::{
 };
 
 use super::{ProcessDir, SystemCall, UnixSocket, link, process::PATH};
-use crate::os::clock::realtime_offset;
+use crate::os::clock::wall_time_at_the_earliest;
 use orphand_core::model::BootTime;
 
 /// `statfs::f_type` of the file systems that keep access times in the ordinary way.
@@ -37,6 +37,9 @@ const OVERLAY: u64 = 0x794c_7630;
 const BTRFS: u64 = 0x9123_683e;
 const XFS: u64 = 0x5846_5342;
 const F2FS: u64 = 0xf2f5_2010;
+
+/// The kernel stamps files with the time of its last tick, 10 ms ago at most.
+const TICKS: i128 = 50_000_000;
 
 impl ProcessDir {
     /// Whether it is certain that no process ever connected or sent to this bound socket, which the process
@@ -49,8 +52,8 @@ impl ProcessDir {
         self.named_file(name).and_then(|found| is_untouched(&found, file)).unwrap_or(false)
     }
 
-    /// Whether it is certain that nothing came through the FIFO that this call of a thread opens, `since` then. A younger
-    /// FIFO may have had one before it, which was used.
+    /// Whether it is certain that nothing came through the FIFO that this call of a thread opens, and that it is older than
+    /// `since`: a younger one may have had one before it, which was used.
     pub fn opens_untouched(&self, call: &SystemCall, since: BootTime) -> bool {
         let Ok(_at) = self.at() else { return false };
         let found = self.opened_name(call).and_then(|name| self.named_file(&name));
@@ -125,8 +128,8 @@ fn is_untouched(found: &OwnedFd, (inode, device): (u32, u64)) -> Result<bool, Er
 fn is_untouched_fifo(found: &OwnedFd, since: BootTime) -> Result<bool, Errno> {
     let (file, _, kept) = times(found)?;
     let born = time(file.stx_btime);
-    let since = i64::try_from(since.0).unwrap_or(i64::MAX).saturating_add(realtime_offset());
-    let is_older = i128::from(born.0) * 1_000_000_000 + i128::from(born.1) < i128::from(since);
+    let born_at = i128::from(born.0) * 1_000_000_000 + i128::from(born.1);
+    let is_older = wall_time_at_the_earliest(since).is_some_and(|since| born_at + TICKS < i128::from(since));
     let is_it = FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo;
     Ok(is_it
         && kept

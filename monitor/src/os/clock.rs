@@ -7,6 +7,7 @@ use std::{
     ffi::OsStr,
     io,
     os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -52,7 +53,23 @@ pub fn realtime_offset() -> i64 {
             real.cast_signed() - (before + after.saturating_sub(before) / 2).cast_signed(),
         )
     });
-    best.min_by_key(|(width, _)| *width).map_or(0, |(_, offset)| offset)
+    let offset = best.min_by_key(|(width, _)| *width).map_or(0, |(_, offset)| offset);
+    FIRST.get_or_init(|| (now(), offset));
+    offset
+}
+
+/// When this program first asked for the offset, and what it was.
+static FIRST: OnceLock<(BootTime, i64)> = OnceLock::new();
+
+/// What the wall clock showed at `then`, in nanoseconds since 1970, or later than that: it may have been set since. None of what
+/// was before this program first looked: nobody knows how the clock was set until then.
+pub fn wall_time_at_the_earliest(then: BootTime) -> Option<i64> {
+    let offset = realtime_offset();
+    at_the_earliest(*FIRST.get()?, offset, then)
+}
+
+fn at_the_earliest((asked, first): (BootTime, i64), offset: i64, then: BootTime) -> Option<i64> {
+    (then >= asked).then(|| then.0.cast_signed().saturating_add(first.min(offset)))
 }
 
 /// The time zone of whoever asks. `TZ` may name any file, and all of it would be read: where that is no ordinary file, or a
@@ -124,6 +141,15 @@ mod tests {
         let ours = i128::from(now().0) + i128::from(realtime_offset());
         let wall = i128::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
         assert!((ours - wall).abs() < 1_000_000_000, "{ours} {wall}");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_makes_nothing_later_than_it_was() {
+        let first = (BootTime(100), 1_000);
+        assert_eq!(at_the_earliest(first, 1_000, BootTime(150)), Some(1_150));
+        assert_eq!(at_the_earliest(first, 9_000, BootTime(150)), Some(1_150), "set forward");
+        assert_eq!(at_the_earliest(first, 500, BootTime(150)), Some(650), "set back");
+        assert_eq!(at_the_earliest(first, 1_000, BootTime(99)), None, "before the first look");
     }
 
     #[tokio::test]

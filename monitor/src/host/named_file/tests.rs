@@ -9,7 +9,10 @@ use std::{
 };
 
 use super::*;
-use crate::host::{Proc, UnixSockets};
+use crate::{
+    host::{Proc, UnixSockets},
+    os::clock::{now, realtime_offset},
+};
 
 fn inode(socket: &impl AsRawFd) -> u64 {
     let link = std::fs::read_link(format!("/proc/self/fd/{}", socket.as_raw_fd())).unwrap();
@@ -52,6 +55,7 @@ fn the_first_connection_shows_for_ever() {
 
 #[test]
 fn what_came_through_a_fifo_shows_for_ever() {
+    realtime_offset();
     for dir in [std::env::temp_dir(), "/dev/shm".into()] {
         let dir = tempfile::tempdir_in(dir).unwrap();
         let path = dir.path().join("f");
@@ -66,10 +70,13 @@ fn what_came_through_a_fifo_shows_for_ever() {
                     _ => std::thread::sleep(Duration::from_millis(1)),
                 }
             };
-            // Its birth is known to the tick.
-            let born = BootTime(process.id().born().0 + 10_000_000);
-            let untouched = process.opens_untouched(&call, born);
-            assert!(!process.opens_untouched(&call, BootTime::default()), "it may not be the first one");
+            let untouched = process.opens_untouched(&call, now() + Duration::from_secs(1));
+            assert!(!process.opens_untouched(&call, BootTime::default()), "nobody knows the clock of then");
+            let stamp = std::fs::metadata(&path).unwrap().created().unwrap();
+            let stamp = stamp.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
+            let stamp = BootTime(u64::try_from(stamp).unwrap().saturating_add_signed(-realtime_offset()));
+            let a_tick_later = stamp + Duration::from_millis(10);
+            assert!(!process.opens_untouched(&call, a_tick_later), "it may not be the first one");
             // It ends once it was written to.
             (untouched, cat)
         };
