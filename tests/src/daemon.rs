@@ -116,9 +116,9 @@ impl Daemon {
             (None, Stdio::from(log))
         };
         // If the test is killed, the daemon must not go on and end what later tests start. Its priority is that of the
-        // packaged unit. Each of these programs execs the next.
+        // packaged unit. At the terminal of who runs the tests SIGHUP would end it. Each of these programs execs the next.
         let mut command = Command::new("/usr/bin/setpriv");
-        command.args(["--pdeathsig", "KILL", "/usr/bin/nice", "-n", "-10"]);
+        command.args(["--pdeathsig", "KILL", "/usr/bin/setsid", "/usr/bin/nice", "-n", "-10"]);
         if !launch.log.is_empty() {
             command.env("ORPHAND_LOG", launch.log);
         }

@@ -95,7 +95,7 @@ pub enum Verb {
     Release(Release),
     /// Make the running daemon read its configuration again
     ///
-    /// The same as SIGHUP, but it reports the result. A configuration with a mistake changes nothing: the old one stays in effect,
+    /// The same as SIGHUP to a daemon without a terminal, but it reports the result. A configuration with a mistake changes nothing: the old one stays in effect,
     /// the line says why, and the status is 1. Rules also apply to what is followed already. Addresses, sockets, the store and the
     /// ring change at the next start only; the answer names such keys.
     #[command(after_help = pages::RELOAD_EXAMPLES)]

@@ -34,6 +34,7 @@ use self::environment::Environment;
 use crate::{
     control::Query,
     driver::Driver,
+    host::Proc,
     os::{
         clock::{self, Timer},
         readable,
@@ -68,6 +69,8 @@ pub struct Daemon {
 impl Daemon {
     /// `knowledge` is what earlier daemons knew; `early` are the records of the self-test. Runs until it is told to stop.
     pub async fn run(mut self, knowledge: Knowledge, early: Vec<ProcessEvent>) -> anyhow::Result<()> {
+        // Asked before there is a handler.
+        let has_terminal = lives_with_its_terminal(&self.outside.procfs, std::process::id());
         let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
         let mut hangup = signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
@@ -85,7 +88,7 @@ impl Daemon {
                 biased;
                 () = received(&mut terminate) => break,
                 () = received(&mut interrupt) => break,
-                () = received(&mut hangup) => self.reload(None),
+                () = received(&mut hangup) => if has_terminal { break } else { self.reload(None) },
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
                 expired = timer.expired() => expired?,
                 Some(answered) = self.outside.inspections.answers.recv() => late.push(answered),
@@ -246,9 +249,55 @@ impl Daemon {
     }
 }
 
+/// Whether this process was started at a terminal, and nobody said that it shall outlive it (nohup(1)): then SIGHUP says that the
+/// terminal is gone.
+fn lives_with_its_terminal(procfs: &Proc, pid: u32) -> bool {
+    procfs.process(pid).is_ok_and(|dir| {
+        let ignores_hangup = dir.signals().is_ok_and(|[ignores_hangup, ..]| ignores_hangup);
+        dir.stat().tty != 0 && !ignores_hangup
+    })
+}
+
 async fn received(signal: &mut Signal) {
     if signal.recv().await.is_none() {
         // The runtime is going down; there is nothing to wait for any more.
         std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead, BufReader},
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_lived_with_unless_told_otherwise() {
+        // Who is asked about sleeps in `cat`, with a terminal or without one.
+        let script = "import os, pty, signal, sys\n\
+            pid = pty.fork()[0] if 't' in sys.argv[1] else os.fork()\n\
+            if pid == 0:\n\
+            \x20 signal.signal(signal.SIGHUP, signal.SIG_IGN if 'n' in sys.argv[1] else signal.SIG_DFL)\n\
+            \x20 't' in sys.argv[1] or os.setsid()\n\
+            \x20 os.execvp('sleep', ['sleep', '60'])\n\
+            while open(f'/proc/{pid}/comm').read() != 'sleep\\n': pass\n\
+            print(pid, flush=True)\n\
+            sys.stdin.read()\n\
+            os.kill(pid, 9)";
+        for (how, expected) in [("t", true), ("tn", false), ("", false), ("n", false)] {
+            let mut command = Command::new("python3");
+            command.args(["-c", script, how]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut parent = command.spawn().unwrap();
+            let mut line = String::new();
+            BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            let pid = line.trim().parse().unwrap();
+            let found = lives_with_its_terminal(&Proc::system().unwrap(), pid);
+            drop(parent.stdin.take());
+            parent.wait().unwrap();
+            assert_eq!(found, expected, "{how}");
+        }
     }
 }
