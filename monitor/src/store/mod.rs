@@ -75,6 +75,17 @@ impl Store {
         })
     }
 
+    /// For a daemon that began without the store: it has numbered runs without what is in here. That stays as the past.
+    fn begin_anew(self) -> Result<Self, StoreError> {
+        let now = schema::wall_us(clock::now(), self.offset_ns);
+        let forgotten =
+            self.db.execute("UPDATE keys SET forgotten = ?1 WHERE forgotten IS NULL", [now]).and_then(|_| {
+                self.db.execute("UPDATE servers SET key = NULL, generation = NULL WHERE ended IS NULL", [])
+            });
+        forgotten.map_err(|source| StoreError::of("write", &self.file, &source))?;
+        Ok(self)
+    }
+
     /// The daemon stops in good order: the history tells that from SIGKILL, the next one knows until when this one watched.
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
         let stopped = [self.daemon, schema::wall_us(at, self.offset_ns)];

@@ -24,18 +24,22 @@ const RETRY: Duration = Duration::from_secs(1);
 const DELAY: Duration = Duration::from_secs(5);
 /// The timeout for opening, which reads up to some megabytes.
 const OPENING: Duration = Duration::from_secs(10);
+/// Between two attempts to open it, each of which may read all of it.
+const REOPENING: Duration = Duration::from_secs(5);
 /// The timeout for closing, which copies the log and calls fsync(2).
 const CLOSING: Duration = Duration::from_secs(5);
 
 /// Facts to write; and when the daemon stops in good order, if it does.
 type Order = (Facts, Option<BootTime>);
 type Answer = (Result<(), StoreError>, Facts);
+/// What became of an unusable file, as a line for the log, and what daemons stored.
+type Found = (Option<String>, Knowledge);
 
 /// The daemon's side. At most one order is in progress.
 #[derive(Debug)]
 pub struct StoreWriter {
     file: PathBuf,
-    /// `None`: there is no store, and nothing is kept; or the thread was told to end.
+    /// `None`: the thread was told to end.
     orders: Option<SyncSender<Order>>,
     /// Disconnected when the store is closed.
     answers: Receiver<Answer>,
@@ -45,7 +49,7 @@ pub struct StoreWriter {
     /// When to commit again after a failure, though nothing happens. After a failed write not before.
     pub retry: Option<BootTime>,
     outage: Outage,
-    /// Why what is told is not kept, since when there was no store or a write failed.
+    /// Why what is told is not kept, since the store could not be opened or written.
     pub trouble: Option<String>,
     /// The start of the present second, and the time waited in it.
     second: BootTime,
@@ -53,56 +57,58 @@ pub struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Opens the store ([`Store::open`]), within ten seconds. Returns what became of an unusable file, and what daemons stored.
+    /// Opens the store ([`Store::open`]), within ten seconds. Returns what became of an unusable file, and what daemons stored; or why
+    /// there is no store: facts wait then, and it is opened again.
     pub fn open(
         dir: &Path,
         boot_id: &str,
         offset_ns: i64,
         limits: Limits,
-    ) -> Result<(Self, Option<String>, Knowledge), StoreError> {
+    ) -> (Self, Result<Found, StoreError>) {
         let (orders, inbox) = mpsc::sync_channel(1);
         let (results, answers) = mpsc::channel();
         let (sender, opened) = mpsc::channel();
         let (folder, boot_id) = (dir.to_owned(), boot_id.to_owned());
+        let open = move || Store::open(&folder, &boot_id, offset_ns, limits);
         // If a call hangs, the thread is abandoned, and ends with the process.
-        let started = start("store", move || match Store::open(&folder, &boot_id, offset_ns, limits) {
-            Ok(Opened { store, knowledge, set_aside }) => {
-                if sender.send(Ok((set_aside, knowledge))).is_ok() {
-                    serve(store, &inbox, &results);
+        let started = start("store", move || {
+            let store = match open() {
+                Ok(Opened { store, knowledge, set_aside }) => match sender.send(Ok((set_aside, knowledge))) {
+                    Ok(()) => Ok(store),
+                    // Nobody waits for it any more.
+                    Err(_) => store.begin_anew(),
+                },
+                Err(error) => {
+                    let _ = sender.send(Err(error.clone()));
+                    Err(error)
                 }
-            }
-            Err(error) => drop(sender.send(Err(error))),
+            };
+            serve(Kept { store: store.map_err(failed_now), open }, &inbox, &results);
         });
-        started.map_err(|error| StoreError::file("start the thread of the store in", dir, &error))?;
-        let (set_aside, knowledge) =
-            opened.recv_timeout(OPENING).map_err(|_| StoreError::silent(dir, OPENING))??;
-        let mut writer = Self::absent(None);
-        (writer.file, writer.orders, writer.answers) = (dir.join(FILE), Some(orders), answers);
-        Ok((writer, set_aside, knowledge))
-    }
-
-    /// Keeps nothing, and says why.
-    pub fn absent(trouble: Option<String>) -> Self {
-        Self {
-            file: PathBuf::new(),
-            orders: None,
-            answers: mpsc::channel().1,
+        let found = match started {
+            Ok(()) => opened.recv_timeout(OPENING).unwrap_or_else(|_| Err(StoreError::silent(dir, OPENING))),
+            Err(error) => Err(StoreError::file("start the thread of the store in", dir, &error)),
+        };
+        let (now, trouble) = (clock::now(), found.as_ref().err().map(ToString::to_string));
+        let writer = Self {
+            file: dir.join(FILE),
+            orders: Some(orders),
+            answers,
             queued: Facts::default(),
             is_silent: false,
-            retry: None,
+            retry: trouble.is_some().then_some(now),
             outage: Outage::default(),
             trouble,
-            second: clock::now(),
+            second: now,
             waited: Duration::ZERO,
-        }
+        };
+        (writer, found)
     }
 
     /// Queues a fact that became known at `at`. Cheap; the fact is durable after the next [`StoreWriter::commit`].
     pub fn remember(&mut self, at: BootTime, fact: &Fact) {
-        if self.orders.is_some() {
-            self.queued.push_back((at, fact.clone()));
-            self.drop_excess();
-        }
+        self.queued.push_back((at, fact.clone()));
+        self.drop_excess();
     }
 
     /// Where there is no room the oldest is dropped; facts about runs are dropped last, because run numbers depend on them.
@@ -117,7 +123,6 @@ impl StoreWriter {
     /// [`StoreWriter::try_commit`]. A store that cannot be written does not stop the daemon: the log says so, and facts wait.
     pub fn commit(&mut self) {
         match self.try_commit() {
-            Ok(()) if self.orders.is_none() => {}
             Ok(()) => {
                 self.trouble = None;
                 if self.outage.ended() {
@@ -141,7 +146,8 @@ impl StoreWriter {
         if self.is_silent {
             self.wait(Duration::ZERO)?;
         }
-        if self.queued.is_empty() {
+        // What failed is tried again though nothing waits: the store may not be open yet.
+        if self.queued.is_empty() && self.retry.is_none() {
             return Ok(());
         }
         let now = clock::now();
@@ -170,9 +176,6 @@ impl StoreWriter {
 
     /// Writes what is queued, and that the daemon stops in good order ([`Store::record_stop`]).
     pub fn record_stop(&mut self, at: BootTime) -> Result<(), StoreError> {
-        if self.orders.is_none() {
-            return Ok(());
-        }
         if self.is_silent {
             self.wait(PATIENCE)?;
         }
@@ -214,7 +217,11 @@ impl Drop for StoreWriter {
 }
 
 /// The thread sleeps until there is an order; when something was written, it tidies some seconds later, between orders.
-fn serve(mut store: Store, orders: &Receiver<Order>, answers: &Sender<Answer>) {
+fn serve(
+    mut kept: Kept<impl Fn() -> Result<Opened, StoreError>>,
+    orders: &Receiver<Order>,
+    answers: &Sender<Answer>,
+) {
     let mut due = Some(Instant::now() + DELAY);
     loop {
         let order = match due {
@@ -223,20 +230,47 @@ fn serve(mut store: Store, orders: &Receiver<Order>, answers: &Sender<Answer>) {
         };
         match order {
             Ok((mut facts, stop)) => {
-                let mut result = store.write(&facts);
-                if result.is_ok() {
+                let result = kept.store().and_then(|store| {
+                    store.write(&facts)?;
                     facts.clear();
-                    result = stop.map_or(Ok(()), |at| store.record_stop(at));
                     due = due.or_else(|| Some(Instant::now() + DELAY));
-                }
+                    stop.map_or(Ok(()), |at| store.record_stop(at))
+                });
                 // The receiver may be gone.
                 let _ = answers.send((result, facts));
             }
-            Err(RecvTimeoutError::Timeout) => due = store.tidy().then(Instant::now),
+            Err(RecvTimeoutError::Timeout) => {
+                due = kept.store.as_mut().is_ok_and(Store::tidy).then(Instant::now);
+            }
             // The store is closed before `answers`, whose end reports that.
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// The store on its thread, or why it could not be opened, and when that was tried.
+struct Kept<Open> {
+    store: Result<Store, (StoreError, Instant)>,
+    open: Open,
+}
+
+impl<Open: Fn() -> Result<Opened, StoreError>> Kept<Open> {
+    fn store(&mut self) -> Result<&mut Store, StoreError> {
+        if matches!(&self.store, Err((_, tried)) if tried.elapsed() >= REOPENING) {
+            let opened = (self.open)().and_then(|Opened { store, set_aside, .. }| {
+                if let Some(aside) = set_aside {
+                    tracing::warn!("{aside}");
+                }
+                store.begin_anew()
+            });
+            self.store = opened.map_err(failed_now);
+        }
+        self.store.as_mut().map_err(|(error, _)| error.clone())
+    }
+}
+
+fn failed_now(error: StoreError) -> (StoreError, Instant) {
+    (error, Instant::now())
 }
 
 /// Between two outages that are reported though each was short.

@@ -240,24 +240,21 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
 }
 
 /// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote, and a kernel
-/// that does not name this boot. Where the store cannot be opened, there is one that keeps nothing.
+/// that does not name this boot.
 fn open_store(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledge)> {
     // Without it processes of an earlier boot would pass for those of this one.
     let boot = boot_id()?;
-    match StoreWriter::open(dir, &boot, offset_ns, Limits::default()) {
-        Ok((store, set_aside, knowledge)) => {
+    let (store, found) = StoreWriter::open(dir, &boot, offset_ns, Limits::default());
+    match found {
+        Ok((set_aside, knowledge)) => {
             if let Some(aside) = set_aside {
                 tracing::warn!("{aside}");
             }
             Ok((store, knowledge))
         }
         Err(error @ StoreError::Newer { .. }) => Err(error.into()),
-        Err(error) => {
-            tracing::warn!("{error}; numbers and history are lost when this daemon ends");
-            // Nobody knows whether there was an earlier daemon: what was there before is left to a person.
-            let knowledge = Knowledge { first_start: Some(clock::now()), ..Knowledge::default() };
-            Ok((StoreWriter::absent(Some(error.to_string())), knowledge))
-        }
+        // Nobody knows whether there was an earlier daemon: what was there before is left to a person.
+        Err(_) => Ok((store, Knowledge { first_start: Some(clock::now()), ..Knowledge::default() })),
     }
 }
 

@@ -63,13 +63,48 @@ fn what_does_not_fit_waits_in_memory() {
     assert_eq!(known(dir).runs.len(), 399);
 }
 
+/// What this daemon knew from the start is written then. It counted without the past, which stays beside it.
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
-fn a_full_disk_at_the_start_is_one_line() {
+fn a_full_disk_at_the_start_is_one_line_and_opened_when_there_is_room() {
     let small = Small::new();
-    small.fill();
-    let error = open_in(&small.0, BOOT, OFFSET).unwrap_err().to_string();
+    let dir = small.0.as_path();
+    record(
+        &mut open(dir),
+        [(1, run(claude(), 1, true)), (2, run(claude(), 2, true)), (3, server(7, claude(), 2))],
+    );
+    let ballast = small.fill();
+    let (mut store, found) = StoreWriter::open(dir, BOOT, OFFSET, EVER);
+    let error = found.unwrap_err().to_string();
     assert!(!error.contains('\n'), "{error}");
+    assert_eq!(store.trouble.as_ref(), Some(&error));
+    store.remember(at(4), &run(claude(), 1, true));
+    store.commit();
+    assert!(store.trouble.is_some());
+
+    fs::remove_file(&ballast).unwrap();
+    commit_all(&mut store);
+    store.commit();
+    assert_eq!(store.trouble, None);
+    drop(store);
+    assert_eq!(number(dir, "SELECT count(*) FROM runs"), 3);
+    let Knowledge { runs, servers, .. } = known(dir);
+    assert_eq!(runs.iter().map(|run| run.run.generation).collect::<Vec<_>>(), [1]);
+    assert_eq!(servers.iter().map(|one| one.server.run.clone()).collect::<Vec<_>>(), [None]);
+}
+
+/// Nobody has told it anything, and it is opened all the same.
+#[test]
+fn one_that_could_not_be_opened_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    fs::write(&state, "in its place").unwrap();
+    let (mut store, found) = StoreWriter::open(&state, BOOT, OFFSET, EVER);
+    assert!(found.is_err() && store.retry.is_some());
+    assert!(refusal(&mut store).contains("no directory"));
+    fs::remove_file(&state).unwrap();
+    commit_all(&mut store);
+    assert_eq!((store.retry, number(&state, "SELECT count(*) FROM daemons")), (None, 1));
 }
 
 /// Were it set aside, run numbers would begin at 1, and the history would be out of sight.

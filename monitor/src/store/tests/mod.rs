@@ -46,7 +46,9 @@ pub(super) fn known(dir: &Path) -> Knowledge {
 
 /// The thread of a store, and the daemon's side.
 pub(super) fn writer(dir: &Path) -> StoreWriter {
-    StoreWriter::open(dir, BOOT, OFFSET, EVER).unwrap().0
+    let (writer, found) = StoreWriter::open(dir, BOOT, OFFSET, EVER);
+    found.unwrap();
+    writer
 }
 
 /// Commits until everything is written.
