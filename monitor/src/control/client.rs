@@ -4,24 +4,34 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use rustix::net::sockopt::socket_peercred;
 use serde::de::DeserializeOwned;
 
 use super::protocol::{self, Refusal, Request};
-use crate::events::{EventQuery, Position};
+use crate::{
+    events::{EventQuery, Position},
+    host::{Proc, lock_holder},
+};
 use orphand_core::model::{
     Asked, Decided, Decision, Explained, History, HistoryQuery, ReapRequest, ReleaseRequest, Released,
     Reloaded, ServerReport, Status,
 };
 
 const TIMEOUT: Duration = Duration::from_secs(65);
+/// The file that the daemon has locked, beside its socket.
+const LOCK: &str = "lock";
+/// How long a daemon may be silent before it is looked whether it can answer at all.
+const LOOK: Duration = Duration::from_secs(3);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    #[error("no orphand answers at {}: {source}; start it with `orphand run`, or give its socket with --socket", path.display())]
+    #[error("no orphand answers at {}: {source}; {}", path.display(), advice(path))]
     NoDaemon { path: PathBuf, source: io::Error },
+    #[error("the daemon at {} (pid {pid}) is stopped: `kill -CONT {pid}`, or thaw its control group", path.display())]
+    Stopped { path: PathBuf, pid: i32 },
     #[error("the daemon at {}: {what}", path.display())]
     Forbidden { path: PathBuf, what: String },
     #[error("cannot {operation} the daemon at {}: {source}; see the log of the daemon", path.display())]
@@ -113,14 +123,26 @@ impl Client {
             }
             _ => broken("reach")(source),
         })?;
-        stream.set_read_timeout(Some(self.timeout)).map_err(broken("send a request to"))?;
+        stream.set_read_timeout(Some(LOOK.min(self.timeout))).map_err(broken("send a request to"))?;
         stream.set_write_timeout(Some(self.timeout)).map_err(broken("send a request to"))?;
         let line = protocol::write(ask).map_err(|e| broken("send a request to")(e.into()))?;
         // A busy daemon answers without reading; then writing fails, but there is an answer to read.
         let written = stream.write_all(&line);
         let mut answer = Vec::new();
-        let mut reader = BufReader::new(stream);
-        let read = reader.read_until(b'\n', &mut answer);
+        let (mut reader, begun) = (BufReader::new(stream), Instant::now());
+        let read = loop {
+            match reader.read_until(b'\n', &mut answer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if let Some(pid) = is_stopped(reader.get_ref()) {
+                        return Err(ClientError::Stopped { path: self.path.clone(), pid });
+                    }
+                    if begun.elapsed() >= self.timeout {
+                        break Err(error);
+                    }
+                }
+                read => break read,
+            }
+        };
         if answer.is_empty() {
             written.map_err(broken("send a request to"))?;
         }
@@ -135,6 +157,21 @@ impl Client {
         })?;
         Ok((answer, reader))
     }
+}
+
+/// What to do where nobody answers. The kernel tells who has the lock.
+fn advice(socket: &Path) -> String {
+    match lock_holder(&socket.with_file_name(LOCK)) {
+        Some(pid) => format!("orphand runs (pid {pid}), and its socket is gone: restart it"),
+        None => "start it with `orphand run`, or give its socket with --socket".to_owned(),
+    }
+}
+
+/// Who listens at the other end, if that process is kept from running.
+fn is_stopped(stream: &UnixStream) -> Option<i32> {
+    let pid = socket_peercred(stream).ok()?.pid.as_raw_pid();
+    let listener = Proc::system().ok()?.process(u32::try_from(pid).ok()?).ok()?;
+    listener.is_held().is_ok_and(|held| held).then_some(pid)
 }
 
 /// For whom root asks.
@@ -159,3 +196,6 @@ impl Iterator for EventLines {
         Some(line)
     }
 }
+
+#[cfg(test)]
+mod tests;
