@@ -64,6 +64,7 @@ impl Daemon {
             report: engine.report(),
             processes: engine.processes() as u64,
             sink_dropped,
+            not_asked: engine.not_asked(),
             hook_runs: outside.hooks.runs(),
             sessions: sessions.map(|states| SessionsStatus { states, errors: outside.registry.errors() }),
             kernel_errors: outside.kernel.errors().unwrap_or_default(),

@@ -104,7 +104,7 @@ fn lost(status: &Status) -> Option<String> {
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n));
     let kinds =
         status.lost.kinds().map(|(kind, n)| (if kind == "member" { "without room" } else { kind }, n));
-    let lost = counted(kinds.into_iter().chain(dropped))?;
+    let lost = counted(kinds.into_iter().chain(dropped).chain([("not asked about", status.not_asked)]))?;
     let times = text::count(status.resyncs, "time", "times");
     let repaired = if status.resyncs > 0 { format!("; repaired from /proc {times}") } else { String::new() };
     Some(format!("Lost: {lost}{repaired}."))

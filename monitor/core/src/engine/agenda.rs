@@ -42,6 +42,8 @@ pub(super) enum Task {
     Tools(ServerKey),
     Look(ServerKey, Look),
     FirstMessage(ProcessId),
+    /// Processes wait until there is room to ask about them.
+    Queue,
     Processor,
     /// The value of an alert changes although nothing happens.
     Alerts,
@@ -171,6 +173,7 @@ impl Engine {
                 Task::Tools(key) => self.look(key, Look::Later),
                 Task::Look(key, look) => self.look(key, look),
                 Task::FirstMessage(id) => self.look_for_first_message(now, id),
+                Task::Queue => self.take_from_queue(now),
                 Task::Processor => self.read_processor(now),
                 Task::Alerts => self.alarms.dirty = true,
                 Task::Duplicates => self.look_for_duplicates(now),

@@ -1,23 +1,36 @@
 //! The processes whose first message is awaited.
 //!
-//! Invariant: their number is bounded, for each user and in total. Used only by [`super::first_messages`].
+//! A message belongs to the wire, which a launcher and what it starts share: a user has so many wires, and a wire so many
+//! processes. Who finds no room waits in a queue.
+//!
+//! Invariant: their number is bounded, for each user and in total, and so is the queue. Used only by [`super::first_messages`].
 //!
 //! Servers that only their names show: a job may be called `mcp-backup`, too. What is said first to such a server confirms
 //! it, and so do settings that declare it; until then the doubt `only_named` holds, unless a rule knows the host.
 //! From then on its rule is [`PROTOCOL`], also for the next daemon. What an agent calls as a hook is no server.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
-use super::{Engine, first_messages::PROTOCOL};
+use super::{Engine, agenda::Task, first_messages::PROTOCOL};
 use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{BootTime, ProcessId, Stdio},
 };
 
-/// The most processes of one user that are asked about at a time.
-const MOST_OF_USER: usize = 128;
+/// The most wires of one user whose processes are asked about at a time.
+const WIRES_OF_USER: usize = 128;
+/// The most processes on one wire that are: a launch chain.
+const ON_A_WIRE: usize = 4;
 /// The most processes that are asked about at a time.
 const MOST: usize = 1024;
+/// The most processes of one user, and of all, that wait until there is room.
+const QUEUED_OF_USER: usize = 1024;
+const QUEUED: usize = 8192;
+/// Between two looks whether there is room for those.
+const EVERY: Duration = Duration::from_millis(50);
 /// The most command lines that are kept of a process.
 const LINES: usize = 4;
 /// How long a program below a shell must live to be taken for the server, where nobody sees whether it takes the message.
@@ -25,8 +38,63 @@ pub(super) const TRIAL: Duration = Duration::from_millis(250);
 
 pub(super) type FirstMessages = BTreeMap<ProcessId, Awaited>;
 
-pub(super) fn has_room_for(all: &FirstMessages, uid: u32) -> bool {
-    all.len() < MOST && all.values().filter(|awaited| awaited.uid == uid).count() < MOST_OF_USER
+pub(super) fn has_room_for(all: &FirstMessages, node: &Node) -> bool {
+    Places::of(all).take(node)
+}
+
+/// The places that are taken.
+#[derive(Default)]
+struct Places {
+    all: usize,
+    wires: BTreeMap<u32, usize>,
+    on_wire: BTreeMap<(u32, [Stdio; 2]), usize>,
+}
+
+impl Places {
+    fn of(all: &FirstMessages) -> Self {
+        let mut places = Self::default();
+        for awaited in all.values() {
+            places.add(awaited.uid, awaited.wires);
+        }
+        places
+    }
+
+    fn add(&mut self, uid: u32, wires: [Stdio; 2]) {
+        let on_wire = self.on_wire.entry((uid, wires)).or_default();
+        *on_wire += 1;
+        *self.wires.entry(uid).or_default() += usize::from(*on_wire == 1);
+        self.all += 1;
+    }
+
+    /// Takes one for this process, if there is one.
+    fn take(&mut self, node: &Node) -> bool {
+        let (uid, wires) = (node.uid, node.wires());
+        let has_room = match self.on_wire.get(&(uid, wires)) {
+            Some(beside) => *beside < ON_A_WIRE,
+            None => self.wires.get(&uid).is_none_or(|wires| *wires < WIRES_OF_USER),
+        };
+        let has_room = has_room && self.all < MOST;
+        if has_room {
+            self.add(uid, wires);
+        }
+        has_room
+    }
+}
+
+/// Those for whom there was no room, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<Queued>,
+    /// How many found no room here either: they are never asked about.
+    pub(super) not_asked: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    process: ProcessId,
+    origin: Origin,
+    uid: u32,
+    at: BootTime,
 }
 
 #[derive(Debug)]
@@ -76,6 +144,63 @@ pub(super) enum Said {
 }
 
 impl Engine {
+    /// There is no room for this process now. Returns whether it is asked about later.
+    pub(super) fn queue_up(&mut self, at: BootTime, process: ProcessId) -> bool {
+        // What is not looked at in time may have been spoken to.
+        self.may_have_been_spoken_to(at, process);
+        let Some(node) = self.world.node(process) else { return false };
+        let (origin, uid) = (node.origin(), node.uid);
+        let queue = &mut self.queue;
+        let of_user = queue.waiting.iter().filter(|one| one.uid == uid).count();
+        let has_room = queue.waiting.len() < QUEUED && of_user < QUEUED_OF_USER;
+        if has_room {
+            queue.waiting.push_back(Queued { process, origin, uid, at });
+            self.agenda.keep(Task::Queue, Some(at));
+        } else {
+            queue.not_asked += 1;
+        }
+        has_room
+    }
+
+    /// Asks about those that wait for room, as far as there is room now.
+    pub(super) fn take_from_queue(&mut self, now: BootTime) {
+        let mut places = Places::of(&self.first_messages);
+        for one in std::mem::take(&mut self.queue.waiting) {
+            let is_it = |node: &&Node| node.origin() == one.origin;
+            let Some(node) = self.world.node(one.process).filter(is_it) else { continue };
+            if self.first_messages.contains_key(&one.process) {
+                continue;
+            }
+            let main = |key: &ServerKey| {
+                self.world.server(*key).is_some_and(|server| server.main_process() == one.process)
+            };
+            let server = node.server.filter(main);
+            if !places.take(node) {
+                self.queue.waiting.push_back(one);
+            } else if let Some(key) = server {
+                self.seek_confirmation(key);
+            } else if !self.await_first_message(now, one.at, one.process, None) {
+                self.is_no_server(now, one.process);
+            }
+        }
+        let again = (!self.queue.waiting.is_empty()).then(|| now + EVERY);
+        self.agenda.set(Task::Queue, again);
+    }
+
+    /// How many processes were not asked about, since there were too many.
+    pub const fn not_asked(&self) -> u64 {
+        self.queue.not_asked
+    }
+
+    /// Nobody looked in time at what was said to this process. If a server runs it on wires of its own, that may be a gateway.
+    pub(super) fn may_have_been_spoken_to(&mut self, at: BootTime, id: ProcessId) {
+        let Some(node) = self.world.node(id) else { return };
+        let is_inner = |key: &ServerKey| self.server_on_its_wire(node).is_none() && !self.is_job(*key);
+        if let Some(key) = node.server.filter(is_inner) {
+            self.enter_gateway(at, key);
+        }
+    }
+
     /// Whether nothing but its name says that this process is a server.
     pub(super) fn is_only_named(&self, id: ProcessId, rule: &str) -> bool {
         let image = self.world.node(id).and_then(Node::image);
@@ -94,11 +219,12 @@ impl Engine {
         let Some(server) = self.world.server(key).filter(|_| self.awaits_confirmation(key)) else { return };
         let id = server.main_process();
         let Some(node) = self.world.node(id) else { return };
-        if !self.policy.recognise_protocol
-            || self.is_job(key)
-            || self.first_messages.contains_key(&id)
-            || !has_room_for(&self.first_messages, node.uid)
-        {
+        if !self.policy.recognise_protocol || self.is_job(key) || self.first_messages.contains_key(&id) {
+            return;
+        }
+        if !has_room_for(&self.first_messages, node) {
+            let at = BootTime::of_ticks(id.start);
+            self.queue_up(at, id);
             return;
         }
         let (awaited, found) = (Awaited::of(node, None), node.provenance.is_found());
@@ -118,14 +244,5 @@ impl Engine {
         }
         self.compare(now, key);
         self.remember_server(now, key);
-    }
-
-    /// Nobody looked in time at what was said to this process. If a server runs it on wires of its own, that may be a gateway.
-    pub(super) fn may_have_been_spoken_to(&mut self, at: BootTime, id: ProcessId) {
-        let Some(node) = self.world.node(id) else { return };
-        let is_inner = |key: &ServerKey| self.server_on_its_wire(node).is_none() && !self.is_job(*key);
-        if let Some(key) = node.server.filter(is_inner) {
-            self.enter_gateway(at, key);
-        }
     }
 }

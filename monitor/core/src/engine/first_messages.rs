@@ -4,7 +4,7 @@
 //! A process is asked about if no rule knows it, its standard input and output are wires, and no shell made them. It is
 //! asked about at its exec and again after growing pauses, for some seconds. Nothing is asked when no such process
 //! starts. The number of processes that are asked about at a time is bounded, for each user and in total; one beyond
-//! the bound is not recognised by what is said to it.
+//! the bound waits for its turn.
 //!
 //! A launcher or a shell hands its streams on. So the message is for the program that it starts which takes it: a shell's
 //! start-up file runs programs on the same streams, and so does `npm ci && server`. Who starts none on both of its streams
@@ -62,7 +62,7 @@ impl Engine {
             self.deeper_link(at, key, id);
             return false;
         }
-        let (uid, found) = (node.uid, node.provenance.is_found());
+        let found = node.provenance.is_found();
         if let Some(name) = self.recall.known_by_protocol(id, node.stdin()).filter(|_| found) {
             self.recognised_by_what_was_said(now, at, id, Said::Declared(name));
             return true;
@@ -70,9 +70,8 @@ impl Engine {
         if !made_by_a_host(node) {
             return false;
         }
-        if !awaited::has_room_for(&self.first_messages, uid) {
-            self.may_have_been_spoken_to(at, id);
-            return false;
+        if !awaited::has_room_for(&self.first_messages, node) {
+            return self.queue_up(at, id);
         }
         let mut awaited = Awaited { since: Some(at), ..Awaited::of(node, earlier) };
         let of = |above: &Node| self.first_messages.get(&above.id)?.said.clone();
@@ -226,7 +225,7 @@ impl Engine {
     /// Puts a program on trial that was started on streams on which this was said.
     fn try_out(&mut self, now: BootTime, id: ProcessId, said: Said) {
         let Some(node) = self.world.node(id) else { return };
-        if !self.first_messages.contains_key(&id) && awaited::has_room_for(&self.first_messages, node.uid) {
+        if !self.first_messages.contains_key(&id) && awaited::has_room_for(&self.first_messages, node) {
             self.first_messages.insert(id, Awaited::of(node, None));
         }
         let seen = matches!(said, Said::Message(_));

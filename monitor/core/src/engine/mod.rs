@@ -73,6 +73,7 @@ pub struct Engine {
     /// What those do whose owner's rule says that idle ones are ended.
     idle: idle::IdleDuplicates,
     first_messages: awaited::FirstMessages,
+    queue: awaited::Queue,
     leftovers: leftovers::Leftovers,
     alarms: alerts::Alarms,
     /// Service managers. The kernel side reports the execs of their children, because rules may name units.

@@ -50,6 +50,9 @@ pub struct Status {
     pub records: Losses,
     /// Kernel records lost since the start, by kind.
     pub lost: Losses,
+    /// Processes whose first message was not asked for since the start, because too many waited for that.
+    #[serde(default)]
+    pub not_asked: u64,
     /// Errors of the eBPF programs since the start, by kind.
     #[serde(default)]
     pub kernel_errors: BTreeMap<String, u64>,

@@ -347,22 +347,6 @@ fn a_launcher_that_was_there_before_hands_it_on() {
     assert_eq!((view.name.as_str(), view.id), ("weather", id(30).to_string()));
 }
 
-#[test]
-fn a_user_with_many_takes_no_room_from_another() {
-    let mut story = agent();
-    for pid in 100..400 {
-        story.fork(20, pid);
-        story.exec_as(1000, pid, 20, OWN, WIRE);
-    }
-    assert_eq!(story.engine.first_messages.len(), 128);
-    started(&mut story, 30, OWN, mcp());
-    assert_eq!(story.told(), ["server_started"]);
-    story.end(100);
-    assert_eq!(story.engine.first_messages.len(), 127);
-    story.pass_secs(60);
-    assert_eq!(story.engine.first_messages.len(), 0);
-}
-
 /// Nothing is awaited where nothing starts.
 #[test]
 fn at_rest_nothing_is_due() {

@@ -36,6 +36,7 @@ mod reaping;
 mod recognition;
 mod requests;
 mod restarts;
+mod room;
 mod sessions;
 mod spawners;
 mod story;
