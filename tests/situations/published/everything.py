@@ -23,6 +23,7 @@ def everything_python2(stage, sdk="python2"):
 
 @scene(
     "orphan", name="before_filesystem_node", when="before", needs=["npm"],
+    cost="it waits to open a FIFO, and nobody knows how the clock was set before the daemon came: the FIFO may be the younger one",
     about="server-filesystem blocked in a read; its host on the Node SDK was killed before the daemon came",
 )
 @scene("orphan", needs=["npm"])
