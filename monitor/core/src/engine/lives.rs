@@ -228,7 +228,7 @@ impl Engine {
         let up = self.world.graph().up(id).map(|n| n.id);
         for process in self.world.graph().descendants(id).into_iter().rev().chain([id]) {
             if self.world.node(process).is_some_and(|n| n.pending) {
-                self.world.exit(process, true);
+                self.world.exit(process, false);
                 self.untrack(process);
             }
         }
@@ -241,7 +241,7 @@ impl Engine {
     fn dismiss_if_idle(&mut self, id: ProcessId) {
         let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin().execs == 0);
         if idle && self.world.graph().children(id).next().is_none() {
-            self.world.exit(id, true);
+            self.world.exit(id, false);
             self.untrack(id);
         }
     }

@@ -104,6 +104,7 @@ pub(super) struct Bonds<'a> {
     pub(super) members: Members,
     /// The ends that these have.
     pub(super) held: Sides,
+    browsers: BTreeSet<ProcessId>,
     /// Those that have windows, and those below them.
     windows: BTreeSet<ProcessId>,
     /// Those that serve others, and those above them. Who runs a service (`npm run dev`, a reloader, a supervisor) ends it
@@ -124,16 +125,22 @@ impl<'a> Bonds<'a> {
             let of_parent = youngest.entry(parent).or_insert(age);
             *of_parent = age.max(*of_parent);
         }
+        let browsers = rows.iter().filter(|row| is_a_browser(inspection, row));
         Self {
             inspection,
             members: Members::default(),
             held: Sides::default(),
+            browsers: browsers.map(|row| row.process).collect(),
             windows: with_windows(inspection, rows),
             serving: BTreeSet::new(),
             core_ignores_hangup: false,
             interruptible: interruptible.collect(),
             youngest,
         }
+    }
+
+    fn is_a_browser(&self, facts: &ProcessRow) -> bool {
+        self.browsers.contains(&facts.process)
     }
 
     fn find_serving(&mut self, all: &[&ProcessRow]) {
@@ -161,7 +168,7 @@ impl<'a> Bonds<'a> {
         (server.recognised().contains(&facts.process) && !self.is_a_daemon(facts))
             || (server.stdin.is_wire()
                 && !self.is_opened(facts)
-                && !is_a_browser(self.inspection, facts)
+                && !self.is_a_browser(facts)
                 && !self.only_inherits_input(facts)
                 && !self.is_run(facts)
                 && !self.was_left(facts)
@@ -176,21 +183,20 @@ impl<'a> Bonds<'a> {
         // If the main process exited by itself, a service that still listens is not a remainder of the server, nor is a job in a
         // session of its own.
         let server = self.inspection.server;
-        let is_a_job =
-            || facts.sid != server.session && !is_a_browser(self.inspection, facts) && !self.was_tied(facts);
+        let is_a_job = || facts.sid != server.session && !self.is_a_browser(facts) && !self.was_tied(facts);
         if server.main_ended && (self.inspection.rows.listens(facts.process) || is_a_job()) {
             return false;
         }
         let is_for_others = || {
             self.is_a_daemon(facts)
-                && (self.serving.contains(&facts.process) || !is_a_browser(self.inspection, facts))
+                && (self.serving.contains(&facts.process) || !self.is_a_browser(facts))
                 && !self.was_tied(facts)
         };
         if self.is_opened(facts) || is_for_others() {
             return false;
         }
         let wires = server.wires();
-        if is_a_browser(self.inspection, facts) {
+        if self.is_a_browser(facts) {
             return self.was_tied(facts)
                 || self.inspection.rows.is_driven_by(facts.process, wires, &self.held)
                 || self.was_joined(facts)
@@ -222,7 +228,7 @@ impl<'a> Bonds<'a> {
     /// Whether its parent is a browser that belongs to the server.
     fn is_of_a_browser(&self, facts: &ProcessRow) -> bool {
         let parent = self.inspection.rows.parent(facts);
-        parent.is_some_and(|row| self.members.contains(row.process) && is_a_browser(self.inspection, row))
+        parent.is_some_and(|row| self.members.contains(row.process) && self.is_a_browser(row))
     }
 
     /// Whether the process has left neither its parents nor the session, and serves nobody but the server. While the
@@ -247,7 +253,7 @@ impl<'a> Bonds<'a> {
                 && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX)
         };
         let was_tied = self.was_tied(facts);
-        let end = if was_tied || is_a_browser(self.inspection, facts) { 3 } else { 2 };
+        let end = if was_tied || self.is_a_browser(facts) { 3 } else { 2 };
         usize::from(!was_tied && is_apart())..end
     }
 

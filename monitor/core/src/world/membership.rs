@@ -47,7 +47,7 @@ impl World {
         self.graph.insert(node, up);
     }
 
-    /// `by_itself`: no signal is known to have ended it.
+    /// A process has ended, or does not matter. `by_itself`: it has ended, and no signal is known to have done that.
     pub fn exit(&mut self, id: ProcessId, by_itself: bool) -> Option<Exited> {
         if by_itself {
             self.shell_leaves(id);
