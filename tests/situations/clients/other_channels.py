@@ -61,7 +61,7 @@ def control_fifo_now_and_then(stage):
                 os.unlink(f"{DIR}/go/done")
             with open(f"{DIR}/commands", "w") as commands:
                 commands.write("play\\n")
-            for _ in range(100):
+            for _ in range(1000):
                 if os.path.exists(f"{DIR}/go/done"):
                     return
                 time.sleep(0.02)

@@ -5,7 +5,7 @@ from situation import scene
 
 DONE = """
         def done():
-            for _ in range(200):
+            for _ in range(1000):
                 if os.path.exists(f"{DIR}/go/done"):
                     return os.unlink(f"{DIR}/go/done")
                 time.sleep(0.02)
