@@ -24,6 +24,7 @@ pub mod stuck_reads;
 use std::{os::fd::AsFd, time::Duration};
 
 use anyhow::Context;
+use nix::libc;
 use rustix::system::uname;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -253,7 +254,7 @@ impl Daemon {
 /// terminal is gone.
 fn lives_with_its_terminal(procfs: &Proc, pid: u32) -> bool {
     procfs.process(pid).is_ok_and(|dir| {
-        let ignores_hangup = dir.signals().is_ok_and(|[ignores_hangup, ..]| ignores_hangup);
+        let ignores_hangup = dir.signals().is_ok_and(|signals| signals.ignores(libc::SIGHUP));
         dir.stat().tty != 0 && !ignores_hangup
     })
 }

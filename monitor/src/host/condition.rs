@@ -1,7 +1,6 @@
 //! What a process is engaged in that its descriptors do not show: where its threads sleep, whether it ignores SIGHUP,
 //! who its children are.
 
-#[cfg(target_arch = "x86_64")]
 use nix::libc;
 use rustix::io::Errno;
 
@@ -9,6 +8,28 @@ use super::{ProcessDir, fields, stat::Stat};
 
 /// Bytes of a list of children that are read.
 const CHILDREN_MAX: usize = 64 * 1024;
+
+/// What a process does with signals, as its `status` says: one bit for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signals {
+    ignored: u64,
+    caught: u64,
+}
+
+impl Signals {
+    pub const fn ignores(self, signal: i32) -> bool {
+        self.ignored & bit(signal) != 0
+    }
+
+    /// Whether it has a handler for this signal.
+    pub const fn catches(self, signal: i32) -> bool {
+        self.caught & bit(signal) != 0
+    }
+}
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
 
 impl ProcessDir {
     /// The numbers of the children of its threads; an error where that is not all: not every kernel has them
@@ -30,16 +51,13 @@ impl ProcessDir {
         Ok(found)
     }
 
-    /// Whether it ignores SIGHUP, and SIGINT, and whether it has a handler for SIGTERM, and SIGCHLD: bits of `SigIgn` and
-    /// `SigCgt`.
-    pub fn signals(&self) -> Result<[bool; 4], Errno> {
+    pub fn signals(&self) -> Result<Signals, Errno> {
         let status = self.whole_status()?;
         let mask = |name: &str| {
             let word = fields::words(&status, name).and_then(|mut words| words.next());
             word.and_then(|mask| u64::from_str_radix(mask, 16).ok()).ok_or(Errno::INVAL)
         };
-        let (ignored, caught) = (mask("SigIgn")?, mask("SigCgt")?);
-        Ok([ignored & 1 != 0, ignored & 2 != 0, caught & (1 << 14) != 0, caught & (1 << 16) != 0])
+        Ok(Signals { ignored: mask("SigIgn")?, caught: mask("SigCgt")? })
     }
 
     /// Whether it is kept from running: stopped by SIGSTOP or a debugger, or frozen with its control group (`docker pause`,

@@ -113,7 +113,7 @@ fn read(
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
         let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
-        Ok((rests, reads, waits::await_a_child(&calls), waits::places(dir, &table, &calls, since)?))
+        Ok((rests, reads, waits::await_a_child(dir, &calls)?, waits::places(dir, &table, &calls, since)?))
     });
     let (rests, reads, ([awaits_child, thread_awaits], awaited), places) = match waits {
         // One that could not be read is no inert copy.

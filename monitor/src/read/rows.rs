@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use nix::libc;
 use rustix::io::Errno;
 
 use crate::{
@@ -306,17 +307,17 @@ impl<'a> Rows<'a> {
 
 /// What is told of every process.
 pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<ProcessRow, Errno> {
-    let [ignores_hangup, ignores_interrupt, catches_term, hears_of_ends] = dir.signals()?;
+    let signals = dir.signals()?;
     Ok(ProcessRow {
         process: dir.id(),
         uid: dir.uid()?,
         sid: dir.stat().sid,
         parent,
         image: dir.image(),
-        ignores_hangup,
-        ignores_interrupt,
-        catches_term,
-        hears_of_ends,
+        ignores_hangup: signals.ignores(libc::SIGHUP),
+        ignores_interrupt: signals.ignores(libc::SIGINT),
+        catches_term: signals.catches(libc::SIGTERM),
+        hears_of_ends: signals.catches(libc::SIGCHLD),
         ..ProcessRow::default()
     })
 }

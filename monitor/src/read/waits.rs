@@ -29,8 +29,10 @@ enum Wait {
     Several,
     /// What is registered with the epoll(7) instance on this descriptor, without a time limit.
     Watched(u64),
-    /// Another thread, a child or a signal, without a time limit.
+    /// Another thread or a child, without a time limit.
     Wake,
+    /// A signal, without a time limit.
+    Signal,
     /// Anything else, or for a time.
     Other,
 }
@@ -64,15 +66,19 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
         match wait {
             Wait::Input(number) => numbers.extend([id(number)]),
             Wait::Watched(number) => numbers.extend(fds.watched(id(number))?),
-            Wait::Several | Wait::Wake | Wait::Other => {}
+            Wait::Several | Wait::Wake | Wait::Signal | Wait::Other => {}
         }
     }
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
 }
 
-/// Whether the first of these waits for a child, and whether another one does; some shells wait for its signal. And for which one
-/// alone the first does, by the number that the process knows it by.
-pub(super) fn await_a_child(calls: &[Option<SystemCall>]) -> ([bool; 2], Option<u32>) {
+/// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal. And for which one
+/// alone the first does, by the number that the process knows it by. In a program in Go the first thread is one like any other:
+/// it runs whatever comes next.
+pub(super) fn await_a_child(
+    dir: &ProcessDir,
+    calls: &[Option<SystemCall>],
+) -> Result<([bool; 2], Option<u32>), Errno> {
     const WAITS: [i64; 3] = [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend];
     const P_PID: u64 = 1;
     let waits = |call: &Option<SystemCall>| call.is_some_and(|call| WAITS.contains(&call.number));
@@ -81,7 +87,10 @@ pub(super) fn await_a_child(calls: &[Option<SystemCall>]) -> ([bool; 2], Option<
         _ => None,
     });
     let child = child.filter(|child| child.cast_signed() > 0);
-    ([calls.first().is_some_and(waits), calls.iter().skip(1).any(waits)], child)
+    let [first, others] = [calls.first().is_some_and(waits), calls.iter().skip(1).any(waits)];
+    // Go stops its threads by SIGURG, and has a handler for it from its start; hardly anything else does.
+    let is_go = first && dir.signals()?.catches(libc::SIGURG);
+    Ok(if is_go { ([false, true], None) } else { ([first, others], child) })
 }
 
 /// What threads of a process wait at that has no descriptor: others may have it, too.
@@ -153,6 +162,8 @@ fn is_terminal(target: &Target) -> bool {
 fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
     match wait {
         Wait::Wake => true,
+        // Who has a handler for an alarm (alarm(2), setitimer(2)) may have set one: the kernel does not tell.
+        Wait::Signal => dir.signals().is_ok_and(|signals| !signals.catches(libc::SIGALRM)),
         Wait::Input(number) => {
             let Ok(number) = u32::try_from(number) else { return false };
             match table.target(number) {
@@ -220,8 +231,9 @@ fn wait(call: &SystemCall) -> Wait {
         libc::SYS_epoll_pwait => milliseconds(fourth, Wait::Watched(first)),
         libc::SYS_epoll_pwait2 => unlimited(fourth, Wait::Watched(first)),
         libc::SYS_futex if waits_at_futex(second) => unlimited(fourth, Wait::Wake),
-        libc::SYS_rt_sigtimedwait => unlimited(third, Wait::Wake),
-        libc::SYS_rt_sigsuspend | libc::SYS_wait4 | libc::SYS_waitid => Wait::Wake,
+        libc::SYS_rt_sigtimedwait => unlimited(third, Wait::Signal),
+        libc::SYS_rt_sigsuspend => Wait::Signal,
+        libc::SYS_wait4 | libc::SYS_waitid => Wait::Wake,
         _ => Wait::Other,
     }
 }
@@ -231,7 +243,7 @@ fn wait(call: &SystemCall) -> Wait {
 fn wait_of_old(call: &SystemCall) -> Option<Wait> {
     let [first, _, third, fourth, fifth, _] = call.arguments;
     Some(match call.number {
-        libc::SYS_pause => Wait::Wake,
+        libc::SYS_pause => Wait::Signal,
         libc::SYS_poll => milliseconds(third, Wait::Several),
         libc::SYS_epoll_wait => milliseconds(fourth, Wait::Watched(first)),
         libc::SYS_select if fifth == 0 => Wait::Several,

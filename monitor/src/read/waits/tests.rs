@@ -78,6 +78,8 @@ fn who_goes_on_by_itself_does_not() {
         ),
         ("n = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); n.bind((0, 0))", "n.recv(1)"),
         ("", "signal.sigtimedwait({signal.SIGUSR1}, 600)"),
+        // alarm(2), as of programs that measure in intervals.
+        ("signal.signal(signal.SIGALRM, lambda *_: None); signal.alarm(600)", "signal.pause()"),
     ] {
         assert!(!rests(before, last), "{last}");
     }
@@ -131,4 +133,30 @@ ctypes.CDLL(None).syscall({number}, {arguments})"
     }
     let many = waits(1000, all, vector);
     assert!(many.memory.is_empty() && many.anybody == Some(Called::Unknown), "{many:?}");
+}
+
+/// What a process of this script, which then waits for a child by its first thread, is said to wait for.
+fn awaits(before: &str) -> ([bool; 2], bool) {
+    let script = format!(
+        "import os, signal\n{before}\nr, w = os.pipe()
+if not os.fork(): os.close(w); os.read(r, 1); os._exit(0)
+print(flush=True); os.wait()"
+    );
+    let (parent, _) = Started::python(&script, Std::null());
+    let dir = Proc::system().unwrap().process(parent.0.id()).unwrap();
+    let begun = std::time::Instant::now();
+    loop {
+        let calls = calls(&dir).unwrap();
+        if calls.iter().flatten().any(|call| call.number == libc::SYS_wait4) {
+            let (who, child) = await_a_child(&dir, &calls).unwrap();
+            return (who, child.is_some());
+        }
+        assert!(begun.elapsed().as_secs() < 20, "it does not wait");
+    }
+}
+
+#[test]
+fn the_first_thread_of_a_go_program_is_like_the_others() {
+    assert_eq!(awaits(""), ([true, false], false));
+    assert_eq!(awaits("signal.signal(signal.SIGURG, lambda *_: None)"), ([false, true], false));
 }
