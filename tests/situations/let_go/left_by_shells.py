@@ -41,6 +41,10 @@ JOB = """
     about="`cd .. && job > log 2>&1 &` in the shell tool of a server: a shell waits for the job; the agent is killed, the server leaks.",
 )
 @scene(
+    "in use", name="job_beside_what_took_too_long", twin="orphans/job_of_a_killed_shell", line="BIN/job & sleep 7200", kill="'--kill'",
+    about="`job & sleep 7200` in the shell tool of a server, which kills the shell at its time limit; the session ends cleanly, the job works on.",
+)
+@scene(
     "orphan", name="orphans/job_of_a_killed_shell", twin="let_go/dump_in_the_background", line="BIN/job; true", leak="timer", kill="'--kill'",
     about="A server killed the shell of a tool that took too long, and leaks; the agent is killed: the tool, which hangs on its pipes, is ended, too.",
 )
@@ -66,6 +70,52 @@ def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'"):
         stage.go("end")
         return stage.ended(agent, in_use=[job])
     return stage.killed(agent, in_use=[job], may_end=["mcp-server-shell"])
+
+@scene("in use", twin="orphans/driver")
+def browser_of_a_person(stage):
+    """A server opens a person's browser and reads what it prints, as tools do: it has a window; the session ends cleanly, the person reads on."""
+    stage.part("Xorg", """
+        os.makedirs(f"{DIR}/.X11-unix")
+        display = socket.socket(socket.AF_UNIX)
+        display.bind(f"{DIR}/.X11-unix/X7")
+        display.listen()
+        here()
+        windows = [display.accept()]
+        rest()
+    """)
+    stage.run(f"{stage.dir}/bin/Xorg")
+    stage.who("Xorg")
+    stage.part("firefox", """
+        window = socket.socket(socket.AF_UNIX)
+        window.connect(f"{DIR}/.X11-unix/X7")
+        here()
+        use("firefox", lambda: open(f"{DIR}/pages", "a").write("page\\n"))
+    """)
+    stage.part("mcp-server-shell", """
+        line = os.read(0, 65536)
+        subprocess.Popen([f"{BIN}/firefox", "http://localhost:3000"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        present("firefox")
+        answer(line)
+        serve("exit")
+    """)
+    agent = stage.closes("mcp-server-shell", "firefox")
+    stage.beats("firefox")
+    return stage.ended(agent, in_use=["firefox"])
+
+@scene("in use", twin="orphans/tool_with_a_log")
+def worker_of_a_tool(stage):
+    """A tool of a leaking server, no shell, starts a worker with a log and ends; the worker inherits a pipe of the server; the agent is killed."""
+    stage.part("job", "here()\nuse('job', lambda: open(f'{DIR}/steps', 'a').write('one more\\n'))\n")
+    stage.part("start-job", 'log = open(f"{DIR}/job.log", "w")\nsubprocess.Popen([f"{BIN}/job"], stdout=log, stderr=log)\n')
+    stage.part("mcp-server-shell", """
+        tool = subprocess.Popen([f"{BIN}/start-job"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        tool.wait()
+        present("job")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
 
 @scene("in use", twin="orphans/job_of_a_killed_shell")
 def job_of_a_profile(stage):

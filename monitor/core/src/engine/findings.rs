@@ -162,10 +162,18 @@ impl Engine {
             let mut line = self.world.node(process).into_iter().chain(above);
             line.any(|node| node.name().is_some_and(|name| is_browser(&name)))
         };
-        // What was let go works on; who waits for it goes on when that is done (`nohup make > log; deploy`).
-        let let_go = finding.members.let_go.iter().filter_map(|job| rows.row(*job));
-        let jobs: Vec<_> = let_go.filter_map(|job| Some((job, rows.parent(job)?))).collect();
-        let waiting = jobs.iter().filter(|(job, parent)| parent.reaps || parent.awaits(job.process));
+        // What was let go works on, as a part of the server or not; who waits for it goes on when that is done (`nohup make > log;
+        // deploy`).
+        let members = finding.members.all().filter_map(|member| rows.row(member));
+        let is_apart =
+            |job: &&Node| job.server.is_none_or(|server| server == key) && !finding.members.contains(job.id);
+        let jobs: Vec<(&Node, &ProcessRow)> = members
+            .flat_map(|row| {
+                self.world.graph().children(row.process).filter(is_apart).map(move |job| (job, row))
+            })
+            .filter(|(job, row)| job.creator == Some(row.process))
+            .collect();
+        let waiting = jobs.iter().filter(|(job, parent)| parent.reaps || parent.awaits(job.id));
         let waiting: BTreeSet<ProcessId> = waiting.map(|(_, parent)| parent.process).collect();
         // It goes on when its time has come, or when somebody answers who works for it elsewhere.
         let goes_on = |process: ProcessId| {
@@ -175,13 +183,12 @@ impl Engine {
         let tied = finding.members.tied.iter().copied();
         let mut working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
         // Whether the server needs a job of whose end it is told, nobody knows. A step of its work stays in its session.
-        let is_needed = |(job, parent): &(&ProcessRow, &ProcessRow)| {
-            finding.members.contains(parent.process)
-                && (parent.reaps || (parent.hears_of_ends && parent.sid == job.sid))
-                && seen.worked(job.process)
+        let is_needed = |(job, parent): &(&Node, &ProcessRow)| {
+            let session = rows.row(job.id).map_or(job.sid, |row| row.sid);
+            (parent.reaps || (parent.hears_of_ends && parent.sid == session)) && seen.worked(job.id)
         };
         let works = working.any(|process| !is_of_a_browser(process))
-            || jobs.iter().any(|at| is_needed(at) && !is_of_a_browser(at.0.process));
+            || jobs.iter().any(|at| is_needed(at) && !is_of_a_browser(at.0.id));
         if !works {
             seen.awaited = None;
         } else if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {

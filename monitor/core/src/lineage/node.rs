@@ -140,8 +140,8 @@ pub struct Node {
     pub wraps: Option<ServerKey>,
     /// The process of its server that ran it, or ran what created it, as a tool, and has ended. Copied at birth.
     pub ran_by: Option<ProcessId>,
-    /// Whether a shell left it, or who created it: `job &`. That has ended by itself since, or runs another program. Copied at birth.
-    pub left: bool,
+    /// Whether a shell left it, or who created it. Copied at birth.
+    pub left: LeftByShell,
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,
@@ -154,6 +154,17 @@ pub struct Node {
     /// Those with which it is linked below its nearest living creator, and those that are linked below it.
     pub(super) up: Option<u64>,
     pub(super) brood: Option<u64>,
+}
+
+/// Whether a shell left a process: one that has ended since, or runs another program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftByShell {
+    #[default]
+    No,
+    /// The shell was killed. What it had in the background (`job & next`) was left, and not what it waited for.
+    InBackground,
+    /// It ended by itself.
+    Whole,
 }
 
 impl Node {

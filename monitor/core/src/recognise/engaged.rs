@@ -36,6 +36,16 @@ pub fn is_at_a_chosen_port(image: &Image) -> bool {
     })
 }
 
+/// Whether a browser is told that a program will drive it (by `DevTools`, `WebDriver` or Playwright). A command line that was cut may
+/// say so.
+pub fn is_told_to_be_driven(image: &Image) -> bool {
+    const OPTIONS: [&str; 6] =
+        ["enable-automation", "headless", "inspector-pipe", "juggler", "marionette", "remote-debugging-"];
+    let options = image.argv.iter().filter(|word| word.starts_with('-'));
+    let mut options = options.map(|word| word.trim_start_matches('-'));
+    image.argv_truncated || options.any(|word| OPTIONS.iter().any(|option| word.starts_with(option)))
+}
+
 /// Whether a runtime starts other programs by it.
 pub fn is_spawn_helper(image: &Image) -> bool {
     contains(SPAWN_HELPERS, base(without_deleted(&image.exe)))
@@ -57,32 +67,6 @@ pub fn is_opener(image: &Image) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether it goes on with commands of its own when a program that it waits for has ended: a shell with those of a script, of a
-/// trap, or behind that program, and who works off a list of steps.
-pub fn goes_on(image: &Image) -> bool {
-    const STEPPING: &[&str] = &["just", "make"];
-    let name = base(without_deleted(&image.exe));
-    let is_list = |text: &String| is_followed(text) || text.contains(" & ");
-    contains(STEPPING, name) || contains(SHELLS, name) && text_of_shell(image).is_none_or(is_list)
-}
-
-/// Whether it is a shell that may clean up by the commands in its arguments: `site & server; kill $!`.
-pub fn cleans_up(image: &Image) -> bool {
-    goes_on(image) && text_of_shell(image).is_some_and(|text| is_followed(text))
-}
-
-/// Whether commands of a shell may come after another has ended.
-fn is_followed(text: &str) -> bool {
-    ["; ", "\n", "||", "trap"].iter().any(|sign| text.contains(sign))
-}
-
-/// The commands behind `-c`, if all of them are known.
-fn text_of_shell(image: &Image) -> Option<&String> {
-    let is_option = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
-    let at = image.argv.iter().skip(1).position(is_option).filter(|_| !image.argv_truncated)?;
-    image.argv.get(at + 2)
 }
 
 /// Whether it is a shell without a command and without a script: it waits for what a person types, or for a program that it

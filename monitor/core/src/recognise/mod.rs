@@ -34,6 +34,7 @@ mod program;
 mod project;
 mod rule;
 mod servers;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -45,13 +46,14 @@ pub use self::container::{
 };
 pub use self::declared::{Declarations, Notation, is_bridged, told_settings};
 pub use self::engaged::{
-    cleans_up, entry_names_port, entry_names_service, fork_server_listener, goes_on, is_at_a_chosen_port,
-    is_browser, is_chosen, is_debugger, is_opener, is_shell_of_a_person, is_spawn_helper, is_spawn_server,
+    entry_names_port, entry_names_service, fork_server_listener, is_at_a_chosen_port, is_browser, is_chosen,
+    is_debugger, is_opener, is_shell_of_a_person, is_spawn_helper, is_spawn_server, is_told_to_be_driven,
     is_told_to_serve,
 };
 pub use self::first_message::{first_message, harmless};
 pub use self::nothing::Known;
 pub use self::rule::{ProgramKind, Rule, RuleError, agents, exemptions, programs};
+pub use self::steps::{cleans_up, goes_on};
 use self::{
     agents::Work,
     known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, contains},

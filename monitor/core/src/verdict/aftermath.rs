@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{inspection::Inspection, membership::Members};
 use crate::{
+    lineage::Node,
     model::{Doubt, ProcessId, scene::ProcessRow},
     recognise::{Role, cleans_up, goes_on, runs_itself},
 };
@@ -17,7 +18,7 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let above = |processes: &mut dyn Iterator<Item = &ProcessId>| -> BTreeSet<ProcessId> {
         processes.filter_map(|process| rows.row(*process)).flat_map(|row| rows.parents(row)).collect()
     };
-    let (leaving, starting) = (above(&mut members.let_go.iter()), above(&mut members.core.iter()));
+    let starting = above(&mut members.core.iter());
     // The main process and the links above it: no forked copy, and nothing that the server started for itself.
     let is_link = |process: &&ProcessId| {
         inspection
@@ -25,13 +26,17 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
             .is_some_and(|node| node.stdin() == inspection.server.stdin && node.origin().process == node.id)
     };
     let launching = above(&mut members.core.iter().filter(is_link));
+    // What a server that has ended by itself let go is no part of it any more.
+    let is_let_go = |node: &Node| node.server.is_none() || members.let_go.contains(&node.id);
     let has_let_go = |process| {
-        leaving.contains(&process) || (members.core.contains(&process) && !members.let_go.is_empty())
+        inspection.world.graph().below(process).any(is_let_go)
+            || (members.core.contains(&process) && !members.let_go.is_empty())
     };
+    let main = inspection.node(inspection.server.main_process()).and_then(Node::image);
     let is_one = |row: &&ProcessRow| {
         let process = row.process;
         let is_wrapper = members.wrappers.contains(&process);
-        let is_script = (starting.contains(&process) && goes_on(&row.image))
+        let is_script = (starting.contains(&process) && goes_on(&row.image, main))
             || (launching.contains(&process) && works_itself(inspection, row));
         (row.catches_term && has_let_go(process) && !is_wrapper)
             || (is_script && !(is_wrapper && has_others_below(inspection, row)))
@@ -45,7 +50,7 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
 pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let would = |row: &ProcessRow| {
         members.wrappers.contains(&row.process)
-            && (row.catches_term && goes_on(&row.image)
+            && (row.catches_term && goes_on(&row.image, None)
                 || cleans_up(&row.image)
                 || works_itself(inspection, row))
             && has_others_below(inspection, row)

@@ -3,7 +3,7 @@
 
 use super::membership::{Bonds, age};
 use crate::{
-    lineage::Node,
+    lineage::{LeftByShell, Node},
     model::{Stdio, scene::ProcessRow},
     recognise::Role,
 };
@@ -58,8 +58,13 @@ impl Bonds<'_> {
         !self.was_tied(facts) && (self.was_left(facts) || facts.ignores_hangup && !self.core_ignores_hangup)
     }
 
+    /// A shell without a terminal has what it runs in the background ignore SIGINT.
     pub(super) fn was_left(&self, facts: &ProcessRow) -> bool {
-        self.inspection.node(facts.process).is_some_and(|node| node.left)
+        match self.inspection.node(facts.process).map(|node| node.left).unwrap_or_default() {
+            LeftByShell::No => false,
+            LeftByShell::InBackground => facts.ignores_interrupt && !self.core_ignores_interrupt,
+            LeftByShell::Whole => true,
+        }
     }
 
     /// Whether its output is a pipe to others, none of which belongs to the server.

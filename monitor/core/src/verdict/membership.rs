@@ -66,6 +66,7 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
             bonds.members.core.insert(process);
             bonds.members.sessions.insert(facts.sid);
             bonds.core_ignores_hangup |= facts.ignores_hangup;
+            bonds.core_ignores_interrupt |= facts.ignores_interrupt;
         } else {
             others.push(*facts);
         }
@@ -111,6 +112,7 @@ pub(super) struct Bonds<'a> {
     /// when he is ended.
     serving: BTreeSet<ProcessId>,
     pub(super) core_ignores_hangup: bool,
+    pub(super) core_ignores_interrupt: bool,
     /// The parents of those that do not ignore SIGINT.
     pub(super) interruptible: BTreeSet<ProcessId>,
     /// The youngest child of each: its start and number.
@@ -134,6 +136,7 @@ impl<'a> Bonds<'a> {
             windows: with_windows(inspection, rows),
             serving: BTreeSet::new(),
             core_ignores_hangup: false,
+            core_ignores_interrupt: false,
             interruptible: interruptible.collect(),
             youngest,
         }
@@ -192,7 +195,7 @@ impl<'a> Bonds<'a> {
                 && (self.serving.contains(&facts.process) || !self.is_a_browser(facts))
                 && !self.was_tied(facts)
         };
-        if self.is_opened(facts) || is_for_others() {
+        if self.is_opened(facts) || is_for_others() || self.shall_outlive(facts) {
             return false;
         }
         let wires = server.wires();
@@ -201,9 +204,6 @@ impl<'a> Bonds<'a> {
                 || self.inspection.rows.is_driven_by(facts.process, wires, &self.held)
                 || self.was_joined(facts)
                 || self.is_of_a_browser(facts) && self.stays_below(facts);
-        }
-        if self.shall_outlive(facts) {
-            return false;
         }
         let binding = self.binding(facts);
         let mut streams =
@@ -243,12 +243,12 @@ impl<'a> Bonds<'a> {
     }
 
     /// Which of its standard streams may tie it. Standard error may only of a browser, which says there where it can be called. What
-    /// has only files, or nothing, for its output in a session of its own is not driven over its input
-    /// (`spawn(job, {detached: true, stdio: ["pipe", log, log]})`).
+    /// has only files, or nothing, for its output is not driven over its input where it has a session of its own
+    /// (`spawn(job, {detached: true, stdio: ["pipe", log, log]})`), or whoever started it has ended, and it has its input from him.
     fn binding(&self, facts: &ProcessRow) -> Range<usize> {
         let [_, output @ ..] = &facts.stdio;
         let is_apart = || {
-            !self.members.sessions.contains(&facts.sid)
+            (!self.members.sessions.contains(&facts.sid) || self.is_adopted(facts))
                 && output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
                 && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX)
         };

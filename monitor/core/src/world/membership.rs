@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{NewAgent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
 use crate::{
-    lineage::{AgentKey, Node, ServerKey},
+    lineage::{AgentKey, LeftByShell, Node, ServerKey},
     model::{BootTime, ProcessId},
 };
 
@@ -36,7 +36,7 @@ impl World {
     pub fn enter(&mut self, mut node: Node, up: Option<ProcessId>) {
         let id = node.id;
         if let Some(old) = self.graph.holder(id.pid) {
-            self.exit(old, true);
+            self.exit(old, Some(LeftByShell::Whole));
         }
         match node.server.and_then(|key| self.servers.get_mut(&key)) {
             Some(server) => {
@@ -47,10 +47,10 @@ impl World {
         self.graph.insert(node, up);
     }
 
-    /// A process has ended, or does not matter. `by_itself`: it has ended, and no signal is known to have done that.
-    pub fn exit(&mut self, id: ProcessId, by_itself: bool) -> Option<Exited> {
-        if by_itself {
-            self.shell_leaves(id);
+    /// A process has ended, or does not matter. `how`: it has ended, and what it leaves, if it is a shell.
+    pub fn exit(&mut self, id: ProcessId, how: Option<LeftByShell>) -> Option<Exited> {
+        if let Some(how) = how {
+            self.shell_leaves(id, how);
         }
         let up = self.graph.up(id).map(|node| node.id);
         let leaves = self.graph.children(id).next().is_some();
@@ -211,7 +211,7 @@ impl World {
     fn claim(&mut self, key: ServerKey, id: ProcessId) {
         let Some(server) = self.servers.get_mut(&key) else { return };
         // Who left the server itself left all that is below it.
-        let left = self.graph.get(id).is_some_and(|node| node.left);
+        let left = self.graph.get(id).map(|node| node.left).unwrap_or_default();
         for process in [id].into_iter().chain(self.graph.descendants(id)) {
             if let Some(node) = self.graph.get_mut(process)
                 && node.server.is_none()
@@ -219,7 +219,9 @@ impl World {
                 && !self.by_main.contains_key(&process)
             {
                 (node.server, node.ran_by) = (Some(key), None);
-                node.left &= !left;
+                if node.left <= left {
+                    node.left = LeftByShell::No;
+                }
                 server.processes.insert(process);
             }
         }

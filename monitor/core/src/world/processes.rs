@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Agent, Server, World};
 use crate::{
-    lineage::{AgentKey, Exec, Maker, Node, Origin, Program, Provenance, ServerKey},
+    lineage::{AgentKey, Exec, LeftByShell, Maker, Node, Origin, Program, Provenance, ServerKey},
     model::{Image, ProcessId, SnapshotProcess, Stdio},
     recognise::{Rules, runs_itself},
 };
@@ -33,7 +33,7 @@ impl World {
 
     pub fn run(&mut self, rules: &Rules, seen: &SnapshotProcess, provenance: Provenance) {
         if provenance == Provenance::Witnessed {
-            self.shell_leaves(seen.id);
+            self.shell_leaves(seen.id, LeftByShell::Whole);
         }
         self.change(seen.id, |node| {
             node.run(program(rules, &seen.image), seen.stdio, provenance);

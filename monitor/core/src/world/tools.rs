@@ -7,7 +7,7 @@
 
 use super::{Server, World};
 use crate::{
-    lineage::{Graph, Node, ServerKey},
+    lineage::{Graph, LeftByShell, Node, ServerKey},
     model::ProcessId,
     recognise::{Role, are_of_one_package},
 };
@@ -33,9 +33,9 @@ impl World {
         server.recognised.iter().filter_map(|process| self.graph.get(*process))
     }
 
-    /// A shell ends by itself, or runs another program: what it leaves was started to go on without it (`job &`). A server, and what
-    /// this has started, was not left by the shell that launched it.
-    pub(super) fn shell_leaves(&mut self, id: ProcessId) {
+    /// A shell ends, or runs another program: what it leaves was started to go on without it (`job &`). A server, and what this has
+    /// started, was not left by the shell that launched it.
+    pub(super) fn shell_leaves(&mut self, id: ProcessId, how: LeftByShell) {
         let is_shell = |node: &&Node| node.role() == Some(&Role::Shell) && node.wraps.is_none();
         let Some(shell) = self.graph.get(id).filter(is_shell) else { return };
         let launches =
@@ -47,14 +47,14 @@ impl World {
         while let Some(above) = stack.pop() {
             // Whoever was left before has left all that is below it.
             let is_left =
-                |node: &&Node| node.creator == Some(above) && !node.left && !self.is_recognised(node);
+                |node: &&Node| node.creator == Some(above) && node.left < how && !self.is_recognised(node);
             let below: Vec<ProcessId> =
                 self.graph.children(above).filter(is_left).map(|node| node.id).collect();
             left.extend(&below);
             stack.extend(below);
         }
         for process in left {
-            self.change(process, |node| node.left = true);
+            self.change(process, |node| node.left = how);
         }
     }
 

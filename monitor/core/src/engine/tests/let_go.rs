@@ -201,6 +201,51 @@ fn the_shell_of_a_launch_chain_leaves_nothing() {
     assert!(story.sent().contains(&(31, Signal::Term)), "{:?}", story.sent());
 }
 
+/// `job & sleep 600`, killed by the time limit of the tool. The twins are what the shell waited for, and below a server that ignores
+/// SIGINT itself.
+#[test]
+fn a_killed_shell_leaves_what_it_had_in_the_background() {
+    for (job, server, tied) in [(true, false, false), (false, false, true), (true, true, true)] {
+        let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
+        let mut story = with_job(&["/bin/bash", "-c", "job & sleep 600"], stdio);
+        story.start(31, 32, JOB, stdio);
+        story.end_with(31, ExitStatus::Signal(9));
+        let read_by = Some((Stdio::Pipe(7), id(30)));
+        story.apart.extend([
+            (30, ProcessFacts { ignores_interrupt: server, ..apart(10, WIRE) }),
+            (32, ProcessFacts { ignores_interrupt: job, read_by, parent: 1, ..apart(10, stdio) }),
+        ]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{job} {server} {sent:?} {:?}", story.told());
+    }
+}
+
+/// What has a log for its output and only inherited a pipe of the server's from a tool that has ended. The twin's tool lives.
+#[test]
+fn who_was_left_with_a_log_is_not_driven_over_what_it_inherited() {
+    for tool_lives in [false, true] {
+        let stdio = [Stdio::Pipe(7), Stdio::File, Stdio::File];
+        let mut story = with_job(JOB, [Stdio::Pipe(7), Stdio::Pipe(8), Stdio::Null]);
+        story.start(31, 32, &["worker"], stdio);
+        let parent = if tool_lives { 31 } else { 1 };
+        if !tool_lives {
+            story.end_with(31, ExitStatus::Code(0));
+        }
+        let read_by = Some((Stdio::Pipe(7), id(30)));
+        story.apart.extend([
+            (30, apart(10, WIRE)),
+            (31, apart(10, PLAIN)),
+            (32, ProcessFacts { parent, read_by, ..apart(10, stdio) }),
+        ]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.contains(&(32, Signal::Term)), tool_lives, "{sent:?} {:?}", story.told());
+    }
+}
+
 /// `nohup job &`, whose output the server reads. The server itself may ignore SIGHUP, too: then that says nothing.
 #[test]
 fn who_was_told_to_outlive_the_session_is_no_tool_whatever_streams_it_has() {
@@ -297,10 +342,13 @@ fn a_script_around_the_main_process_ends_before_it() {
         (&["/bin/bash", "bin/run-server"][..], (29, Signal::Kill)),
         (&["/bin/sh", "-c", "trap 'kill 0' EXIT; server"], (29, Signal::Kill)),
         (&["/bin/sh", "-c", "up; server; down"], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "server;down"], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "up && server && down"], (29, Signal::Kill)),
         (&["/usr/bin/make", "-s"], (29, Signal::Kill)),
+        (&["/usr/bin/node", "/usr/bin/npm", "run", "mcp"], (29, Signal::Kill)),
         // It is the server, and what it runs a tool.
         (&["/usr/bin/python3", "start-mcp.py"], (29, Signal::Term)),
-        (&["/bin/sh", "-c", "cd /srv && server 2>&1"], (30, Signal::Term)),
+        (&["/bin/sh", "-c", "cd /srv && node server 2>&1"], (30, Signal::Term)),
         (&["/usr/bin/npx", "-y", "some-mcp"], (30, Signal::Term)),
     ] {
         let mut story = judged(below_a_script(shell, false));
@@ -318,6 +366,9 @@ fn a_script_that_cleans_up_has_others_that_depend_on_the_server() {
         (&["/bin/bash", "bin/run-server"][..], true, true),
         (&["/bin/bash", "bin/run-server"], false, false),
         (&["/bin/bash", "-c", "tunnel & server; kill $!"], false, true),
+        (&["/bin/bash", "-c", "tunnel & server;kill $!"], false, true),
+        (&["/bin/bash", "-c", "tunnel & server && kill $!"], false, true),
+        (&["/bin/bash", "-c", "cd /srv && tunnel & server"], false, false),
         (&["/usr/bin/python3", "start-tools"], false, true),
         (&["/bin/bash", "-c", "tunnel & server"], false, false),
     ] {

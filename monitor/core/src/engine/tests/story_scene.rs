@@ -68,12 +68,13 @@ pub struct ProcessFacts {
     pub stale_binary: bool,
     pub traced: bool,
     pub ignores_hangup: bool,
+    pub ignores_interrupt: bool,
     pub catches_term: bool,
     pub awaits_child: bool,
     pub awaited: Option<u32>,
     pub reaps: bool,
     pub hears_of_ends: bool,
-    /// Who has the other end of this stream, which it writes.
+    /// Who has the other end of this stream, which it writes; of its standard input, which it reads.
     pub read_by: Option<(Stdio, ProcessId)>,
 }
 
@@ -148,6 +149,7 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             stdio: facts.stdio,
             unit: outside.unit.clone(),
             ignores_hangup: facts.ignores_hangup,
+            ignores_interrupt: facts.ignores_interrupt,
             catches_term: facts.catches_term,
             awaits_child: facts.awaits_child,
             awaited: facts.awaited,
@@ -244,8 +246,10 @@ fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
     }
     if let Some((Stdio::Pipe(inode), reader)) = facts.read_by {
         let at = endpoint(scene, Endpoint::Pipe { inode, named: false });
-        end(scene, at, own, Side::Writes, 1);
-        end(scene, at, Holder::Process(reader), Side::Reads, 0);
+        let is_input = facts.stdio[0] == Stdio::Pipe(inode);
+        let (near, far) = if is_input { (Side::Reads, Side::Writes) } else { (Side::Writes, Side::Reads) };
+        end(scene, at, own, near, u32::from(!is_input));
+        end(scene, at, Holder::Process(reader), far, 0);
     }
     for other in &facts.joined {
         let at = endpoint(scene, Endpoint::Pipe { inode: 0, named: false });

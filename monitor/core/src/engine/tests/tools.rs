@@ -165,6 +165,34 @@ fn left_on_the_wires(server: &[&str], sid: u32, listens: bool) -> Story {
     story
 }
 
+/// `nohup build > log; deploy`. What was let go is no part of a server that has ended by itself; the shell still waits for it. It
+/// passes SIGTERM on, perhaps.
+#[test]
+fn who_waits_for_what_was_let_go_has_time_when_the_server_has_ended_too() {
+    let log = [Stdio::Null, Stdio::File, Stdio::File];
+    for (catches_term, signal) in [(true, Signal::Kill), (false, Signal::Term)] {
+        let mut story = Story::new(Policy::default());
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        story.start(20, 30, SERVER, WIRE);
+        story.start(30, 31, &["/bin/bash", "-c", "nohup build > log; deploy"], WIRE);
+        story.start(31, 32, &["/srv/build"], log);
+        let shell = ProcessFacts { awaits_child: true, catches_term, ..apart(0, WIRE) };
+        let job = ProcessFacts { ignores_hangup: true, parent: 31, ..apart(0, log) };
+        story.apart.extend([(31, shell), (32, job)]);
+        for pid in [31, 32] {
+            story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
+        }
+        story.end(20);
+        story.end(30);
+        story.pass_secs(200);
+        assert_eq!(story.sent(), [], "{:?}", story.told());
+        story.pass_secs(200);
+        let sent = story.sent();
+        assert_eq!(sent.first(), Some(&(31, signal)), "{:?}", story.told());
+        assert!(!sent.iter().any(|(pid, _)| *pid == 32));
+    }
+}
+
 /// A script that is a server does its work itself. What a launcher leaves on the wires is the server.
 #[test]
 fn what_a_server_ran_on_its_wires_is_a_tool_when_the_server_has_ended() {
