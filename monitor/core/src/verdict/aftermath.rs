@@ -28,8 +28,12 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let launching = above(&mut members.core.iter().filter(is_link));
     // What a server that has ended by itself let go is no part of it any more.
     let is_let_go = |node: &Node| node.server.is_none() || members.let_go.contains(&node.id);
+    let left: BTreeSet<ProcessId> =
+        members.all().filter(|process| inspection.world.graph().children(*process).any(is_let_go)).collect();
+    let leaving = above(&mut left.iter());
     let has_let_go = |process| {
-        inspection.world.graph().below(process).any(is_let_go)
+        left.contains(&process)
+            || leaving.contains(&process)
             || (members.core.contains(&process) && !members.let_go.is_empty())
     };
     let main = inspection.node(inspection.server.main_process()).and_then(Node::image);
