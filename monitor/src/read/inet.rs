@@ -106,7 +106,8 @@ fn add_tcp(
         // After the table: a call that was over before is among these.
         let callers: HashSet<LastCaller> =
             joints.holders(inode).iter().map(|holder| kernel.caller(entry.local.1, *holder)).collect();
-        let by: Vec<ProcessId> = callers.iter().filter_map(|caller| caller.process()).collect();
+        let by: Vec<ProcessId> =
+            callers.iter().filter_map(|caller| caller.process(|process| rows.lives(process))).collect();
         for caller in &by {
             let at = rows.endpoint(Key::Call(inode, *caller), || Endpoint::Call);
             joints.join(inode, at, Side::Near);

@@ -203,6 +203,11 @@ impl<'a> Rows<'a> {
         self.end(endpoint, holder, Side::Far, None, false);
     }
 
+    /// Whether this process lives, or may.
+    pub fn lives(&mut self, process: ProcessId) -> bool {
+        !matches!(self.knows(process), Known::Gone)
+    }
+
     /// Enters that somebody has an end whom no descriptor shows, or may have it.
     pub fn anybody(&mut self, endpoint: u32, side: Side) {
         self.end(endpoint, Holder::Anybody, side, None, false);

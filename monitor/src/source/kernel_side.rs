@@ -72,6 +72,8 @@ pub enum LastCaller {
     Nobody,
     /// This process, from the same address, and no other.
     Process(ProcessId),
+    /// This one, longer ago, and nobody since: it may call again as long as it lives.
+    Before(ProcessId),
     /// Another host, or another process that may be any.
     Anybody,
     /// That cannot be told: it was not watched for so long.
@@ -79,10 +81,11 @@ pub enum LastCaller {
 }
 
 impl LastCaller {
-    /// The process, if it was exactly one.
-    pub const fn process(self) -> Option<ProcessId> {
+    /// The process, if it was exactly one; `lives` says whether one still does.
+    pub fn process(self, lives: impl FnOnce(ProcessId) -> bool) -> Option<ProcessId> {
         match self {
             Self::Process(process) => Some(process),
+            Self::Before(process) => lives(process).then_some(process),
             Self::Nobody | Self::Anybody | Self::Unknown => None,
         }
     }
