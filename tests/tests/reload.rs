@@ -50,6 +50,15 @@ fn a_bad_file_keeps_the_old_one() -> Result<()> {
             "{}",
             error(&daemon)?
         );
+        // It keeps nobody from the daemon.
+        for verb in
+            [&["status"][..], &["ps"], &["explain", "1"], &["reap", "--dry-run"], &["pause"], &["resume"]]
+        {
+            let (code, said) = daemon.says(verb)?;
+            ensure!(code == 0, "{verb:?}: {code}: {said}");
+        }
+        let (_, said) = daemon.says(&["status"])?;
+        ensure!(said.contains("The configuration was not reloaded: "), "{said}");
         // It still acts.
         let agent = s.start(&Part::agent("agent"))?;
         let server = agent.start(&Part::server("server"))?;

@@ -10,7 +10,7 @@ pub mod pages;
 mod verbs;
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{ExitCode as Code, Termination},
     time::Duration,
 };
@@ -22,7 +22,7 @@ use clap::{
 use clap_complete::Shell;
 
 use crate::{
-    config::{self, Listen, Mistake},
+    config::{self, Listen, Mistake, SOCKET, STATE_DIR},
     host::Scope,
 };
 use orphand_core::model::{Found, SetsidHook, duration::parse_duration, parse_members, parse_ring_size};
@@ -354,18 +354,17 @@ pub struct Places {
 }
 
 impl Places {
-    /// The configuration with these flags.
+    /// The configuration. Only the daemon and who looks for himself need it: a mistake there keeps nobody from asking the daemon.
     pub fn load(&self) -> Result<config::Config, Box<Mistake>> {
-        config::Config::load(self.config.as_deref()).map(|config| self.applied(config))
+        config::Config::load(self.config.as_deref())
     }
 
-    /// These flags over a configuration.
-    pub fn applied(&self, config: config::Config) -> config::Config {
-        config::Config {
-            socket: self.socket.clone().unwrap_or(config.socket),
-            state_dir: self.state_dir.clone().unwrap_or(config.state_dir),
-            ..config
-        }
+    pub fn socket(&self) -> &Path {
+        self.socket.as_deref().unwrap_or(SOCKET.as_ref())
+    }
+
+    pub fn state_dir(&self) -> &Path {
+        self.state_dir.as_deref().unwrap_or(STATE_DIR.as_ref())
     }
 
     /// Whether a store is named and no daemon is: then the store is read, and no daemon asked.

@@ -20,16 +20,14 @@ pub fn mode(flags: &cli::Mode) -> anyhow::Result<ExitCode> {
     if let Some(decision) = flags.mode.clone() {
         return decide(&flags.common, decision);
     }
-    let (_, client) = super::configured(&flags.common.places)?;
-    let status = client.status(false)?;
+    let status = super::daemon(&flags.common.places).status(false)?;
     let decided = Decided { mode: status.mode, standing: status.standing, not_remembered: None };
     super::answer(flags.common.json, &decided, text)
 }
 
 pub fn decide(flags: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
-    let (_, client) = super::configured(&flags.places)?;
     // Whoever uses sudo(8) is somebody.
-    let decided = client.decide(decision)?;
+    let decided = super::daemon(&flags.places).decide(decision)?;
     super::answer(flags.json, &decided, text)?;
     if let Some(why) = decided.not_remembered {
         bail!(
@@ -45,8 +43,7 @@ fn text(decided: &Decided) -> String {
 }
 
 pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {
-    let (_, client) = super::configured(&flags.common.places)?;
-    let status = client.status(flags.pss)?;
+    let status = super::daemon(&flags.common.places).status(flags.pss)?;
     let all = report::with(&status, [("totals", json!(status.report.totals()))])?;
     super::answer(flags.common.json, &all, |_| {
         page::render(&status, clock::now(), super::wall_clock(), &clock::zone(), super::paint())

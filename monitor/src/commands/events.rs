@@ -30,10 +30,10 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
         None => Some(now.timestamp().checked_sub(DAY)?),
     };
     let mut printer = Printer::new(flags.lines.format());
-    let (config, client) = super::configured(&flags.places)?;
+    let (client, dir) = (super::daemon(&flags.places), flags.places.state_dir());
     if flags.places.names_store_alone() {
         anyhow::ensure!(!flags.follow, "--follow asks the daemon; give its --socket beside --state-dir");
-        return written(kept(&config.state_dir, since, &mut printer));
+        return written(kept(dir, since, &mut printer));
     }
     let query = EventQuery { since, follow: flags.follow, after: None };
     match super::asked(client.events(query))? {
@@ -42,12 +42,12 @@ pub fn events(flags: &cli::Events) -> anyhow::Result<ExitCode> {
         Err(error @ ClientError::NoDaemon { .. }) if flags.follow => {
             // Nobody tells what happens now. What was told is worth showing all the same.
             if since.is_some() {
-                written(kept(&config.state_dir, since, &mut printer))?;
+                written(kept(dir, since, &mut printer))?;
             }
             Err(error.into())
         }
         Err(asked) => {
-            let read = kept(&config.state_dir, since, &mut printer);
+            let read = kept(dir, since, &mut printer);
             written(read.map_err(|read| {
                 if is_broken_pipe(&read) {
                     return read;

@@ -1,12 +1,9 @@
 //! `orphand explain`: gathers the facts. The daemon is asked first; without one an engine looks through /proc. The
 //! line of creators goes on above what the engine follows, from /proc, and what has ended is in the store.
 
-use std::path::Path;
-
 use super::offline::Offline;
 use crate::{
-    cli::{self, ExitCode, Places},
-    config::Config,
+    cli::{self, ExitCode, Places, logging},
     control::client::{Client, ClientError},
     explain::{self, Explanation, Moment},
     host::{
@@ -28,9 +25,9 @@ use orphand_core::{
 const ENDED: usize = 8;
 
 pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
-    let (config, _) = super::configured(&flags.common.places)?;
+    logging::start();
     let asked = Asked::from(flags.process.as_str());
-    let all = gather(&flags.common.places, &config, &asked)?;
+    let all = gather(&flags.common.places, &asked)?;
     let nothing = all.living.is_empty() && all.ended.is_empty();
     super::answer(flags.common.json, &explain::json(&all, &moment()), |_| {
         if nothing {
@@ -57,11 +54,16 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
 }
 
 /// What is known of a process; nothing, if neither the host nor the store knows of it.
-pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow::Result<Explanation> {
-    let client = Client::new(&config.socket);
-    let mut all = living(places, config, &client, asked)?;
+pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanation> {
+    let client = Client::new(places.socket());
+    let mut all = living(places, &client, asked)?;
     let (proc, probe) = (Proc::system()?, Probe::new()?);
-    let rules = config.rules();
+    // The daemon has answered by its own: these are for what it does not follow.
+    let unread = |mistake| {
+        all.blind.push(format!("the rules of the configuration: {mistake}"));
+        Rules::default()
+    };
+    let rules = places.load().map_or_else(unread, |config| config.rules());
     if all.living.is_empty() {
         all.living.extend(untold(&proc, &rules, asked));
     }
@@ -72,7 +74,7 @@ pub(crate) fn gather(places: &Places, config: &Config, asked: &Asked) -> anyhow:
         }
     }
     if all.living.is_empty() {
-        let past = past(places, &config.state_dir, &client, &mut all);
+        let past = past(places, &client, &mut all);
         all.ran = matches!(asked, Asked::Name(name) if past.runs.iter().any(|one| one.run.is_called(name)));
         all.ended = ended(asked, past);
     }
@@ -84,7 +86,7 @@ pub(crate) fn moment() -> Moment {
 }
 
 /// What the daemon knows; without one, what /proc shows.
-fn living(places: &Places, config: &Config, client: &Client, asked: &Asked) -> anyhow::Result<Explanation> {
+fn living(places: &Places, client: &Client, asked: &Asked) -> anyhow::Result<Explanation> {
     let mut all = Explanation::default();
     if !places.names_store_alone() {
         match super::asked(client.explain(asked.clone()))? {
@@ -95,7 +97,7 @@ fn living(places: &Places, config: &Config, client: &Client, asked: &Asked) -> a
             Err(_) => {}
         }
     }
-    let offline = Offline::inspect(config, places.below.clone())?;
+    let offline = Offline::inspect(places)?;
     all.living = offline.explain(asked);
     // What could not be seen of others is no reason why this one is not there.
     if !all.living.is_empty() {
@@ -162,10 +164,10 @@ fn parent(dir: &ProcessDir, rules: &Rules) -> Creator {
 }
 
 /// The store, from the daemon or from its file. What cannot be read is said.
-fn past(places: &Places, state_dir: &Path, client: &Client, all: &mut Explanation) -> History {
+fn past(places: &Places, client: &Client, all: &mut Explanation) -> History {
     let query = HistoryQuery { boot_id: boot_id().ok(), never_judged: true, ..HistoryQuery::default() };
     let asked = if all.asked_daemon { client.history(query.clone()).ok() } else { None };
-    match asked.map_or_else(|| store::history::history(state_dir, &query), Ok) {
+    match asked.map_or_else(|| store::history::history(places.state_dir(), &query), Ok) {
         Ok(history) => history,
         // Where no store is asked for by name and none is there, nothing was ever judged.
         Err(store::StoreError::Absent(_)) if places.state_dir.is_none() => History::default(),

@@ -64,9 +64,10 @@ fn window(flags: &cli::History, now: &Zoned) -> anyhow::Result<(Timestamp, Optio
 }
 
 fn past(flags: &cli::History, query: &HistoryQuery) -> anyhow::Result<(History, bool)> {
-    let (config, client) = super::configured(&flags.common.places)?;
-    let stored = || store::history::history(&config.state_dir, query);
-    if flags.common.places.names_store_alone() {
+    let places = &flags.common.places;
+    let client = super::daemon(places);
+    let stored = || store::history::history(places.state_dir(), query);
+    if places.names_store_alone() {
         return Ok((stored()?, false));
     }
     match super::asked(client.history(query.clone()))? {

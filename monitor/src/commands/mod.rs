@@ -22,7 +22,6 @@ use serde::Serialize;
 
 use crate::{
     cli::{Cli, ExitCode, Places, Verb, complete, logging, moment::Moment, pages},
-    config::Config,
     control::client::{Client, ClientError},
     host::{Proc, ProcessDir},
     os::clock,
@@ -70,19 +69,10 @@ pub fn help(asked: &clap::Error) -> anyhow::Result<ExitCode> {
     written(asked.print().and_then(|()| io::stdout().flush()).context(UNWRITTEN))
 }
 
-/// The configuration with the flags of a command that logs to standard error, and its daemon.
-fn configured(places: &Places) -> anyhow::Result<(Config, Client)> {
-    let config = places.load()?;
-    logging::start();
-    let client = Client::new(&config.socket);
-    Ok((config, client))
-}
-
-/// The daemon. Who cannot read the configuration finds it at the default socket, or at that of the flag.
+/// The daemon, for a command that logs to standard error.
 fn daemon(places: &Places) -> Client {
-    let config = places.load().unwrap_or_else(|_| places.applied(Config::default()));
     logging::start();
-    Client::new(&config.socket)
+    Client::new(places.socket())
 }
 
 /// The daemon's answer. Inside: why there is none, where no daemon runs or may be asked, and the caller looks for himself.

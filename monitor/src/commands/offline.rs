@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::{
     actuator::reaper::Reaper,
-    config::Config,
+    cli::Places,
     control::client::{Client, ClientError},
     driver::{Driver, EffectHandler, read_proc},
     host::{Proc, Scope, boot_id, stuck},
@@ -54,7 +54,8 @@ struct Host {
 
 impl Offline {
     /// Reads /proc and judges, without any grace. By itself this engine only observes. With a scope it judges and signals nothing else.
-    pub(crate) fn inspect(config: &Config, scope: Option<Scope>) -> anyhow::Result<Self> {
+    pub(crate) fn inspect(places: &Places) -> anyhow::Result<Self> {
+        let (config, scope) = (places.load()?, places.below.clone());
         let rules = config.rules();
         let (procfs, probe) = (Proc::system()?, Probe::new()?);
         let policy = Policy {
@@ -72,7 +73,7 @@ impl Offline {
         let host =
             Host { rules, scope, procfs, probe, reaper: None, blind: Vec::new(), numbered: true, hinted: 0 };
         let mut offline = Self { driver, host, term_timeout: config.term_timeout };
-        offline.number_runs(&config.state_dir)?;
+        offline.number_runs(places.state_dir())?;
         offline.handle(offline.host.read()?)?;
         // The owners are known: now servers without one are judged, some at a time, and those that a living one abandoned.
         offline.driver.tell(Engine::watch_wires_at_once);
@@ -231,24 +232,20 @@ impl Host {
 }
 
 /// Looks once. With `no_daemon` none is asked.
-pub(crate) fn look(config: &Config, below: Option<&Scope>, no_daemon: bool) -> anyhow::Result<Sample> {
-    let told = if no_daemon { Err(None) } else { ask(config)?.map_err(Some) };
-    told.or_else(|why| Ok(Sample { report: alone(config, below, why.as_ref())?, ..without(why.as_ref()) }))
+pub(crate) fn look(places: &Places, no_daemon: bool) -> anyhow::Result<Sample> {
+    let told = if no_daemon { Err(None) } else { ask(places)?.map_err(Some) };
+    told.or_else(|why| Ok(Sample { report: alone(places, why.as_ref())?, ..without(why.as_ref()) }))
 }
 
 /// What the daemon says. Inside: why there is none, or may not be asked.
-pub(crate) fn ask(config: &Config) -> anyhow::Result<Result<Sample, ClientError>> {
-    let told = super::asked(Client::new(&config.socket).status(false))?;
+pub(crate) fn ask(places: &Places) -> anyhow::Result<Result<Sample, ClientError>> {
+    let told = super::asked(Client::new(places.socket()).status(false))?;
     Ok(told.map(|status| Sample::of_daemon(status, clock::now(), super::wall_clock(), &clock::zone())))
 }
 
 /// Looks through /proc.
-pub(crate) fn alone(
-    config: &Config,
-    below: Option<&Scope>,
-    why: Option<&ClientError>,
-) -> anyhow::Result<Report> {
-    let mut report = Offline::inspect(config, below.cloned())?.report();
+pub(crate) fn alone(places: &Places, why: Option<&ClientError>) -> anyhow::Result<Report> {
+    let mut report = Offline::inspect(places)?.report();
     if let Some(error @ ClientError::Forbidden { .. }) = why {
         report.blind.push(format!("what the daemon knows: {error}"));
     }

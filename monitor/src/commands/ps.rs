@@ -4,7 +4,7 @@ use std::{io::stdout, os::fd::AsFd, thread, time::Duration};
 
 use super::offline::look;
 use crate::{
-    cli::{self, ExitCode},
+    cli::{self, ExitCode, logging},
     sink::list::{self, Arrangement, Layout, Sample},
 };
 use orphand_core::model::{Report, State};
@@ -18,9 +18,9 @@ const PROC_AGAIN: Duration = Duration::from_secs(10);
 const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 pub fn ps(flags: &cli::Ps) -> anyhow::Result<ExitCode> {
-    let (config, _) = super::configured(&flags.places)?;
+    logging::start();
     loop {
-        let mut sample = look(&config, flags.places.below.as_ref(), flags.no_daemon)?;
+        let mut sample = look(&flags.places, flags.no_daemon)?;
         let sum = |report: &Report| list::sum(report, &report.blind);
         let all = sum(&sample.report);
         let any = list::narrow(&mut sample.report, &flags.state, flags.agent.as_deref());

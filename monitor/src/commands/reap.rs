@@ -35,7 +35,7 @@ trait Backend {
 }
 
 pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
-    let (config, mut client) = super::configured(&flags.places)?;
+    let mut client = super::daemon(&flags.places);
     let request = ReapRequest {
         agent: flags.agent.clone(),
         generation: flags.generation,
@@ -58,7 +58,7 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
             eprintln!("orphand: no daemon answers at {}: {note}", path.display());
-            let mut alone = Offline::inspect(&config, flags.places.below.clone())?;
+            let mut alone = Offline::inspect(&flags.places)?;
             let planned = alone.plan(&request);
             clean_up(flags, &mut alone, &request, planned)
         }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode},
-    config::{Config, DEFAULT_PATH, Spared, shown},
+    config::{DEFAULT_PATH, Spared, shown},
     control::client::{Client, ClientError},
     host::Proc,
 };
@@ -21,7 +21,7 @@ use orphand_core::{
 };
 
 pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
-    let (config, client) = super::configured(&flags.common.places)?;
+    let client = super::daemon(&flags.common.places);
     let json = flags.common.json;
     let main = main_file(flags, &client)?;
     if flags.list {
@@ -40,7 +40,7 @@ pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
     }
     let asked: Option<Asked> = flags.what.as_deref().map(Asked::from);
     let rules = match &asked {
-        Some(asked) => of_programs(flags, &config, &client, asked)?,
+        Some(asked) => of_programs(flags, &client, asked)?,
         None => of_place(flags)?,
     };
     if rules.is_empty() {
@@ -81,20 +81,14 @@ fn of_place(flags: &cli::Spare) -> anyhow::Result<Vec<Rule>> {
 }
 
 /// The exemptions of the programs that a number, an id or a name means. Empty if it means none.
-fn of_programs(
-    flags: &cli::Spare,
-    config: &Config,
-    client: &Client,
-    asked: &Asked,
-) -> anyhow::Result<Vec<Rule>> {
+fn of_programs(flags: &cli::Spare, client: &Client, asked: &Asked) -> anyhow::Result<Vec<Rule>> {
+    let places = &flags.common.places;
     let found = match client.explain(asked.clone()) {
         Ok(found) => found,
-        Err(ClientError::NoDaemon { .. }) => {
-            Offline::inspect(config, flags.common.places.below.clone())?.explain(asked)
-        }
+        Err(ClientError::NoDaemon { .. }) => Offline::inspect(places)?.explain(asked),
         Err(error) => return Err(error.into()),
     };
-    let (proc, known) = (Proc::system()?, config.rules());
+    let (proc, known) = (Proc::system()?, places.load()?.rules());
     let mut programs: Vec<(ProcessId, Image, String)> =
         found.iter().filter_map(|one| program(&known, one)).collect();
     if programs.is_empty() {

@@ -59,14 +59,10 @@ pub struct Config {
     pub other_uids: bool,
     pub recognise_protocol: bool,
     pub listen: Listen,
-    #[serde(skip)]
-    pub socket: PathBuf,
     /// The group whose members may use the control socket, besides root and the daemon's user.
     #[serde(skip)]
     pub socket_group: Option<String>,
     pub alert: Vec<AlertRule>,
-    #[serde(skip)]
-    pub state_dir: PathBuf,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hook: Vec<Hook>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,9 +90,7 @@ impl Default for Config {
             other_uids: policy.other_uids,
             recognise_protocol: policy.recognise_protocol,
             listen: Listen::default(),
-            socket: SOCKET.into(),
             socket_group: None,
-            state_dir: STATE_DIR.into(),
             hook: Vec::new(),
             sessions: None,
             containers: Engines::default(),

@@ -65,12 +65,11 @@ pub struct Flags {
 
 pub fn top(flags: &Flags) -> anyhow::Result<ExitCode> {
     // There is no log: it would be written over the screen.
-    let config = flags.places.load()?;
     let colours = Paint::of(&std::io::stdout()) == Paint::new(true);
     let mut screen = Screen::take()?;
     let (tell, news) = channel();
     screen::watch_signals(tell.clone())?;
-    let ask = worker::start(config, flags.places.clone(), tell.clone())?;
+    let ask = worker::start(flags.places.clone(), tell.clone())?;
     start("keys", move || read_keys(&tell)).context("cannot read keys")?;
     let state = State::new(Look { colours, ascii: flags.ascii, readonly: flags.readonly });
     let now = Instant::now();

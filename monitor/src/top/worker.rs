@@ -12,7 +12,6 @@ use super::{News, Shell, Tell};
 use crate::{
     cli::Places,
     commands::{explain, offline},
-    config::Config,
     control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
     host::{Proc, with_deadline},
@@ -54,7 +53,6 @@ pub enum Ask {
 
 struct Worker {
     client: Client,
-    config: Config,
     places: Places,
     freed: Option<(Instant, u64)>,
     /// When it looked through /proc last; absent if a daemon has answered since.
@@ -63,11 +61,11 @@ struct Worker {
 }
 
 /// Starts the threads. They end when nobody listens any more.
-pub(super) fn start(config: Config, places: Places, tell: Sender<News>) -> anyhow::Result<Sender<Ask>> {
+pub(super) fn start(places: Places, tell: Sender<News>) -> anyhow::Result<Sender<Ask>> {
     let (ask, asked) = channel();
-    let client = Client::new(&config.socket);
+    let client = Client::new(places.socket());
     let (listener, hear) = (client.clone(), tell.clone());
-    let mut worker = Worker { client, config, places, freed: None, alone: None, tell: tell.clone() };
+    let mut worker = Worker { client, places, freed: None, alone: None, tell: tell.clone() };
     let run = move || {
         for question in asked {
             let failed = |error| -> Tell { Box::new(move |shell| shell.state.failed(format!("{error:#}"))) };
@@ -135,7 +133,7 @@ impl Worker {
                 Box::new(move |shell| shell.state.read("The last 24 hours", &text))
             }
             Ask::Explain(process) => {
-                let all = explain::gather(&self.places, &self.config, &process)?;
+                let all = explain::gather(&self.places, &process)?;
                 if all.living.is_empty() && all.ended.is_empty() {
                     bail!("{process} is gone");
                 }
@@ -153,7 +151,7 @@ impl Worker {
 
     /// What the daemon says, or /proc shows; nothing, if there is no daemon and it is not time to look there again.
     fn look(&mut self) -> anyhow::Result<Option<Sample>> {
-        let mut sample = match offline::ask(&self.config)? {
+        let mut sample = match offline::ask(&self.places)? {
             Ok(sample) => {
                 self.alone = None;
                 Sample { freed: self.freed(), ..sample }
@@ -165,7 +163,7 @@ impl Worker {
                     // Nobody listens any more: the answer finds that.
                     let _ = self.tell.send(News::Told(Box::new(|shell| shell.state.alone(without))));
                 }
-                let report = offline::alone(&self.config, self.places.below.as_ref(), Some(&why))?;
+                let report = offline::alone(&self.places, Some(&why))?;
                 self.alone = Some(Instant::now());
                 Sample { report, ..offline::without(Some(&why)) }
             }

@@ -15,7 +15,7 @@ use rustix::{
 };
 
 use crate::{
-    config::Config,
+    cli::Places,
     control::client::Client,
     host::{UnixSockets, identity, lock_holder},
     sink::status::errors,
@@ -45,19 +45,19 @@ const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
 ];
 
 /// All checks except [`sight`]. Loads the eBPF programs unless a daemon has: only that proves that they load.
-pub(super) fn of_host(config: &Config, lock: &Path) -> Vec<Check> {
+pub(super) fn of_host(places: &Places, lock: &Path) -> Vec<Check> {
     let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
     let running = lock_holder(lock);
     // Before the programs are loaded, because that raises the limit.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
     let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
     if let Some(pid) = running {
-        checks.extend(daemon(pid, config));
+        checks.extend(daemon(pid, places.socket()));
     } else {
         checks.push(Check::note("daemon", "not running: `orphand run` starts one"));
         checks.extend(programs());
     }
-    checks.push(store(&config.state_dir, running));
+    checks.push(store(places.state_dir(), running));
     checks.push(socket_pairs(&pair()));
     checks
 }
@@ -144,13 +144,13 @@ fn memlock(limit: Option<u64>, kernel: &str) -> Check {
 }
 
 /// A running daemon proves that the programs load, and says how setsid is observed.
-fn daemon(pid: u32, config: &Config) -> Vec<Check> {
+fn daemon(pid: u32, socket: &Path) -> Vec<Check> {
     let loaded = "kernel programs";
-    let unknown = match Client::new(&config.socket).within(PATIENCE).status(false) {
+    let unknown = match Client::new(socket).within(PATIENCE).status(false) {
         Ok(status) if status.pid != pid => format!(
             "pid {pid} holds the lock, but pid {} answers at {}: give the right socket with --socket",
             status.pid,
-            config.socket.display()
+            socket.display()
         ),
         Ok(status) => {
             let wrong = match (status.blind.as_slice(), &status.store_error) {

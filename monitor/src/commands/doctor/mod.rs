@@ -33,13 +33,14 @@ use orphand_core::model::{Check, Checkup, ProcessId, Report, Unit, UnitCheckup};
 const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
-    let config = flags.common.places.load()?;
+    let places = &flags.common.places;
+    let config = places.load()?;
     // Warnings at the start are among the checks.
     logging::start_at(LevelFilter::ERROR);
-    let mut checks = checks::of_host(&config, &flags.lock);
+    let mut checks = checks::of_host(places, &flags.lock);
     checks.push(named_pipes(duplicate()));
     checks.extend(all(&config));
-    let seen = Offline::inspect(&config, None)?.report();
+    let seen = Offline::inspect(places)?.report();
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
     super::answer(flags.common.json, &found, |found| page::render(found, super::paint()))?;

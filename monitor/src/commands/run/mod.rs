@@ -114,13 +114,13 @@ pub(super) fn hook_of(config: &config::Hook, timeout: Duration) -> Result<hook::
 const SERVICE_USER: &str = "orphand";
 
 /// Refuses a place where another user could put a file in the way of what the daemon writes.
-fn require_own_places(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
+fn require_own_places(flags: &cli::Run) -> anyhow::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     let places = [
-        ("lock", Some(&flags.lock)),
-        ("socket", Some(&config.socket)),
-        ("state-dir", Some(&config.state_dir)),
-        ("record", flags.record.as_ref()),
+        ("lock", Some(flags.lock.as_path())),
+        ("socket", Some(flags.places.socket())),
+        ("state-dir", Some(flags.places.state_dir())),
+        ("record", flags.record.as_deref()),
     ];
     for (option, path) in places {
         let Some(path) = path else { continue };
@@ -149,12 +149,12 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     attach::require_rights()?;
     attach::require_initial_pid_namespace()?;
     let hooks = hooks(flags, config)?;
-    require_own_places(flags, config)?;
+    require_own_places(flags)?;
     let _instance = Instance::lock(&flags.lock)?;
-    let front = ControlServer::bind(config.listen.0, &config.socket, config.socket_group.as_deref())?;
+    let front = ControlServer::bind(config.listen.0, flags.places.socket(), config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Proc::system()?;
-    let decisions = Decisions::new(standing::read(&config.state_dir), flags.observe);
+    let decisions = Decisions::new(standing::read(flags.places.state_dir()), flags.observe);
     let policy = decisions.policy(config);
     let status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -196,14 +196,14 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let _children = signal(SignalKind::child()).context("cannot take SIGCHLD")?;
     let mut kernel = KernelSource::open(&options)?;
     let early = selftest::run(&mut kernel, selftest::command())?;
-    give_up(&mut kernel, config, &hooks)?;
+    give_up(&mut kernel, flags.places.state_dir(), &hooks)?;
     drop(alone);
     let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(kernel.side());
     let metrics = Metrics::new(wall);
-    let (store, knowledge) = open_store(&config.state_dir, wall.offset_ns)?;
+    let (store, knowledge) = open_store(flags.places.state_dir(), wall.offset_ns)?;
     let configuration = configuration(flags, config);
-    let (stream, events) = event_stream::open(flags.format, wall, &config.state_dir)?;
-    let (_serving, queries) = front.start(metrics.clone(), events, &config.state_dir)?;
+    let (stream, events) = event_stream::open(flags.format, wall, flags.places.state_dir())?;
+    let (_serving, queries) = front.start(metrics.clone(), events, flags.places.state_dir())?;
     let outside = Environment {
         rules,
         kernel,
@@ -259,9 +259,9 @@ fn open_store(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowle
 }
 
 /// Gives up the capabilities that only the start needs. A thread that was started before would keep them ([`Alone`]).
-fn give_up(kernel: &mut KernelSource, config: &Config, hooks: &[hook::Settings]) -> anyhow::Result<()> {
+fn give_up(kernel: &mut KernelSource, state_dir: &Path, hooks: &[hook::Settings]) -> anyhow::Result<()> {
     // Its parent may be another user's: afterwards it could not be made. A failure is reported when the store is opened.
-    let _ = store::create_directory(&config.state_dir);
+    let _ = store::create_directory(state_dir);
     let become_others = hooks.iter().any(hook::Settings::is_for_another_user);
     let besides = if become_others { capabilities::OTHER_USERS } else { CapabilitySet::empty() };
     let kept = capabilities::drop_to(besides, || kernel.works())?;
