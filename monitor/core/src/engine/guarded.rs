@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::{
+    lineage::Node,
     model::{BootTime, ProcessId, TrackedGuard, TrackedProgram},
     world::{Agent, Server},
 };
@@ -48,20 +49,22 @@ impl Engine {
 
     /// What the processes that matter for the server run, as far as that was seen: titles may hide it later.
     pub(super) fn tracked_programs(&self, server: &Server) -> Vec<TrackedProgram> {
-        let owner = self.world.owner_of(server).map(Agent::main);
+        let owner = self.world.owner_of(server);
+        let ran = |process| owner.filter(|owner| owner.main() == process)?.ran.as_ref();
+        let owner = owner.map(Agent::main);
         let first = server.guarded_by.iter().copied().chain([server.main_process()]).chain(owner);
         let chain = server.wrappers().iter().chain(server.recognised()).copied();
         let (mut programs, mut room) = (BTreeMap::new(), ROOM);
         for process in first.chain(chain).take(PROGRAMS) {
-            let Some(node) = self.world.node(process) else { continue };
-            let Some(mut image) = node.image().cloned() else { continue };
-            image.shorten();
+            let node = self.world.node(process);
+            let Some(image) = node.and_then(Node::image).or(ran(process)).cloned() else { continue };
+            let image = image.shortened();
             if programs.contains_key(&process) || image.size() > room {
                 continue;
             }
             room -= image.size();
             let recognised = server.recognised().contains(&process);
-            let creator = node.creator.filter(|_| node.witnessed);
+            let creator = node.filter(|node| node.witnessed).and_then(|node| node.creator);
             programs.insert(process, TrackedProgram { process, creator, image, recognised });
         }
         programs.into_values().collect()

@@ -168,13 +168,13 @@ impl Engine {
         let since = exited.map_or(now, |at| at.min(now));
         let dead = dead.map(|owner| {
             let TrackedOwner { main, name, uid, implied } = owner;
-            let exempt = start.as_ref().is_some_and(|start| start.exempt) || self.rules.exempts_named(&name);
             let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
             let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
             let origin = Origin { process: main, execs: 0 };
             let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
-            let key = self.dead_agent(since, new, false);
-            self.world.change_agent(key, |agent| agent.exempt |= exempt);
+            let ran = self.recall.witnessed.get(&main).cloned();
+            let key = self.dead_agent(since, new, false, ran);
+            self.exempt_by_rules(key);
             key
         });
         let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
-    model::{About, Answer, BootTime, FirstMessage, Haste, Notice, OwnEnd, ProcessId, RunView, Share},
+    model::{About, Answer, BootTime, FirstMessage, Haste, Image, Notice, OwnEnd, ProcessId, RunView, Share},
     recognise::{Role, Rules, are_of_one_package},
     world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, is_run_by, trace},
 };
@@ -271,17 +271,24 @@ impl Engine {
         let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
         let new = NewAgent { name, implied, main, origin, uid, sid, above, unit: None, account };
-        Some(self.dead_agent(at, new, unsettled))
+        Some(self.dead_agent(at, new, unsettled, Some(maker.program.image.clone())))
     }
 
     /// An agent that has exited, and was not seen to.
-    pub(super) fn dead_agent(&mut self, at: BootTime, new: NewAgent, unsettled: bool) -> AgentKey {
+    pub(super) fn dead_agent(
+        &mut self,
+        at: BootTime,
+        new: NewAgent,
+        unsettled: bool,
+        ran: Option<Image>,
+    ) -> AgentKey {
         let same = self.world.agents().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main);
         if let Some((key, _)) = same {
             return key;
         }
         let key = self.world.start_dead_agent(new, at);
-        self.world.change_agent(key, |agent| agent.unsettled = unsettled);
+        let ran = ran.map(Image::shortened);
+        self.world.change_agent(key, |agent| (agent.unsettled, agent.ran) = (unsettled, ran));
         key
     }
 

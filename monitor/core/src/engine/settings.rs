@@ -27,11 +27,11 @@ impl Engine {
             }
         }
         if by_protocol && before == self.rules {
-            self.disown(now, &before);
+            self.disown(&before);
         }
         if before != self.rules {
             self.world.reclassify(&self.rules);
-            self.disown(now, &before);
+            self.disown(&before);
             self.recognise_anew(now, &before);
         }
         if sessions != self.policy.sessions {
@@ -54,7 +54,7 @@ impl Engine {
 
     /// Gives up what orphand must not end any more: servers that no rule recognises now, and servers of agents that
     /// are exempt now.
-    fn disown(&mut self, now: BootTime, before: &Rules) {
+    fn disown(&mut self, before: &Rules) {
         let rules = &self.rules;
         let is_server =
             |rules: &Rules, image: &Image| matches!(rules.role_but_for_exemption(image), Role::Server { .. });
@@ -77,27 +77,25 @@ impl Engine {
                 server.disowned = !is;
             }
         }
-        for key in self.agents_where(|_, agent| agent.is_alive()) {
-            if !self.exempt_by_rules(key) {
-                continue;
-            }
-            for server in self.world.agent(key).map(|agent| agent.servers().clone()).unwrap_or_default() {
-                self.remember_server(now, server);
-            }
+        for key in self.agents_where(|_, _| true) {
+            self.exempt_by_rules(key);
         }
     }
 
-    /// Enters whether the rules exempt an agent that was known before them, and whether it is a daemon by them. Returns whether
-    /// it is exempt now and was not, or the reverse.
-    pub(super) fn exempt_by_rules(&mut self, key: AgentKey) -> bool {
-        let Some(agent) = self.world.agent(key) else { return false };
-        let node = self.world.node(agent.main());
-        let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { return false };
-        let exempt = matches!(role, Role::Exempt { .. } | Role::Multiplexer | Role::ServiceManager);
-        let daemon = self.is_daemon(node);
-        let is_changed = agent.exempt != exempt;
+    /// Enters whether the rules exempt an agent that was known before them, and whether it is a daemon by them. One that has
+    /// ended is asked about by what it ran, or else by its name: a rule that is gone exempts nothing any more.
+    pub(super) fn exempt_by_rules(&mut self, key: AgentKey) {
+        let Some(agent) = self.world.agent(key) else { return };
+        let (exempt, daemon) = if agent.is_alive() {
+            let node = self.world.node(agent.main());
+            let Some((node, role)) = node.and_then(|node| Some((node, node.role()?))) else { return };
+            (role.leaves_for_good(), self.is_daemon(node))
+        } else {
+            let name = &agent.name;
+            let named = || Image::new(name.clone(), vec![name.clone()], true);
+            (self.rules.may_exempt(&agent.ran.clone().unwrap_or_else(named)), agent.daemon)
+        };
         self.world.change_agent(key, |agent| (agent.exempt, agent.daemon) = (exempt, daemon));
-        is_changed
     }
 
     /// Recognises agents and servers that the new rules know and the old rules did not, among the processes that are

@@ -203,7 +203,6 @@ impl Engine {
                 gateway: server.gateway,
                 stdin: server.stdin,
                 owner_exited: self.world.owner_of(server).and_then(Agent::exited),
-                exempt: self.world.owner_of(server).is_some_and(|owner| owner.exempt),
                 guarded_by: self.tracked_guards(server),
                 programs: self.tracked_programs(server),
             }),

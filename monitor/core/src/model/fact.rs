@@ -154,9 +154,6 @@ pub struct TrackedStart {
     /// When its owner exited, if that was seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub owner_exited: Option<BootTime>,
-    /// Whether a configuration exempted its owner after that had started.
-    #[serde(default)]
-    pub exempt: bool,
     /// The agents, multiplexers and exempt programs that it started, and that live.
     #[serde(default)]
     pub guarded_by: Vec<TrackedGuard>,

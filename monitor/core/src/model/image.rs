@@ -55,6 +55,12 @@ impl Image {
         };
         self.cut(self.argv.iter().take(WORDS).take_while(fits).count());
     }
+
+    #[must_use]
+    pub fn shortened(mut self) -> Self {
+        self.shorten();
+        self
+    }
 }
 
 impl fmt::Debug for Image {

@@ -1,6 +1,6 @@
 //! Exemptions: by unit and user, and the rule that describes a program.
 
-use super::{Carrier, Program, Role, Rule, RuleError, Rules, program, text};
+use super::{Carrier, Program, Role, Rule, RuleError, Rules, may_be, program, text};
 use crate::model::{Image, Unit, redact};
 
 impl Rules {
@@ -9,10 +9,11 @@ impl Rules {
         self.exempt.iter().any(|rule| rule.is_about(unit, slices, uid))
     }
 
-    /// Whether the configuration exempts a program with this name: of an agent that has ended nothing else is known.
-    pub fn exempts_named(&self, name: &str) -> bool {
-        let image = Image::new(name.to_owned(), vec![name.to_owned()], false);
-        matches!(self.role(&image), Role::Exempt { .. })
+    /// Whether what a program leaves is exempt, a supervisor's or a multiplexer's, by what was kept of its command line: what was
+    /// masked or cut off there may have been anything.
+    pub fn may_exempt(&self, image: &Image) -> bool {
+        self.role(image).leaves_for_good()
+            || may_be(image, |program| self.exempt.iter().any(|rule| rule.may_match(program, image)))
     }
 
     /// The rule that exempts the program of `image` under this name: by its package, its module, its script or its own name, the first
@@ -119,6 +120,29 @@ mod tests {
         // A shell or an interpreter alone is not one program.
         for argv in [&["bash"][..], &["python3"], &["sh", "-c", "x | y"], &[""]] {
             assert_eq!(exemption(argv), None, "{argv:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_masked_or_cut_off_may_have_been_anything() {
+        let may = |rule: &str, words: &str, cut_off: bool| {
+            let rules = format!("[[exempt]]\nname = 'x'\nprogram = '{rule}'");
+            let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let image = Image::new(argv[0].clone(), argv, cut_off);
+            Rules::from_source(&rules).unwrap().may_exempt(&image)
+        };
+        for (rule, words, cut_off, exempt) in [
+            ("bot --project shop", "bot --project shop", false, true),
+            ("bot --project shop", "bot --project ***", false, true),
+            ("bot --project shop", "bot --project farm", false, false),
+            ("bot --project shop", "bot --project", true, true),
+            ("bot --project shop", "bot --project", false, false),
+            ("/srv/shop/bot.py", "python3 /srv/***/bot.py", false, true),
+            ("/srv/shop/bot.py", "python3 /srv/***/other.py", false, false),
+            ("/srv/shop/bot.py", "python3 /srv/farm/bot.py", false, false),
+            ("other", "bot --project ***", true, false),
+        ] {
+            assert_eq!(may(rule, words, cut_off), exempt, "{rule}: {words}");
         }
     }
 

@@ -102,6 +102,11 @@ impl Role {
             _ => None,
         }
     }
+
+    /// Whether what it leaves behind is left alone.
+    pub const fn leaves_for_good(&self) -> bool {
+        matches!(self, Self::Exempt { .. } | Self::Multiplexer | Self::ServiceManager)
+    }
 }
 
 /// The built-in rules, and those of the configuration by table. Within a table, the first rule that matches counts.

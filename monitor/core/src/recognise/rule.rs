@@ -11,7 +11,7 @@ use super::{
     program::{Carrier, Program, interpreter},
     text::{base, stem, unscoped, without_deleted},
 };
-use crate::model::{Image, Unit, duration};
+use crate::model::{Image, Unit, duration, redact};
 
 /// A text with wildcards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,6 +70,11 @@ impl Pattern {
             || self.matches(stem(program.name))
             || (program.carrier == Carrier::Itself && self.matches(base(exe)))
             || program.module.is_some_and(|name| self.matches(name))
+    }
+
+    /// Whether this is the path of a file of that name.
+    fn ends_like(&self, path: &str) -> bool {
+        self.text.contains('/') && Self::from(base(&self.text).to_owned()).matches(base(path))
     }
 
     /// The text, if it contains no wildcard.
@@ -254,10 +259,21 @@ impl Rule {
     }
 
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
+        self.matches_words(program, image, false)
+    }
+
+    /// The same for what was kept of a command line: a masked word may have been any, and so may one that was cut off.
+    pub(super) fn may_match(&self, program: &Program<'_>, image: &Image) -> bool {
+        self.matches_words(program, image, true)
+    }
+
+    fn matches_words(&self, program: &Program<'_>, image: &Image, kept: bool) -> bool {
         let Some((known_as, args)) = self.words().split_first() else { return false };
-        known_as.is_of(program, without_deleted(&image.exe))
-            && args.len() <= program.args.len()
-            && args.iter().zip(program.args).all(|(pattern, arg)| pattern.matches(arg))
+        let is_masked = |text: &str| kept && text.contains(redact::MASK);
+        (known_as.is_of(program, without_deleted(&image.exe))
+            || is_masked(program.path) && known_as.ends_like(program.path))
+            && (args.len() <= program.args.len() || kept && image.argv_truncated)
+            && args.iter().zip(program.args).all(|(pattern, arg)| pattern.matches(arg) || is_masked(arg))
     }
 
     /// The base name of files whose exec this rule may match.

@@ -9,7 +9,7 @@ use super::World;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Origin, ServerKey},
-    model::{AgentHints, BootTime, CopyFacts, ProcessId, RunKey, RunView, UnitFacts},
+    model::{AgentHints, BootTime, CopyFacts, Image, ProcessId, RunKey, RunView, UnitFacts},
 };
 
 /// Dead agents are forgotten only if there are more of them than this.
@@ -63,8 +63,10 @@ pub struct Agent {
     /// Forked copies that were alive when an earlier main process exited by itself. Each of them may continue the
     /// agent's work.
     pub peers: BTreeSet<ProcessId>,
-    /// Whether a later configuration exempts it. orphand ends nothing that such an agent leaves behind.
+    /// Whether the present configuration exempts it. orphand ends nothing that such an agent leaves behind.
     pub exempt: bool,
+    /// What it ran when it ended, as far as that was seen, and shortened.
+    pub ran: Option<Image>,
     pub(super) servers: BTreeSet<ServerKey>,
 }
 
@@ -164,6 +166,7 @@ impl World {
     /// Marks the agent as exited. Returns the servers that it leaves behind.
     pub fn end_agent(&mut self, key: AgentKey, at: BootTime, killed: bool) -> Vec<ServerKey> {
         let Some(agent) = self.agents.get_mut(&key) else { return Vec::new() };
+        agent.ran = self.graph.get(agent.main).and_then(Node::image).cloned().map(Image::shortened);
         (agent.exited, agent.killed) = (Some(at), killed);
         self.by_main.remove(&agent.main);
         agent.servers.iter().copied().collect()

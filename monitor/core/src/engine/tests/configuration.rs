@@ -136,6 +136,28 @@ fn what_an_exempt_agent_leaves_is_left() {
     assert_eq!(story.sent(), []);
 }
 
+/// The rules of now are asked about who has ended, too: one that is gone keeps nothing, and a later one keeps.
+#[test]
+fn what_an_agent_left_is_exempt_as_long_as_a_rule_says_so() {
+    let rules = exempt("program = 'claude'");
+    for before in [true, false] {
+        let mut story = Story::agent_with_server(Policy::default());
+        if before {
+            configure(&mut story, policy(&rules));
+        }
+        story.end(20);
+        story.pass_secs(1);
+        configure(&mut story, policy(&rules));
+        story.pass_secs(100);
+        assert_eq!(story.sent(), [], "{before}");
+        assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared exempt_rule"));
+        // Another program's exemption keeps nothing.
+        configure(&mut story, policy(&exempt("program = 'codex'")));
+        story.pass_secs(1);
+        assert_eq!(story.sent(), [(30, Signal::Term)], "{before}");
+    }
+}
+
 #[test]
 fn what_no_rule_takes_for_a_server_any_more_is_left() {
     let tools = "[[program]]\nkind = 'server'\nname = 'tools'\nprogram = '/srv/tools.py'";

@@ -91,6 +91,31 @@ fn a_rule_that_exempts_an_agent_exempts_what_an_earlier_daemon_saw_it_start() {
     }
 }
 
+/// It ended long before: the next daemon asks its own rules about it, by what it ran. What was masked may have been anything.
+#[test]
+fn who_ended_before_a_restart_is_exempt_by_the_rules_of_now() {
+    let argv = &["claude", "--project", "shop-9f3a81c2"][..];
+    for (before, now, ended) in [
+        ("claude", "claude", false),
+        ("none", "claude", false),
+        ("claude --project shop*", "claude --project shop*", false),
+        ("claude", "none", true),
+        ("claude", "claude --profile shop*", true),
+        ("none", "none", true),
+    ] {
+        let rules = |program| format!("[[exempt]]\nname = 'mine'\nprogram = '{program}'");
+        let mut story = Story::new(Policy::default());
+        story.exec(20, 10, argv, TERMINAL);
+        story.start(20, 30, SERVER, WIRE);
+        story.hand_in(Input::Configured { policy: Policy { rules: rules(before), ..Policy::default() } });
+        story.end(20);
+        story.pass_secs(1);
+        let mut next = next(&story, &rules(now), vec![seen(30, 1, SERVER, WIRE)]);
+        next.pass_secs(30);
+        assert_eq!(!next.sent().is_empty(), ended, "{before}, {now}: {:?}", next.told());
+    }
+}
+
 /// A server that its first message showed has lost its head meanwhile; what it started, on pipes of its own or on its wires,
 /// works on. Only a link of its launch chain is the server.
 #[test]

@@ -22,7 +22,7 @@ use std::mem;
 
 use serde::{Serializer, ser::SerializeSeq as _};
 
-const MASK: &str = "***";
+pub const MASK: &str = "***";
 
 /// How Python starts a fork server: its descriptors follow, by which a replay knows it.
 pub const FORK_SERVER: &str = "from multiprocessing.forkserver import main; main(";
