@@ -81,6 +81,8 @@ pub(super) fn write(db: &Connection, boot: i64, now: i64, fact: &Fact) -> rusqli
                  rss = ?3->>'$.rss_bytes', pss = ?3->>'$.pss_bytes', unproven = NULL, doubts = NULL",
             )
         }),
+        // What is unproven has doubts and no guards.
+        Fact::Spared { .. } => change("guards = iif(judged IS NULL, NULL, ?3->>'$.guards')"),
         // If it was an orphan, it no longer is. A signal that was sent stays recorded.
         Fact::Unproven { .. } => run(ENSURE_SERVER).and_then(|()| {
             change(
@@ -88,7 +90,13 @@ pub(super) fn write(db: &Connection, boot: i64, now: i64, fact: &Fact) -> rusqli
                  rss = ?3->>'$.rss_bytes', judged = NULL, guards = NULL, pss = NULL",
             )
         }),
-        Fact::Reaping { .. } => run(ENSURE_SERVER).and_then(|()| change("reaping = coalesce(reaping, ?2), asked_by = ?3->>'$.asked_by'")),
+        // No guard holds, or only one that a person's word overrules: that stays.
+        Fact::Reaping { .. } => run(ENSURE_SERVER).and_then(|()| {
+            change(
+                "reaping = coalesce(reaping, ?2), asked_by = ?3->>'$.asked_by',
+                 guards = iif(?3->>'$.asked_by' IS NULL, '[]', guards)",
+            )
+        }),
         Fact::Signalled { .. } => run(ENSURE_SERVER).and_then(|()| run(SIGNALLED)),
         Fact::ReapFailed { .. } => change("failed_pid = ?3->>'$.pid', failure = ?3->>'$.error'"),
         Fact::Cleared { .. } => change(
@@ -100,7 +108,8 @@ pub(super) fn write(db: &Connection, boot: i64, now: i64, fact: &Fact) -> rusqli
             "ended = ?2, how = ?3->>'$.end.how', signal = ?3->>'$.end.signal', took_ms = ?3->>'$.end.took_ms',
              freed = ?3->>'$.end.freed_bytes', freed_pss = ?3->>'$.end.freed_pss_bytes',
              exit_code = ?3->>'$.end.ending.exit_code', exit_signal = ?3->>'$.end.ending.signal',
-             killed_by = ?3->>'$.end.ending.killed_by', processes = NULL, start_known = NULL",
+             killed_by = ?3->>'$.end.ending.killed_by', processes = NULL, start_known = NULL,
+             guards = iif(?3->>'$.end.how' = 'reaped' AND asked_by IS NULL, '[]', guards)",
         ),
         Fact::Leftovers { .. } => run(LEFTOVERS),
         Fact::AgentHints { .. } => run("UPDATE runs SET hints = ?3->>'$.hints'

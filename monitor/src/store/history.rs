@@ -126,7 +126,8 @@ impl Reader<'_> {
                 'rss_bytes', coalesce(rss, 0), 'pss_bytes', pss, 'asked_by', asked_by, 'failure', failure,
                 'outcome', CASE WHEN how = 'reaped' THEN how WHEN how = 'unseen' THEN how
                     WHEN how IS NOT NULL THEN 'exited' WHEN s.boot <> ?1 THEN 'unseen'
-                    WHEN reaping IS NOT NULL THEN 'ending' ELSE 'stays' END,
+                    WHEN reaping IS NOT NULL AND (coalesce(guards, '[]') = '[]' OR asked_by IS NOT NULL) THEN 'ending'
+                    ELSE 'stays' END,
                 'signal', iif(how = 'reaped', signal, exit_signal), 'took_ms', took_ms,
                 'freed_bytes', coalesce(freed, 0), 'freed_pss_bytes', freed_pss,
                 'exit_code', exit_code, 'killed_by', json(killed_by),

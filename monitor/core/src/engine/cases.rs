@@ -270,7 +270,9 @@ impl Engine {
                 (Some(Fact::Orphan { server: id, evidence, guards, rss_bytes, pss_bytes }), notice)
             }
             (Announcement::Spared { guards }, _) => {
-                (None, Notice::OrphanSpared { class, server, owner, guards, deadline: self.deadline(of) })
+                let fact = Fact::Spared { server: id, guards: guards.clone() };
+                let deadline = self.deadline(of);
+                (Some(fact), Notice::OrphanSpared { class, server, owner, guards, deadline })
             }
             (Announcement::Failed { failure: Failure { process, error, errno }, failed }, _) => {
                 let before =

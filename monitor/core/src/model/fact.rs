@@ -35,6 +35,11 @@ pub enum Fact {
         /// Proportional memory (PSS) in bytes; absent if it could not be read.
         pss_bytes: Option<u64>,
     },
+    /// Other guards hold for an orphan than before.
+    Spared {
+        server: ProcessId,
+        guards: Vec<Guard>,
+    },
     /// The server was judged unproven: its owner is gone, and somebody may still use it.
     Unproven {
         server: ProcessId,

@@ -1,7 +1,7 @@
 //! What `orphand history` reads.
 
 use super::{super::history::history, *};
-use orphand_core::model::{Doubt, Ending, HistoryQuery, KilledBy, Killer, Losses, Outcome};
+use orphand_core::model::{Doubt, Ending, HistoryQuery, KilledBy, Killer, Losses, Outcome, PastOrphan};
 
 fn query() -> HistoryQuery {
     HistoryQuery { boot_id: Some(BOOT.to_owned()), ..HistoryQuery::default() }
@@ -146,6 +146,40 @@ fn without_a_store_it_is_one_line_and_none_is_made() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR).unwrap();
     let error = history(dir.path(), &query()).unwrap_err().to_string();
     assert!(error.contains("is no regular file: move it away"), "{error}");
+}
+
+/// What keeps an orphan now is told, not what kept it first; and an end that no person asked for had no guard.
+#[test]
+fn the_guards_are_those_of_now() {
+    let observe = || vec![Guard::Observe];
+    let spared = |guards: &[Guard]| Fact::Spared { server: id(10), guards: guards.to_vec() };
+    let reaping =
+        |asked_by: Option<&str>| Fact::Reaping { server: id(10), asked_by: asked_by.map(Into::into) };
+    let kept = |facts: &[Fact]| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(dir.path());
+        let begun = [server(10, claude(), 1), orphan(10, &observe())];
+        record(&mut store, begun.iter().chain(facts).cloned().map(|fact| (1, fact)));
+        let PastOrphan { guards, outcome, .. } = history(dir.path(), &query()).unwrap().orphans.remove(0);
+        (guards, outcome)
+    };
+    assert_eq!(kept(&[]), (observe(), Outcome::Stays));
+    assert_eq!(kept(&[spared(&[Guard::ExemptRule])]), (vec![Guard::ExemptRule], Outcome::Stays));
+    assert_eq!(kept(&[reaping(None)]), (vec![], Outcome::Ending));
+    // A pause after the first signal, and its end.
+    assert_eq!(kept(&[reaping(None), spared(&observe())]), (observe(), Outcome::Stays));
+    assert_eq!(kept(&[reaping(None), spared(&observe()), reaping(None)]), (vec![], Outcome::Ending));
+    let (guards, outcome) = kept(&[reaping(None), spared(&observe()), reaped(10)]);
+    assert!(guards.is_empty() && matches!(outcome, Outcome::Reaped { .. }), "{guards:?} {outcome:?}");
+    // A person's word goes over a guard.
+    assert_eq!(kept(&[reaping(Some("alice"))]), (observe(), Outcome::Ending));
+    assert_eq!(kept(&[reaping(Some("alice")), reaped(10)]).0, observe());
+    // What is unproven by now has doubts and no guards.
+    let unproven = [unproven(10, &[Doubt::Clients]), spared(&observe())];
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(dir.path());
+    record(&mut store, [server(10, claude(), 1)].into_iter().chain(unproven).map(|fact| (1, fact)));
+    assert_eq!(history(dir.path(), &query()).unwrap().unproven[0].guards, []);
 }
 
 /// Servers that were unproven to their end, that still are, and that were for some time and became orphans.

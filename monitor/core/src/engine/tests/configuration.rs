@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::story::{SERVER, Story, TERMINAL, WIRE, seen};
-use crate::model::{Guard, Input, Mode, Policy, ReapRequest, Signal, Unit, UnitFacts, UnitState};
+use super::story::{SERVER, Story, TERMINAL, WIRE, id, seen};
+use crate::model::{Fact, Guard, Input, Mode, Policy, ReapRequest, Signal, Unit, UnitFacts, UnitState};
 
 const SCRIPT: &str = "/srv/node_modules/.bin/mcp-server-filesystem";
 
@@ -44,6 +44,8 @@ fn a_daemon_that_looks_begins_to_act_and_the_other_way_round() {
     story.pass_secs(100);
     assert_eq!(story.sent(), [], "not even SIGKILL to what was asked to end already");
     assert_eq!(story.told().last().map(String::as_str), Some("orphan_spared observe"));
+    let stored = Fact::Spared { server: id(30), guards: vec![Guard::Observe] };
+    assert_eq!(story.facts_persisted.iter().filter(|fact| **fact == stored).count(), 1);
 }
 
 /// What runs in a unit, or as a user, is exempt whatever it is; its twin elsewhere is ended.
