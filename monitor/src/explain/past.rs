@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Moment, Page};
 use crate::sink::history::asked_by;
-use orphand_core::model::{Outcome, PastOrphan, Reason, text};
+use orphand_core::model::{Outcome, PastOrphan, Reason, RunView, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
     Page {
@@ -52,10 +52,9 @@ fn what(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     if let Some(configured) = &one.hints.configured_name {
         all.push(format!("The settings of its agent called it \"{}\".", text::sanitise(configured)));
     }
-    let owner = one.owner.as_ref().or_else(|| one.run.as_ref().map(|run| &run.agent));
-    if let Some(owner) = owner {
-        let run = one.run.as_ref().and_then(|run| run.generation);
-        all.push(format!("Its owner was {}.", text::numbered(owner, run)));
+    let owner = one.owner.as_deref().map(|owner| text::sanitise(owner).into_owned());
+    if let Some(owner) = one.run.as_ref().map(RunView::title).or(owner) {
+        all.push(format!("Its owner was {owner}."));
     }
     if !one.is_judged() {
         all.push("It was never judged: its owner lived, or its grace went on.".to_owned());

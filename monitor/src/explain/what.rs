@@ -138,7 +138,7 @@ fn whereabouts(hints: &AgentHints) -> Vec<String> {
 
 fn owner_sentence(one: &Explained, moment: &Moment) -> String {
     let Some(owner) = &one.owner else { return "No owner of it is known.".to_owned() };
-    let who = format!("Its owner is {}, pid {}", text::numbered(&owner.name, owner.generation), owner.pid);
+    let who = format!("Its owner is {}, pid {}", owner.title(), owner.pid);
     match one.owner_exited {
         Some(at) => format!("{who}, which exited {}.", moment.boot_time(at)),
         None if owner.alive => format!("{who}, which lives."),

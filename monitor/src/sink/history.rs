@@ -234,8 +234,7 @@ fn warnings(past: &History, watched: Watched) -> Vec<String> {
 
 /// `untether.service #3`, `claude #12`.
 fn name(run: &RunView) -> String {
-    let name = text::sanitise(run.unit.as_deref().unwrap_or(&run.agent));
-    run.generation.map_or_else(|| format!("{name} #?"), |generation| format!("{name} #{generation}"))
+    if run.generation.is_some() { run.title() } else { run.title() + " #?" }
 }
 
 fn freed(rss: u64, pss: u64) -> String {

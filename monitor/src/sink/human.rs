@@ -75,8 +75,11 @@ impl Text {
             }
             Notice::ReapFailed { .. } if self.public => format!("{name}{of} could not be ended"),
             Notice::AgentStarted { agent, continues, found } => {
-                let mut line = format!("{name} {}, pid {}", phrases::began(*found), agent.pid);
-                if let Some(unit) = &agent.unit {
+                // The run has the name of the unit.
+                let own = agent.run_name() != agent.name;
+                let own = if own { format!(": {}", text::sanitise(&agent.name)) } else { String::new() };
+                let mut line = format!("{name} {}{own}, pid {}", phrases::began(*found), agent.pid);
+                if let Some(unit) = agent.unit.as_ref().filter(|_| own.is_empty()) {
                     let _ = write!(line, " in {}", text::sanitise(unit));
                 }
                 if agent.implied {

@@ -8,7 +8,7 @@ use super::{
     table::{self, Users, cell},
     text,
 };
-use orphand_core::model::{AgentView, Asked, ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{AgentView, Asked, ReapRequest, Report, RunView, ServerReport, State};
 
 const COLUMNS: &str = "SERVER|STATE|AGENT|?>UID|>PID|>PROCESSES|>MEMORY|";
 
@@ -88,7 +88,7 @@ pub fn stays(one: &PlanItem) -> String {
 fn row(one: &PlanItem, uid: String) -> (anstyle::Style, Vec<String>) {
     let server = &one.planned.server;
     let run = server.run.as_ref();
-    let agent = cell(run.map(|run| text::numbered(&run.agent, run.generation)));
+    let agent = cell(run.map(RunView::title));
     let (style, note) = match guard_reasons(one) {
         Some(why) => (paint::PLAIN, format!("stays: {why}")),
         None if one.is_unproven() => {

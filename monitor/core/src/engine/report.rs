@@ -152,7 +152,7 @@ impl Engine {
         nodes.into_iter().filter_map(|id| self.explain_process(id)).take(MOST).collect()
     }
 
-    /// The main processes of the servers and agents of this name.
+    /// The main processes of the servers and agents of this name, or of a unit or a run that is called so.
     fn of_name(&self, name: &str) -> Vec<ProcessId> {
         let servers = self.world.servers().values();
         let alive =
@@ -160,7 +160,8 @@ impl Engine {
         let servers = servers
             .filter(|server| server.name == name)
             .filter_map(|server| alive(server.main_process(), server.processes().first().copied()));
-        let agents = self.world.agents().filter(|(_, agent)| agent.is_alive() && agent.name == name);
+        let is_meant = |agent: &Agent| agent.is_alive() && agent_view(agent).is_called(name);
+        let agents = self.world.agents().filter(|(_, agent)| is_meant(agent));
         servers.chain(agents.map(|(_, agent)| agent.main())).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BootTime, ProcessId, Unit};
+use super::{BootTime, ProcessId, Unit, text};
 
 /// What runs are numbered by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,9 +87,19 @@ impl RunView {
         self.generation.map(|generation| (self.key(), generation))
     }
 
-    /// Whether its agent, or its unit, has this name.
+    /// What it is called everywhere: by its unit if it has one, else by its agent.
+    pub fn name(&self) -> String {
+        run_name(&self.agent, self.unit.as_deref())
+    }
+
+    /// The same with its number: `bot.service #3`, `claude #12`.
+    pub fn title(&self) -> String {
+        text::numbered(&self.name(), self.generation)
+    }
+
+    /// Whether its agent, or its unit, has this name, or it is shown so.
     pub fn is_called(&self, name: &str) -> bool {
-        self.agent == name || self.unit.as_deref() == Some(name)
+        self.agent == name || self.unit.as_deref() == Some(name) || self.title() == name
     }
 }
 
@@ -105,6 +115,12 @@ pub struct RunReport {
     pub started: BootTime,
     /// Whether a top-most agent of it is alive.
     pub alive: bool,
+}
+
+/// What a run is called, by the name of its agent and that of the unit that this runs in.
+pub fn run_name(agent: &str, unit: Option<&str>) -> String {
+    let unit = unit.map(|unit| Unit { manager: String::new(), name: unit.to_owned() }.family().name);
+    unit.unwrap_or_else(|| agent.to_owned())
 }
 
 /// The first user id that is delegated to containers: subuid(5).

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentHints, BootTime, Container, ProcessId, RunView, ServerHints};
+use super::{AgentHints, BootTime, Container, ProcessId, RunView, ServerHints, run_name, text};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
@@ -123,9 +123,19 @@ impl AgentView {
         ProcessId::new(self.pid, self.start)
     }
 
-    /// Whether it, or its unit, has this name.
+    /// What its run is called; without a number the run says nothing, and it is called by its own name.
+    pub fn run_name(&self) -> String {
+        run_name(&self.name, self.unit.as_deref().filter(|_| self.generation.is_some()))
+    }
+
+    /// The same with the number of its run.
+    pub fn title(&self) -> String {
+        text::numbered(&self.run_name(), self.generation)
+    }
+
+    /// Whether it, or its unit, has this name, or its run is shown so.
     pub fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.unit.as_deref() == Some(name)
+        self.name == name || self.unit.as_deref() == Some(name) || self.title() == name
     }
 }
 

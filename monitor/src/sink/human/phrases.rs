@@ -10,7 +10,7 @@ const LINKS: usize = 5;
 const MULTI_CALL: [&str; 8] = ["npm", "pnpm", "yarn", "bun", "uv", "docker", "podman", "deno"];
 
 pub(crate) fn agent_name(agent: &AgentView) -> String {
-    text::numbered(&agent.name, agent.generation)
+    agent.title()
 }
 
 /// `1 agent, 3 servers, no orphans`.

@@ -31,6 +31,15 @@ fn pkill() -> Killer {
     }
 }
 
+/// Its run has the name of its unit, as in `history`; the agent is named once.
+#[test]
+fn the_agent_of_a_unit() {
+    let agent = AgentView { unit: Some("bot.service".to_owned()), ..claude(true) };
+    let started = Notice::AgentStarted { agent, continues: None, found: false };
+    let told = render(text(false), &[started]);
+    assert!(told.contains("bot.service #3 started: claude, pid 1200\n"), "{told}");
+}
+
 /// One of each notice, and one of each form if a notice has several.
 #[expect(clippy::too_many_lines, reason = "one of each kind")]
 pub(in crate::sink) fn all() -> Vec<Notice> {

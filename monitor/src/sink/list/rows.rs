@@ -7,7 +7,7 @@ use super::{
     Column, Sample,
 };
 use orphand_core::model::{
-    AgentHints, AgentReport, AgentView, BootTime, Mode, NextStep, ServerReport, State,
+    AgentHints, AgentReport, AgentView, BootTime, Mode, NextStep, RunView, ServerReport, State,
 };
 
 const NOBODY: &str = "-";
@@ -15,7 +15,7 @@ const NOBODY: &str = "-";
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub report: ServerReport,
-    /// The agent without the number of its run.
+    /// Whose it is, as its run is called, without the number.
     pub agent: String,
     pub generation: Option<u64>,
     pub pid: Option<u32>,
@@ -86,9 +86,9 @@ pub fn leftover_entries(sample: &Sample) -> Vec<Entry> {
 
 fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: Option<Mode>) -> Entry {
     let run = report.server.run.as_ref();
-    let name = owner.map(|owner| owner.name.as_str()).or_else(|| run.map(|run| run.agent.as_str()));
+    let name = owner.map(AgentView::run_name).or_else(|| run.map(RunView::name));
     Entry {
-        agent: name.map_or_else(|| NOBODY.to_owned(), text::clean),
+        agent: name.map_or_else(|| NOBODY.to_owned(), |name| text::clean(&name)),
         generation: owner.and_then(|owner| owner.generation).or_else(|| run.and_then(|run| run.generation)),
         pid: report.server.processes.first().map(|process| process.pid),
         age: report.server.age(now),
@@ -159,8 +159,10 @@ impl Entry {
         let server = &self.report.server;
         let pids: Vec<String> = server.processes.iter().map(|process| process.pid.to_string()).collect();
         let name = server.hints.configured_name.as_deref().unwrap_or_default();
-        let all =
-            format!("{} {name} {state} {} {} {}", server.name, self.agent(), self.command(), pids.join(" "));
+        // Of a unit's run, too, one may look for the agent.
+        let agent = server.run.as_ref().map(|run| run.agent.as_str()).unwrap_or_default();
+        let whose = format!("{} {agent}", self.agent());
+        let all = format!("{} {name} {state} {whose} {} {}", server.name, self.command(), pids.join(" "));
         all.to_lowercase().contains(&filter.to_lowercase())
     }
 
@@ -292,7 +294,7 @@ fn tree<'a>(shown: Vec<(usize, &'a Entry)>, agents: &'a [AgentReport], how: &Arr
         }
     }
     for AgentReport { agent: view, servers, .. } in agents {
-        let (agent, number) = (text::clean(&view.name), view.generation);
+        let (agent, number) = (text::clean(&view.run_name()), view.generation);
         let is_meant =
             servers.is_empty() && !how.ownerless && agent.to_lowercase().contains(&how.filter.to_lowercase());
         let uid = servers.first().and_then(uid);

@@ -4,7 +4,7 @@ use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use super::story_scene::WireState;
 use crate::model::scene::ProcessRow;
 use crate::model::{
-    Evidence, Fact, Knowledge, Notice, Policy, RememberedRun, Signal, SnapshotProcess, Stdio, Unit,
+    Asked, Evidence, Fact, Knowledge, Notice, Policy, RememberedRun, Signal, SnapshotProcess, Stdio, Unit,
     UnitFacts, UnitState,
 };
 
@@ -48,6 +48,25 @@ fn a_units_runs_are_its_invocations() {
     // An agent of another user, outside of units.
     story.exec(24, 10, CLAUDE, TERMINAL);
     assert_eq!(generations(&story), [Some(1), Some(1), Some(2), Some(3), Some(1)]);
+}
+
+/// A person knows a living agent by its unit, too, and by the name of its run as lists have it.
+#[test]
+fn an_agent_is_found_by_its_unit_and_its_run() {
+    let mut story = Story::new(Policy::default());
+    story.units.insert(20, facts("a", "a"));
+    story.exec(20, 10, CLAUDE, NOTHING);
+    story.exec(24, 10, CLAUDE, TERMINAL);
+    let found = |name: &str| {
+        let all = story.engine.explain(&Asked::Name(name.to_owned()));
+        all.iter().map(|one| one.process.pid).collect::<Vec<_>>()
+    };
+    let unit = facts("a", "a").unit.name;
+    assert_eq!(found("claude"), [20, 24]);
+    assert_eq!(found(&unit), [20]);
+    assert_eq!(found(&format!("{unit} #1")), [20]);
+    assert_eq!(found("claude #1"), [24]);
+    assert_eq!(found("claude #2"), [0; 0]);
 }
 
 #[test]
