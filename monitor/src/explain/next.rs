@@ -1,7 +1,7 @@
 //! What happens next and when, and what a person can type now.
 
 use super::Moment;
-use orphand_core::model::{Explained, Guard, NextStep, NoServer, ServerReport, State, TakenFor, text};
+use orphand_core::model::{Doubt, Explained, Guard, NextStep, NoServer, ServerReport, State, TakenFor, text};
 
 pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) -> Vec<String> {
     if one.taken_for == TakenFor::Nothing && asked_daemon {
@@ -84,7 +84,11 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
     let holder = report.reached_by.last().and_then(|step| step.pid).filter(|holder| *holder != pid);
     let what = "shows what can reach it; when that has gone, orphand may end it.";
     let holder = holder.map(|holder| (format!("sudo orphand explain {holder}"), what));
-    end.into_iter().chain(holder).collect()
+    // Once used, it is not asked about again by itself.
+    let again = report.doubts.contains(&Doubt::Active);
+    let what = "says that you are done with it: it is judged anew, and ended unless it is used.";
+    let again = again.then(|| (format!("orphand release {pid}"), what));
+    again.into_iter().chain(end).chain(holder).collect()
 }
 
 fn stop_container(report: &ServerReport) -> Option<(String, &'static str)> {

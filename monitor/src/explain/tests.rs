@@ -169,6 +169,18 @@ fn every_fact_is_a_sentence() {
 }
 
 /// What a process may be taken for, each once, with what comes next and what can be typed.
+/// Once used, a released server is not asked about again by itself: the way out is told.
+#[test]
+fn who_was_used_since_its_release_is_released_again() {
+    let told = |doubt| {
+        let one = with(State::Unproven, |report| report.doubts = vec![doubt]);
+        let all = Explanation { living: vec![one], asked_daemon: true, ..Explanation::default() };
+        render(&all, &moment(), Paint::new(false))
+    };
+    assert!(told(Doubt::Active).contains("orphand release"), "{}", told(Doubt::Active));
+    assert!(!told(Doubt::Clients).contains("orphand release"));
+}
+
 #[test]
 fn every_state_has_its_next_step_and_its_command() {
     let exited = |one: Explained| Explained {

@@ -166,9 +166,10 @@ reasons! {
             about "It is known by its name alone: no message of the protocol to it was seen, no settings declare it, and it is no known \
                 package. And no rule knows the program that started it. It may be a job that is only called like a server."
         Active "active"
-            short "it did something a moment ago, or a call of it may be under way"
-            says "It did something a moment ago, or a call of it may be under way."
-            changes "This ends when it has been at rest for the time of abandoned_grace, and waits for its next request alone."
+            short "it was used since it was given up, or a call of it may be under way"
+            says "It was used since it was given up, or has not been at rest for long enough, or a call of it may be under way."
+            changes "Rest ends this only if it was not used: else it stays until its owner ends, it is released again, or its session lives \
+                and expires anew."
             about "It was released, or its session has expired, and yet somebody may use it: since then it has read or written something, or \
                 has not been at rest for `abandoned_grace`. Or it is an idle duplicate that may owe an answer: a request waits to be read, a \
                 process that it started lives, it has a connection, or it waits for a time."
