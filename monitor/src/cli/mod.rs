@@ -55,7 +55,7 @@ pub enum Verb {
     /// List servers with their state, worst first: agent, processes, memory, CPU, age, what is next
     ///
     /// The states: orphan (nobody can use it any more), ending (it is being ended), kept (an orphan that stays because of a guard), unproven
-    /// (its owner is gone, and somebody may still use it), suspect (its owner is gone, and its grace is not over), live. It ends nothing.
+    /// (it was left behind, and somebody may still use it), suspect (it was left behind, and its grace is not over), live. It ends nothing.
     ///
     /// Asks the running daemon, which has witnessed who created whom. Without one it looks through /proc once, and says what that cannot
     /// know. Without root it sees your own processes well and those of others in part. Ends with status 4 if --state or --agent match
@@ -74,7 +74,7 @@ pub enum Verb {
     /// End orphans now
     ///
     /// Shows the servers it would end, asks, ends exactly those, waits, and reports what became of them. A guard protects a server
-    /// whoever asks. An unproven server (its owner is gone, but somebody may still use it; the plan says why) is no orphan: it is
+    /// whoever asks. An unproven server (it was left behind, but somebody may still use it; the plan says why) is no orphan: it is
     /// included only with --include-unproven. The running daemon does the work. Without a daemon it is done from
     /// the evidence in /proc alone.
     ///
@@ -225,7 +225,7 @@ pub struct Run {
     /// Group whose members may use the control socket: they can end all that orphand may end, other users' servers, too
     #[arg(long, value_name = "GROUP")]
     pub socket_group: Option<String>,
-    /// Program that runs for events, an absolute path
+    /// Program that runs for events
     #[arg(long, value_name = "PATH")]
     pub hook: Option<PathBuf>,
     /// Record all inputs to FILE, for `orphand replay`

@@ -91,7 +91,7 @@ pub struct Reap {
     /// Also servers whose owner is alive
     #[arg(long)]
     pub include_active: bool,
-    /// Also unproven servers: the owner is gone, and somebody may still use them
+    /// Also unproven servers: they were left behind, and somebody may still use them
     #[arg(long)]
     pub include_unproven: bool,
     /// Duplicates instead: servers of which their living owner has a newer one with the same arguments and directory

@@ -1,5 +1,7 @@
 //! What has ended: who ended it, when, on which evidence, by which signal.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{Moment, Page};
@@ -71,7 +73,8 @@ fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     let mut all = vec![match one.outcome {
         Outcome::Reaped { signal, took_ms, .. } => {
             let signal = signal.map(|signal| format!(" with {}", signal.name())).unwrap_or_default();
-            let took = took_ms.map(|ms| format!(", {ms} ms after the first signal")).unwrap_or_default();
+            let took = took_ms.map(Duration::from_millis).map(text::duration);
+            let took = took.map(|took| format!(", {took} after the first signal")).unwrap_or_default();
             format!("orphand ended it{signal}{at}{took}.")
         }
         Outcome::Exited { ref ending } if ending.signal.is_some() => format!("It {},{at}.", ending.told()),

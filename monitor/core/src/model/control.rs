@@ -124,7 +124,7 @@ pub struct ReapRequest {
     /// nothing else is ended.
     pub servers: Option<Vec<String>>,
     pub include_active: bool,
-    /// Include servers whose owner is gone and that somebody may still use.
+    /// Include servers that were left behind and that somebody may still use.
     pub include_unproven: bool,
     /// Only servers of which their living owner has a newer one with the same identity.
     pub duplicates: bool,

@@ -192,7 +192,7 @@ pub enum Notice {
         /// Milliseconds from the owner's exit to this event, without the grace period.
         latency_ms: f64,
     },
-    /// The owner is gone and the grace period has passed, but somebody may still use the server. It is not an
+    /// It was left behind and the grace period has passed, but somebody may still use the server. It is not an
     /// orphan and is not ended.
     OrphanUnproven {
         /// The server.

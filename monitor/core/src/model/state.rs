@@ -30,9 +30,9 @@ pub enum State {
     Ending,
     /// An orphan that stays because of a guard.
     Kept,
-    /// Its owner is gone, and somebody may still use it.
+    /// It was left behind, and somebody may still use it.
     Unproven,
-    /// Its owner is gone, and its grace is not over.
+    /// It was left behind, and its grace is not over.
     Suspect,
     /// No server: what an agent that has ended left behind besides.
     Leftover,

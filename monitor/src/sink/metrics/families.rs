@@ -51,7 +51,7 @@ families! {
         ["agent", "unit", "manager", "uid", "generation"], "When the run began, seconds since 1970.";
     SPARED = "orphand_spared", Gauge, ["guard"], "Orphans that stay, by the guard that protects them.";
     UNPROVEN = "orphand_unproven", Gauge, ["agent", "unit", "manager", "uid", "doubt"],
-        "Servers whose owner is gone and that somebody may still use, by what keeps them from being orphans.";
+        "Servers that were left behind and that somebody may still use, by what keeps them from being orphans.";
     LEFTOVERS = "orphand_leftovers", Gauge, ["agent", "unit", "manager", "uid", "generation"],
         "Branches of processes that ended agents left and that are no servers.";
     LEFTOVER_BYTES = "orphand_leftover_resident_memory_bytes", Gauge,
