@@ -107,7 +107,7 @@ fn each_question_has_an_answer() -> Result<()> {
         let mut alone = Command::new(orphand()?);
         alone.args(["explain", &live.id.pid.to_string(), "--below", s.below(), "--state-dir"]).arg(&state);
         let (code, shown, _) = text(&mut alone)?;
-        ensure!(code == 0 && shown.contains("No daemon was asked"), "{shown}");
+        ensure!(code == 0 && shown.contains("No daemon has answered"), "{shown}");
         ensure!(shown.contains("It is taken for a stdio server"), "{shown}");
         Ok(())
     })

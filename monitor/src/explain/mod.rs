@@ -27,7 +27,7 @@ use orphand_core::model::{
 
 pub use self::report::report;
 
-pub const ALONE: &str = "No daemon was asked. This is one look through /proc, which cannot know who created what \
+pub const ALONE: &str = "No daemon has answered. This is one look through /proc, which cannot know who created what \
 has exited, when an owner exited, or what a daemon would do next.";
 
 #[derive(Clone, Debug, Default)]

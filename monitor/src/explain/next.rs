@@ -11,7 +11,7 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
         return vec!["Nothing: orphand tells of it, and never ends it unless a person asks.".to_owned()];
     }
     if !asked_daemon {
-        return vec!["No daemon was asked: what happens next only a daemon can tell.".to_owned()];
+        return vec!["No daemon has answered: what happens next only a daemon can tell.".to_owned()];
     }
     let due = one.due.map(|due| format!("{} ({})", moment.until(due), moment.boot_time(due)));
     let due = due.unwrap_or_else(|| "before long".to_owned());

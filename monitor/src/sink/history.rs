@@ -188,7 +188,8 @@ fn sum(past: &History, watched: Watched) -> String {
         text::count(sum.servers, "MCP server", "MCP servers"),
         text::count(sum.orphans, "orphan", "orphans"),
     ];
-    if sum.orphans > 0 {
+    // A person may have ended others.
+    if sum.orphans > 0 || sum.reaped > 0 {
         parts.push(format!("{} reaped", sum.reaped));
     }
     if sum.freed_bytes > 0 {

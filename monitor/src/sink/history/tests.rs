@@ -147,6 +147,16 @@ fn the_user_is_named_where_there_are_several() {
     assert!(leaks::render(&past, &TimeZone::UTC, Paint::new(false)).contains("claude #2  1000"));
 }
 
+/// A person may have ended what was no orphan.
+#[test]
+fn what_was_ended_is_in_the_sum_without_orphans() {
+    let unaccounted =
+        ServerCounts { servers: 1, reaped: 1, freed_bytes: 10_000_000, ..ServerCounts::default() };
+    let told =
+        render(&History { unaccounted, ..History::default() }, now(), &TimeZone::UTC, Paint::new(false));
+    assert!(told.contains("no orphans, 1 reaped, 10 MB freed"), "{told}");
+}
+
 #[test]
 fn nothing() {
     let shown = render(&History::default(), now(), &TimeZone::UTC, Paint::new(true));
