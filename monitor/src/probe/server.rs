@@ -30,7 +30,7 @@ impl Probe {
         let inside = container.iter().flat_map(|container| &container.processes);
         let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
-        let due = subject.question.servers.first().filter(|_| subject.question.waits);
+        let due = subject.question.servers.first();
         let unread = due.and_then(|server| pipe::waiting_bytes(&self.proc, &server.processes, server.stdin));
         ServerFacts { scene, work, unread, container, enclosing }
     }

@@ -271,6 +271,26 @@ def own_lines(stage):
     """)
     return stage.killed(host, in_use=[f"worker{at}" for at in range(len(LINES))])
 
+@scene("in use", twin="protocol/home_made")
+@scene(
+    "in use", name="spoken_to_below_a_shell", twin="protocol/below_a_busy_shell", line=["/bin/sh", "-c", "{BIN}/job.py; true"],
+    about="The same, and the relay runs the job by a shell, which it ends.",
+)
+def spoken_to_by_a_caller(stage, line=("{BIN}/job.py",)):
+    """A relay runs a job for whoever calls it, and hands on what he says, a message of the protocol; the job does not read it, and the relay is killed."""
+    stage.part("job.py", "here()\nuse('job', lambda: open(f'{DIR}/job.log', 'a').write('step'))\n")
+    relay = stage.rests("relay", f"""
+        job = start(*[word.format(BIN=BIN) for word in {line!r}], asked=False)
+        job._send("tools/list", None)
+        present("job.py")
+        time.sleep(1)
+        if {len(line)} > 1:
+            job.child.kill()
+            job.child.wait()
+    """)
+    stage.beats("job")
+    return stage.killed(relay, in_use=["job.py"])
+
 @scene("orphan", twin="protocol/becomes_a_job")
 @scene(
     "in use", name="becomes_a_job", twin="protocol/starts_anew", next_one="job.py",

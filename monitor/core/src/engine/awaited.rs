@@ -14,10 +14,11 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, agenda::Task, first_messages::PROTOCOL};
+use super::{Engine, agenda::Task};
 use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{BootTime, ProcessId, Stdio},
+    recognise::PROTOCOL,
 };
 
 /// The most wires of one user whose processes are asked about at a time.

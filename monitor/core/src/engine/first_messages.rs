@@ -23,12 +23,9 @@ use super::{
 use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share},
-    recognise::Role,
+    recognise::{PROTOCOL, Role},
     world::{NewServer, Server, is_run_by},
 };
-
-/// The rule that such a server is recognised by.
-pub(super) const PROTOCOL: &str = "protocol";
 
 /// The first pause between two looks. Each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(1);

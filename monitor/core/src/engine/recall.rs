@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Engine, first_messages::PROTOCOL, servers::Recognised};
+use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{ObservedUnit, Origin, Provenance},
     model::{
         BootTime, Class, End, Fact, Image, Knowledge, Notice, ProcessId, RememberedServer, RunView,
         ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
     },
+    recognise::PROTOCOL,
     world::{NewAgent, NewServer},
 };
 

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use super::{
-    Engine,
-    first_messages::{PROTOCOL, made_by_a_host},
-};
+use super::{Engine, first_messages::made_by_a_host};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{About, Answer, BootTime, FirstMessage, Haste, Image, Notice, OwnEnd, ProcessId, RunView, Share},
-    recognise::{Role, Rules, are_of_one_package},
+    recognise::{PROTOCOL, Role, Rules, are_of_one_package},
     world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, is_run_by, trace},
 };
 

@@ -4,12 +4,12 @@
 //! The engine forgets nothing that it follows, and a change alone has no consequence. What the new rules protect is
 //! spared at the next inspection. What they no longer protect is inspected again before anything is done to it.
 
-use super::{Engine, agenda::Task, first_messages::PROTOCOL};
+use super::{Engine, agenda::Task};
 use crate::{
     case::Event,
     lineage::{AgentKey, Node, Provenance, in_order},
     model::{BootTime, Image, Notice, Policy},
-    recognise::{Role, Rules},
+    recognise::{PROTOCOL, Role, Rules},
 };
 
 impl Engine {

@@ -160,11 +160,12 @@ reasons! {
             about "Something that is no part of it would end or stop with it: who works in a terminal that it opened or in its PID namespace, \
                 the users of a file system or a device that it serves, a program that it debugs."
         OnlyNamed "only_named"
-            short "only its name says that it is a server"
-            says "Only its name says that it is a server."
-            changes "A message of the protocol, settings that declare it, or a rule would show it."
+            short "only its name, or a message that it has not read, says that it is a server"
+            says "Only its name, or a message that it has not read, says that it is a server."
+            changes "A message of the protocol that it reads, settings that declare it, or a rule would show it."
             about "It is known by its name alone: no message of the protocol to it was seen, no settings declare it, and it is no known \
-                package. And no rule knows the program that started it. It may be a job that is only called like a server."
+                package. Or no rule knows it, and what was written to it still waits to be read. And no rule knows the program that \
+                started it. It may be a job that is only called, or spoken to, like a server."
         Active "active"
             short "it was used since it was given up, or a call of it may be under way"
             says "It was used since it was given up, or has not been at rest for long enough, or a call of it may be under way."

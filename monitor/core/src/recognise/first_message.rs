@@ -14,6 +14,9 @@ use serde_json::{Deserializer, Map, Value};
 
 use crate::model::{FirstMessage, text::is_hostile};
 
+/// The rule of a server that is recognised by its first message, or by settings that declare it.
+pub const PROTOCOL: &str = "protocol";
+
 /// What .NET and others may write before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Begins the names that the protocol reserves in `_meta`.

@@ -50,7 +50,7 @@ pub use self::engaged::{
     is_debugger, is_opener, is_shell_of_a_person, is_spawn_helper, is_spawn_server, is_told_to_be_driven,
     is_told_to_serve,
 };
-pub use self::first_message::{first_message, harmless};
+pub use self::first_message::{PROTOCOL, first_message, harmless};
 pub use self::nothing::Known;
 pub use self::rule::{ProgramKind, Rule, RuleError, agents, exemptions, programs};
 pub use self::steps::{cleans_up, goes_on};

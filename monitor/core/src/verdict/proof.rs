@@ -18,6 +18,7 @@ use super::{
 use crate::{
     case::{self, By},
     model::{Doubt, Evidence, ReachedBy, UnitFacts, scene::ProcessRow},
+    recognise::PROTOCOL,
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,7 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
         owner_is_unknown(inspection, &members, &uses),
         somebody_uses_it(inspection, &members),
         only_named(inspection),
+        took_no_message(inspection),
         is_cleaned_up(inspection, &members),
     ];
     let inside = container::doubts(inspection, &members);
@@ -88,8 +90,18 @@ fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members, uses: &Uses)
 /// Condition 1: it is a server. Below an agent that a rule knows, a name says so. Any other program may start jobs on
 /// pipes, and their names may have the same words.
 pub(super) fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
-    let by_known_agent = inspection.owner().is_some_and(|owner| !owner.implied);
-    (inspection.server.only_named && !by_known_agent).then_some(Doubt::OnlyNamed)
+    (inspection.server.only_named && !is_of_known_agent(inspection)).then_some(Doubt::OnlyNamed)
+}
+
+/// Condition 1, for what is a server by its first message alone: while that waits, it shows what its writer takes the program
+/// for, and not what the program is. Whoever a relay accepts may write one to a job.
+fn took_no_message(inspection: &Inspection<'_>) -> Option<Doubt> {
+    let waits = inspection.server.rule == PROTOCOL && inspection.facts.unread.is_some_and(|bytes| bytes > 0);
+    (waits && !is_of_known_agent(inspection)).then_some(Doubt::OnlyNamed)
+}
+
+fn is_of_known_agent(inspection: &Inspection<'_>) -> bool {
+    inspection.owner().is_some_and(|owner| !owner.implied)
 }
 
 fn evidence(inspection: &Inspection<'_>, is_hung_up: bool) -> Vec<Evidence> {

@@ -105,7 +105,7 @@ fn what_a_server_waits_for_is_told_where_it_is_asked() {
         std::thread::yield_now();
     }
     assert_eq!(read(&reader, true), (Wait::Ends, Some(0)));
-    assert_eq!(read(&reader, false), (Wait::Anything, None));
+    assert_eq!(read(&reader, false), (Wait::Anything, Some(0)));
     let mut sleeper = Started::sleeper(Std::piped());
     sleeper.until_asleep();
     sleeper.0.stdin.as_mut().unwrap().write_all(b"{}\n").unwrap();

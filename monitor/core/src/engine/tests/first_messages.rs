@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::proof::{HOST, ended, judged, unproven};
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use crate::model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio};
 
@@ -47,6 +48,27 @@ fn it_is_recognised_owned_judged_and_ended() {
     story.pass_secs(11);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
+}
+
+/// That the first message waits says nothing about who shall read it, where no rule knows the host: whoever calls a relay may
+/// write one to a job. The twins have read it, or are an agent's.
+#[test]
+fn what_has_not_read_its_first_message_is_no_server_by_it() {
+    for (host, unread, in_doubt) in
+        [(HOST, Some(62), true), (HOST, Some(0), false), (HOST, None, false), (CLAUDE, Some(62), false)]
+    {
+        let mut story = Story::new(Policy::default());
+        story.exec(20, 10, host, TERMINAL);
+        started(&mut story, 30, OWN, mcp());
+        story.facts.unread = unread;
+        story = judged(story);
+        if in_doubt {
+            unproven(&mut story, "only_named");
+            story.facts.unread = Some(0);
+            story.pass_secs(700);
+        }
+        ended(&mut story, 30);
+    }
 }
 
 /// What runs it is on another host: here its client is the server.

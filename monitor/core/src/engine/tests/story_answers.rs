@@ -124,8 +124,7 @@ impl Story {
             .collect();
         let server = question.servers.first().cloned().unwrap_or_default();
         let scene = scene(&server, &outside, &others);
-        let Outside { container, enclosing, .. } = outside;
-        let unread = outside.unread.filter(|_| question.waits);
+        let Outside { unread, container, enclosing, .. } = outside;
         Answer::Server { facts: ServerFacts { scene, work, unread, container, enclosing } }
     }
 
