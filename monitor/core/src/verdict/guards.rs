@@ -14,7 +14,6 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
     let policy = inspection.policy;
     let by_person = server.phase.asked();
     let unit = inspection.unit();
-    let owner_uid = owner.filter(|a| !a.name.is_empty()).map(|a| a.uid);
     let stopped = container::to_stop(inspection, members);
     let is_contained =
         || container::has_client(inspection, members) || container::was_found_inside(inspection);
@@ -31,7 +30,7 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         || below.iter().any(is_exempt);
     let opted_out = inspection.rows_of_server().any(|row| row.opted_out)
         || stopped.is_some_and(|found| found.rows().any(|row| row.opted_out));
-    let is_foreign = |row: &ProcessRow| owner_uid.is_some_and(|owner| owner != row.uid);
+    let is_foreign = |row: &ProcessRow| row.uid != server.user();
     // In the order of `Guard`.
     let guards = [
         (is_exempted, Guard::ExemptRule),

@@ -52,7 +52,7 @@ pub struct Server {
     /// Whether another program made the standard output wire.
     pub made_apart: bool,
     pub(super) owner: Option<AgentKey>,
-    /// The user on whose turn it is inspected: the user of its owner, otherwise its own.
+    /// Whose it is, and on whose turn it is inspected: the user of its owner, otherwise its own at its birth.
     pub(super) user: u32,
     pub account: Option<RunView>,
     /// Its living processes. Its wrappers are not included.

@@ -4,6 +4,7 @@ use super::story_scene::{ProcessFacts, WireState};
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
+use super::units::facts;
 use crate::model::{Input, Losses, Policy, Signal, SnapshotProcess};
 
 const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
@@ -119,6 +120,22 @@ fn another_users_server_is_spared_unless_that_is_allowed() {
         } else {
             assert_eq!(spared(story, "other_uid").sent(), []);
         }
+    }
+}
+
+/// `sudo -u other make`, below a server that nobody owns: whoever started the server could not signal it. The twin is his own.
+#[test]
+fn what_belongs_to_nobodys_server_and_is_of_another_user_is_spared() {
+    for (uid, is_spared) in [(1000, true), (0, false)] {
+        let mut story = Story::new(Policy::default());
+        story.facts.unit = Some(facts("a", "b"));
+        story.apart.insert(31, ProcessFacts { uid, stdio: WIRE, ..ProcessFacts::default() });
+        let tool = seen(31, 30, &["/usr/bin/make"], WIRE);
+        story.snapshot(vec![seen(1, 0, &["systemd"], TERMINAL), seen(30, 1, SERVER, WIRE), tool]);
+        story.pass_secs(600);
+        let told = story.told();
+        assert_eq!(told.contains(&"orphan_spared other_uid".to_owned()), is_spared, "{told:?}");
+        assert_eq!(story.sent().is_empty(), is_spared);
     }
 }
 
