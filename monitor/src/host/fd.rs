@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, openat, statat, statx},
+    fs::{AtFlags, FileType, Mode, Statx, StatxFlags, openat, statat, statx},
     io::Errno,
     path::DecInt,
 };
@@ -270,13 +270,6 @@ impl FdDir {
         let mut mounts = self.mountinfo().split(|byte| *byte == b'\n');
         let is_mounted = mounts.any(|line| line.split(|byte| *byte == b' ').next() == Some(mount.as_bytes()));
         Ok((!is_mounted).then(|| fields::number(&text, "ino").unwrap_or_default()))
-    }
-
-    /// Opens the file of descriptor `number` with `O_PATH`. This keeps the file alive, but does not open it
-    /// and does not count as a reader or writer.
-    pub fn pin(&self, number: u32) -> Result<OwnedFd, Errno> {
-        let _at = visit(self.pid)?;
-        openat(&self.dir, DecInt::new(number).as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
     }
 
     fn status(&self, number: u32, fields: StatxFlags) -> Result<Statx, Errno> {

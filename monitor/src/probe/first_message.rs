@@ -13,7 +13,6 @@
 
 use rustix::{
     buffer::spare_capacity,
-    event::{PollFd, PollFlags, Timespec, poll},
     fd::OwnedFd,
     fs::FileType,
     io::{Errno, read, retry_on_intr},
@@ -26,7 +25,7 @@ use rustix::{
 
 use super::{
     Probe,
-    pipe::{duplicate_any, is_file},
+    pipe::{duplicate_any, is_empty, is_file},
 };
 use orphand_core::{
     model::{FirstMessage, OwnEnd, Stdio},
@@ -76,12 +75,6 @@ impl Probe {
 /// Only such a socket is a wire: a connection over the network is not the parent's, and datagrams are no lines.
 fn is_stream(file: &OwnedFd) -> Result<bool, Errno> {
     Ok(socket_domain(file)? == AddressFamily::UNIX && socket_type(file)? == SocketType::STREAM)
-}
-
-fn is_empty(file: &OwnedFd) -> Result<bool, Errno> {
-    let mut fds = [PollFd::new(file, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec::default()))?;
-    Ok(!fds.iter().any(|fd| fd.revents().contains(PollFlags::IN)))
 }
 
 fn in_pipe(file: OwnedFd) -> Result<Vec<u8>, Errno> {

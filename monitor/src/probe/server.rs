@@ -31,8 +31,9 @@ impl Probe {
         let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
         let due = subject.question.servers.first();
-        let unread = due.and_then(|server| pipe::waiting_bytes(&self.proc, &server.processes, server.stdin));
-        ServerFacts { scene, work, unread, container, enclosing }
+        let unread_input =
+            due.and_then(|server| pipe::has_unread(&self.proc, &server.processes, server.stdin));
+        ServerFacts { scene, work, unread_input, container, enclosing }
     }
 
     /// The proportional memory of the server's processes, as far as it can be read. It is reported and no evidence.

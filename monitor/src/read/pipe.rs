@@ -1,29 +1,26 @@
-//! Asks a pipe whether its other end is open, through a descriptor of a process that has it, without a side
-//! effect.
+//! Asks a pipe whether its other end is open, through a duplicate of the descriptor of a process that has it
+//! (`pidfd_getfd(2)`), without a side effect.
 //!
-//! The read end of an anonymous pipe is opened once more through the /proc link of a process that holds it,
-//! polled and closed. `POLLHUP` is exact: no write end is open anywhere, nor in flight (`pipe_poll()`,
-//! fs/pipe.c). The code never opens anything for writing, because that would revive the pipe. It asks a write
-//! end through a duplicate of the descriptor (`pidfd_getfd(2)`). `POLLERR` is exact too: no read end is open
-//! anywhere. A named FIFO is always asked through a duplicate, because a new reader is not told about the
-//! past (`fifo_open()`). A duplicate shares its flags with the target, so it is polled and never changed.
+//! `POLLHUP` at a read end is exact: no write end is open anywhere, nor in flight (`pipe_poll()`, fs/pipe.c). So is `POLLERR`
+//! at a write end. A duplicate shares its flags with the target, so it is polled and never changed. Nothing is opened: that
+//! would revive a pipe, and a new reader of a FIFO is not told about the past.
+//!
+//! Invariant: nothing is asked that takes the lock of the pipe, as open(2), `F_GETPIPE_SZ` and `FIONREAD` do. Who reads into a
+//! page that a file system of his own provides keeps it for as long as he likes, and a thread that waits for it cannot be
+//! killed: neither this program nor its successor would come to an end.
 
 use std::sync::Once;
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::{AsFd, OwnedFd},
-    fs::{CWD, FileType, Mode, OFlags, fstat, openat},
+    fs::{AtFlags, FileType, Statx, StatxFlags, statx},
     io::{Errno, ioctl_fionread},
-    net::sockopt::socket_type,
-    pipe::fcntl_getpipe_size,
+    net::{AddressFamily, sockopt::socket_domain},
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 
-use crate::{
-    host::{Access, Fd, FdTable, Proc, ProcessDir, Target, Visit},
-    os::own,
-};
+use crate::host::{Access, Fd, FdTable, Proc, ProcessDir, Target, Visit};
 use orphand_core::model::{ProcessId, Stdio, scene::Side};
 
 /// What one descriptor of the wire tells.
@@ -59,23 +56,19 @@ pub(crate) fn ask(dir: &ProcessDir, number: u32, inode: u64, side: Side) -> Resu
         if !fds.access(number).is_some_and(|access| has(access, side)) {
             return Ok(None);
         }
-        let target = fds.target(number);
-        let file = match target {
-            Some(Target::Pipe(n)) if n == inode && side == Side::Reads => {
-                match reopen(&fds.pin(number)?, inode) {
-                    Err(Errno::ACCESS) => duplicate(dir, number, inode)?,
-                    file => file?,
-                }
-            }
-            Some(Target::Pipe(n)) if n == inode => duplicate(dir, number, inode)?,
-            Some(Target::Path(_)) => duplicate(dir, number, inode)?,
+        let has_path = match fds.target(number) {
+            Some(Target::Pipe(n)) if n == inode => false,
+            Some(Target::Path(_)) => true,
             _ => return Ok(None),
         };
-        let Some(file) = file else { return Ok(None) };
+        let Some(Duplicate { file, .. }) = duplicate_any(dir, number)? else { return Ok(None) };
+        if !is_file(&file, FileType::Fifo, inode)? {
+            return Ok(None);
+        }
         if !has_hung_up(&file, side) {
             return Ok(Some(Said::Held));
         }
-        let has_name = matches!(target, Some(Target::Path(_))) && fstat(&file)?.st_nlink > 0;
+        let has_name = has_path && status(&file)?.stx_nlink > 0;
         Ok(Some(if has_name { Said::Waits } else { Said::HungUp }))
     };
     match ask() {
@@ -92,24 +85,6 @@ pub(super) const fn has(access: Access, side: Side) -> bool {
     }
 }
 
-/// Opens the read end once more. The identity of `pinned` is compared first, because opening another kind of
-/// file might have effects.
-fn reopen(pinned: &OwnedFd, inode: u64) -> Result<Option<OwnedFd>, Errno> {
-    if !is_file(pinned, FileType::Fifo, inode)? {
-        return Ok(None);
-    }
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    openat(CWD, own::path_of(pinned), flags, Mode::empty()).map(Some)
-}
-
-/// A duplicate of the target's open file. Its flags are shared with the target, so it is only polled.
-fn duplicate(dir: &ProcessDir, number: u32, inode: u64) -> Result<Option<OwnedFd>, Errno> {
-    match duplicate_any(dir, number)? {
-        Some(copy) if is_file(&copy.file, FileType::Fifo, inode)? => Ok(Some(copy.file)),
-        _ => Ok(None),
-    }
-}
-
 /// A duplicate of a pipe or socket of a process.
 #[derive(Debug)]
 pub(crate) struct Duplicate {
@@ -119,8 +94,8 @@ pub(crate) struct Duplicate {
 
 /// A duplicate of the pipe or socket that the target has open under this number; `None` if that is another file, or the
 /// target has ended. Whatever was found there a moment ago, it may be a file of a file system of the user's own, which
-/// answers neither what it is asked nor its close. So nothing is asked of it, since whoever starts a program would close it
-/// as well, and it is closed before the visit ends.
+/// answers neither what it is asked nor its close. So that file system is asked nothing, since whoever starts a program would
+/// close it as well, and it is closed before the visit ends.
 pub(crate) fn duplicate_any(dir: &ProcessDir, number: u32) -> Result<Option<Duplicate>, Errno> {
     let at = dir.at()?;
     let pid = i32::try_from(dir.id().pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
@@ -133,8 +108,8 @@ pub(crate) fn duplicate_any(dir: &ProcessDir, number: u32) -> Result<Option<Dupl
         tell_once();
     }
     let copy = Duplicate { file: file?, _at: at };
-    let is_one = fcntl_getpipe_size(&copy.file).is_ok() || socket_type(&copy.file).is_ok();
-    Ok(is_one.then_some(copy))
+    let kind = FileType::from_raw_mode(status(&copy.file)?.stx_mode.into());
+    Ok([FileType::Fifo, FileType::Socket].contains(&kind).then_some(copy))
 }
 
 /// Logs once what is lost: a sandbox that forbids the call does so for good.
@@ -142,15 +117,22 @@ fn tell_once() {
     static TOLD: Once = Once::new();
     TOLD.call_once(|| {
         tracing::warn!(
-            "pidfd_getfd(2) is forbidden: servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown), and \
-             no server is recognised by its protocol; allow it to orphand, in its unit by SystemCallFilter=pidfd_getfd"
+            "pidfd_getfd(2) is forbidden: servers whose wires are named pipes cannot be judged and stay unproven (wire_unknown), \
+             no server is recognised by its protocol, and none whose living owner has closed its pipe is found; allow it to orphand, \
+             in its unit by SystemCallFilter=pidfd_getfd"
         );
     });
 }
 
 pub(crate) fn is_file(file: impl AsFd, kind: FileType, inode: u64) -> Result<bool, Errno> {
-    let stat = fstat(file)?;
-    Ok(stat.st_ino == inode && FileType::from_raw_mode(stat.st_mode) == kind)
+    let status = status(file)?;
+    Ok(status.stx_ino == inode && FileType::from_raw_mode(status.stx_mode.into()) == kind)
+}
+
+/// What the kernel knows of an open file. Its file system is asked nothing.
+fn status(file: impl AsFd) -> Result<Statx, Errno> {
+    let fields = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::NLINK;
+    statx(file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, fields)
 }
 
 /// poll(2) reports both events without a request. A file that is open for reading and writing is both ends,
@@ -164,16 +146,31 @@ fn has_hung_up(file: &OwnedFd, side: Side) -> bool {
     poll(&mut fds, Some(&Timespec::default())).is_ok() && fds.iter().any(|fd| fd.revents().contains(mark))
 }
 
-/// How many bytes wait in this pipe or socket, asked through a duplicate of a descriptor of the first of these processes
-/// that has it: ioctl(2) with `FIONREAD`, which takes nothing. `None` if none of them has it, or it cannot be asked.
-pub(crate) fn waiting_bytes(proc: &Proc, processes: &[ProcessId], wire: Stdio) -> Option<u64> {
+/// Whether nothing waits to be read, as poll(2) tells.
+pub(crate) fn is_empty(file: &OwnedFd) -> Result<bool, Errno> {
+    let mut fds = [PollFd::new(file, PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec::default()))?;
+    Ok(!fds.iter().any(|fd| fd.revents().contains(PollFlags::IN)))
+}
+
+/// Whether something waits to be read in this pipe or unix socket, asked through a duplicate of a descriptor of the first of these
+/// processes that has it. `None` if none of them has it, or it cannot be asked. A socket that is hung up is always ready: of one
+/// the number of bytes tells, which takes no lock there (`unix_inq_len()`).
+pub(crate) fn has_unread(proc: &Proc, processes: &[ProcessId], wire: Stdio) -> Option<bool> {
     let inode = wire.inode()?;
     processes.iter().find_map(|process| {
         let dir = proc.identified(*process).ok()??;
-        let number = dir.fd_table().ok()?.fds.iter().find(|fd| fd.target.wire() == Some(wire))?.number;
-        let copy = duplicate_any(&dir, number).ok()??;
-        let is_same = fstat(&copy.file).is_ok_and(|stat| stat.st_ino == inode);
-        ioctl_fionread(&copy.file).ok().filter(|_| is_same)
+        let (table, fds) = (dir.fd_table().ok()?, dir.fd_dir().ok()?);
+        let reads = |fd: &&Fd| {
+            fd.target.wire() == Some(wire) && fds.access(fd.number).is_some_and(|access| access.read)
+        };
+        let copy = duplicate_any(&dir, table.fds.iter().find(reads)?.number).ok()??;
+        if is_file(&copy.file, FileType::Fifo, inode).ok()? {
+            return Some(!is_empty(&copy.file).ok()?);
+        }
+        let is_it = is_file(&copy.file, FileType::Socket, inode).ok()?
+            && socket_domain(&copy.file) == Ok(AddressFamily::UNIX);
+        Some(is_it.then(|| ioctl_fionread(&copy.file).ok()).flatten()? > 0)
     })
 }
 
@@ -188,34 +185,50 @@ mod tests {
     use super::*;
     use crate::probe::tests::Started;
 
-    fn waiting(server: &Started) -> Option<u64> {
-        waiting_bytes(&Proc::system().unwrap(), &[server.id()], server.wire())
+    fn unread(server: &Started) -> Option<bool> {
+        has_unread(&Proc::system().unwrap(), &[server.id()], server.wire())
     }
 
     #[test]
-    fn what_nobody_has_read_is_counted_and_stays() {
-        let mut server = Started::sleeper(Std::piped());
-        assert_eq!(waiting(&server), Some(0));
-        server.0.stdin.as_mut().unwrap().write_all(b"{}\n").unwrap();
-        assert_eq!((waiting(&server), waiting(&server)), (Some(3), Some(3)));
-        let (mut ours, theirs) = UnixStream::pair().unwrap();
-        let server = Started::sleeper(OwnedFd::from(theirs));
-        assert_eq!(waiting(&server), Some(0));
-        ours.write_all(b"{\"id\":1}\n").unwrap();
-        assert_eq!((waiting(&server), waiting(&server)), (Some(9), Some(9)));
+    fn what_nobody_has_read_is_seen_and_stays_also_when_its_writer_has_gone() {
+        for says in ["", "{\"id\":1}\n"] {
+            let waits = Some(!says.is_empty());
+            let mut server = Started::sleeper(Std::piped());
+            let wire = server.wire();
+            server.0.stdin.as_mut().unwrap().write_all(says.as_bytes()).unwrap();
+            assert_eq!((unread(&server), unread(&server)), (waits, waits));
+            drop(server.0.stdin.take());
+            assert_eq!(has_unread(&Proc::system().unwrap(), &[server.id()], wire), waits);
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            let server = Started::sleeper(OwnedFd::from(theirs));
+            ours.write_all(says.as_bytes()).unwrap();
+            assert_eq!((unread(&server), unread(&server)), (waits, waits));
+            drop(ours);
+            assert_eq!(unread(&server), waits);
+        }
+    }
+
+    /// A server may have both ends of its pipe: what waits shows at the one that is read.
+    #[test]
+    fn of_both_ends_the_one_that_is_read_is_asked() {
+        let script =
+            "import os, time\nr, w = os.pipe(); os.dup2(r, 9); os.dup2(w, 0); os.close(r); os.close(w)
+os.write(0, b'x'); print(flush=True); time.sleep(600)";
+        let (server, _) = Started::python(script, Std::null());
+        assert_eq!(unread(&server), Some(true));
     }
 
     #[test]
     fn what_is_not_there_is_not_known() {
         let server = Started::sleeper(Std::null());
-        assert_eq!(waiting(&server), None);
+        assert_eq!(unread(&server), None);
         let proc = Proc::system().unwrap();
-        assert_eq!(waiting_bytes(&proc, &[server.id()], Stdio::Pipe(1)), None);
+        assert_eq!(has_unread(&proc, &[server.id()], Stdio::Pipe(1)), None);
         let other = ProcessId { start: server.id().start + 1, ..server.id() };
         let (reader, _writer) = std::io::pipe().unwrap();
-        let wire = Stdio::Pipe(fstat(&reader).unwrap().st_ino);
+        let wire = Stdio::Pipe(rustix::fs::fstat(&reader).unwrap().st_ino);
         let reads = Started::sleeper(reader);
-        assert_eq!(waiting_bytes(&proc, &[reads.id()], wire), Some(0));
-        assert_eq!(waiting_bytes(&proc, &[other], wire), None);
+        assert_eq!(has_unread(&proc, &[reads.id()], wire), Some(false));
+        assert_eq!(has_unread(&proc, &[other], wire), None);
     }
 }

@@ -5,7 +5,7 @@
 use std::{collections::HashSet, net::SocketAddr, os::fd::OwnedFd};
 
 use rustix::{
-    fs::fstat,
+    fs::FileType,
     io::Errno,
     net::{
         AddressFamily, Protocol, SocketAddrAny, SocketAddrUnix, SocketType, getpeername, getsockname,
@@ -14,7 +14,12 @@ use rustix::{
     },
 };
 
-use super::{joints::Joints, pipe::duplicate_any, process::Member, rows::Rows};
+use super::{
+    joints::Joints,
+    pipe::{duplicate_any, is_file},
+    process::Member,
+    rows::Rows,
+};
 use orphand_core::model::scene::{Address, Called};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +46,7 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], joints: &mut Joints
             };
             let kind = match socket {
                 // Whether the descriptor is still this socket.
-                Ok(Some(copy)) if fstat(&copy.file).is_ok_and(|stat| stat.st_ino == inode) => {
+                Ok(Some(copy)) if is_file(&copy.file, FileType::Socket, inode) == Ok(true) => {
                     kind(&copy.file)
                 }
                 Ok(_) | Err(Errno::BADF | Errno::SRCH | Errno::NOENT) => None,

@@ -15,9 +15,9 @@ pub struct ServerFacts {
     /// What its processes have done so far, if that was asked for: those that could be read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub work: Vec<Work>,
-    /// How many bytes wait in its standard input; absent if that could not be found out.
+    /// Whether something waits to be read in its standard input; absent if that could not be found out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub unread: Option<u64>,
+    pub unread_input: Option<bool>,
     /// The container that its client works for; absent if there is none, or if its engine did not tell exactly
     /// one.
     #[serde(skip_serializing_if = "Option::is_none", default)]

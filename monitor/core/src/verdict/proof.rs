@@ -96,7 +96,7 @@ pub(super) fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
 /// Condition 1, for what is a server by its first message alone: while that waits, it shows what its writer takes the program
 /// for, and not what the program is. Whoever a relay accepts may write one to a job.
 fn took_no_message(inspection: &Inspection<'_>) -> Option<Doubt> {
-    let waits = inspection.server.rule == PROTOCOL && inspection.facts.unread.is_some_and(|bytes| bytes > 0);
+    let waits = inspection.server.rule == PROTOCOL && inspection.facts.unread_input == Some(true);
     (waits && !is_of_known_agent(inspection)).then_some(Doubt::OnlyNamed)
 }
 

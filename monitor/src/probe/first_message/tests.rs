@@ -262,7 +262,7 @@ libc.read(0, ctypes.c_void_p(page), ctypes.c_size_t(16))
 
 #[test]
 #[ignore = "needs root: cargo xtask test runs it"]
-fn a_reader_that_keeps_the_lock_costs_one_bounded_look() {
+fn a_reader_that_keeps_the_lock_costs_one_bounded_look_and_nothing_else_waits_for_it() {
     let mut sockets = UnixStream::pair().unwrap();
     for is_socket in [false, true] {
         let (mut reader, _) = if is_socket {
@@ -284,6 +284,10 @@ fn a_reader_that_keeps_the_lock_costs_one_bounded_look() {
         let pid = reader.id().pid;
         let is_stuck = || crate::host::stuck().iter().any(|one| one.pid == pid);
         let probe = Probe::new().unwrap();
+        let hung_up = probe.answer(&orphand_core::model::About::HungUp(vec![end]));
+        assert_eq!(hung_up, orphand_core::model::Answer::HungUp { processes: Vec::new() });
+        assert!(!is_stuck(), "a thread waits for the lock");
+        assert_eq!(pipe::has_unread(&probe.proc, &[reader.id()], wire), Some(true));
         for looks in 0..2 {
             let from = Instant::now();
             let answer = probe.answer(&about);

@@ -54,17 +54,15 @@ fn it_is_recognised_owned_judged_and_ended() {
 /// write one to a job. The twins have read it, or are an agent's.
 #[test]
 fn what_has_not_read_its_first_message_is_no_server_by_it() {
-    for (host, unread, in_doubt) in
-        [(HOST, Some(62), true), (HOST, Some(0), false), (HOST, None, false), (CLAUDE, Some(62), false)]
-    {
+    for (host, unread) in [(HOST, Some(true)), (HOST, Some(false)), (HOST, None), (CLAUDE, Some(true))] {
         let mut story = Story::new(Policy::default());
         story.exec(20, 10, host, TERMINAL);
         started(&mut story, 30, OWN, mcp());
-        story.facts.unread = unread;
+        story.facts.unread_input = unread;
         story = judged(story);
-        if in_doubt {
+        if host == HOST && unread == Some(true) {
             unproven(&mut story, "only_named");
-            story.facts.unread = Some(0);
+            story.facts.unread_input = Some(false);
             story.pass_secs(700);
         }
         ended(&mut story, 30);

@@ -228,9 +228,9 @@ fn time_in_which_nobody_looked_does_not_count() {
 /// What its processes wait for, and whom it asked, the judgement table plays.
 #[test]
 fn one_that_has_not_read_its_input_stays() {
-    for unread in [Some(48), None] {
+    for unread in [Some(true), None] {
         let mut story = two(RULE);
-        story.facts.unread = unread;
+        story.facts.unread_input = unread;
         stays(story, &["orphan_suspected", "orphan_unproven active"]);
     }
 }
@@ -284,7 +284,7 @@ fn a_rule_that_is_gone_clears_it() {
 fn a_doubt_that_goes_away_leads_to_its_end_and_a_use_before_to_none() {
     for used in [false, true] {
         let mut story = two(RULE);
-        story.facts.unread = Some(48);
+        story.facts.unread_input = Some(true);
         let is_told = |notice: &Notice| matches!(notice, Notice::OrphanUnproven { doubts, .. } if doubts[..] == [Doubt::Active]);
         while !story.notices.iter().any(is_told) {
             call(&mut story, 31, 1);
@@ -292,7 +292,7 @@ fn a_doubt_that_goes_away_leads_to_its_end_and_a_use_before_to_none() {
         if used {
             did(&mut story, 30, [48, 72]);
         }
-        story.facts.unread = Some(0);
+        story.facts.unread_input = Some(false);
         call(&mut story, 31, HOUR / 2);
         assert_eq!(story.sent().is_empty(), used);
     }

@@ -124,8 +124,8 @@ impl Story {
             .collect();
         let server = question.servers.first().cloned().unwrap_or_default();
         let scene = scene(&server, &outside, &others);
-        let Outside { unread, container, enclosing, .. } = outside;
-        Answer::Server { facts: ServerFacts { scene, work, unread, container, enclosing } }
+        let Outside { unread_input, container, enclosing, .. } = outside;
+        Answer::Server { facts: ServerFacts { scene, work, unread_input, container, enclosing } }
     }
 
     /// The number of its creator, or of init if that has ended.

@@ -22,7 +22,7 @@ pub struct Outside {
     /// What its processes wait for.
     pub waits: Wait,
     /// How many bytes wait in its standard input.
-    pub unread: Option<u64>,
+    pub unread_input: Option<bool>,
     pub opted_out: bool,
     pub unit: Option<UnitFacts>,
     pub container: Option<Box<ContainerFacts>>,
@@ -41,7 +41,7 @@ impl Default for Outside {
             own_ends: [false; 2],
             copies: Vec::new(),
             waits: Wait::Ends,
-            unread: Some(0),
+            unread_input: Some(false),
             opted_out: false,
             unit: None,
             container: None,
