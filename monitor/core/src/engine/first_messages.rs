@@ -290,13 +290,15 @@ impl Engine {
             Said::Message(client) => (self.title(id), client),
             Said::Declared(name) => (name, None),
         };
+        let exec = self.first_messages.get(&id).and_then(|awaited| awaited.since);
         self.forget_first_messages(id);
         // It has started a server itself meanwhile.
         if self.world.agent_of(id).is_some() {
             return;
         }
         let Some(node) = self.world.node(id) else { return };
-        self.server_recognised(now, at, Recognised::new(node, name, PROTOCOL.to_owned(), client));
+        let recognised = Recognised::new(node, name, PROTOCOL.to_owned(), client).since(exec, now);
+        self.server_recognised(now, at, recognised);
     }
 
     /// A process of a server that was recognised by the protocol runs a program on both of the server's streams: it is

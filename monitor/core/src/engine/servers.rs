@@ -28,6 +28,11 @@ impl Recognised {
         Self { new, origin: node.origin(), late: false }
     }
 
+    /// The same, of a program that has run since then: what made its wires may have ended long ago.
+    pub(super) fn since(self, exec: Option<BootTime>, now: BootTime) -> Self {
+        Self { late: exec.is_some_and(|exec| now.since(exec) > LATE), ..self }
+    }
+
     /// Whether a rule that is built in says that it is a server, by its name or its arguments.
     fn is_by_builtin_name(&self, rules: &Rules) -> bool {
         self.new.rule != PROTOCOL

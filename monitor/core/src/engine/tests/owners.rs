@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::first_messages::{OWN, mcp};
 use super::story::{BRIDGE, CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use super::story_scene::WireState;
 use crate::model::{Policy, Signal, Stdio};
@@ -178,5 +179,27 @@ fn a_server_of_a_host_that_is_gone_unasked_is_judged_by_its_wires() {
         let told = story.told();
         assert_eq!(told.iter().any(|line| line == "orphan_detected"), !answers_read, "{told:?}");
         assert_eq!(story.sent().is_empty(), answers_read);
+    }
+}
+
+/// A script was killed with its host while what it ran had not read its first message: that is recognised seconds later, when
+/// nobody can say any more who made its wires. The twin's host is known.
+#[test]
+fn who_made_the_wires_of_what_is_recognised_late_is_not_known() {
+    for host in [None, Some(CLAUDE)] {
+        let mut story = Story::new(Policy::default());
+        if let Some(host) = host {
+            story.exec(20, 10, host, TERMINAL);
+        }
+        story.messages.extend([30, 31].map(|pid| (pid, mcp())));
+        story.exec(30, 20, &["/bin/sh", "run.sh"], WIRE);
+        story.start(30, 31, OWN, WIRE);
+        story.pass_secs(1);
+        story.end(30);
+        story.end(20);
+        story.pass_secs(100);
+        let told = story.told();
+        let is_unknown = told.contains(&"orphan_unproven owner_unknown".to_owned());
+        assert_eq!((is_unknown, story.sent().is_empty()), (host.is_none(), host.is_none()), "{told:?}");
     }
 }
