@@ -17,8 +17,9 @@ use super::{
 };
 use crate::{
     case::{self, By},
+    lineage::Node,
     model::{Doubt, Evidence, ReachedBy, UnitFacts, scene::ProcessRow},
-    recognise::PROTOCOL,
+    recognise::{PROTOCOL, Role},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,10 +95,14 @@ pub(super) fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
 }
 
 /// Condition 1, for what is a server by its first message alone: while that waits, it shows what its writer takes the program
-/// for, and not what the program is. Whoever a relay accepts may write one to a job.
+/// for, and not what the program is. Whoever a relay accepts may write one to a job. What is called like a server, too, is one
+/// (mcp-remote reads nothing before somebody has signed in).
 fn took_no_message(inspection: &Inspection<'_>) -> Option<Doubt> {
-    let waits = inspection.server.rule == PROTOCOL && inspection.facts.unread_input == Some(true);
-    (waits && !is_of_known_agent(inspection)).then_some(Doubt::OnlyNamed)
+    let server = inspection.server;
+    let image = inspection.node(server.main_process()).and_then(Node::image);
+    let is_named = || image.is_some_and(|image| matches!(inspection.rules.role(image), Role::Server { .. }));
+    let waits = server.rule == PROTOCOL && inspection.facts.unread_input == Some(true);
+    (waits && !is_of_known_agent(inspection) && !is_named()).then_some(Doubt::OnlyNamed)
 }
 
 fn is_of_known_agent(inspection: &Inspection<'_>) -> bool {

@@ -51,16 +51,23 @@ fn it_is_recognised_owned_judged_and_ended() {
 }
 
 /// That the first message waits says nothing about who shall read it, where no rule knows the host: whoever calls a relay may
-/// write one to a job. The twins have read it, or are an agent's.
+/// write one to a job. The twins have read it, are an agent's, or are called like a server.
 #[test]
 fn what_has_not_read_its_first_message_is_no_server_by_it() {
-    for (host, unread) in [(HOST, Some(true)), (HOST, Some(false)), (HOST, None), (CLAUDE, Some(true))] {
+    const NAMED: &[&str] = &["node", "/srv/node_modules/.bin/mcp-remote", "http://127.0.0.1:9"];
+    for (host, program, unread) in [
+        (HOST, OWN, Some(true)),
+        (HOST, OWN, Some(false)),
+        (HOST, OWN, None),
+        (HOST, NAMED, Some(true)),
+        (CLAUDE, OWN, Some(true)),
+    ] {
         let mut story = Story::new(Policy::default());
         story.exec(20, 10, host, TERMINAL);
-        started(&mut story, 30, OWN, mcp());
+        started(&mut story, 30, program, mcp());
         story.facts.unread_input = unread;
         story = judged(story);
-        if host == HOST && unread == Some(true) {
+        if (host, program, unread) == (HOST, OWN, Some(true)) {
             unproven(&mut story, "only_named");
             story.facts.unread_input = Some(false);
             story.pass_secs(700);
