@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::proof::{HOST, ended, judged, unproven};
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use crate::model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio};
 
@@ -48,32 +47,6 @@ fn it_is_recognised_owned_judged_and_ended() {
     story.pass_secs(11);
     assert_eq!(story.sent(), [(30, Signal::Term)]);
     assert_eq!(story.told(), ["agent_exited", "orphan_suspected", "orphan_detected", "orphan_reaped TERM"]);
-}
-
-/// That the first message waits says nothing about who shall read it, where no rule knows the host: whoever calls a relay may
-/// write one to a job. The twins have read it, are an agent's, or are called like a server.
-#[test]
-fn what_has_not_read_its_first_message_is_no_server_by_it() {
-    const NAMED: &[&str] = &["node", "/srv/node_modules/.bin/mcp-remote", "http://127.0.0.1:9"];
-    for (host, program, unread) in [
-        (HOST, OWN, Some(true)),
-        (HOST, OWN, Some(false)),
-        (HOST, OWN, None),
-        (HOST, NAMED, Some(true)),
-        (CLAUDE, OWN, Some(true)),
-    ] {
-        let mut story = Story::new(Policy::default());
-        story.exec(20, 10, host, TERMINAL);
-        started(&mut story, 30, program, mcp());
-        story.facts.unread_input = unread;
-        story = judged(story);
-        if (host, program, unread) == (HOST, OWN, Some(true)) {
-            unproven(&mut story, "only_named");
-            story.facts.unread_input = Some(false);
-            story.pass_secs(700);
-        }
-        ended(&mut story, 30);
-    }
 }
 
 /// What runs it is on another host: here its client is the server.

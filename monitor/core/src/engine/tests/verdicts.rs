@@ -3,6 +3,8 @@
 use super::story_scene::{ProcessFacts, WireState};
 use std::time::Duration;
 
+use super::first_messages::{OWN, mcp, started};
+use super::proof::{HOST, ended, judged, unproven};
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use super::units::facts;
 use crate::model::{Input, Losses, Policy, Signal, SnapshotProcess};
@@ -238,4 +240,30 @@ fn what_a_repair_finds_adopted_is_left() {
     story.snapshot(vec![seen(30, 1, SERVER, WIRE)]);
     story.pass_secs(100);
     assert_eq!(story.sent(), []);
+}
+
+/// That the first message waits says nothing about who shall read it, where no rule knows the host: whoever calls a relay may
+/// write one to a job. The twins have read it, are an agent's, or are called like a server.
+#[test]
+fn what_has_not_read_its_first_message_is_no_server_by_it() {
+    const NAMED: &[&str] = &["node", "/srv/node_modules/.bin/mcp-remote", "http://127.0.0.1:9"];
+    for (host, program, unread) in [
+        (HOST, OWN, Some(true)),
+        (HOST, OWN, Some(false)),
+        (HOST, OWN, None),
+        (HOST, NAMED, Some(true)),
+        (CLAUDE, OWN, Some(true)),
+    ] {
+        let mut story = Story::new(Policy::default());
+        story.exec(20, 10, host, TERMINAL);
+        started(&mut story, 30, program, mcp());
+        story.facts.unread_input = unread;
+        story = judged(story);
+        if (host, program, unread) == (HOST, OWN, Some(true)) {
+            unproven(&mut story, "only_named");
+            story.facts.unread_input = Some(false);
+            story.pass_secs(700);
+        }
+        ended(&mut story, 30);
+    }
 }
