@@ -10,7 +10,7 @@ use super::{ProcessDir, fields, stat::Stat};
 const CHILDREN_MAX: usize = 64 * 1024;
 
 /// What a process does with signals, as its `status` says: one bit for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Signals {
     ignored: u64,
     caught: u64,

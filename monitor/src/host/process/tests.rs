@@ -2,6 +2,8 @@
 
 use std::process::Stdio as Std;
 
+use nix::libc;
+
 use super::*;
 use crate::{host::Proc, probe::tests::Started};
 
@@ -198,8 +200,12 @@ fn a_long_list_of_groups_hides_nothing() {
         std::thread::yield_now();
     }
     // Whoever runs this in the background ignores SIGINT, or SIGHUP.
-    let ours = Proc::system().unwrap().process(std::process::id()).unwrap().signals().unwrap();
-    let found = (dir.signals(), dir.pid_inside().is_ok());
+    let ignored = |dir: &ProcessDir| {
+        let signals = dir.signals()?;
+        Ok::<_, Errno>([libc::SIGHUP, libc::SIGINT, libc::SIGTERM].map(|signal| signals.ignores(signal)))
+    };
+    let ours = ignored(&Proc::system().unwrap().process(std::process::id()).unwrap()).unwrap();
+    let found = (ignored(&dir), dir.pid_inside().is_ok());
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(found, (Ok(ours), true));
