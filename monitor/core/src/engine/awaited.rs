@@ -196,9 +196,23 @@ impl Engine {
     /// Nobody looked in time at what was said to this process. If a server runs it on wires of its own, that may be a gateway.
     pub(super) fn may_have_been_spoken_to(&mut self, at: BootTime, id: ProcessId) {
         let Some(node) = self.world.node(id) else { return };
-        let is_inner = |key: &ServerKey| self.server_on_its_wire(node).is_none() && !self.is_job(*key);
+        let is_inner = |key: &ServerKey| {
+            let is_known = self.world.server(*key).is_some_and(|server| server.gateway);
+            self.server_on_its_wire(node).is_none() && !self.is_job(*key) && !is_known
+        };
         if let Some(key) = node.server.filter(is_inner) {
             self.enter_gateway(at, key);
+        }
+    }
+
+    /// The same, of those below a server that has just begun: it was one before it was known.
+    pub(super) fn may_have_spoken(&mut self, at: BootTime, key: ServerKey) {
+        let processes = self.world.server(key).map(|server| server.processes().clone()).unwrap_or_default();
+        let is_late =
+            |process: &&ProcessId| self.first_messages.get(process).is_some_and(|awaited| awaited.late);
+        let late: Vec<ProcessId> = processes.iter().filter(is_late).copied().collect();
+        for process in late {
+            self.may_have_been_spoken_to(at, process);
         }
     }
 

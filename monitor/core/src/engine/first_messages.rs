@@ -124,8 +124,11 @@ impl Engine {
         let is_old = awaited.looks >= LOOKS;
         awaited.late |= awaited.looks == 0 && awaited.since.is_some_and(|since| now.since(since) > LATE);
         awaited.looks += 1;
-        let (looks, said) = (awaited.looks, awaited.said.clone());
-        if let Some(until) = awaited.trial {
+        let (looks, said, trial) = (awaited.looks, awaited.said.clone(), awaited.trial);
+        if awaited.late {
+            self.may_have_been_spoken_to(now, id);
+        }
+        if let Some(until) = trial {
             let node = self.world.node(id);
             let is_below = node.is_some_and(|node| self.above_on_the_same_streams(node).any(hands_on));
             let again = match message {
@@ -275,9 +278,7 @@ impl Engine {
 
     /// No message of the protocol came, or another one.
     pub(super) fn is_no_server(&mut self, now: BootTime, id: ProcessId) {
-        if self.stop_waiting(id).is_some_and(|awaited| awaited.late) {
-            self.may_have_been_spoken_to(now, id);
-        }
+        self.stop_waiting(id);
         let launches = |node: &Node| matches!(node.role(), Some(Role::Launcher | Role::Shell));
         // A launcher or a shell may still start a server that a rule knows.
         if !self.world.node(id).is_some_and(launches) {

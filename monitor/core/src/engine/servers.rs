@@ -242,6 +242,7 @@ impl Engine {
     fn start_server(&mut self, now: BootTime, at: BootTime, new: NewServer) {
         let Some(key) = self.world.start_server(new) else { return };
         self.confirm_server(key);
+        self.may_have_spoken(at, key);
         self.report_server_started(at, key);
         // The owner may have exited between the fork and the exec of the server.
         if let Some(since) = self.world.owner(key).and_then(Agent::exited) {

@@ -60,6 +60,27 @@ fn who_is_looked_at_late_may_have_been_spoken_to() {
     }
 }
 
+/// The daemon is late: the agent has ended when the gateway is recognised, and its server has read its first message.
+#[test]
+fn a_gateway_that_is_recognised_late_may_have_spoken() {
+    const GATEWAY: &[&str] = &["/usr/bin/python3", "-m", "acme_mcp.gateway"];
+    const MODULE: &[&str] = &["/usr/bin/python3", "-m", "acme_mcp.weather"];
+    for (wait, ended) in [(50, true), (150, false)] {
+        let mut story = Story::with_agent();
+        story.messages.insert(30, mcp());
+        story.late = Some(Vec::new());
+        story.start(20, 30, GATEWAY, WIRE);
+        story.start(30, 31, MODULE, INNER);
+        story.pass(Duration::from_millis(wait));
+        story.answer_late();
+        story.late = None;
+        story.sockets.listens = true;
+        story.end(20);
+        story.pass_secs(14);
+        assert_eq!(!story.sent().is_empty(), ended, "{wait} ms {:?}", story.told());
+    }
+}
+
 /// Of a user who starts very many programs at a time, some are not looked at.
 #[test]
 fn who_is_not_looked_at_may_have_been_spoken_to() {
