@@ -181,7 +181,7 @@ impl Engine {
             } else if let Some(key) = server {
                 self.seek_confirmation(key);
             } else if !self.await_first_message(now, one.at, one.process, None) {
-                self.is_no_server(now, one.process);
+                self.is_no_server(one.process);
             }
         }
         let again = (!self.queue.waiting.is_empty()).then(|| now + EVERY);

@@ -174,11 +174,11 @@ impl Engine {
                 if node.and_then(|node| self.server_on_its_wire(node)).is_some_and(is_named) {
                     self.leave_server(now, id);
                 }
-                self.is_no_server(now, id);
+                self.is_no_server(id);
                 return;
             }
             FirstMessage::Nothing | FirstMessage::Other | FirstMessage::Unknown => {
-                self.is_no_server(now, id);
+                self.is_no_server(id);
                 return;
             }
             FirstMessage::Mcp { client } => Said::Message(client),
@@ -258,7 +258,7 @@ impl Engine {
             Answer::FirstMessage { message: FirstMessage::Nothing } => {
                 let awaited = engine.first_messages.get(&process);
                 if awaited.is_some_and(|awaited| awaited.origin == origin && awaited.looks >= LOOKS) {
-                    engine.is_no_server(now, process);
+                    engine.is_no_server(process);
                 }
             }
             Answer::FirstMessage { message } => engine.message_answered(now, process, origin, message),
@@ -277,7 +277,7 @@ impl Engine {
     }
 
     /// No message of the protocol came, or another one.
-    pub(super) fn is_no_server(&mut self, now: BootTime, id: ProcessId) {
+    pub(super) fn is_no_server(&mut self, id: ProcessId) {
         self.stop_waiting(id);
         let launches = |node: &Node| matches!(node.role(), Some(Role::Launcher | Role::Shell));
         // A launcher or a shell may still start a server that a rule knows.

@@ -23,7 +23,7 @@ impl Engine {
         let by_protocol = recognise_protocol != self.policy.recognise_protocol;
         if !self.policy.recognise_protocol {
             for id in self.first_messages.keys().copied().collect::<Vec<_>>() {
-                self.is_no_server(now, id);
+                self.is_no_server(id);
             }
         }
         if by_protocol && before == self.rules {
