@@ -1,3 +1,4 @@
+from services import display
 from situation import scene
 
 SHELL_TOOL = """
@@ -74,17 +75,7 @@ def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'"):
 @scene("in use", twin="orphans/driver")
 def browser_of_a_person(stage):
     """A server opens a person's browser and reads what it prints, as tools do: it has a window; the session ends cleanly, the person reads on."""
-    stage.part("Xorg", """
-        os.makedirs(f"{DIR}/.X11-unix")
-        display = socket.socket(socket.AF_UNIX)
-        display.bind(f"{DIR}/.X11-unix/X7")
-        display.listen()
-        here()
-        windows = [display.accept()]
-        rest()
-    """)
-    stage.run(f"{stage.dir}/bin/Xorg")
-    stage.who("Xorg")
+    display(stage)
     stage.part("firefox", """
         window = socket.socket(socket.AF_UNIX)
         window.connect(f"{DIR}/.X11-unix/X7")

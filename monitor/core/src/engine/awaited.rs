@@ -207,10 +207,10 @@ impl Engine {
 
     /// The same, of those below a server that has just begun: it was one before it was known.
     pub(super) fn may_have_spoken(&mut self, at: BootTime, key: ServerKey) {
-        let processes = self.world.server(key).map(|server| server.processes().clone()).unwrap_or_default();
-        let is_late =
-            |process: &&ProcessId| self.first_messages.get(process).is_some_and(|awaited| awaited.late);
-        let late: Vec<ProcessId> = processes.iter().filter(is_late).copied().collect();
+        let is_of_it = |process| self.world.node(process).is_some_and(|node| node.server == Some(key));
+        let late =
+            self.first_messages.iter().filter(|(process, awaited)| awaited.late && is_of_it(**process));
+        let late: Vec<ProcessId> = late.map(|(process, _)| *process).collect();
         for process in late {
             self.may_have_been_spoken_to(at, process);
         }

@@ -200,6 +200,7 @@ impl Engine {
         let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
         let Some(key) = self.world.start_server(new) else { return };
         self.confirm_server(key);
+        self.may_have_spoken(now, key);
         self.inspect(now, key);
         self.seek_confirmation(key);
     }
@@ -242,8 +243,8 @@ impl Engine {
     fn start_server(&mut self, now: BootTime, at: BootTime, new: NewServer) {
         let Some(key) = self.world.start_server(new) else { return };
         self.confirm_server(key);
-        self.may_have_spoken(at, key);
         self.report_server_started(at, key);
+        self.may_have_spoken(at, key);
         // The owner may have exited between the fork and the exec of the server.
         if let Some(since) = self.world.owner(key).and_then(Agent::exited) {
             self.left_behind(now, key, since, false);

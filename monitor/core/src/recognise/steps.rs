@@ -20,9 +20,10 @@ pub fn goes_on(image: &Image, program: Option<&Image>) -> bool {
 
 /// Whether it is a shell that may clean up by the commands in its arguments: `site & server; kill $!`.
 pub fn cleans_up(image: &Image) -> bool {
-    let behind = |text: &String| text.rsplit(" & ").next().is_some_and(|rest| rest.contains("&&"));
+    let has_list_behind =
+        |text: &String| text.rsplit_once(" & ").is_some_and(|(_, rest)| rest.contains("&&"));
     contains(SHELLS, base(without_deleted(&image.exe)))
-        && text_of_shell(image).is_some_and(|text| is_followed(text) || text.contains(" & ") && behind(text))
+        && text_of_shell(image).is_some_and(|text| is_followed(text) || has_list_behind(text))
 }
 
 /// Whether commands of a shell may come after another has ended.

@@ -28,15 +28,13 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let launching = above(&mut members.core.iter().filter(is_link));
     // What a server that has ended by itself let go is no part of it any more.
     let is_let_go = |node: &Node| node.server.is_none() || members.let_go.contains(&node.id);
-    let left: BTreeSet<ProcessId> =
-        members.all().filter(|process| inspection.world.graph().children(*process).any(is_let_go)).collect();
-    let leaving = above(&mut left.iter());
+    let has_one_below = |process: &ProcessId| inspection.world.graph().children(*process).any(is_let_go);
+    let mut leaving: BTreeSet<ProcessId> = members.all().filter(has_one_below).collect();
+    leaving.extend(above(&mut leaving.iter()));
     let has_let_go = |process| {
-        left.contains(&process)
-            || leaving.contains(&process)
-            || (members.core.contains(&process) && !members.let_go.is_empty())
+        leaving.contains(&process) || (members.core.contains(&process) && !members.let_go.is_empty())
     };
-    let main = inspection.node(inspection.server.main_process()).and_then(Node::image);
+    let main = inspection.main_image();
     let is_one = |row: &&ProcessRow| {
         let process = row.process;
         let is_wrapper = members.wrappers.contains(&process);
@@ -54,7 +52,7 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
 pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let would = |row: &ProcessRow| {
         members.wrappers.contains(&row.process)
-            && (row.catches_term && goes_on(&row.image, None)
+            && (row.catches_term && goes_on(&row.image, inspection.main_image())
                 || cleans_up(&row.image)
                 || works_itself(inspection, row))
             && has_others_below(inspection, row)

@@ -3,7 +3,7 @@
 use crate::{
     case::By,
     lineage::Node,
-    model::{Policy, ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
+    model::{Image, Policy, ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
     recognise::Rules,
     world::{Agent, Server, World},
 };
@@ -73,5 +73,10 @@ impl<'a> Inspection<'a> {
 
     pub fn node(&self, process: ProcessId) -> Option<&'a Node> {
         self.world.node(process)
+    }
+
+    /// What its main process runs.
+    pub fn main_image(&self) -> Option<&'a Image> {
+        self.node(self.server.main_process()).and_then(Node::image)
     }
 }

@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{
     case::{self, By},
-    lineage::Node,
     model::{Doubt, Evidence, ReachedBy, UnitFacts, scene::ProcessRow},
     recognise::{PROTOCOL, Role},
 };
@@ -99,8 +98,8 @@ pub(super) fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
 /// (mcp-remote reads nothing before somebody has signed in).
 fn took_no_message(inspection: &Inspection<'_>) -> Option<Doubt> {
     let server = inspection.server;
-    let image = inspection.node(server.main_process()).and_then(Node::image);
-    let is_named = || image.is_some_and(|image| matches!(inspection.rules.role(image), Role::Server { .. }));
+    let is_server = |image| matches!(inspection.rules.role(image), Role::Server { .. });
+    let is_named = || inspection.main_image().is_some_and(is_server);
     let waits = server.rule == PROTOCOL && inspection.facts.unread_input == Some(true);
     (waits && !is_of_known_agent(inspection) && !is_named()).then_some(Doubt::OnlyNamed)
 }

@@ -36,7 +36,7 @@ impl World {
     pub fn enter(&mut self, mut node: Node, up: Option<ProcessId>) {
         let id = node.id;
         if let Some(old) = self.graph.holder(id.pid) {
-            self.exit(old, Some(LeftByShell::Whole));
+            self.exit(old, LeftByShell::Whole);
         }
         match node.server.and_then(|key| self.servers.get_mut(&key)) {
             Some(server) => {
@@ -47,9 +47,9 @@ impl World {
         self.graph.insert(node, up);
     }
 
-    /// A process has ended, or does not matter. `how`: it has ended, and what it leaves, if it is a shell.
-    pub fn exit(&mut self, id: ProcessId, how: Option<LeftByShell>) -> Option<Exited> {
-        if let Some(how) = how {
+    /// A process has ended, or does not matter. `how`: what it leaves if it is a shell, nothing unless it has ended.
+    pub fn exit(&mut self, id: ProcessId, how: LeftByShell) -> Option<Exited> {
+        if how != LeftByShell::No {
             self.shell_leaves(id, how);
         }
         let up = self.graph.up(id).map(|node| node.id);

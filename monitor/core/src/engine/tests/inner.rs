@@ -63,8 +63,8 @@ fn who_is_looked_at_late_may_have_been_spoken_to() {
 /// The daemon is late: the agent has ended when the gateway is recognised, and its server has read its first message.
 #[test]
 fn a_gateway_that_is_recognised_late_may_have_spoken() {
-    const GATEWAY: &[&str] = &["/usr/bin/python3", "-m", "acme_mcp.gateway"];
-    const MODULE: &[&str] = &["/usr/bin/python3", "-m", "acme_mcp.weather"];
+    const GATEWAY: &[&str] = &["/usr/bin/python3", "-m", "acme.gateway"];
+    const MODULE: &[&str] = &["/usr/bin/python3", "-m", "acme.weather"];
     for (wait, ended) in [(50, true), (150, false)] {
         let mut story = Story::with_agent();
         story.messages.insert(30, mcp());
@@ -77,6 +77,31 @@ fn a_gateway_that_is_recognised_late_may_have_spoken() {
         story.sockets.listens = true;
         story.end(20);
         story.pass_secs(14);
+        assert_eq!(!story.sent().is_empty(), ended, "{wait} ms {:?}", story.told());
+    }
+}
+
+/// It is recognised so late that its server is hardly looked at any more, and has but a second.
+#[test]
+fn a_gateway_that_is_recognised_very_late_may_have_spoken_long_ago() {
+    for (wait, ended) in [(50, true), (150, false)] {
+        let mut story = Story::new(Policy { grace: Duration::from_secs(1), ..Policy::default() });
+        story.exec(20, 10, CLAUDE, TERMINAL);
+        story.messages.insert(30, mcp());
+        story.late = Some(Vec::new());
+        story.start(20, 30, &["/usr/bin/python3", "-m", "acme.gateway"], WIRE);
+        let about_the_gateway = story.late.replace(Vec::new());
+        story.start(30, 31, &["/usr/bin/python3", "-m", "acme.weather"], INNER);
+        story.pass(Duration::from_millis(wait));
+        story.answer_late();
+        story.late = None;
+        story.pass_secs(9);
+        story.late = about_the_gateway;
+        story.answer_late();
+        story.late = None;
+        story.sockets.listens = true;
+        story.end(20);
+        story.pass_secs(4);
         assert_eq!(!story.sent().is_empty(), ended, "{wait} ms {:?}", story.told());
     }
 }
