@@ -283,6 +283,19 @@ fn a_daemon_that_runs_is_asked() -> Result<()> {
         ensure!(loaded["found"].as_str().is_some_and(|f| f.contains("by the daemon")), "{loaded}");
         ensure!(check(&found, "state directory")?["is"] == "ok", "{found:#}");
 
+        // One with another lock is found at its socket, and a mistake in the configuration is one of the checks.
+        let (other, mistaken) = (s.folder().join("other.lock"), s.folder().join("mistaken.toml"));
+        std::fs::write(&mistaken, "graec = \"1s\"\n")?;
+        let [other, mistaken] = [&other, &mistaken].map(|path| path.to_string_lossy());
+        let args = ["--lock", &other, "--socket", &socket, "--state-dir", &state, "--config", &mistaken];
+        let found = checkup(&args)?;
+        ensure!(check(&found, "daemon")?["is"] == "ok", "{found:#}");
+        let told = check(&found, "configuration")?;
+        ensure!(
+            told["is"] == "wrong" && told["found"].as_str().is_some_and(|f| f.contains("graec")),
+            "{told}"
+        );
+
         let open = s.folder().join("open");
         std::fs::create_dir(&open)?;
         std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;

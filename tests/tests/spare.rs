@@ -115,6 +115,8 @@ fn what_means_nothing_changes_nothing() -> Result<()> {
         }
         let (code, said) = daemon.says(&["spare", "--unit", "x.scope"])?;
         ensure!(code == 1 && said.contains("is not a service"), "{code:?}: {said}");
+        let (code, said) = daemon.says(&["spare", "2"])?;
+        ensure!(code == 1 && said.contains("a thread of the kernel"), "{code:?}: {said}");
         ensure!(daemon.says(&["spare"])?.0 == 2, "nothing was named");
         fs::write(daemon.socket().with_file_name("config.toml"), "grace = 7\n")?;
         let (code, said) = daemon.says(&["spare", "--user", "nobody"])?;

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use crate::{
     actuator::reaper::Reaper,
     cli::Places,
+    config::Config,
     control::client::{Client, ClientError},
     driver::{Driver, EffectHandler, read_proc},
     host::{Proc, Scope, boot_id, stuck},
@@ -55,7 +56,11 @@ struct Host {
 impl Offline {
     /// Reads /proc and judges, without any grace. By itself this engine only observes. With a scope it judges and signals nothing else.
     pub(crate) fn inspect(places: &Places) -> anyhow::Result<Self> {
-        let (config, scope) = (places.load()?, places.below.clone());
+        Self::with(&places.load()?, places)
+    }
+
+    pub(super) fn with(config: &Config, places: &Places) -> anyhow::Result<Self> {
+        let scope = places.below.clone();
         let rules = config.rules();
         let (procfs, probe) = (Proc::system()?, Probe::new()?);
         let policy = Policy {

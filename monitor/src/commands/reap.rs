@@ -171,7 +171,10 @@ fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
         what += " of living agents, whose threads may be using them";
     }
     for (number, told) in [
-        (count(|one| one.planned.state == State::Live && !one.planned.is_duplicate()), "living agents use"),
+        (
+            count(|one| one.planned.state == State::Live && !one.planned.is_duplicate()),
+            "belong to living agents",
+        ),
         (count(PlanItem::is_unproven), "somebody may still use"),
     ] {
         if number > 0 {

@@ -10,7 +10,7 @@ use super::{
     text::{self, sanitise},
     wall_clock::{WallClock, shown},
 };
-use orphand_core::model::{BootTime, Mode, SessionState, Standing, State, Status};
+use orphand_core::model::{BootTime, Chosen, Mode, SessionState, Standing, State, Status};
 
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
     let mode = doing(status.mode, &status.standing, wall.timestamp(now), zone);
@@ -38,9 +38,11 @@ pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, 
     }
     out.push_str(&list::sum(&status.report, &status.blind));
     out.push('\n');
-    let proportional = status.report.servers().filter_map(|(_, one)| one.pss_bytes);
-    if let Some(bytes) = proportional.reduce(u64::saturating_add) {
-        let _ = writeln!(out, "Proportional memory: {}.", text::size(bytes));
+    let proportional: Vec<u64> = status.report.servers().filter_map(|(_, one)| one.pss_bytes).collect();
+    if !proportional.is_empty() {
+        let of = text::count(proportional.len() as u64, "server", "servers");
+        let bytes = proportional.into_iter().fold(0, u64::saturating_add);
+        let _ = writeln!(out, "Proportional memory of {of}: {}.", text::size(bytes));
     }
     out.push_str(&next(status, now, paint));
     sessions(status, &mut out);
@@ -112,25 +114,35 @@ fn lost(status: &Status) -> Option<String> {
 
 /// What the daemon does, and who decided that: `is paused until 15:04 by alice`.
 pub fn doing(mode: Mode, standing: &Standing, now: Timestamp, zone: &TimeZone) -> String {
-    if let Some(pause) = &standing.pause {
-        let until =
-            pause.until.map(|until| format!(" until {}", clock_time(until, now, zone))).unwrap_or_default();
-        return format!("is paused{until} by {}", sanitise(&pause.by));
-    }
-    let does = match mode {
+    let does = |mode| match mode {
         Mode::Enforce => "ends orphans",
         Mode::Observe => "observes only",
     };
+    if let Some(pause) = &standing.pause {
+        let until =
+            pause.until.map(|until| format!(" until {}", clock_time(until, now, zone))).unwrap_or_default();
+        let then =
+            |chosen: &Chosen| format!("; then it {}, decided by {}", does(chosen.mode), sanitise(&chosen.by));
+        let then = standing.chosen.as_ref().map(then).unwrap_or_default();
+        return format!("is paused{until} by {}{then}", sanitise(&pause.by));
+    }
+    let does = does(mode);
     // With --observe it observes, whatever was decided.
     let chosen = standing.chosen.as_ref().filter(|chosen| chosen.mode == mode);
     let by = chosen.map(|chosen| format!(", decided by {}", sanitise(&chosen.by))).unwrap_or_default();
     format!("{does}{by}")
 }
 
-/// `15:04`, with the date if that is another day.
+/// `15:04`, with the date if that is another day, and with the seconds if it is near.
 fn clock_time(at: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
+    let is_near = at.duration_since(now).as_secs() < 120;
     let (at, now) = (at.to_zoned(zone.clone()), now.to_zoned(zone.clone()));
-    at.strftime(if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string()
+    let form = match at.date() == now.date() {
+        true if is_near => "%H:%M:%S",
+        true => "%H:%M",
+        false => "%Y-%m-%d %H:%M",
+    };
+    at.strftime(form).to_string()
 }
 
 #[cfg(test)]

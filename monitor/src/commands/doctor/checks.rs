@@ -47,7 +47,9 @@ const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
 /// All checks except [`sight`]. Loads the eBPF programs unless a daemon has: only that proves that they load.
 pub(super) fn of_host(places: &Places, lock: &Path) -> Vec<Check> {
     let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
-    let running = lock_holder(lock);
+    // A daemon with another lock answers at its socket.
+    let answering = || Client::new(places.socket()).within(PATIENCE).status(false).ok();
+    let running = lock_holder(lock).or_else(|| answering().map(|status| status.pid));
     // Before the programs are loaded, because that raises the limit.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
     let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];

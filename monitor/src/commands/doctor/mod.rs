@@ -34,13 +34,17 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     let places = &flags.common.places;
-    let config = places.load()?;
+    let (config, mistake) = match places.load() {
+        Ok(config) => (config, None),
+        Err(why) => (Config::default(), Some(Check::wrong("configuration", why.to_string()))),
+    };
     // Warnings at the start are among the checks.
     logging::start_at(LevelFilter::ERROR);
     let mut checks = checks::of_host(places, &flags.lock);
+    checks.extend(mistake);
     checks.push(named_pipes(duplicate()));
     checks.extend(all(&config));
-    let seen = Offline::inspect(places)?.report();
+    let seen = Offline::with(&config, places)?.report();
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
     super::answer(flags.common.json, &found, |found| page::render(found, super::paint()))?;

@@ -61,7 +61,7 @@ families! {
     ORPHANS_DETECTED = "orphand_orphans_detected", Counter,
         ["agent", "unit", "manager", "uid", "class", "evidence"], "Orphans detected, once for each kind of evidence.";
     REAPED = "orphand_reaped", Counter, ["agent", "unit", "manager", "uid", "class", "signal"],
-        "Orphans ended, by the last signal that was needed.";
+        "Servers ended: orphans, and what a person had ended; by the last signal that was needed.";
     RECLAIMED_BYTES = "orphand_reclaimed_bytes", Counter, ["agent", "unit", "manager", "uid", "class"],
         "Resident memory that orphans had before they were ended.";
     ORPHAN_CPU = "orphand_orphan_cpu_seconds", Counter, ["agent", "unit", "manager", "uid"],

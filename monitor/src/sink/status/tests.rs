@@ -131,14 +131,18 @@ mod standing {
         standing.decide(&Decision::Mode { mode: Some(Mode::Enforce) }, "al\u{1b}ice", noon);
         assert_eq!(told(&standing, Mode::Enforce), "ends orphans, decided by al\\x1bice");
         assert_eq!(told(&standing, Mode::Observe), "observes only");
-        let hours = |hours: u64| Decision::Pause { for_ms: Some(hours * 3_600_000) };
+        let seconds = |seconds: u64| Decision::Pause { for_ms: Some(seconds * 1_000) };
+        let then = "; then it ends orphans, decided by al\\x1bice";
         for (decision, words) in [
-            (hours(3), "is paused until 15:00 by bob"),
-            (hours(24), "is paused until 2026-11-24 12:00 by bob"),
+            (seconds(3 * 3600), "is paused until 15:00 by bob"),
+            (seconds(24 * 3600), "is paused until 2026-11-24 12:00 by bob"),
+            (seconds(30), "is paused until 12:00:30 by bob"),
             (Decision::Pause { for_ms: None }, "is paused by bob"),
         ] {
             standing.decide(&decision, "bob", noon);
-            assert_eq!(told(&standing, Mode::Observe), words);
+            assert_eq!(told(&standing, Mode::Observe), format!("{words}{then}"));
         }
+        standing.chosen = None;
+        assert_eq!(told(&standing, Mode::Observe), "is paused by bob");
     }
 }
