@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{Probe, activity};
 use crate::read::pipe;
-use orphand_core::model::{CopyFacts, ProcessId, ServerFacts, Subject, scene::Scene};
+use orphand_core::model::{
+    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject,
+    scene::{Scene, SceneServer},
+};
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
 /// Resident bytes count what processes share once for each of them: they may be several times what a server takes.
@@ -31,9 +34,21 @@ impl Probe {
         let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
         let due = subject.question.servers.first();
-        let unread_input =
-            due.and_then(|server| pipe::has_unread(&self.proc, &server.processes, server.stdin));
+        let unread_input = due.and_then(|server| self.unread_input(server, subject.input));
         ServerFacts { scene, work, unread_input, container, enclosing }
+    }
+
+    fn unread_input(&self, server: &SceneServer, is_asked: bool) -> Option<FirstMessage> {
+        let stdin = server.stdin;
+        if !pipe::has_unread(&self.proc, &server.processes, stdin)? {
+            return Some(FirstMessage::Nothing);
+        }
+        let messages =
+            server.processes.iter().map(|process| self.first_message(OwnEnd { process: *process, stdin }));
+        // Where there is only the beginning of a message, something waits all the same.
+        let is_known =
+            |message: &FirstMessage| !matches!(message, FirstMessage::Nothing | FirstMessage::Unknown);
+        Some(messages.take_while(|_| is_asked).find(is_known).unwrap_or(FirstMessage::Unknown))
     }
 
     /// The proportional memory of the server's processes, as far as it can be read. It is reported and no evidence.

@@ -291,6 +291,24 @@ def spoken_to_by_a_caller(stage, line=("{BIN}/job.py",)):
     stage.beats("job")
     return stage.killed(relay, in_use=["job.py"])
 
+@scene("orphan", twin="protocol/spoken_to_by_a_caller")
+def hangs_over_a_request(stage):
+    """A home-made server has answered `initialize` and hangs; more waits to be read, and its home-made host is killed."""
+    stage.part("server.py", """
+        time.sleep(0.5)
+        answer(os.read(0, 65536))
+        here()
+        rest()
+    """)
+    host = stage.rests("chat_host.py", """
+        server = start("server.py", asked=False)
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "chat", "version": "1"}}
+        server.ask("initialize", about)
+        server._send("tools/list", None)
+        present("server.py")
+    """)
+    return stage.killed(host, orphans=["server.py"])
+
 @scene("orphan", twin="protocol/becomes_a_job")
 @scene(
     "in use", name="becomes_a_job", twin="protocol/starts_anew", next_one="job.py",

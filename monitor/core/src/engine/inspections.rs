@@ -27,7 +27,7 @@ use crate::{
         About, Answer, BootTime, ContainerQuery, Haste, ProcessId, ServerFacts, Stdio, Subject,
         scene::{SceneQuestion, SceneServer},
     },
-    recognise::{started_container, works_through_client},
+    recognise::{PROTOCOL, started_container, works_through_client},
     world::{Agent, Server},
 };
 
@@ -83,6 +83,7 @@ impl Engine {
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
+            input: server.rule == PROTOCOL,
         };
         let Some(observed) = self.observe(key) else { return };
         let user = server.share();

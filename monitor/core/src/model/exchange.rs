@@ -203,6 +203,8 @@ pub struct Subject {
     pub container: Option<Box<ContainerQuery>>,
     /// Whether it matters what its processes have done so far: [`ServerFacts::work`].
     pub work: bool,
+    /// Whether it matters what waits in its standard input: [`ServerFacts::unread_input`].
+    pub input: bool,
 }
 
 /// A process and the pipe or socket that is its standard input.

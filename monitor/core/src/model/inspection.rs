@@ -15,9 +15,10 @@ pub struct ServerFacts {
     /// What its processes have done so far, if that was asked for: those that could be read.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub work: Vec<Work>,
-    /// Whether something waits to be read in its standard input; absent if that could not be found out.
+    /// What waits to be read in its standard input: the first of it, where that was asked for, and [`FirstMessage::Unknown`]
+    /// where it was not; absent if it could not be found out whether anything does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub unread_input: Option<bool>,
+    pub unread_input: Option<FirstMessage>,
     /// The container that its client works for; absent if there is none, or if its engine did not tell exactly
     /// one.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     case::{self, By},
-    model::{Doubt, Evidence, ReachedBy, UnitFacts, scene::ProcessRow},
+    model::{Doubt, Evidence, FirstMessage, ReachedBy, UnitFacts, scene::ProcessRow},
     recognise::{PROTOCOL, Role},
 };
 
@@ -100,7 +100,14 @@ fn took_no_message(inspection: &Inspection<'_>) -> Option<Doubt> {
     let server = inspection.server;
     let is_server = |image| matches!(inspection.rules.role(image), Role::Server { .. });
     let is_named = || inspection.main_image().is_some_and(is_server);
-    let waits = server.rule == PROTOCOL && inspection.facts.unread_input == Some(true);
+    // The first one named a client: what waits and does not name it came after that.
+    let is_later = |message: &FirstMessage| match message {
+        FirstMessage::Mcp { client } => server.client.is_some() && *client != server.client,
+        FirstMessage::Other => server.client.is_some(),
+        message => *message == FirstMessage::Nothing,
+    };
+    let waits = inspection.facts.unread_input.as_ref().is_some_and(|message| !is_later(message));
+    let waits = server.rule == PROTOCOL && waits;
     (waits && !is_of_known_agent(inspection) && !is_named()).then_some(Doubt::OnlyNamed)
 }
 

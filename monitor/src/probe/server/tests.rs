@@ -104,10 +104,28 @@ fn what_a_server_waits_for_is_told_where_it_is_asked() {
     while !std::fs::read_to_string(format!("/proc/{}/stat", reader.0.id())).unwrap().contains("(cat) S") {
         std::thread::yield_now();
     }
-    assert_eq!(read(&reader, true), (Wait::Ends, Some(false)));
-    assert_eq!(read(&reader, false), (Wait::Anything, Some(false)));
+    assert_eq!(read(&reader, true), (Wait::Ends, Some(FirstMessage::Nothing)));
+    assert_eq!(read(&reader, false), (Wait::Anything, Some(FirstMessage::Nothing)));
     let mut sleeper = Started::sleeper(Std::piped());
     sleeper.until_asleep();
     sleeper.0.stdin.as_mut().unwrap().write_all(b"{}\n").unwrap();
-    assert_eq!(read(&sleeper, true), (Wait::Anything, Some(true)));
+    assert_eq!(read(&sleeper, true), (Wait::Anything, Some(FirstMessage::Unknown)));
+}
+
+/// What waits is read where that matters, as often as it is asked. The beginning of a message says nothing.
+#[test]
+fn what_waits_in_the_input_is_told_where_it_is_asked() {
+    let mut server = Started::sleeper(Std::piped());
+    let mut stdin = server.0.stdin.take().unwrap();
+    let read = |input: bool| {
+        let subject = Subject { input, ..subject(&[server.id()], server.wire()) };
+        Probe::new().unwrap().facts(&[&subject]).remove(0).unread_input
+    };
+    assert_eq!(read(true), Some(FirstMessage::Nothing));
+    let (unknown, call) = (Some(FirstMessage::Unknown), r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    stdin.write_all(call.as_bytes()).unwrap();
+    assert_eq!([read(true), read(false)], [unknown.clone(), unknown.clone()]);
+    stdin.write_all(b"\n").unwrap();
+    let told = Some(FirstMessage::Mcp { client: None });
+    assert_eq!([read(true), read(true), read(false)], [told.clone(), told, unknown]);
 }

@@ -6,7 +6,9 @@ use super::{
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
     story_scene::WireState,
 };
-use crate::model::{Doubt, Input, NextStep, Notice, Policy, ServerReport, Signal, Stdio, Whereabouts};
+use crate::model::{
+    Doubt, FirstMessage, Input, NextStep, Notice, Policy, ServerReport, Signal, Stdio, Whereabouts,
+};
 
 const RULE: &str = "[[agent]]\nname = 'claude'\nprogram = 'claude'\nidle_duplicates = '1h'";
 const HERE: Whereabouts = Whereabouts { directory: 1, command: Some(10), environment: Some(5) };
@@ -228,7 +230,7 @@ fn time_in_which_nobody_looked_does_not_count() {
 /// What its processes wait for, and whom it asked, the judgement table plays.
 #[test]
 fn one_that_has_not_read_its_input_stays() {
-    for unread in [Some(true), None] {
+    for unread in [Some(FirstMessage::Unknown), None] {
         let mut story = two(RULE);
         story.facts.unread_input = unread;
         stays(story, &["orphan_suspected", "orphan_unproven active"]);
@@ -284,7 +286,7 @@ fn a_rule_that_is_gone_clears_it() {
 fn a_doubt_that_goes_away_leads_to_its_end_and_a_use_before_to_none() {
     for used in [false, true] {
         let mut story = two(RULE);
-        story.facts.unread_input = Some(true);
+        story.facts.unread_input = Some(FirstMessage::Unknown);
         let is_told = |notice: &Notice| matches!(notice, Notice::OrphanUnproven { doubts, .. } if doubts[..] == [Doubt::Active]);
         while !story.notices.iter().any(is_told) {
             call(&mut story, 31, 1);
@@ -292,7 +294,7 @@ fn a_doubt_that_goes_away_leads_to_its_end_and_a_use_before_to_none() {
         if used {
             did(&mut story, 30, [48, 72]);
         }
-        story.facts.unread_input = Some(false);
+        story.facts.unread_input = Some(FirstMessage::Nothing);
         call(&mut story, 31, HOUR / 2);
         assert_eq!(story.sent().is_empty(), used);
     }

@@ -2,7 +2,7 @@
 
 use super::story::{id, image};
 use crate::model::{
-    Container, ContainerFacts, Image, ProcessId, Stdio, UnitFacts, Work,
+    Container, ContainerFacts, FirstMessage, Image, ProcessId, Stdio, UnitFacts, Work,
     scene::{
         Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, SceneServer, Side, Unread, Wait,
     },
@@ -21,8 +21,8 @@ pub struct Outside {
     pub copies: Vec<Copy>,
     /// What its processes wait for.
     pub waits: Wait,
-    /// How many bytes wait in its standard input.
-    pub unread_input: Option<bool>,
+    /// What waits in its standard input.
+    pub unread_input: Option<FirstMessage>,
     pub opted_out: bool,
     pub unit: Option<UnitFacts>,
     pub container: Option<Box<ContainerFacts>>,
@@ -41,7 +41,7 @@ impl Default for Outside {
             own_ends: [false; 2],
             copies: Vec::new(),
             waits: Wait::Ends,
-            unread_input: Some(false),
+            unread_input: Some(FirstMessage::Nothing),
             opted_out: false,
             unit: None,
             container: None,

@@ -7,7 +7,7 @@ use super::first_messages::{OWN, mcp, started};
 use super::proof::{HOST, ended, judged, unproven};
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use super::units::facts;
-use crate::model::{Input, Losses, Policy, Signal, SnapshotProcess};
+use crate::model::{FirstMessage, Input, Losses, Policy, Signal, SnapshotProcess};
 
 const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
 
@@ -243,25 +243,32 @@ fn what_a_repair_finds_adopted_is_left() {
 }
 
 /// That the first message waits says nothing about who shall read it, where no rule knows the host: whoever calls a relay may
-/// write one to a job. The twins have read it, are an agent's, or are called like a server.
+/// write one to a job. The twins have read it (what waits then is a later one, without the client's name: a server that hangs), are
+/// an agent's, or are called like a server.
 #[test]
 fn what_has_not_read_its_first_message_is_no_server_by_it() {
     const NAMED: &[&str] = &["node", "/srv/node_modules/.bin/mcp-remote", "http://127.0.0.1:9"];
-    for (host, program, unread) in [
-        (HOST, OWN, Some(true)),
-        (HOST, OWN, Some(false)),
-        (HOST, OWN, None),
-        (HOST, NAMED, Some(true)),
-        (CLAUDE, OWN, Some(true)),
+    let later = || FirstMessage::Mcp { client: None };
+    for (host, program, first, unread, is_ended) in [
+        (HOST, OWN, mcp(), Some(mcp()), false),
+        (HOST, OWN, mcp(), Some(FirstMessage::Unknown), false),
+        (HOST, OWN, mcp(), Some(later()), true),
+        (HOST, OWN, mcp(), Some(FirstMessage::Other), true),
+        (HOST, OWN, later(), Some(later()), false),
+        (HOST, OWN, later(), Some(FirstMessage::Other), false),
+        (HOST, OWN, mcp(), Some(FirstMessage::Nothing), true),
+        (HOST, OWN, mcp(), None, true),
+        (HOST, NAMED, mcp(), Some(mcp()), true),
+        (CLAUDE, OWN, mcp(), Some(mcp()), true),
     ] {
         let mut story = Story::new(Policy::default());
         story.exec(20, 10, host, TERMINAL);
-        started(&mut story, 30, program, mcp());
+        started(&mut story, 30, program, first);
         story.facts.unread_input = unread;
         story = judged(story);
-        if (host, program, unread) == (HOST, OWN, Some(true)) {
+        if !is_ended {
             unproven(&mut story, "only_named");
-            story.facts.unread_input = Some(false);
+            story.facts.unread_input = Some(FirstMessage::Nothing);
             story.pass_secs(700);
         }
         ended(&mut story, 30);
