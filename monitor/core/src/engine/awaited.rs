@@ -32,6 +32,8 @@ const QUEUED_OF_USER: usize = 1024;
 const QUEUED: usize = 8192;
 /// Between two looks whether there is room for those.
 const EVERY: Duration = Duration::from_millis(50);
+/// Who has lived for so long, and was not listened to in time, may have been a server: a command is over before.
+const A_SESSION: Duration = Duration::from_secs(60);
 /// The most command lines that are kept of a process.
 const LINES: usize = 4;
 /// How long a program below a shell must live to be taken for the server, where nobody sees whether it takes the message.
@@ -106,8 +108,6 @@ pub(super) struct Awaited {
     pub(super) wires: [Stdio; 2],
     /// When it began to run the program; absent where that does not matter.
     pub(super) since: Option<BootTime>,
-    /// Whether it may have read its first message before anybody looked.
-    pub(super) late: bool,
     /// How often nothing was there.
     pub(super) looks: u32,
     /// What was said on these wires, to it or to a launcher or shell above: it is for the server.
@@ -131,7 +131,7 @@ impl Awaited {
             lines.remove(0);
         }
         let (origin, uid) = (node.origin(), node.uid);
-        Self { origin, uid, wires, since: None, late: false, looks: 0, said, trial: None, lines }
+        Self { origin, uid, wires, since: None, looks: 0, said, trial: None, lines }
     }
 }
 
@@ -147,8 +147,7 @@ pub(super) enum Said {
 impl Engine {
     /// There is no room for this process now. Returns whether it is asked about later.
     pub(super) fn queue_up(&mut self, at: BootTime, process: ProcessId) -> bool {
-        // What is not looked at in time may have been spoken to.
-        self.may_have_been_spoken_to(at, process);
+        self.world.change(process, |node| node.unheard = Some(at));
         let Some(node) = self.world.node(process) else { return false };
         let (origin, uid) = (node.origin(), node.uid);
         let queue = &mut self.queue;
@@ -193,26 +192,14 @@ impl Engine {
         self.queue.not_asked
     }
 
-    /// Nobody looked in time at what was said to this process. If a server runs it on wires of its own, that may be a gateway.
-    pub(super) fn may_have_been_spoken_to(&mut self, at: BootTime, id: ProcessId) {
+    /// A process ends to which nobody listened in time. If a server ran it on wires of its own, and not for a moment, that may be
+    /// a gateway, also without it.
+    pub(super) fn ends_unheard(&mut self, at: BootTime, id: ProcessId) {
         let Some(node) = self.world.node(id) else { return };
-        let is_inner = |key: &ServerKey| {
-            let is_known = self.world.server(*key).is_some_and(|server| server.gateway);
-            self.server_on_its_wire(node).is_none() && !self.is_job(*key) && !is_known
-        };
-        if let Some(key) = node.server.filter(is_inner) {
+        let lasted = node.unheard.is_some_and(|since| at.since(since) >= A_SESSION);
+        let is_inner = |key: &ServerKey| self.server_on_its_wire(node).is_none() && !self.is_job(*key);
+        if let Some(key) = node.server.filter(|key| lasted && is_inner(key)) {
             self.enter_gateway(at, key);
-        }
-    }
-
-    /// The same, of those below a server that has just begun: it was one before it was known.
-    pub(super) fn may_have_spoken(&mut self, at: BootTime, key: ServerKey) {
-        let is_of_it = |process| self.world.node(process).is_some_and(|node| node.server == Some(key));
-        let late =
-            self.first_messages.iter().filter(|(process, awaited)| awaited.late && is_of_it(**process));
-        let late: Vec<ProcessId> = late.map(|(process, _)| *process).collect();
-        for process in late {
-            self.may_have_been_spoken_to(at, process);
         }
     }
 

@@ -122,11 +122,11 @@ impl Engine {
         let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.origin == origin) else { return };
         let pause = PAUSE * (1 << awaited.looks.min(LOOKS));
         let is_old = awaited.looks >= LOOKS;
-        awaited.late |= awaited.looks == 0 && awaited.since.is_some_and(|since| now.since(since) > LATE);
+        let is_late = awaited.looks == 0 && awaited.since.is_some_and(|since| now.since(since) > LATE);
         awaited.looks += 1;
         let (looks, said, trial) = (awaited.looks, awaited.said.clone(), awaited.trial);
-        if awaited.late {
-            self.may_have_been_spoken_to(now, id);
+        if is_late {
+            self.world.change(id, |node| node.unheard = Some(now));
         }
         if let Some(until) = trial {
             let node = self.world.node(id);

@@ -284,6 +284,7 @@ impl Engine {
             return;
         }
         self.stop_waiting(id);
+        self.ends_unheard(at, id);
         let ending = self.ending(id, status);
         if let Some(key) = self.world.agent_of(id) {
             self.agent_ended(now, AgentExit { agent: key, at, ending: ending.clone() });

@@ -200,7 +200,6 @@ impl Engine {
         let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
         let Some(key) = self.world.start_server(new) else { return };
         self.confirm_server(key);
-        self.may_have_spoken(now, key);
         self.inspect(now, key);
         self.seek_confirmation(key);
     }
@@ -244,7 +243,6 @@ impl Engine {
         let Some(key) = self.world.start_server(new) else { return };
         self.confirm_server(key);
         self.report_server_started(at, key);
-        self.may_have_spoken(at, key);
         // The owner may have exited between the fork and the exec of the server.
         if let Some(since) = self.world.owner(key).and_then(Agent::exited) {
             self.left_behind(now, key, since, false);

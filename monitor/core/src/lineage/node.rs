@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    model::{AgentHints, Image, Killer, ProcessId, Stdio, UnitFacts},
+    model::{AgentHints, BootTime, Image, Killer, ProcessId, Stdio, UnitFacts},
     recognise::{Role, container_client, is_opener},
 };
 
@@ -147,6 +147,8 @@ pub struct Node {
     pub protected: bool,
     /// How many programs that open a file or an address for a person (`xdg-open`) it has run, or was started below.
     pub openers: u8,
+    /// When nobody had looked in time at what was said to it: it may be a server.
+    pub unheard: Option<BootTime>,
     /// Whether it is not known yet that the process matters.
     pub pending: bool,
     /// The last signal that was sent to it and that it does not handle, so that it ends; and who sent it.

@@ -118,7 +118,9 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
 /// listens: a gateway has a port without being told one.
 fn is_gateway(inspection: &Inspection<'_>) -> bool {
     let (world, server) = (inspection.world, inspection.server);
-    server.gateway || world.inner(server).any(|node| !world.is_of_its_package(server, node))
+    server.gateway
+        || world.inner(server).any(|node| !world.is_of_its_package(server, node))
+        || world.unheard(server).next().is_some()
 }
 
 /// Whether a process that it started, and reads from, listens for others: a web server that a person has asked for. Of a server

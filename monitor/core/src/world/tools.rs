@@ -23,6 +23,12 @@ impl World {
         self.recognised(server).filter(|node| node.stdin() != server.stdin)
     }
 
+    /// What it runs on wires of its own that may be servers, since nobody looked in time at what was said to them.
+    pub fn unheard<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {
+        let all = server.processes().iter().filter_map(|process| self.graph.get(*process));
+        all.filter(|node| node.unheard.is_some() && node.stdin() != server.stdin)
+    }
+
     /// Whether a process runs a program of the package that the server is of: by its name it may be a part of it.
     pub fn is_of_its_package(&self, server: &Server, node: &Node) -> bool {
         let main = self.graph.get(server.main_process).and_then(Node::image);

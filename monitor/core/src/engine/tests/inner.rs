@@ -60,6 +60,22 @@ fn who_is_looked_at_late_may_have_been_spoken_to() {
     }
 }
 
+/// What has ended since was a command, or may have been a server: the other one lasted.
+#[test]
+fn a_command_that_is_looked_at_late_makes_nobody_a_gateway() {
+    for (lasts, ended) in [(50, true), (70, false)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.late = Some(Vec::new());
+        story.start(30, 31, OWN, INNER);
+        story.pass(Duration::from_millis(150));
+        story.answer_late();
+        story.late = None;
+        story.pass_secs(lasts);
+        story.end(31);
+        assert_eq!(is_ended(story), ended, "{lasts} s");
+    }
+}
+
 /// The daemon is late: the agent has ended when the gateway is recognised, and its server has read its first message.
 #[test]
 fn a_gateway_that_is_recognised_late_may_have_spoken() {
