@@ -157,17 +157,26 @@ def job_named_like_a_server(stage):
     return stage.killed(scheduler, in_use=["mcp-backup"])
 
 @scene("in use", twin="orphans/moved_wire")
-def goes_on_in_the_background(stage):
+@scene(
+    "in use", name="goes_on_behind_a_launcher", twin="orphans/moved_wire", line=["npx", "-y", "mcp-server-fake"],
+    about="The same, and npx waits for it, which has its first streams still.",
+)
+@scene(
+    "in use", name="goes_on_behind_a_launcher_and_restarts", twin="orphans/restarts_of_orphand", line=["npx", "-y", "mcp-server-fake"], restart=True,
+    about="The same, and orphand is restarted again and again.",
+)
+def goes_on_in_the_background(stage, line=("mcp-server-fake",)):
     """A server put /dev/null in the place of its streams, as a service does that goes into the background; the agent is killed, it works on."""
+    stage.part("npx", "here()\nsubprocess.run(['/bin/sh', '-c', f'{BIN}/mcp-server-fake; exit'])\n")
     stage.part("mcp-server-fake", """
         answer(os.read(0, 65536))
         goes_into_the_background()
         here()
         use("service", lambda: None)
     """)
-    agent = stage.agent()
+    agent = stage.rests("claude", f"start(*{line!r})\npresent('mcp-server-fake')\n")
     stage.beats("service")
-    return stage.killed(agent, in_use=["mcp-server-fake"])
+    return stage.killed(agent, in_use=["mcp-server-fake", *line[:-1][:1]])
 
 @scene("in use", twin="orphans/before")
 @scene(

@@ -9,6 +9,7 @@ use crate::{
         scene::{Endpoint, Holder, ProcessRow, Scene},
     },
     reach::{Edge, Party, Source, Way, mark},
+    recognise::{Role, runs_itself},
     world::Agent,
 };
 
@@ -96,7 +97,9 @@ fn reached_by(inspection: &Inspection<'_>, edge: Edge) -> ReachedBy {
 }
 
 /// Whether the server put its wires away by itself: it may be a service now. Where its owner lives and let it go, one closed wire
-/// may say so; else it must have put nothing in the place of both, as a program does that goes into the background.
+/// may say so; else it must have put nothing in the place of both, as a program does that goes into the background. A
+/// launcher that waits for it has them still, and uses neither. What a launcher has started so may be the server, of which a
+/// daemon that has begun later knows no more.
 fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let server = inspection.server;
     // While it is being ended, its main process may have exited.
@@ -104,15 +107,32 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
         return false;
     }
     let wires = [(server.stdin, true), (server.stdout, false)];
-    let closed = wires.map(|(wire, reads)| !inspection.rows.has_own_end(wire, reads, members));
+    let closed =
+        |members: &Members| wires.map(|(wire, reads)| !inspection.rows.has_own_end(wire, reads, members));
     let is_let_go = inspection.living_owner().is_some()
         && server.phase.released().is_some()
         && (inspection.is_abandoned() || inspection.thread_has_ended());
-    let is_in_background = || {
-        let mut rows = inspection.processes(members);
-        rows.any(|row| members.core.contains(&row.process) && row.stdio[..2] == [Stdio::Null; 2])
+    if is_let_go {
+        return closed(members).contains(&true);
+    }
+    let core = inspection.processes(members).filter(|row| members.core.contains(&row.process));
+    let (at_work, launching): (Vec<_>, Vec<_>) =
+        core.partition(|row| runs_itself(&row.image, &inspection.rules.role(&row.image)));
+    let launched = |process| launching.iter().find(|row| Some(row.process) == process);
+    // A shell may be a server that is written for it, where no launcher has started it.
+    let is_a_server =
+        |row: &ProcessRow| inspection.rules.role(&row.image) == Role::Shell && launched(row.parent).is_none();
+    let is_in_background = |row: &ProcessRow| {
+        row.stdio[..2] == [Stdio::Null; 2]
+            && (members.core.contains(&row.process)
+                || launched(row.parent).is_some_and(|launcher| !is_a_server(launcher)))
     };
-    if is_let_go { closed.contains(&true) } else { closed == [true; 2] && is_in_background() }
+    let behind = inspection.rows_of_server().filter(|row| is_in_background(row));
+    let behind: BTreeSet<ProcessId> = behind.map(|row| row.process).collect();
+    // What that runs has its first streams.
+    let is_below = |row: &ProcessRow| inspection.rows.parents(row).any(|above| behind.contains(&above));
+    let core = at_work.into_iter().filter(|row| !is_below(row)).map(|row| row.process).collect();
+    !behind.is_empty() && closed(&Members { core, ..Members::default() }) == [true; 2]
 }
 
 /// Whether an agent that may have been left behind has clients, or a debugger. What is `below` it works for it. Its pipes lead to its servers and to
