@@ -47,7 +47,7 @@ fn has_steps_after(image: &Image) -> bool {
 }
 
 /// The commands behind `-c`, if all of them are known.
-fn text_of_shell(image: &Image) -> Option<&String> {
+pub fn text_of_shell(image: &Image) -> Option<&String> {
     let is_option = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
     let at = image.argv.iter().skip(1).position(is_option).filter(|_| !image.argv_truncated)?;
     image.argv.get(at + 2)

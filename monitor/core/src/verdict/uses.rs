@@ -9,7 +9,7 @@ use crate::{
         scene::{Endpoint, Holder, ProcessRow, Scene},
     },
     reach::{Edge, Party, Source, Way, mark},
-    recognise::{Role, runs_itself},
+    recognise::{Role, runs_itself, text_of_shell},
     world::Agent,
 };
 
@@ -118,14 +118,16 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let core = inspection.processes(members).filter(|row| members.core.contains(&row.process));
     let (at_work, launching): (Vec<_>, Vec<_>) =
         core.partition(|row| runs_itself(&row.image, &inspection.rules.role(&row.image)));
-    let launched = |process| launching.iter().find(|row| Some(row.process) == process);
-    // A shell may be a server that is written for it, where no launcher has started it.
-    let is_a_server =
-        |row: &ProcessRow| inspection.rules.role(&row.image) == Role::Shell && launched(row.parent).is_none();
+    // A script for a shell may be the server.
+    let is_a_script = |row: &ProcessRow| {
+        inspection.rules.role(&row.image) == Role::Shell && text_of_shell(&row.image).is_none()
+    };
+    let launchers = launching.into_iter().filter(|row| !is_a_script(row));
+    let launchers: BTreeSet<ProcessId> = launchers.map(|row| row.process).collect();
     let is_in_background = |row: &ProcessRow| {
         row.stdio[..2] == [Stdio::Null; 2]
             && (members.core.contains(&row.process)
-                || launched(row.parent).is_some_and(|launcher| !is_a_server(launcher)))
+                || row.parent.is_some_and(|parent| launchers.contains(&parent)))
     };
     let behind = inspection.rows_of_server().filter(|row| is_in_background(row));
     let behind: BTreeSet<ProcessId> = behind.map(|row| row.process).collect();
