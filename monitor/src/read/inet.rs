@@ -109,7 +109,7 @@ fn add_tcp(
             .collect();
         let by: Vec<ProcessId> = callers
             .iter()
-            .filter_map(|caller| caller.process(|process| rows.lives(process)))
+            .filter_map(|caller| caller.process(|process| rows.may_call_again(process)))
             .collect();
         for caller in &by {
             let at = rows.endpoint(Key::Call(inode, *caller), || Endpoint::Call);
