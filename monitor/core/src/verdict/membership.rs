@@ -226,7 +226,7 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether its parent is a browser that belongs to the server.
-    fn is_of_a_browser(&self, facts: &ProcessRow) -> bool {
+    pub(super) fn is_of_a_browser(&self, facts: &ProcessRow) -> bool {
         let parent = self.inspection.rows.parent(facts);
         parent.is_some_and(|row| self.members.contains(row.process) && self.is_a_browser(row))
     }

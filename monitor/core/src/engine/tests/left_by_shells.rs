@@ -94,6 +94,28 @@ fn a_copy_of_a_server_in_bash_leaves_what_it_had_in_the_background() {
     }
 }
 
+/// google-chrome: `exec > >(cat); exec chrome`. The twins have an input of their own, and have become no browser.
+#[test]
+fn what_reads_the_output_of_a_browser_ends_with_it() {
+    for (title, input, tied) in [("chrome", 7, true), ("chrome", 8, false), ("job", 7, false)] {
+        let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Socket(9)];
+        let reader = [Stdio::Pipe(input), Stdio::Null, Stdio::Null];
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, &["/bin/bash", "/usr/bin/google-chrome"], [Stdio::Null, Stdio::Null, stdio[2]]);
+        story.start(31, 32, &["cat"], reader);
+        story.exec(31, 30, &[title], stdio);
+        let argv: &'static [&'static str] = if title == "chrome" { &["chrome"] } else { &["job"] };
+        let browser = ProcessFacts { argv, joined: vec![id(30)], ..apart(0, stdio) };
+        let read_by = (input == 7).then_some((Stdio::Pipe(7), id(31)));
+        let cat = ProcessFacts { parent: 31, read_by, ..apart(0, reader) };
+        story.apart.extend([(30, apart(0, WIRE)), (31, browser), (32, cat)]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{title} {input} {sent:?} {:?}", story.told());
+    }
+}
+
 /// `cd x && job > log &` in a shell that a server keeps. The twin waits for what waits.
 #[test]
 fn who_waits_in_the_background_of_a_shell_keeps_nobody() {
