@@ -4,15 +4,26 @@
 /// of a browser at a login, is none any more.
 pub const LATELY: u64 = 10 * 60 * 1_000_000_000;
 
+/// Of how many callers of a port that live it is kept who they are.
+pub const CALLERS_OF_A_PORT: usize = 4;
+
 /// The calls to a port that followed processes have ended, or that were cut off; the value of the map CALLED. Times are nanoseconds of
 /// `CLOCK_MONOTONIC`, 0 if there was none: while the host is asleep nobody can call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CallRecord {
-    /// The last call of anybody but `caller`: of a process that is not followed, from another host or network namespace.
+    /// The last call of anybody but those of `by`: of a process that is not followed, from another host or network namespace.
     pub by_anybody: u64,
-    pub by_caller: u64,
-    /// A followed process that calls from the same address.
+    /// Followed processes that call from the same address. The place of one is another's when it has ended.
+    pub by: [Call; CALLERS_OF_A_PORT],
+}
+
+/// The last call of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Call {
+    /// 0: there is none.
+    pub at: u64,
     pub caller: Caller,
 }
 
@@ -39,5 +50,5 @@ pub struct CallKey {
     pub far: u16,
 }
 
-const _: () = assert!(size_of::<CallRecord>() == 4 * 8);
+const _: () = assert!(size_of::<CallRecord>() == (1 + 3 * CALLERS_OF_A_PORT) * 8);
 const _: () = assert!(size_of::<CallKey>() == 2 * 4 + 4 * 4 + 2 * 2);

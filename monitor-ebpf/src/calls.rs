@@ -9,11 +9,11 @@ use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
     helpers::generated::bpf_ktime_get_ns,
 };
-use monitor_common::{CallKey, CallRecord, Caller, Counter, LATELY};
+use monitor_common::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, Counter};
 
 use crate::{
     maps::{CALLED, CALLERS, OUTGOING, global},
-    members::{self, EEXIST},
+    members,
     task::{Task, current_tgid, read},
 };
 
@@ -123,35 +123,56 @@ fn is_over(sk: u64) -> Result<(), Counter> {
 
 #[inline(always)]
 fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
-    let by_anybody = caller.tgid == ANYBODY.tgid;
+    let Some(at) = CALLED.get_ptr_mut(port).or_else(|| first(port)) else {
+        return Err(Counter::CallDropped);
+    };
     // SAFETY: no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
-    let Some(at) = CALLED.get_ptr_mut(port) else {
-        let (anybody, known) = if by_anybody { (now, 0) } else { (0, now) };
-        let first = CallRecord { by_anybody: anybody, by_caller: known, caller };
-        return match CALLED.insert(port, first, u64::from(BPF_NOEXIST)) {
-            // Where another CPU was quicker, that call counts.
-            Err(error) if error != -EEXIST => Err(Counter::CallDropped),
-            _ => Ok(()),
-        };
-    };
     // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
     let record = unsafe { &mut *at };
-    if !by_anybody && is_for(record, caller, now) {
-        record.caller = caller;
-        record.by_caller = now;
+    if caller.tgid != ANYBODY.tgid
+        && let Some(place) = place_of(&mut record.by, caller)
+    {
+        // The call of one that has ended is still a call.
+        if !is_same(place.caller, caller) && place.at > record.by_anybody {
+            record.by_anybody = place.at;
+        }
+        *place = Call { at: now, caller };
     } else {
         record.by_anybody = now;
     }
     Ok(())
 }
 
-/// Whether the record has room for this caller: it is the same, or the other one has not called lately.
+/// The record of a port that nobody has called before.
 #[inline(always)]
-const fn is_for(record: &CallRecord, caller: Caller, now: u64) -> bool {
-    (record.caller.tgid == caller.tgid && record.caller.start == caller.start)
-        || record.by_caller == 0
-        || now.wrapping_sub(record.by_caller) > LATELY
+fn first(port: u32) -> Option<*mut CallRecord> {
+    const NOBODY: Call = Call { at: 0, caller: ANYBODY };
+    let record = CallRecord { by_anybody: 0, by: [NOBODY; CALLERS_OF_A_PORT] };
+    // Where another CPU was quicker, its record is the one.
+    let _ = CALLED.insert(port, record, u64::from(BPF_NOEXIST));
+    CALLED.get_ptr_mut(port)
+}
+
+/// The place of this caller; if it has none, that of one that is followed no more, as when it has ended.
+#[inline(always)]
+fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut Call> {
+    let mut free = None;
+    for call in by {
+        if is_same(call.caller, caller) {
+            return Some(call);
+        }
+        let has_ended = call.caller.tgid == caller.tgid || !members::is_followed(call.caller.tgid);
+        if free.is_none() && has_ended {
+            free = Some(call);
+        }
+    }
+    free
+}
+
+#[inline(always)]
+const fn is_same(one: Caller, other: Caller) -> bool {
+    one.tgid == other.tgid && one.start == other.start
 }
 
 #[inline(always)]

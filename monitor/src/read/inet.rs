@@ -1,7 +1,7 @@
 //! TCP and UDP sockets, from the tables of a network namespace.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     io,
     net::IpAddr,
 };
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     host::{Endpoint as End, InternetSocket, ProcessDir, TcpState},
-    source::kernel_side::{KernelSide, LastCaller},
+    source::kernel_side::{Caller, KernelSide},
 };
 use orphand_core::{
     model::{
@@ -104,21 +104,24 @@ fn add_tcp(
     for entry in entries.iter().filter(of_ours) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
-        let callers: HashSet<LastCaller> =
-            joints.holders(inode).iter().map(|holder| kernel.caller(entry.local.1, *holder)).collect();
-        let by: Vec<ProcessId> =
-            callers.iter().filter_map(|caller| caller.process(|process| rows.lives(process))).collect();
+        let callers: BTreeSet<Caller> = (joints.holders(inode).iter())
+            .flat_map(|holder| kernel.callers(entry.local.1, *holder))
+            .collect();
+        let by: Vec<ProcessId> = callers
+            .iter()
+            .filter_map(|caller| caller.process(|process| rows.may_call_again(process)))
+            .collect();
         for caller in &by {
             let at = rows.endpoint(Key::Call(inode, *caller), || Endpoint::Call);
             joints.join(inode, at, Side::Near);
             rows.caller(at, *caller);
         }
-        let called = if callers.contains(&LastCaller::Anybody) {
+        let called = if callers.contains(&Caller::Anybody) {
             Called::Yes
         } else if called.contains(&inode) && by.is_empty() {
             // Of whom the witness knows nothing.
             Called::Yes
-        } else if callers.contains(&LastCaller::Unknown) || joints.ports.contains(&entry.local.1) {
+        } else if callers.contains(&Caller::Unknown) || joints.ports.contains(&entry.local.1) {
             Called::Unknown
         } else {
             Called::No

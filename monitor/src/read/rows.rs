@@ -12,9 +12,13 @@ use crate::{
     host::{Proc, ProcessDir, Room},
     source::kernel_side::OpenEnd,
 };
-use orphand_core::model::{
-    ProcessId, UnitFacts,
-    scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
+use orphand_core::{
+    model::{
+        ProcessId, UnitFacts,
+        scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
+        text::base,
+    },
+    recognise::is_browser,
 };
 
 /// The most processes that are described for an endpoint beside those that were asked about.
@@ -203,9 +207,13 @@ impl<'a> Rows<'a> {
         self.end(endpoint, holder, Side::Far, None, false);
     }
 
-    /// Whether this process lives, or may.
-    pub fn lives(&mut self, process: ProcessId) -> bool {
-        !matches!(self.knows(process), Known::Gone)
+    /// Whether this process lives, or may, and calls because it is built so: what a browser calls are a person's visits.
+    pub fn may_call_again(&mut self, process: ProcessId) -> bool {
+        let is_known = !matches!(self.knows(process), Known::Gone);
+        let row = self.scene.processes.iter().find(|row| row.process == process);
+        let names =
+            row.into_iter().flat_map(|row| row.image.argv.first().into_iter().chain([&row.image.exe]));
+        is_known && !names.map(|name| base(name)).any(is_browser)
     }
 
     /// Enters that somebody has an end whom no descriptor shows, or may have it.

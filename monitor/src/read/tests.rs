@@ -23,7 +23,7 @@ use crate::{
     },
 };
 use orphand_core::model::{
-    ProcessId, Stdio,
+    Image, ProcessId, Stdio,
     scene::{End, Endpoint, Holder, ProcessRow, Scene, SceneQuestion, SceneServer, Side},
 };
 
@@ -118,4 +118,20 @@ fn who_is_due_at_the_same_moment_is_told_if_it_has_an_opposite_end() {
     let part = part::of(&scene, &SceneQuestion { servers, ..SceneQuestion::default() });
     let told: Vec<ProcessId> = part.processes.iter().map(|row| row.process).collect();
     assert_eq!((told, part.ends.len()), (vec![due, writer], 4));
+}
+
+#[test]
+fn a_browser_does_not_call_again() {
+    let (proc, asked) = (Proc::system().unwrap(), BTreeSet::new());
+    let mut rows = Rows::new(&proc, &|_| None, &asked);
+    let mut enter = |pid, exe: &str, title: &str| {
+        let image = Image { exe: exe.into(), argv: vec![title.into()], ..Image::default() };
+        rows.full(ProcessRow { process: ProcessId::new(pid, 1), image, ..ProcessRow::default() });
+    };
+    enter(1, "/usr/lib/firefox/firefox", "firefox");
+    enter(2, "/opt/google/chrome/chrome (deleted)", "/opt/google/chrome/chrome");
+    enter(3, "/usr/bin/node", "shim");
+    rows.gone(ProcessId::new(4, 1));
+    let may = [1, 2, 3, 4].map(|pid| rows.may_call_again(ProcessId::new(pid, 1)));
+    assert_eq!(may, [false, false, true, false]);
 }

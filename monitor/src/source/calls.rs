@@ -8,7 +8,7 @@ use aya::{
 };
 use monitor_common::{CallRecord, LATELY};
 
-use super::{decode::id, kernel_error::KernelError, kernel_side::LastCaller, maps};
+use super::{decode::id, kernel_error::KernelError, kernel_side::Caller, maps};
 use crate::os::clock;
 use orphand_core::model::{BootTime, ProcessId};
 
@@ -31,8 +31,8 @@ impl Calls {
         })
     }
 
-    /// Who called this port lately, at which `holder` listens.
-    pub fn lately(&self, port: u16, holder: ProcessId) -> Result<LastCaller, String> {
+    /// Who called this port, at which `holder` listens.
+    pub fn of(&self, port: u16, holder: ProcessId) -> Result<Vec<Caller>, String> {
         let record =
             maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
         let is_older = holder.start <= self.since.ticks();
@@ -40,51 +40,55 @@ impl Calls {
         let age = clock::now().since(holder.born());
         let now = clock::awake();
         let born = now.saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
-        Ok(caller(&record, is_older, [self.awake_since, born, now]))
+        Ok(callers(&record, is_older, [self.awake_since, born, now]))
     }
 }
 
 /// What such a record says `now`. `is_older`: who has the port was there when the hook was attached. An earlier call than
 /// its birth (`born`) was one of another that had the port.
-const fn caller(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) -> LastCaller {
-    const fn is_lately(at: u64, now: u64) -> bool {
-        at != 0 && now.saturating_sub(at) < LATELY
-    }
-    if is_lately(record.by_anybody, now) {
-        LastCaller::Anybody
-    } else if is_older && is_lately(since, now) {
-        LastCaller::Unknown
-    } else if is_lately(record.by_caller, now) {
-        LastCaller::Process(id(record.caller.tgid, record.caller.start))
-    } else if record.by_caller != 0 && record.by_caller >= born {
-        LastCaller::Before(id(record.caller.tgid, record.caller.start))
-    } else {
-        LastCaller::Nobody
-    }
+fn callers(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) -> Vec<Caller> {
+    let is_lately = |at: u64| at != 0 && now.saturating_sub(at) < LATELY;
+    let known = record.by.iter().filter_map(|call| {
+        let process = id(call.caller.tgid, call.caller.start);
+        if is_lately(call.at) {
+            Some(Caller::Process(process))
+        } else {
+            (call.at != 0 && call.at >= born).then_some(Caller::Before(process))
+        }
+    });
+    let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
+    let unknown = (is_older && is_lately(since)).then_some(Caller::Unknown);
+    anybody.into_iter().chain(unknown).chain(known).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use monitor_common::{Call, Caller as By};
 
     const MINUTE: u64 = 60 * 1_000_000_000;
 
     #[test]
-    fn a_call_counts_for_ten_minutes() {
-        let by = monitor_common::Caller { start: 50 * 10_000_000, tgid: 7, port: 1 };
-        let record = CallRecord { by_anybody: 20 * MINUTE, by_caller: 25 * MINUTE, caller: by };
-        let says = |now: u64| caller(&record, false, [MINUTE, 25 * MINUTE, now * MINUTE]);
-        let process = LastCaller::Process(ProcessId::new(7, 50));
-        let before = LastCaller::Before(ProcessId::new(7, 50));
-        assert_eq!([29, 30, 34, 35].map(says), [LastCaller::Anybody, process, process, before]);
-        let later = caller(&record, false, [MINUTE, 25 * MINUTE + 1, 40 * MINUTE]);
-        assert_eq!(later, LastCaller::Nobody, "of another that had the port");
-        assert_eq!(caller(&CallRecord::default(), false, [MINUTE, 0, 2 * MINUTE]), LastCaller::Nobody);
+    fn a_call_counts_for_ten_minutes_and_its_caller_longer() {
+        let call = |tgid, at| Call { at, caller: By { start: 50 * 10_000_000, tgid, port: 1 } };
+        let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
+        let record = CallRecord { by_anybody: 20 * MINUTE, by };
+        let says = |now: u64| callers(&record, false, [MINUTE, 25 * MINUTE, now * MINUTE]);
+        let process = |pid| Caller::Process(ProcessId::new(pid, 50));
+        let before = |pid| Caller::Before(ProcessId::new(pid, 50));
+        assert_eq!(says(29), [Caller::Anybody, process(7), process(8)]);
+        assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));
+        assert_eq!(says(35), [before(7), process(8)], "both, whoever was the last");
+        assert_eq!(says(41), [before(7), before(8)]);
+        let later = callers(&record, false, [MINUTE, 25 * MINUTE + 1, 45 * MINUTE]);
+        assert_eq!(later, [before(8)], "the other one called another that had the port");
+        assert_eq!(callers(&CallRecord::default(), false, [MINUTE, 0, 2 * MINUTE]), []);
     }
 
     #[test]
     fn who_was_there_before_is_known_after_ten_minutes() {
-        let says = |now: u64| caller(&CallRecord::default(), true, [MINUTE, 0, now * MINUTE]);
-        assert_eq!([2, 10, 11].map(says), [LastCaller::Unknown, LastCaller::Unknown, LastCaller::Nobody]);
+        let says = |now: u64| callers(&CallRecord::default(), true, [MINUTE, 0, now * MINUTE]);
+        assert_eq!([2, 10].map(says), [(); 2].map(|()| vec![Caller::Unknown]));
+        assert_eq!(says(11), []);
     }
 }

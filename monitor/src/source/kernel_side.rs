@@ -66,27 +66,26 @@ pub struct Beside {
     pub nameless: BTreeSet<u64>,
 }
 
-/// Who called a TCP port in the last ten minutes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LastCaller {
-    Nobody,
-    /// This process, from the same address, and no other.
+/// Somebody who called a TCP port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Caller {
+    /// This process, from the same address, in the last ten minutes.
     Process(ProcessId),
-    /// This one, longer ago, and nobody since: it may call again as long as it lives.
+    /// This one, longer ago: it may call again as long as it lives.
     Before(ProcessId),
-    /// Another host, or another process that may be any.
+    /// Another host, or another process that may be any, in the last ten minutes.
     Anybody,
     /// That cannot be told: it was not watched for so long.
     Unknown,
 }
 
-impl LastCaller {
-    /// The process, if it was exactly one; `lives` says whether one still does.
-    pub fn process(self, lives: impl FnOnce(ProcessId) -> bool) -> Option<ProcessId> {
+impl Caller {
+    /// The process, if it is known; `may_call_again` says whether one does.
+    pub fn process(self, may_call_again: impl FnOnce(ProcessId) -> bool) -> Option<ProcessId> {
         match self {
             Self::Process(process) => Some(process),
-            Self::Before(process) => lives(process).then_some(process),
-            Self::Nobody | Self::Anybody | Self::Unknown => None,
+            Self::Before(process) => may_call_again(process).then_some(process),
+            Self::Anybody | Self::Unknown => None,
         }
     }
 }
@@ -119,12 +118,12 @@ impl KernelSide {
         proc.tasks().map_err(|error| error.to_string())
     }
 
-    /// Who called this port lately, at which `holder` listens. Where nobody watches, the tables of connections have to do.
-    pub fn caller(&self, port: u16, holder: ProcessId) -> LastCaller {
-        let told = self.calls.as_ref().map_or(Ok(LastCaller::Nobody), |calls| calls.lately(port, holder));
+    /// Who called this port, at which `holder` listens. Where nobody watches, the tables of connections have to do.
+    pub fn callers(&self, port: u16, holder: ProcessId) -> Vec<Caller> {
+        let told = self.calls.as_ref().map_or(Ok(Vec::new()), |calls| calls.of(port, holder));
         told.unwrap_or_else(|error| {
             tracing::debug!("who calls port {port} is not known: {error}");
-            LastCaller::Unknown
+            vec![Caller::Unknown]
         })
     }
 }

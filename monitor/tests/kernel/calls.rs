@@ -5,7 +5,7 @@ use std::{
     net::{Ipv6Addr, SocketAddr, TcpStream},
 };
 
-use orphand::source::{kernel::KernelSource, kernel_side::LastCaller};
+use orphand::source::{kernel::KernelSource, kernel_side::Caller};
 use orphand_core::model::Tracking;
 
 use crate::stage::{Actor, id, options};
@@ -28,14 +28,23 @@ for what in ("silent", "called by a stranger", "reset by a stranger"): serve(wha
 masked = serve("called by a stranger like a relative elsewhere", four, "127.0.0.1")
 serve("called by a stranger over IPv6", six, "::1")
 ports = [serve("called by a relative", four, "127.0.0.1"), serve("called by a relative from elsewhere", four, "127.0.0.1"),
-    serve("called by several", six, "::")]
+    serve("called by several", six, "::"), serve("called by one that ended, too", four, "127.0.0.1"),
+    serve("called by too many", four, "127.0.0.1")]
 say("relative")
 socket.create_connection(("127.0.0.1", ports[0])).recv(1)
 socket.create_connection(("127.0.0.1", ports[1]), source_address=("127.0.0.2", 0)).recv(1)
 socket.create_connection(("127.0.0.1", ports[2])).recv(1)
-if os.fork() == 0:
-    socket.create_connection(("::1", ports[2])).recv(1); os._exit(0)
-wait()
+def another(host, port, lives):
+    told, tell = os.pipe()
+    if os.fork() == 0:
+        socket.create_connection((host, port)).recv(1)
+        if lives: say("another"); os.write(tell, b"x"); time.sleep(1000)
+        os._exit(0)
+    os.read(told, 1) if lives else wait()
+another("::1", ports[2], True)
+for lives in (False, True): another("127.0.0.1", ports[3], lives)
+socket.create_connection(("127.0.0.1", ports[3])).recv(1)
+for _ in range(5): another("127.0.0.1", ports[4], True)
 say("done"); go()
 # A network of its own: CLONE_NEWNET, SIOCSIFFLAGS with IFF_UP.
 import fcntl, struct
@@ -73,22 +82,27 @@ fn every_caller_is_somebody() {
     assert_eq!(actor.line()["what"], "masked");
     masked.write_all(b"x").unwrap();
     assert_eq!(masked.read(&mut [0]).unwrap(), 0);
-    let relative = LastCaller::Process(id(line("relative")));
+    let relative = Caller::Process(id(line("relative")));
+    let others: Vec<Caller> =
+        lines.iter().filter(|line| line["what"] == "another").map(|line| Caller::Process(id(line))).collect();
     let server = |what| id(line(what));
-    for (what, caller) in [
-        ("silent", LastCaller::Nobody),
-        ("called by a stranger", LastCaller::Anybody),
-        ("called by a stranger like a relative elsewhere", LastCaller::Anybody),
-        ("called by a stranger over IPv6", LastCaller::Anybody),
-        ("called by a relative", relative),
-        ("called by a relative from elsewhere", LastCaller::Anybody),
-        ("called by several", LastCaller::Anybody),
-        ("reset by a stranger", LastCaller::Anybody),
+    for (what, callers) in [
+        ("silent", &[][..]),
+        ("called by a stranger", &[Caller::Anybody]),
+        ("called by a stranger like a relative elsewhere", &[Caller::Anybody]),
+        ("called by a stranger over IPv6", &[Caller::Anybody]),
+        ("called by a relative", &[relative]),
+        ("called by a relative from elsewhere", &[Caller::Anybody]),
+        ("called by several", &[relative, others[0]]),
+        // The place of the one that ended is another's.
+        ("called by one that ended, too", &[Caller::Anybody, others[1], relative]),
+        ("called by too many", &[Caller::Anybody, others[2], others[3], others[4], others[5]]),
+        ("reset by a stranger", &[Caller::Anybody]),
     ] {
-        assert_eq!(calls.lately(port(what), server(what)).unwrap(), caller, "{what}");
+        assert_eq!(calls.of(port(what), server(what)).unwrap(), callers, "{what}");
     }
     let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
-    assert_eq!(calls.lately(port("silent"), ourselves).unwrap(), LastCaller::Unknown, "older than the hook");
+    assert_eq!(calls.of(port("silent"), ourselves).unwrap(), [Caller::Unknown], "older than the hook");
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
@@ -131,7 +145,7 @@ fn a_call_is_seen_whatever_its_memory_was_before() {
     assert_eq!(actor.line()["what"], "made");
     assert_eq!(TcpStream::connect(("127.0.0.1", port)).unwrap().read(&mut [0]).unwrap(), 0);
     assert_eq!(actor.line()["what"], "served");
-    assert_eq!(calls.lately(port, id(&server)).unwrap(), LastCaller::Anybody);
+    assert_eq!(calls.of(port, id(&server)).unwrap(), [Caller::Anybody]);
     actor.word();
     actor.finish();
 }

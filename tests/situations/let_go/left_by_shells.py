@@ -72,6 +72,27 @@ def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'"):
         return stage.ended(agent, in_use=[job])
     return stage.killed(agent, in_use=[job], may_end=["mcp-server-shell"])
 
+@scene("in use", twin="orphans/job_of_a_killed_shell")
+def dump_of_a_server_in_bash(stage):
+    """A server that is a bash script runs `job | gzip > dump.gz &` below a `$( )`; the session ends cleanly, the job works on."""
+    stage.part("job", JOB)
+    tool = f"{stage.dir}/bin/job 2>&1 | gzip > {stage.dir}/dump.gz 2> /dev/null &"
+    stage.put("mcp-server-shell", f"#!/bin/bash\nresult=$({tool})\nread -r line\n")
+    program = """
+        server = start("mcp-server-shell", asked=False)
+        present("job")
+        here()
+        wait_for("end")
+        server.let_go()
+        server.child.wait()
+    """
+    agent = stage.run(stage.part("claude", program), cwd=stage.dir)
+    stage.who("claude")
+    job = stage.who("job")
+    stage.beats("job")
+    stage.go("end")
+    return stage.ended(agent, in_use=[job])
+
 @scene("in use", twin="orphans/driver")
 def browser_of_a_person(stage):
     """A server opens a person's browser and reads what it prints, as tools do: it has a window; the session ends cleanly, the person reads on."""

@@ -166,8 +166,8 @@ pub enum Endpoint {
         #[serde(skip_serializing_if = "is_default", default)]
         chosen: bool,
     },
-    /// Calls of a TCP port by one process, over for less than ten minutes: who listens there is [`Side::Near`], the caller
-    /// [`Side::Far`]. It has no row if it has ended.
+    /// Calls of a TCP port by one process, over for less than ten minutes, or longer if that may call again: who listens there is
+    /// [`Side::Near`], the caller [`Side::Far`]. It has no row if it has ended.
     Call,
     /// Memory that several processes share, and at which one waits: the waiter [`Side::Reads`], all that share it
     /// [`Side::Writes`].

@@ -94,9 +94,7 @@ impl Edge {
                 ("open_file", "shares an open file with it, by which it can wake it")
             }
             (Way::Use, Some(Endpoint::Memory { .. })) => ("memory", "shares memory with it"),
-            (Way::Use, Some(Endpoint::Call)) => {
-                ("call", "called a port at which it listens, a few minutes ago")
-            }
+            (Way::Use, Some(Endpoint::Call)) => ("call", "called a port at which it listens"),
             (Way::Use, _) => ("connection", "is connected with it"),
         }
     }

@@ -298,9 +298,13 @@ pub fn runs_itself(image: &Image, role: &Role) -> bool {
 }
 
 fn is_a_launcher(image: &Image, role: &Role) -> bool {
+    is_in_a_shell(image) || matches!(role, Role::Launcher | Role::Shell)
+}
+
+/// Whether a shell works it off, whatever it is by its name.
+pub fn is_in_a_shell(image: &Image) -> bool {
     let interpreter = text::base(text::without_deleted(&image.exe));
     known_programs::contains(known_programs::SHELLS, interpreter)
-        || matches!(role, Role::Launcher | Role::Shell)
 }
 
 /// Whether both run programs of one package, or the same program.

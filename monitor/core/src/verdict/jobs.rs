@@ -58,12 +58,16 @@ impl Bonds<'_> {
         !self.was_tied(facts) && (self.was_left(facts) || facts.ignores_hangup && !self.core_ignores_hangup)
     }
 
-    /// A shell without a terminal has what it runs in the background ignore SIGINT.
+    /// A shell without a terminal has what it runs in the background ignore SIGINT. A script that becomes a browser starts what reads
+    /// its output for that alone (`exec > >(cat)`, google-chrome).
     pub(super) fn was_left(&self, facts: &ProcessRow) -> bool {
         match self.inspection.node(facts.process).map(|node| node.left).unwrap_or_default() {
             LeftByShell::No => false,
             LeftByShell::InBackground => facts.ignores_interrupt && !self.core_ignores_interrupt,
-            LeftByShell::Whole => true,
+            LeftByShell::Whole => {
+                !(self.is_of_a_browser(facts)
+                    && self.inspection.rows.is_joined(facts.process, &self.held, 0..1))
+            }
         }
     }
 

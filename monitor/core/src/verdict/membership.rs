@@ -16,9 +16,9 @@ use super::{
     rows::Sides,
 };
 use crate::{
-    lineage::{Maker, Provenance},
+    lineage::{Maker, Program, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow},
-    recognise::{Role, fork_server_listener},
+    recognise::{Role, fork_server_listener, is_in_a_shell},
     world::is_run_by,
 };
 
@@ -226,7 +226,7 @@ impl<'a> Bonds<'a> {
     }
 
     /// Whether its parent is a browser that belongs to the server.
-    fn is_of_a_browser(&self, facts: &ProcessRow) -> bool {
+    pub(super) fn is_of_a_browser(&self, facts: &ProcessRow) -> bool {
         let parent = self.inspection.rows.parent(facts);
         parent.is_some_and(|row| self.members.contains(row.process) && self.is_a_browser(row))
     }
@@ -267,8 +267,9 @@ impl<'a> Bonds<'a> {
         // For a process found in /proc nobody knows who made its streams. It counts if it was seen joined with the
         // server that is being ended.
         let was_tied = self.was_tied(facts);
+        let is_shell = |program: &Program| program.role == Role::Shell || is_in_a_shell(&program.image);
         let made_here = |maker: &Maker, stream: Stdio| {
-            (self.inspection.server.ended().contains(&maker.process) && maker.program.role != Role::Shell)
+            (self.inspection.server.ended().contains(&maker.process) && !is_shell(&maker.program))
                 || (self.members.contains(maker.process)
                     && Some(stream) != errors
                     && self.inspection.rows.is_a_call(facts.process, stream))

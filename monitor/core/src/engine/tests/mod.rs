@@ -24,6 +24,7 @@ mod inner;
 mod kept;
 mod late;
 mod launchers;
+mod left_by_shells;
 mod leftovers;
 mod let_go;
 mod links;

@@ -1,0 +1,196 @@
+//! Tests of what shells leave, and of what they start beside a server or a browser that they become.
+
+use super::{
+    first_messages::mcp,
+    let_go::{JOB, with_job},
+    proof::{PLAIN, apart, judged, unproven},
+    story::{SERVER, Story, WIRE, id},
+    story_scene::ProcessFacts,
+};
+use crate::model::{ExitStatus, Policy, Signal, Stdio};
+
+/// `job > log & tail -f log`, whatever the job does about SIGINT. The twin waits for the job.
+#[test]
+fn a_shell_waits_for_what_it_started_last() {
+    for (job, other) in [(32, 33), (33, 32)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, &["/bin/bash"], PLAIN);
+        let (log, tool) =
+            ([Stdio::Null, Stdio::File, Stdio::File], [Stdio::Null, Stdio::Other, Stdio::Other]);
+        for pid in [32, 33] {
+            let stdio = if pid == job { log } else { tool };
+            story.start(31, pid, JOB, stdio);
+            story.apart.insert(pid, ProcessFacts { parent: 31, ..apart(10, stdio) });
+        }
+        let shell = ProcessFacts { argv: &["/bin/bash"], awaits_child: true, ..apart(10, PLAIN) };
+        story.apart.extend([(30, ProcessFacts { awaits_child: true, ..apart(10, WIRE) }), (31, shell)]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert!(sent.contains(&(other, Signal::Term)), "{job}: {sent:?}");
+        assert_eq!(sent.contains(&(job, Signal::Term)), job > other, "{job}: {sent:?}");
+    }
+}
+
+/// `job | gzip > dump &`: the job has the server's pipes. A shell that was killed has left nothing on purpose, nor has another program.
+#[test]
+fn what_a_shell_left_is_no_tool_whatever_streams_it_has() {
+    const BASH: &[&str] = &["/bin/bash", "-c", "job &"];
+    let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
+    for (argv, status, tied) in [
+        (BASH, ExitStatus::Code(0), false),
+        (BASH, ExitStatus::Signal(9), true),
+        (JOB, ExitStatus::Code(0), true),
+    ] {
+        let mut story = with_job(argv, stdio);
+        story.start(31, 32, JOB, stdio);
+        story.start(32, 33, JOB, stdio);
+        story.end_with(31, status);
+        for pid in [32, 33] {
+            let read_by = Some((Stdio::Pipe(7), id(30)));
+            story.apart.insert(pid, ProcessFacts { read_by, ..apart(10, stdio) });
+        }
+        let mut story = judged(story);
+        if tied {
+            story.pass_secs(400);
+            let sent = story.sent();
+            assert!([32, 33].iter().all(|pid| sent.contains(&(*pid, Signal::Term))), "{sent:?}");
+        } else {
+            unproven(&mut story, "clients");
+        }
+    }
+}
+
+/// `result=$(job | gzip > dump &)` in a server that is written in bash, by its name or by its first message, which may have
+/// ended since. The twin is written in Python.
+#[test]
+fn a_copy_of_a_server_in_bash_leaves_what_it_had_in_the_background() {
+    for argv in [
+        ["/bin/bash", "/usr/bin/mcp-server-notes"],
+        ["/bin/bash", "/srv/notes"],
+        ["python3", "/usr/bin/mcp-server-notes"],
+    ] {
+        for server_ends in [false, true] {
+            let mut story = Story::with_agent();
+            story.messages.insert(30, mcp());
+            story.start(20, 30, &argv, WIRE);
+            story.messages.remove(&30);
+            story.pass_secs(40);
+            assert_eq!(story.told(), ["server_started"], "{argv:?}");
+            let stdio = [WIRE[0], Stdio::Pipe(7), Stdio::Pipe(7)];
+            story.fork(30, 31);
+            story.start(31, 32, JOB, stdio);
+            story.end(31);
+            story.apart.extend([(30, apart(0, WIRE)), (32, ProcessFacts { parent: 1, ..apart(0, stdio) })]);
+            if server_ends {
+                story.end(30);
+            }
+            let mut story = judged(story);
+            story.pass_secs(400);
+            let sent: Vec<u32> = story.sent().iter().map(|(pid, _)| *pid).collect();
+            assert_eq!(sent.contains(&30), !server_ends, "{argv:?} {:?}", story.told());
+            assert_eq!(sent.contains(&32), argv[0] == "python3", "{argv:?} {server_ends}");
+        }
+    }
+}
+
+/// google-chrome: `exec > >(cat); exec chrome`. The twins have an input of their own, and have become no browser.
+#[test]
+fn what_reads_the_output_of_a_browser_ends_with_it() {
+    for (title, input, tied) in [("chrome", 7, true), ("chrome", 8, false), ("job", 7, false)] {
+        let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Socket(9)];
+        let reader = [Stdio::Pipe(input), Stdio::Null, Stdio::Null];
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, &["/bin/bash", "/usr/bin/google-chrome"], [Stdio::Null, Stdio::Null, stdio[2]]);
+        story.start(31, 32, &["cat"], reader);
+        story.exec(31, 30, &[title], stdio);
+        let argv: &'static [&'static str] = if title == "chrome" { &["chrome"] } else { &["job"] };
+        let browser = ProcessFacts { argv, joined: vec![id(30)], ..apart(0, stdio) };
+        let read_by = (input == 7).then_some((Stdio::Pipe(7), id(31)));
+        let cat = ProcessFacts { parent: 31, read_by, ..apart(0, reader) };
+        story.apart.extend([(30, apart(0, WIRE)), (31, browser), (32, cat)]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{title} {input} {sent:?} {:?}", story.told());
+    }
+}
+
+/// `cd x && job > log &` in a shell that a server keeps. The twin waits for what waits.
+#[test]
+fn who_waits_in_the_background_of_a_shell_keeps_nobody() {
+    const BASH: &[&str] = &["/bin/bash"];
+    for (awaits, tied) in [(false, false), (true, true)] {
+        let log = [Stdio::Null, Stdio::File, Stdio::File];
+        let mut story = with_job(BASH, PLAIN);
+        story.fork(31, 32);
+        story.start(32, 33, JOB, log);
+        let shell =
+            |awaits_child, parent| ProcessFacts { argv: BASH, awaits_child, parent, ..apart(10, PLAIN) };
+        story.apart.extend([
+            (30, ProcessFacts { awaits_child: true, ..apart(10, WIRE) }),
+            (31, shell(awaits, 30)),
+            (32, shell(true, 31)),
+            (33, ProcessFacts { parent: 32, ..apart(10, log) }),
+        ]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
+        assert_eq!(sent.contains(&(33, Signal::Term)), tied, "{sent:?}");
+    }
+}
+
+/// `bash -lc "job & exec server"`, also as the profile of a log-in shell does. The twin is no shell.
+#[test]
+fn what_a_shell_started_before_it_became_the_server_is_no_tool() {
+    for (argv, tied) in [(&["/bin/bash", "-lc", "job & exec server"][..], false), (JOB, true)] {
+        let stdio = [Stdio::Null, Stdio::Other, Stdio::Null];
+        let mut story = Story::with_agent();
+        story.start(20, 30, argv, WIRE);
+        story.start(30, 31, JOB, stdio);
+        story.exec(30, 20, SERVER, WIRE);
+        story.apart.extend([(30, apart(10, WIRE)), (31, apart(10, stdio))]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
+        assert_eq!(sent.contains(&(31, Signal::Term)), tied, "{sent:?}");
+    }
+}
+
+/// A shell that launched the server has not left what that starts.
+#[test]
+fn the_shell_of_a_launch_chain_leaves_nothing() {
+    let stdio = [Stdio::Null, Stdio::Other, Stdio::Null];
+    let mut story = Story::with_agent();
+    story.start(20, 29, &["sh", "-c", "server; true"], WIRE);
+    story.start(29, 30, SERVER, WIRE);
+    story.start(30, 31, JOB, stdio);
+    story.end_with(29, ExitStatus::Code(0));
+    story.apart.extend([(30, apart(10, WIRE)), (31, apart(10, stdio))]);
+    let mut story = judged(story);
+    story.pass_secs(400);
+    assert!(story.sent().contains(&(31, Signal::Term)), "{:?}", story.sent());
+}
+
+/// `job & sleep 600`, killed by the time limit of the tool. The twins are what the shell waited for, and below a server that ignores
+/// SIGINT itself.
+#[test]
+fn a_killed_shell_leaves_what_it_had_in_the_background() {
+    for (job, server, tied) in [(true, false, false), (false, false, true), (true, true, true)] {
+        let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
+        let mut story = with_job(&["/bin/bash", "-c", "job & sleep 600"], stdio);
+        story.start(31, 32, JOB, stdio);
+        story.end_with(31, ExitStatus::Signal(9));
+        let read_by = Some((Stdio::Pipe(7), id(30)));
+        story.apart.extend([
+            (30, ProcessFacts { ignores_interrupt: server, ..apart(10, WIRE) }),
+            (32, ProcessFacts { ignores_interrupt: job, read_by, parent: 1, ..apart(10, stdio) }),
+        ]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{job} {server} {sent:?} {:?}", story.told());
+    }
+}
