@@ -115,6 +115,20 @@ fn a_foreign_pid_namespace() -> Result<()> {
     })
 }
 
+/// In another cgroup namespace no unit is seen, and so nothing that is exempt by its unit.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_foreign_cgroup_namespace() -> Result<()> {
+    scene(|s| {
+        let told = output(&mut unshared(s, &["--cgroup"], "exec")?)?;
+        refused(&told, 1, &["cgroup namespace", "--cgroupns=host"])?;
+        let alone = output(
+            Command::new("/usr/bin/unshare").arg("--cgroup").arg(orphand()?).args(["ps", "--no-daemon"]),
+        )?;
+        refused(&alone, 1, &["cgroup namespace", "--cgroupns=host"])
+    })
+}
+
 /// The daemon's command line in namespaces of its own, after `before` in a shell.
 fn unshared(s: &Scene, namespaces: &[&str], before: &str) -> Result<Command> {
     let places = format!("--below {} --lock lock --socket socket --state-dir state --listen none", s.below());

@@ -116,7 +116,7 @@ impl KernelSource {
     /// Loads and attaches the programs. From here on candidates' execs are reported.
     pub fn open(options: &KernelOptions) -> Result<Self, KernelError> {
         attach::require_rights()?;
-        attach::require_initial_pid_namespace()?;
+        attach::require_host_namespaces()?;
         monitor_common::share_heap();
         // The loader reads the types of the kernel as well, each time and for nothing: that takes as long as ours.
         let (layout, loader) = thread::scope(|scope| {

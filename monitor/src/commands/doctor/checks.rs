@@ -20,7 +20,7 @@ use crate::{
     host::{UnixSockets, identity, lock_holder},
     sink::status::errors,
     source::{
-        attach::{self, CALL_HOOK, SIGNAL_HOOK},
+        attach::{self, CALL_HOOK, HOST_NAMESPACES, HostNamespace, SIGNAL_HOOK},
         holders::HOOK,
         kernel::{BTF, KernelOptions, KernelSource},
         kernel_error::KernelError,
@@ -52,7 +52,9 @@ pub(super) fn of_host(places: &Places, lock: &Path) -> Vec<Check> {
     let running = lock_holder(lock).or_else(|| answering().map(|status| status.pid));
     // Before the programs are loaded, because that raises the limit.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
-    let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
+    let mut checks = vec![rights(&missing, running)];
+    checks.extend(namespaces());
+    checks.extend([btf(), memlock, tracefs()]);
     if let Some(pid) = running {
         checks.extend(daemon(pid, places.socket()));
     } else {
@@ -101,8 +103,9 @@ fn rights(missing: &[&str], running: Option<u32>) -> Check {
     if running.is_some() { Check::note(name, found) } else { Check::wrong(name, found) }
 }
 
-fn namespace() -> Check {
-    of("PID namespace", attach::require_initial_pid_namespace().map(|()| "the host's own".to_owned()))
+fn namespaces() -> impl Iterator<Item = Check> {
+    let judged = |one: &HostNamespace| of(one.name, one.require().map(|()| "the host's own".to_owned()));
+    HOST_NAMESPACES.iter().map(judged)
 }
 
 fn btf() -> Check {

@@ -147,7 +147,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let _full = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).context("cannot take SIGXFSZ")?;
     let alone = Alone::begin();
     attach::require_rights()?;
-    attach::require_initial_pid_namespace()?;
+    attach::require_host_namespaces()?;
     let hooks = hooks(flags, config)?;
     require_own_places(flags)?;
     let _instance = Instance::lock(&flags.lock)?;
