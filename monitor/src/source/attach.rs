@@ -14,11 +14,11 @@ use rustix::{
     mount::{MountFlags, mount},
     process::{Resource, Rlimit, setrlimit},
     system::uname,
-    thread::{CapabilitySet, capabilities},
+    thread::CapabilitySet,
 };
 
 use super::kernel_error::KernelError;
-use crate::host::own_namespace;
+use crate::{host::own_namespace, os::capabilities};
 use orphand_core::model::SetsidHook;
 
 const FORK: &str = "sched_process_fork";
@@ -64,21 +64,14 @@ pub const HOST_NAMESPACES: [HostNamespace; 2] = [
     },
 ];
 
-/// Loading tracing programs takes both capabilities, or the one they came from in 5.8.
-pub fn require_rights() -> Result<(), KernelError> {
-    let Ok(sets) = capabilities(None) else { return Ok(()) };
-    let have = sets.effective;
-    if have.contains(CapabilitySet::SYS_ADMIN) || have.contains(CapabilitySet::BPF | CapabilitySet::PERFMON) {
+/// Without one of these nothing can be seen, proven or ended, and nobody would be told so later.
+pub fn require_rights(wanted: CapabilitySet) -> Result<(), KernelError> {
+    let missing = capabilities::missing(wanted);
+    if missing.is_empty() {
         return Ok(());
     }
-    let missing = match (have.contains(CapabilitySet::BPF), have.contains(CapabilitySet::PERFMON)) {
-        (true, _) => "CAP_PERFMON",
-        (_, true) => "CAP_BPF",
-        _ => "CAP_BPF and CAP_PERFMON",
-    };
-    Err(KernelError(format!(
-        "watching the kernel needs {missing}: run orphand as root, or give it these capabilities"
-    )))
+    let missing = capabilities::names(missing);
+    Err(KernelError(format!("orphand needs {missing}: run it as root, or give it these capabilities")))
 }
 
 impl HostNamespace {
