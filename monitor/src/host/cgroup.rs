@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt as _};
 
-use orphand_core::model::Unit;
+use orphand_core::model::{Unit, user_of_manager};
 
 /// A unit, and the place of the manager that runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ fn unit(path: &str) -> Option<Unit> {
             (At::Slices(manager), Kind::Service) => At::Service { manager, name },
             // `cg_path_get_user_unit()`: a user's manager before version 247 keeps services outside of
             // slices, too.
-            (At::Service { name: outer, .. }, Kind::Service) if is_user_manager(outer) => {
+            (At::Service { name: outer, .. }, Kind::Service) if user_of_manager(outer).is_some() => {
                 At::Service { manager: above, name }
             }
             (_, Kind::Scope) | (At::Slices(_), Kind::Other) | (At::Other, Kind::Service | Kind::Other) => {
@@ -169,12 +169,6 @@ fn kind(name: &str) -> Kind {
         "scope" => Kind::Scope,
         _ => Kind::Other,
     }
-}
-
-/// Whether this is the service of a user's manager, such as `user@1000.service`.
-fn is_user_manager(service: &str) -> bool {
-    let uid = service.strip_prefix("user@").and_then(|rest| rest.strip_suffix(".service"));
-    uid.is_some_and(|uid| uid.parse::<u32>().is_ok())
 }
 
 /// Where the hierarchies are mounted: version 2, its place on hybrid hosts, and version 1.
