@@ -80,7 +80,7 @@ fn status(history: u64, process: (u32, u64)) -> Status {
     let runs = (1..=GENERATIONS + history)
         .map(|number| RunReport { run: run(number), user: 0, started: BootTime(number), alive: false })
         .collect();
-    let agents = vec![AgentReport { left_behind: None, agent, servers }];
+    let agents = vec![AgentReport { left_behind: None, run: None, agent, servers }];
     Status { report: Report { agents, runs, ..Report::default() }, ..Status::default() }
 }
 

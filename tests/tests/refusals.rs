@@ -105,6 +105,36 @@ fn no_privilege() -> Result<()> {
     })
 }
 
+/// Each right without which nothing could be loaded, proven or ended is named. Who only observes ends nothing.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_right_is_missing() -> Result<()> {
+    scene(|s| {
+        let without = |dropped: &str, flags: &[&str]| {
+            let (command, mut less) = (run(s, flags)?, Command::new("/usr/bin/setpriv"));
+            less.arg(format!("--bounding-set={dropped}")).arg(command.get_program()).args(command.get_args());
+            less.current_dir(s.folder()).stdin(Stdio::null());
+            Ok::<_, anyhow::Error>(less)
+        };
+        for (dropped, named) in [
+            ("-bpf,-sys_admin", "CAP_BPF"),
+            ("-perfmon,-sys_admin", "CAP_PERFMON"),
+            ("-sys_ptrace", "CAP_SYS_PTRACE"),
+            ("-kill", "CAP_KILL"),
+            ("-dac_read_search,-dac_override", "CAP_DAC_READ_SEARCH"),
+        ] {
+            refused(&output(&mut without(dropped, &[])?)?, 1, &["orphand needs", named, "root"])?;
+        }
+        for (dropped, flags) in [("-dac_read_search", [].as_slice()), ("-kill", &["--observe"])] {
+            let mut child = without(dropped, flags)?.stdout(Stdio::piped()).spawn()?;
+            let said = child.stdout.take().context("no stdout")?.read(&mut [0])?;
+            Identity::of(child.id()).context("it has ended")?.signal(Signal::TERM)?;
+            ensure!(child.wait()?.success() && said == 1, "it did not run without {dropped}");
+        }
+        Ok(())
+    })
+}
+
 /// In another PID namespace the kernel's numbers mean other processes.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
@@ -112,6 +142,20 @@ fn a_foreign_pid_namespace() -> Result<()> {
     scene(|s| {
         let told = output(&mut unshared(s, &["--pid", "--fork", "--kill-child", "--mount-proc"], "exec")?)?;
         refused(&told, 1, &["PID namespace"])
+    })
+}
+
+/// In another cgroup namespace no unit is seen, and so nothing that is exempt by its unit.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_foreign_cgroup_namespace() -> Result<()> {
+    scene(|s| {
+        let told = output(&mut unshared(s, &["--cgroup"], "exec")?)?;
+        refused(&told, 1, &["cgroup namespace", "--cgroupns=host"])?;
+        let alone = output(
+            Command::new("/usr/bin/unshare").arg("--cgroup").arg(orphand()?).args(["ps", "--no-daemon"]),
+        )?;
+        refused(&alone, 1, &["cgroup namespace", "--cgroupns=host"])
     })
 }
 

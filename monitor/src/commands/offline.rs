@@ -15,6 +15,7 @@ use crate::{
     os::clock,
     probe::Probe,
     sink::list::Sample,
+    source::attach,
     store::{self, StoreError},
 };
 use orphand_core::{
@@ -56,6 +57,7 @@ struct Host {
 impl Offline {
     /// Reads /proc and judges, without any grace. By itself this engine only observes. With a scope it judges and signals nothing else.
     pub(crate) fn inspect(places: &Places) -> anyhow::Result<Self> {
+        attach::require_host_namespaces()?;
         Self::with(&places.load()?, places)
     }
 

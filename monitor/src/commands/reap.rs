@@ -1,6 +1,7 @@
 //! `orphand reap`: one explicit clean-up. It shows what it would end, asks, ends exactly what was shown, waits, and reports.
 
 use std::{
+    collections::BTreeSet,
     io::{self, BufRead, IsTerminal, Write},
     thread,
     time::{Duration, Instant},
@@ -19,7 +20,7 @@ use crate::{
         plan::{self, PlanItem},
     },
 };
-use orphand_core::model::{ReapRequest, Report, ServerReport, State};
+use orphand_core::model::{ReapRequest, Report, ServerReport, State, text};
 
 /// Between two questions to the daemon about what is left.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
@@ -85,6 +86,7 @@ fn clean_up(
         }
         return Ok(if flags.dry_run { done } else { code(&guarded, done) });
     }
+    require_one_run(request, &to_end)?;
     if !flags.yes && !confirmed(&to_end, flags.json)? {
         return super::print("Nothing was ended.\n");
     }
@@ -99,6 +101,20 @@ fn clean_up(
         plan::outcome(&ended, &stayed, super::paint())
     })?;
     Ok(code(&stayed, done))
+}
+
+/// A number selects one run. Users, and containers, may each have one of this name and number.
+fn require_one_run(request: &ReapRequest, to_end: &[&PlanItem]) -> anyhow::Result<()> {
+    let runs = to_end.iter().filter_map(|one| one.planned.server.run.as_ref());
+    let runs: BTreeSet<_> = runs.map(|run| (run.title(), run.key())).collect();
+    let twins = runs.iter().zip(runs.iter().skip(1)).find(|((one, _), (next, _))| one == next);
+    match twins {
+        Some(((title, _), _)) if request.generation.is_some() => bail!(
+            "several runs are called {}, of several users or containers: name the processes to end instead",
+            text::sanitise(title)
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Where something stays that was to be ended: says so, and why the first one does.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     events::Latest,
-    host::{own_pid_namespace, pid_namespace_of},
+    host::{own_namespace, pid_namespace_of},
 };
 use orphand_core::model::Share;
 
@@ -150,7 +150,7 @@ async fn read_request(caller: &Caller, peers: &Peers) -> Result<(Request, u32), 
 /// Whether a process number means the same to this client: in a container it would name another process.
 fn numbers_are_ours(pid: Option<i32>) -> Result<(), String> {
     let theirs = pid.and_then(|pid| u32::try_from(pid).ok()).and_then(|pid| pid_namespace_of(pid).ok());
-    if theirs.is_some() && theirs == own_pid_namespace().ok() {
+    if theirs.is_some() && theirs == own_namespace("pid").ok() {
         return Ok(());
     }
     Err("refused: process numbers mean other processes to you, as in a container; ask from the host, and stay \

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fs, os::unix::fs::MetadataExt as _};
 
-use orphand_core::model::Unit;
+use orphand_core::model::{Unit, user_of_manager};
 
 /// A unit, and the place of the manager that runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +26,7 @@ enum Hierarchy {
 
 impl Lodging {
     /// The unit of a process with this text of `/proc/PID/cgroup`. The result is `None` if the process is
-    /// in no service: scopes, sessions, the own group of a manager and the root are no services. It is also
-    /// `None` for groups outside our cgroup namespace, because their path is not known.
+    /// in no service: scopes, sessions, the own group of a manager and the root are no services.
     ///
     /// Both hierarchies are read. systemd keeps its units in one of them, and a container may use the other
     /// one. If both name a unit, the one of `name=systemd` counts, unless the other path leads further
@@ -88,11 +87,6 @@ pub(super) fn group(line: &str) -> Option<(&str, &str)> {
     rest.split_once(':').filter(|(controllers, _)| id == "0" || !controllers.is_empty())
 }
 
-/// The same of a group whose path is known: that of one outside of our cgroup namespace is not.
-fn seen_group(line: &str) -> Option<(&str, &str)> {
-    group(line).filter(|(_, path)| path.split('/').all(|part| part != ".."))
-}
-
 /// The path in this hierarchy. The kernel appends ` (deleted)` to the path of a group that was removed while it still
 /// had zombies.
 fn path(cgroup: &str, hierarchy: Hierarchy) -> Option<&str> {
@@ -123,9 +117,6 @@ fn unit(path: &str) -> Option<Unit> {
         // `cg_unescape()` in systemd's basic/cgroup-util.c: systemd puts a `_` before a name that the
         // kernel uses itself (`cgroup.procs`).
         let name = raw.strip_prefix('_').unwrap_or(raw);
-        if name == ".." {
-            return None;
-        }
         at = match (at, kind(name)) {
             // A slice below a unit starts the layout of another manager.
             (At::Above | At::Service { .. } | At::Other, Kind::Slice) => At::Slices(above),
@@ -135,7 +126,7 @@ fn unit(path: &str) -> Option<Unit> {
             (At::Slices(manager), Kind::Service) => At::Service { manager, name },
             // `cg_path_get_user_unit()`: a user's manager before version 247 keeps services outside of
             // slices, too.
-            (At::Service { name: outer, .. }, Kind::Service) if is_user_manager(outer) => {
+            (At::Service { name: outer, .. }, Kind::Service) if user_of_manager(outer).is_some() => {
                 At::Service { manager: above, name }
             }
             (_, Kind::Scope) | (At::Slices(_), Kind::Other) | (At::Other, Kind::Service | Kind::Other) => {
@@ -180,12 +171,6 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// Whether this is the service of a user's manager, such as `user@1000.service`.
-fn is_user_manager(service: &str) -> bool {
-    let uid = service.strip_prefix("user@").and_then(|rest| rest.strip_suffix(".service"));
-    uid.is_some_and(|uid| uid.parse::<u32>().is_ok())
-}
-
 /// Where the hierarchies are mounted: version 2, its place on hybrid hosts, and version 1.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const MEMORY: &str = "/sys/fs/cgroup/memory";
@@ -195,7 +180,7 @@ const LEGACY: &str = "/sys/fs/cgroup";
 /// cache, which the kernel takes back when it wants to. `None` if it cannot be read.
 pub fn memory_of(cgroup: &str) -> Option<u64> {
     cgroup.lines().find_map(|line| {
-        let (controllers, path) = seen_group(line)?;
+        let (controllers, path) = group(line)?;
         if controllers.split(',').any(|controller| controller == "memory") {
             return read(MEMORY, path, "memory.usage_in_bytes", "total_inactive_file ");
         }
@@ -207,7 +192,7 @@ pub fn memory_of(cgroup: &str) -> Option<u64> {
 /// The user who owns the control group with this line of `/proc/PID/cgroup`: only this user and root make groups in it.
 /// `None` if it cannot be seen.
 pub fn owner_of_group(line: &str) -> Option<u32> {
-    let (controllers, path) = seen_group(line)?;
+    let (controllers, path) = group(line)?;
     let owner = |mount: &str| Some(fs::symlink_metadata(format!("{mount}{path}")).ok()?.uid());
     if controllers.is_empty() {
         // On hybrid hosts the first place is only the directory of the other hierarchies.

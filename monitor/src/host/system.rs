@@ -19,9 +19,9 @@ pub fn process_limits() -> impl Iterator<Item = u32> {
     ["pid_max", "threads-max"].into_iter().filter_map(limit)
 }
 
-/// Our own PID namespace, as the text of the link `ns/pid`.
-pub fn own_pid_namespace() -> io::Result<PathBuf> {
-    fs::read_link("/proc/self/ns/pid")
+/// Our own namespace of this kind (`pid`, `cgroup`), as the text of the link in `/proc/self/ns`.
+pub fn own_namespace(kind: &str) -> io::Result<PathBuf> {
+    fs::read_link(format!("/proc/self/ns/{kind}"))
 }
 
 /// The PID namespace of this process, likewise. This never waits for the process, unlike most that is read of one.
@@ -56,7 +56,7 @@ mod tests {
         assert!(id.len() == 36 && !id.ends_with('\n'), "{id:?}");
         assert_eq!(process_limits().count(), 2);
         assert!(process_limits().all(|limit| limit > 0));
-        assert!(own_pid_namespace().unwrap().to_string_lossy().starts_with("pid:["));
+        assert!(own_namespace("pid").unwrap().to_string_lossy().starts_with("pid:["));
     }
 
     #[test]

@@ -15,9 +15,27 @@ use rustix::{
     },
 };
 
-/// The capabilities to inspect all processes and their wires, and to signal them.
-const NEEDED: CapabilitySet =
-    CapabilitySet::SYS_PTRACE.union(CapabilitySet::KILL).union(CapabilitySet::DAC_READ_SEARCH);
+/// To load and attach tracing programs, at the start.
+pub const TO_LOAD: CapabilitySet = CapabilitySet::BPF.union(CapabilitySet::PERFMON);
+
+/// To inspect all processes and their wires.
+const TO_INSPECT: CapabilitySet = CapabilitySet::SYS_PTRACE.union(CapabilitySet::DAC_READ_SEARCH);
+
+/// What stays: to inspect, and to signal.
+const STAYS: CapabilitySet = TO_INSPECT.union(CapabilitySet::KILL);
+
+/// What a daemon needs that ends nothing, whoever asks.
+pub const TO_OBSERVE: CapabilitySet = TO_LOAD.union(TO_INSPECT);
+
+/// What a daemon needs.
+pub const TO_RUN: CapabilitySet = TO_LOAD.union(STAYS);
+
+/// Capabilities, and for each the larger one that includes it.
+const LARGER: [(CapabilitySet, CapabilitySet); 3] = [
+    (CapabilitySet::BPF, CapabilitySet::SYS_ADMIN),
+    (CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN),
+    (CapabilitySet::DAC_READ_SEARCH, CapabilitySet::DAC_OVERRIDE),
+];
 
 /// To become another user: for helpers, and for hooks.
 pub const OTHER_USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
@@ -51,7 +69,24 @@ impl Kept {
     }
 }
 
-fn names(set: CapabilitySet) -> String {
+/// What of `wanted` is not in effect, nor the larger one. Nothing, if that cannot be asked.
+pub fn missing(wanted: CapabilitySet) -> CapabilitySet {
+    capabilities(None).map_or(CapabilitySet::empty(), |sets| lacks(sets.effective, wanted))
+}
+
+fn lacks(have: CapabilitySet, wanted: CapabilitySet) -> CapabilitySet {
+    let included = LARGER.iter().filter(|(_, larger)| have.contains(*larger));
+    wanted - included.fold(have, |all, (one, _)| all | *one)
+}
+
+/// What of `have` does for `wanted`: the larger one only where it takes that.
+fn enough(have: CapabilitySet, wanted: CapabilitySet) -> CapabilitySet {
+    let absent = wanted - have;
+    let larger = LARGER.iter().filter(|(one, _)| absent.contains(*one));
+    larger.fold(have & wanted, |all, (_, larger)| all | (have & *larger))
+}
+
+pub fn names(set: CapabilitySet) -> String {
     let mut names: Vec<String> = set.iter_names().map(|(name, _)| format!("CAP_{name}")).collect();
     names.sort_unstable();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
@@ -113,8 +148,8 @@ impl Drop for Raised {
 }
 
 fn kept(permitted: CapabilitySet, besides: CapabilitySet) -> Kept {
-    let wanted = NEEDED | besides;
-    Kept { effective: permitted & wanted, held_back: (permitted & HELD_BACK).difference(wanted) }
+    let effective = enough(permitted, STAYS | besides);
+    Kept { effective, held_back: (permitted & HELD_BACK) - effective }
 }
 
 fn set(effective: CapabilitySet, permitted: CapabilitySet) -> Result<()> {
@@ -129,7 +164,7 @@ mod tests {
     #[test]
     fn no_more_stays_than_was_there() {
         let all = CapabilitySet::all();
-        let service = NEEDED | CapabilitySet::BPF | CapabilitySet::PERFMON;
+        let service = TO_RUN;
         let (none, bpf) = (CapabilitySet::empty(), CapabilitySet::BPF);
         for (permitted, besides, words) in [
             (service, none, "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
@@ -140,6 +175,13 @@ mod tests {
             ),
             (service, OTHER_USERS | bpf, "CAP_BPF, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
             (CapabilitySet::PERFMON, OTHER_USERS | bpf, "none"),
+            // Root of a container.
+            (
+                (service - CapabilitySet::DAC_READ_SEARCH) | CapabilitySet::DAC_OVERRIDE,
+                none,
+                "CAP_DAC_OVERRIDE, CAP_KILL, CAP_SYS_PTRACE",
+            ),
+            (service | CapabilitySet::DAC_OVERRIDE, none, "CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SYS_PTRACE"),
             (
                 all,
                 none,
@@ -151,7 +193,20 @@ mod tests {
             assert_eq!(kept.in_words(), words);
         }
         let kept = kept(all, OTHER_USERS).effective;
-        assert_eq!(kept, NEEDED | OTHER_USERS);
+        assert_eq!(kept, STAYS | OTHER_USERS);
+    }
+
+    #[test]
+    fn each_capability_or_the_larger_one() {
+        let lacks = |have| names(lacks(have, TO_RUN));
+        assert_eq!(lacks(CapabilitySet::all()), "none");
+        assert_eq!(lacks(TO_RUN), "none");
+        for (one, name) in TO_RUN.iter_names().map(|(name, one)| (one, name)) {
+            assert_eq!(lacks(TO_RUN - one), format!("CAP_{name}"));
+        }
+        assert_eq!(lacks(CapabilitySet::SYS_ADMIN | CapabilitySet::DAC_OVERRIDE), "CAP_KILL, CAP_SYS_PTRACE");
+        assert_eq!(super::lacks(TO_OBSERVE, TO_OBSERVE), CapabilitySet::empty());
+        assert_eq!(TO_RUN - TO_OBSERVE, CapabilitySet::KILL);
     }
 
     #[test]
@@ -194,7 +249,7 @@ mod tests {
             let (kept, now, bounding) = now.join().unwrap();
             let users = OTHER_USERS;
             let bpf = if works { CapabilitySet::empty() } else { CapabilitySet::BPF };
-            assert_eq!(kept.effective, NEEDED | users | bpf);
+            assert_eq!(kept.effective, STAYS | users | bpf);
             assert_eq!((now.effective, now.permitted), (kept.effective, kept.effective | kept.held_back));
             assert!(now.inheritable.is_empty() && bounding == Ok(false));
         }

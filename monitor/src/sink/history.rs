@@ -96,18 +96,18 @@ fn orphans_to_list(past: &History) -> (Vec<&PastOrphan>, u64) {
     (shown.collect(), hidden)
 }
 
-/// Of several users the same name and number may be there twice. Units are named for all of the host, so their runs are of none.
+/// Of several users the same name and number may be there twice.
 fn users(past: &History) -> Users {
     let orphans = past.orphans.iter().chain(&past.unproven).map(|one| one.run.as_ref());
     let signals = past.signals.iter().map(|one| one.run.as_ref());
     let runs = past.runs.iter().map(|one| Some(&one.run)).chain(orphans).chain(signals);
-    Users::of(runs.flatten().filter_map(|run| run.uid))
+    Users::of(runs.flatten().filter_map(RunView::user))
 }
 
 /// The cells with a run, or the name of the owner where it is not known, and with its user.
 fn whose(users: Users, run: Option<&RunView>, owner: Option<&str>) -> [String; 2] {
     let shown = run.map(name).or_else(|| owner.map(text::clean));
-    [cell(shown), users.cell(run.and_then(|run| run.uid))]
+    [cell(shown), users.cell(run.and_then(RunView::user))]
 }
 
 fn row_of_run(past: &PastRun, users: Users, watched: Watched, zone: &TimeZone) -> Vec<String> {

@@ -1,6 +1,10 @@
 //! Attaching the programs, and what that needs of the system.
 
-use std::{io, path::Path, thread};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use aya::{
     Btf, Ebpf,
@@ -10,11 +14,11 @@ use rustix::{
     mount::{MountFlags, mount},
     process::{Resource, Rlimit, setrlimit},
     system::uname,
-    thread::{CapabilitySet, capabilities},
+    thread::CapabilitySet,
 };
 
 use super::kernel_error::KernelError;
-use crate::host::own_pid_namespace;
+use crate::{host::own_namespace, os::capabilities};
 use orphand_core::model::SetsidHook;
 
 const FORK: &str = "sched_process_fork";
@@ -28,37 +32,68 @@ pub(super) const CONNECTION: &str = "inet_sock_set_state";
 pub const CALL_HOOK: &str = "raw_tracepoint:inet_sock_set_state";
 const SETSID_FUNCTION: &str = "ksys_setsid";
 const SETSID_TRACEPOINT: &str = "sys_exit_setsid";
-/// The inode of the initial PID namespace: `PROC_PID_INIT_INO` of the kernel's `proc_ns.h`.
-const INITIAL_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Loading tracing programs takes both capabilities, or the one they came from in 5.8.
-pub fn require_rights() -> Result<(), KernelError> {
-    let Ok(sets) = capabilities(None) else { return Ok(()) };
-    let have = sets.effective;
-    if have.contains(CapabilitySet::SYS_ADMIN) || have.contains(CapabilitySet::BPF | CapabilitySet::PERFMON) {
-        return Ok(());
-    }
-    let missing = match (have.contains(CapabilitySet::BPF), have.contains(CapabilitySet::PERFMON)) {
-        (true, _) => "CAP_PERFMON",
-        (_, true) => "CAP_BPF",
-        _ => "CAP_BPF and CAP_PERFMON",
-    };
-    Err(KernelError(format!(
-        "watching the kernel needs {missing}: run orphand as root, or give it these capabilities"
-    )))
+/// A namespace that must be the host's.
+#[derive(Debug)]
+pub struct HostNamespace {
+    pub name: &'static str,
+    kind: &'static str,
+    /// The link of the host's: the inodes are those of the kernel's `proc_ns.h`.
+    initial: &'static str,
+    /// What is wrong in another one.
+    otherwise: &'static str,
+    advice: &'static str,
 }
 
-/// The records carry the numbers of the initial namespace; /proc shows those of ours.
-pub fn require_initial_pid_namespace() -> Result<(), KernelError> {
-    match own_pid_namespace() {
-        Ok(link) if link != Path::new(INITIAL_PID_NAMESPACE) => {
-            let why = "orphand runs in a PID namespace of its own and would see wrong process numbers";
-            let advice = "run it on the host, or in a container with the host's PID namespace";
-            Err(KernelError(format!("{why}: {advice}")))
-        }
-        // Without /proc the self-test will tell.
-        _ => Ok(()),
+/// The records carry the numbers of the initial PID namespace; /proc shows those of ours. Units, and what is exempt by them, are found
+/// by the paths of control groups, which begin at the root of our namespace.
+pub const HOST_NAMESPACES: [HostNamespace; 2] = [
+    HostNamespace {
+        name: "PID namespace",
+        kind: "pid",
+        initial: "pid:[4026531836]",
+        otherwise: "would see wrong process numbers",
+        advice: "--pid=host",
+    },
+    HostNamespace {
+        name: "cgroup namespace",
+        kind: "cgroup",
+        initial: "cgroup:[4026531835]",
+        otherwise: "would not see which unit a process belongs to",
+        advice: "--cgroupns=host",
+    },
+];
+
+/// Without one of these nothing can be seen, proven or ended, and nobody would be told so later.
+pub fn require_rights(wanted: CapabilitySet) -> Result<(), KernelError> {
+    let missing = capabilities::missing(wanted);
+    if missing.is_empty() {
+        return Ok(());
     }
+    let missing = capabilities::names(missing);
+    Err(KernelError(format!("orphand needs {missing}: run it as root, or give it these capabilities")))
+}
+
+impl HostNamespace {
+    pub fn require(&self) -> Result<(), KernelError> {
+        self.judge(own_namespace(self.kind))
+    }
+
+    fn judge(&self, link: io::Result<PathBuf>) -> Result<(), KernelError> {
+        let Self { name, initial, otherwise, advice, .. } = self;
+        match link {
+            Ok(link) if link != Path::new(initial) => {
+                let remedy = format!("run it on the host, or in a container with the host's ({advice})");
+                Err(KernelError(format!("orphand runs in a {name} of its own and {otherwise}: {remedy}")))
+            }
+            // The kernel has no such namespaces. Without /proc the self-test will tell.
+            _ => Ok(()),
+        }
+    }
+}
+
+pub fn require_host_namespaces() -> Result<(), KernelError> {
+    HOST_NAMESPACES.iter().try_for_each(HostNamespace::require)
 }
 
 /// Before 5.11 maps counted against this limit; since then against the memory cgroup, and it is left as it is.
@@ -190,4 +225,20 @@ where
     &'a mut P: TryFrom<&'a mut aya::programs::Program>,
 {
     programs.program_mut(name).and_then(|p| p.try_into().ok()).ok_or_else(|| KernelError::no_object(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_that_is_not_the_hosts_is_refused() {
+        for one in &HOST_NAMESPACES {
+            assert_eq!(one.judge(Ok(one.initial.into())), Ok(()));
+            let own = one.judge(Ok(format!("{}:[4026532000]", one.kind).into())).unwrap_err().to_string();
+            assert!(own.contains(one.name) && own.ends_with(&format!("({})", one.advice)), "{own}");
+            assert_eq!(one.judge(Err(io::ErrorKind::NotFound.into())), Ok(()), "a kernel without cgroups");
+        }
+        assert_eq!(require_host_namespaces(), Ok(()), "these tests run on a host");
+    }
 }

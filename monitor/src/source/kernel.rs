@@ -34,7 +34,7 @@ use super::{
     tasks::{self, Tasks},
     threads::Threads,
 };
-use crate::os::lock;
+use crate::os::{capabilities, lock};
 use orphand_core::model::{Candidate, Losses, ProcessEvent, RING_BYTES, SetsidHook};
 
 /// The programs, built by build.rs.
@@ -115,8 +115,8 @@ pub struct KernelSource {
 impl KernelSource {
     /// Loads and attaches the programs. From here on candidates' execs are reported.
     pub fn open(options: &KernelOptions) -> Result<Self, KernelError> {
-        attach::require_rights()?;
-        attach::require_initial_pid_namespace()?;
+        attach::require_rights(capabilities::TO_LOAD)?;
+        attach::require_host_namespaces()?;
         monitor_common::share_heap();
         // The loader reads the types of the kernel as well, each time and for nothing: that takes as long as ours.
         let (layout, loader) = thread::scope(|scope| {

@@ -61,6 +61,7 @@ impl Engine {
         let agents = agents.map(|(_, agent)| AgentReport {
             left_behind: self.left_report(agent).map(Box::new),
             agent: agent_view(agent),
+            run: Some(agent.account.clone()),
             servers: agent.servers().iter().filter_map(|key| shown(*key)).collect(),
         });
         let agents = agents.collect();

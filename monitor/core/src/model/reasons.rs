@@ -231,7 +231,7 @@ reasons! {
         Container "container"
             short "it works in a container"
             says "It works in a container, which a signal to it would not end."
-            changes "Name the engine of the container in [containers], or stop the container."
+            changes "Name the engine of the container in [containers] (orphand doctor and the log say whether it answers), or stop the container."
             about "It is the client of a container (`docker run`, `podman exec`). A signal would end the client alone, and the container \
                 would live on. Without its engine (`[containers]`) it cannot be stopped, or it is not certain which container it is. Or it \
                 was found in a container, without a client and an owner: its engine would know nothing of a signal. `container` has the \

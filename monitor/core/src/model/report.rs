@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentView, BootTime, Doubt, Evidence, Guard, Holdings, LeftoverReport, NextStep, ProcessId, ReachedBy,
-    RunReport, ServerView, SessionState, State,
+    RunReport, RunView, ServerView, SessionState, State,
 };
 
 /// Agents, their servers, and servers without an agent.
@@ -32,6 +32,9 @@ pub struct AgentReport {
     pub left_behind: Option<Box<ServerReport>>,
     /// The agent.
     pub agent: AgentView,
+    /// The run that it is accounted to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub run: Option<RunView>,
     /// The servers that it owns.
     pub servers: Vec<ServerReport>,
 }

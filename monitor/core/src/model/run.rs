@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BootTime, ProcessId, Unit, text};
+use super::{BootTime, ProcessId, Unit, text, user_of_manager};
 
 /// What runs are numbered by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -87,6 +87,11 @@ impl RunView {
         self.generation.map(|generation| (self.key(), generation))
     }
 
+    /// Whose it is: the user that it is counted for; of a unit that of its manager, and nobody's of the host's own.
+    pub fn user(&self) -> Option<u32> {
+        self.uid.or_else(|| user_of_manager(self.manager.as_deref()?))
+    }
+
     /// What it is called everywhere: by its unit if it has one, else by its agent.
     pub fn name(&self) -> String {
         run_name(&self.agent, self.unit.as_deref())
@@ -151,6 +156,20 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_units_user_is_that_of_its_manager() {
+        let of = |manager: &str| {
+            let unit = Unit { manager: manager.to_owned(), name: "x.service".to_owned() };
+            RunView::new(RunKey::Unit(unit), Some(1), "claude".to_owned(), None).user()
+        };
+        assert_eq!(of("/user.slice/user-1000.slice/user@1000.service"), Some(1000));
+        assert_eq!(of("/docker/0a1b/user.slice/user-7.slice/user@7.service"), Some(7));
+        for nobodys in ["", "/docker/0a1b", "/user@1000.service/box", "/user@x.service", "/xuser@1.service"] {
+            assert_eq!(of(nobodys), None, "{nobodys}");
+        }
+        assert_eq!(RunView::unknown("claude", 1000).user(), Some(1000));
+    }
 
     #[test]
     fn a_range_of_numbers_is_one_user() {

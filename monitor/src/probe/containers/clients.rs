@@ -12,10 +12,12 @@ use std::{
 use rustix::{
     fs::{CWD, FileType, Mode, OFlags, Stat, fstat, getxattr, openat},
     io::Errno,
+    process::{Gid, getegid, geteuid, getgroups},
 };
 
 use super::{has_name_of_client, resembles_client};
 use crate::{
+    helper,
     host::{Proc, TcpState, UNANSWERED, UnixSockets},
     os::own,
     probe::Probe,
@@ -49,6 +51,19 @@ impl Door {
         Ok(Self { socket, stat, listed })
     }
 
+    /// As whom a helper asks, if it may not as ourselves: in the group of the socket's file. Who names the engine in the configuration
+    /// wants it asked, and the helper does nothing else.
+    pub(super) fn asker(&self) -> Option<(u32, u32)> {
+        if self.listed || !helper::can_be_others() {
+            return None;
+        }
+        let uid = geteuid().as_raw();
+        let mut groups: Vec<u32> = getgroups().ok()?.into_iter().map(Gid::as_raw).collect();
+        groups.push(getegid().as_raw());
+        let Stat { st_uid, st_gid, st_mode, .. } = self.stat;
+        joins(st_mode, (st_uid, st_gid), uid, &groups).then_some((uid, st_gid))
+    }
+
     /// Its file as the kernel's list of unix sockets names it, which has the lower half of the inode number.
     pub(super) fn file(&self) -> (u32, u64) {
         let inode = u32::try_from(self.stat.st_ino & u64::from(u32::MAX)).unwrap_or_default();
@@ -67,6 +82,13 @@ impl Door {
             Err(_) => true,
         }
     }
+}
+
+/// Whether a socket of this mode, user and group can be written to by who joins its group, and not as he is.
+fn joins(mode: u32, (user, group): (u32, u32), uid: u32, groups: &[u32]) -> bool {
+    let (of_group, of_others) =
+        (Mode::from_raw_mode(mode) & Mode::WGRP, Mode::from_raw_mode(mode) & Mode::WOTH);
+    !of_group.is_empty() && of_others.is_empty() && user != uid && !groups.contains(&group)
 }
 
 impl Probe {
@@ -144,5 +166,26 @@ impl Probe {
         let own: HashSet<u64> = table.sockets().collect();
         let sockets = dir.tcp_sockets().ok()?;
         Some(sockets.iter().any(|one| one.state == TcpState::Listen && own.contains(&one.inode)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_of_the_engines_socket_is_joined_where_it_takes_that() {
+        let (user, groups) = (990, [990]);
+        // As dockerd makes it: 0660 root:docker; and podman's: root:root.
+        assert!(joins(0o140_660, (0, 110), user, &groups));
+        assert!(joins(0o140_660, (0, 0), user, &groups));
+        for (mode, of, uid, groups, why) in [
+            (0o140_660, (0, 110), 0, &[0][..], "root's own"),
+            (0o140_660, (0, 110), user, &[990, 110][..], "a member already"),
+            (0o140_666, (0, 110), user, &groups[..], "everybody may"),
+            (0o140_600, (0, 110), user, &groups[..], "the group may not"),
+        ] {
+            assert!(!joins(mode, of, uid, groups), "{why}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, to_value};
 
+use super::clients::Door;
 use crate::{
     helper::{self, HelperError, Order, Task},
     os::own,
@@ -274,13 +275,14 @@ fn split(reply: &[u8]) -> Result<(u16, Vec<u8>), String> {
     Ok((status, body))
 }
 
-/// Starts a helper that asks the engine at `socket`, and returns its answer, which has the type of the question.
+/// Starts a helper that asks the engine behind `door`, and returns its answer, which has the type of the question.
 pub(super) fn ask<A: DeserializeOwned>(
-    socket: OwnedFd,
+    door: Door,
     question: &Question,
     patience: Duration,
 ) -> Result<A, String> {
-    let order = Order { task: Task::Engine, files: vec![socket], user: None, namespace: None, patience };
+    let (user, files) = (door.asker(), vec![door.socket]);
+    let order = Order { task: Task::Engine, files, user, namespace: None, patience };
     let said: Result<A, String> = helper::ask(order, question).unwrap_or_else(|error| {
         Err(match error {
             HelperError::Silent(patience) => {

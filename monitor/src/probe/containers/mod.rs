@@ -82,7 +82,7 @@ impl Engines {
         question: &Question,
         patience: Duration,
     ) -> Result<A, String> {
-        engine::ask(self.open(engine)?.socket, question, patience)
+        engine::ask(self.open(engine)?, question, patience)
     }
 
     /// The running containers that the engine tells of; `None` if it does not tell.

@@ -248,3 +248,18 @@ mod signals {
         assert!(!shown.contains('\u{1b}') && !shown.contains("Nothing"), "{shown}");
     }
 }
+
+#[test]
+fn runs_of_one_unit_of_two_users_are_told_apart() {
+    let of = |uid: u32| {
+        let mut run = past().runs.into_iter().find(|one| one.run.unit.is_some()).unwrap();
+        run.run.manager = Some(format!("/user.slice/user-{uid}.slice/user@{uid}.service"));
+        run
+    };
+    let past = History { runs: vec![of(1000), of(1001)], ..History::default() };
+    let text = render(&past, Watched::Unknown, &TimeZone::UTC, Paint::new(false));
+    let row = |uid: &str| {
+        text.lines().filter(|line| line.contains("bot.service #64") && line.contains(uid)).count()
+    };
+    assert!(text.contains("UID") && row(" 1000 ") == 1 && row(" 1001 ") == 1, "{text}");
+}

@@ -235,9 +235,8 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
         rows.push(group(&key, Kind::Agent, open, label));
         for run in of_agent().filter(|_| open) {
             let number = run.number.map_or_else(|| "no run".to_owned(), |number| format!("#{number}"));
-            // Another user may have a run of the same name and number.
-            let whose =
-                run.uid.filter(|_| twins(run) > 1).map(|uid| format!(" of uid {uid}")).unwrap_or_default();
+            // Another user, or container, may have a run of the same name and number.
+            let whose = run.of.filter(|_| twins(run) > 1).map(whose).unwrap_or_default();
             let number = number + &whose;
             let key = format!("{key} {number}");
             let open = how.is_open(&key, true);
@@ -254,7 +253,8 @@ pub fn rows(entries: &mut [Entry], agents: &[AgentReport], how: &Arrangement) ->
 struct Run<'a> {
     agent: String,
     number: Option<u64>,
-    uid: Option<u32>,
+    /// What it is accounted to, where that is known.
+    of: Option<&'a RunView>,
     agents: Vec<&'a AgentView>,
     servers: Vec<(usize, &'a Entry)>,
 }
@@ -278,33 +278,40 @@ impl Run<'_> {
 /// The runs. An agent comes where its first server would; those without servers come last.
 fn tree<'a>(shown: Vec<(usize, &'a Entry)>, agents: &'a [AgentReport], how: &Arrangement) -> Vec<Run<'a>> {
     let mut all: Vec<Run<'a>> = Vec::new();
-    let place = |all: &[Run<'a>], agent: &str, number, uid: Option<u32>| {
-        let is_it = |run: &Run<'a>| run.agent == agent && run.number == number;
-        // Of an agent without servers it is not told.
-        all.iter().position(|run| is_it(run) && (uid.is_none() || run.uid == uid))
+    let place = |all: &[Run<'a>], agent: &str, number, of: Option<&RunView>| {
+        let key = of.map(RunView::key);
+        all.iter()
+            .position(|run| run.agent == agent && run.number == number && run.of.map(RunView::key) == key)
     };
-    let uid = |server: &ServerReport| server.server.run.as_ref().and_then(|run| run.uid);
     for (at, entry) in shown {
-        let (agent, number, uid) = (&entry.agent, entry.generation, uid(&entry.report));
-        if let Some(run) = place(&all, agent, number, uid).and_then(|at| all.get_mut(at)) {
+        let (agent, number, of) = (&entry.agent, entry.generation, entry.report.server.run.as_ref());
+        if let Some(run) = place(&all, agent, number, of).and_then(|at| all.get_mut(at)) {
             run.servers.push((at, entry));
         } else {
             let servers = vec![(at, entry)];
-            all.push(Run { agent: agent.clone(), number, uid, servers, ..Run::default() });
+            all.push(Run { agent: agent.clone(), number, of, servers, ..Run::default() });
         }
     }
-    for AgentReport { agent: view, servers, .. } in agents {
+    for AgentReport { agent: view, run: of, servers, .. } in agents {
         let (agent, number) = (text::clean(&view.run_name()), view.generation);
+        // A daemon of before does not tell it of agents.
+        let of = of.as_ref().or_else(|| servers.first()?.server.run.as_ref());
         let is_meant =
             servers.is_empty() && !how.ownerless && agent.to_lowercase().contains(&how.filter.to_lowercase());
-        let uid = servers.first().and_then(uid);
-        match place(&all, &agent, number, uid).and_then(|at| all.get_mut(at)) {
+        match place(&all, &agent, number, of).and_then(|at| all.get_mut(at)) {
             Some(run) => run.agents.push(view),
-            None if is_meant => all.push(Run { agent, number, uid, agents: vec![view], servers: vec![] }),
+            None if is_meant => all.push(Run { agent, number, of, agents: vec![view], servers: vec![] }),
             None => {}
         }
     }
     all
+}
+
+/// ` of uid 1000`, ` of /docker/0a1b` (the manager of a container); nothing of the host's own manager.
+fn whose(run: &RunView) -> String {
+    let user = run.user().map(|uid| format!("uid {uid}"));
+    let whose = user.or_else(|| run.manager.as_deref().map(text::clean));
+    whose.map(|whose| format!(" of {whose}")).unwrap_or_default()
 }
 
 fn extent<'a>(of: impl Iterator<Item = &'a (usize, &'a Entry)>) -> String {

@@ -37,7 +37,7 @@ fn status() -> Status {
     let in_user = RunView { manager: Some("/user.slice".to_owned()), ..unit.clone() };
     let unproven =
         |run, doubts: &[Doubt]| ServerReport { doubts: doubts.to_vec(), ..server(run, State::Unproven, &[]) };
-    let agent = |servers| AgentReport { left_behind: None, agent: claude(true), servers };
+    let agent = |servers| AgentReport { left_behind: None, run: None, agent: claude(true), servers };
     let report = Report {
         agents: vec![
             agent(vec![
@@ -51,6 +51,7 @@ fn status() -> Status {
                 unproven(Some(of_user), &[Doubt::WireHeld]),
             ]),
             AgentReport {
+                run: None,
                 left_behind: Some(Box::new(server(Some(unit.clone()), State::Orphan, &[]))),
                 ..agent(vec![server(Some(unit), State::Live, &[]), server(Some(in_user), State::Live, &[])])
             },

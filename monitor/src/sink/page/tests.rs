@@ -72,7 +72,7 @@ fn agent() -> AgentView {
 
 fn status(servers: Vec<ServerReport>) -> Status {
     let report = Report {
-        agents: vec![AgentReport { left_behind: None, agent: agent(), servers }],
+        agents: vec![AgentReport { left_behind: None, run: None, agent: agent(), servers }],
         unowned: vec![server(900, 1, "orphan")],
         leftovers: Vec::new(),
         runs: vec![RunReport {

@@ -97,8 +97,9 @@ pub(in crate::sink) fn report() -> Report {
         runs: Vec::new(),
         leftovers: Vec::new(),
         agents: vec![
-            AgentReport { left_behind: None, agent: claude(true), servers: vec![stale, hostile] },
+            AgentReport { left_behind: None, run: None, agent: claude(true), servers: vec![stale, hostile] },
             AgentReport {
+                run: None,
                 left_behind: None,
                 agent: AgentView { generation: Some(2), ..claude(false) },
                 servers: vec![
@@ -107,7 +108,7 @@ pub(in crate::sink) fn report() -> Report {
                     held,
                 ],
             },
-            AgentReport { left_behind: None, agent: host, servers: Vec::new() },
+            AgentReport { left_behind: None, run: None, agent: host, servers: Vec::new() },
         ],
         unowned: vec![server(
             "everything",

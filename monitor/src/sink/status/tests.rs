@@ -16,7 +16,7 @@ fn server(agent: &str, generation: Option<u64>, state: State, pss_bytes: Option<
 }
 
 fn status(pss_bytes: Option<u64>) -> Status {
-    let agent = |servers| AgentReport { left_behind: None, agent: claude(true), servers };
+    let agent = |servers| AgentReport { left_behind: None, run: None, agent: claude(true), servers };
     let mut unowned = server("", None, State::Live, pss_bytes);
     unowned.server.run = None;
     let report = Report {

@@ -56,7 +56,7 @@ fn agent(name: &str, pid: u32, servers: Vec<ServerReport>) -> AgentReport {
         implied: false,
         hints: orphand_core::model::AgentHints::default(),
     };
-    AgentReport { left_behind: None, agent, servers }
+    AgentReport { left_behind: None, run: None, agent, servers }
 }
 
 fn sample() -> Sample {

@@ -3,6 +3,7 @@
 use super::{
     proof::{HOST, PLAIN},
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+    units::{NOTHING, facts},
 };
 use crate::model::{
     End, Evidence, ExitStatus, Fact, Input, Knowledge, Notice, Policy, RememberedOrphan, RememberedRun,
@@ -86,6 +87,23 @@ fn an_owner_that_ended_while_nobody_watched_was_the_owner() {
     assert!(evidence.contains(&Evidence::OwnerExited));
     assert_eq!(server.run.as_ref().and_then(|r| r.generation), Some(1));
     assert_eq!(next.sent(), [(30, Signal::Term)]);
+}
+
+#[test]
+fn a_run_has_one_name_though_its_agent_ended_before_a_restart() {
+    for (unit, expected) in [(Some(facts("a", "a")), "gateway.service #1"), (None, "claude #1")] {
+        let mut first = Story::new(Policy::default());
+        first.units.extend(unit.map(|unit| (20, unit)));
+        first.exec(20, 10, CLAUDE, NOTHING);
+        first.exec(30, 20, SERVER, WIRE);
+        let next = next(&first, vec![seen(30, 1, SERVER, WIRE)]);
+        let Some(Notice::ServerStarted { owner: Some(owner), server, .. }) = next.notices.first() else {
+            panic!("{:?}", next.notices)
+        };
+        let run = server.run.as_ref().unwrap();
+        assert_eq!((owner.title().as_str(), run.title().as_str()), (expected, expected));
+        assert_eq!(owner.invocation_id, run.invocation_id);
+    }
 }
 
 #[test]

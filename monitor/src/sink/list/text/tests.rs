@@ -4,7 +4,7 @@ use crate::sink::{
     report::tests::report,
 };
 use orphand_core::model::BootTime;
-use orphand_core::model::{AgentReport, AgentView, Mode, RunView, State};
+use orphand_core::model::{AgentReport, AgentView, Mode, RunKey, RunView, State, Unit};
 
 /// A minute after the processes of the report began.
 fn sample(mode: Option<Mode>) -> Sample {
@@ -74,21 +74,39 @@ fn what_comes_first_is_what_was_asked_for() {
 
 #[test]
 fn runs_of_two_users_are_two_though_they_have_one_name_and_number() {
-    let mut sample = sample(Some(Mode::Enforce));
-    let one = sample.report.servers().find(|(owner, _)| owner.is_some()).unwrap().1.clone();
-    let agent = sample.report.agents[0].agent.clone();
-    let of = |uid| {
-        let mut server = one.clone();
-        server.server.run = Some(RunView::unknown("claude", uid));
-        server.server.run.as_mut().unwrap().generation = Some(1);
-        let agent = AgentView { name: "claude".to_owned(), generation: Some(1), ..agent.clone() };
-        AgentReport { left_behind: None, agent, servers: vec![server] }
+    let user = |uid| Some(RunView::unknown("claude", uid));
+    let unit = |manager: &str| {
+        let unit = Unit { manager: manager.to_owned(), name: "agent.service".to_owned() };
+        Some(RunView::new(RunKey::Unit(unit), Some(1), "claude".to_owned(), None))
     };
-    sample.report = Report { agents: vec![of(1000), of(1001)], ..Report::default() };
-    let text = shown(&sample, &tree(), Layout::default());
-    let runs: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with('#')).collect();
-    assert!(runs.len() == 2 && text.contains("#1 of uid 1000") && text.contains("#1 of uid 1001"), "{text}");
-    assert!(runs.iter().all(|line| line.contains("1 server,")), "{text}");
+    let users = |uid| unit(&format!("/user.slice/user-{uid}.slice/user@{uid}.service"));
+    for (one, other, told) in [
+        (user(1000), user(1001), ["#1 of uid 1000", "#1 of uid 1001"]),
+        (users(1000), users(1001), ["#1 of uid 1000", "#1 of uid 1001"]),
+        (unit(""), unit("/docker/0a1b"), ["#1  pid", "#1 of /docker/0a1b"]),
+    ] {
+        let mut sample = sample(Some(Mode::Enforce));
+        let server = sample.report.servers().find(|(owner, _)| owner.is_some()).unwrap().1.clone();
+        let agent = sample.report.agents[0].agent.clone();
+        let of = |run: &Option<RunView>, pid, servers: bool| {
+            let run = run.clone().map(|run| RunView { generation: Some(1), ..run });
+            let mut server = server.clone();
+            server.server.run.clone_from(&run);
+            let unit = run.as_ref().and_then(|run| run.unit.clone());
+            let agent =
+                AgentView { name: "claude".to_owned(), pid, generation: Some(1), unit, ..agent.clone() };
+            let servers = if servers { vec![server] } else { Vec::new() };
+            AgentReport { left_behind: None, run, agent, servers }
+        };
+        let agents = vec![of(&one, 1, true), of(&other, 2, true), of(&other, 3, false)];
+        sample.report = Report { agents, ..Report::default() };
+        let text = shown(&sample, &tree(), Layout::default());
+        let runs: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with('#')).collect();
+        assert!(runs.len() == 2 && told.iter().all(|told| text.contains(told)), "{text}");
+        assert!(runs.iter().all(|line| line.contains("1 server,")), "{text}");
+        let second = runs.iter().find(|line| line.contains(told[1])).unwrap();
+        assert!(second.contains("pid 2") && second.contains("pid 3"), "{text}");
+    }
 }
 
 #[test]
