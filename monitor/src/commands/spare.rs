@@ -98,6 +98,12 @@ fn of_programs(flags: &cli::Spare, client: &Client, asked: &Asked) -> anyhow::Re
     }
     let mut rules: Vec<Rule> = Vec::new();
     for (id, image, name) in &programs {
+        if matches!(asked, Asked::Pid(1)) || known.starts_everything(image) {
+            bail!(
+                "\"{}\" starts everything, and all of that would be spared: exempt a unit or a user, or pause",
+                sanitise(name)
+            );
+        }
         if image.exe.is_empty() {
             bail!(
                 "the program of process {} cannot be read: it is a thread of the kernel, or has ended",
@@ -107,12 +113,6 @@ fn of_programs(flags: &cli::Spare, client: &Client, asked: &Asked) -> anyhow::Re
         if is_only_a_title(&proc, *id, image) {
             bail!(
                 "\"{}\" wrote a title over its command line, and nobody saw how it was started: exempt its unit or its user, or write a rule by hand",
-                sanitise(name)
-            );
-        }
-        if matches!(asked, Asked::Pid(1)) || known.starts_everything(image) {
-            bail!(
-                "\"{}\" starts everything, and all of that would be spared: exempt a unit or a user, or pause",
                 sanitise(name)
             );
         }

@@ -10,7 +10,7 @@ use super::{
     text::{self, sanitise},
     wall_clock::{WallClock, shown},
 };
-use orphand_core::model::{BootTime, Chosen, Mode, SessionState, Standing, State, Status};
+use orphand_core::model::{BootTime, Mode, SessionState, Standing, State, Status};
 
 pub fn render(status: &Status, now: BootTime, wall: WallClock, zone: &TimeZone, paint: Paint) -> String {
     let mode = doing(status.mode, &status.standing, wall.timestamp(now), zone);
@@ -114,19 +114,15 @@ fn lost(status: &Status) -> Option<String> {
 
 /// What the daemon does, and who decided that: `is paused until 15:04 by alice`.
 pub fn doing(mode: Mode, standing: &Standing, now: Timestamp, zone: &TimeZone) -> String {
-    let does = |mode| match mode {
-        Mode::Enforce => "ends orphans",
-        Mode::Observe => "observes only",
-    };
     if let Some(pause) = &standing.pause {
         let until =
             pause.until.map(|until| format!(" until {}", clock_time(until, now, zone))).unwrap_or_default();
-        let then =
-            |chosen: &Chosen| format!("; then it {}, decided by {}", does(chosen.mode), sanitise(&chosen.by));
-        let then = standing.chosen.as_ref().map(then).unwrap_or_default();
-        return format!("is paused{until} by {}{then}", sanitise(&pause.by));
+        return format!("is paused{until} by {}", sanitise(&pause.by));
     }
-    let does = does(mode);
+    let does = match mode {
+        Mode::Enforce => "ends orphans",
+        Mode::Observe => "observes only",
+    };
     // With --observe it observes, whatever was decided.
     let chosen = standing.chosen.as_ref().filter(|chosen| chosen.mode == mode);
     let by = chosen.map(|chosen| format!(", decided by {}", sanitise(&chosen.by))).unwrap_or_default();

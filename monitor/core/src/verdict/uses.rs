@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::{candidates::candidates, inspection::Inspection, membership::Members, owner};
 use crate::{
     model::{
-        Doubt, ProcessId, ReachedBy, Stdio,
+        Doubt, Image, ProcessId, ReachedBy, Stdio,
         scene::{Endpoint, Holder, ProcessRow, Scene},
     },
     reach::{Edge, Party, Source, Way, mark},
-    recognise::{Role, runs_itself, text_of_shell},
+    recognise::{Role, container_client, runs_itself, text_of_shell},
     world::Agent,
 };
 
@@ -115,9 +115,12 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     if is_let_go {
         return closed(members).contains(&true);
     }
+    // The client of a container works for what runs elsewhere.
+    let is_at_work =
+        |image: &Image, role: &Role| runs_itself(image, role) || container_client(image).is_some();
     let core = inspection.processes(members).filter(|row| members.core.contains(&row.process));
     let (at_work, launching): (Vec<_>, Vec<_>) =
-        core.partition(|row| runs_itself(&row.image, &inspection.rules.role(&row.image)));
+        core.partition(|row| is_at_work(&row.image, &inspection.rules.role(&row.image)));
     // A script for a shell may be the server.
     let is_a_script = |row: &ProcessRow| {
         inspection.rules.role(&row.image) == Role::Shell && text_of_shell(&row.image).is_none()
