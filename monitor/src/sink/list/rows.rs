@@ -294,8 +294,7 @@ fn tree<'a>(shown: Vec<(usize, &'a Entry)>, agents: &'a [AgentReport], how: &Arr
     }
     for AgentReport { agent: view, run: of, servers, .. } in agents {
         let (agent, number) = (text::clean(&view.run_name()), view.generation);
-        // A daemon of before does not tell it of agents.
-        let of = of.as_ref().or_else(|| servers.first()?.server.run.as_ref());
+        let of = of.as_ref();
         let is_meant =
             servers.is_empty() && !how.ownerless && agent.to_lowercase().contains(&how.filter.to_lowercase());
         match place(&all, &agent, number, of).and_then(|at| all.get_mut(at)) {
