@@ -96,7 +96,7 @@ fn page(one: &Explained, asked_daemon: bool, moment: &Moment) -> Page {
     let mut sections =
         vec![("What it is", what::sentences(one, moment)), ("Where it comes from", line(one, moment))];
     if let Some(report) = &one.report {
-        sections.push(("Who can reach it", path(&report.reached_by, moment)));
+        sections.push(("Who holds it", path(&report.reached_by, moment)));
         sections.push(("Evidence", reasons(&report.evidence)));
         sections.push(("Doubts", reasons(&report.doubts)));
         sections.push(("Guards", reasons(&report.guards)));

@@ -17,7 +17,7 @@ use crate::{
         scene::{ProcessRow, Wait},
     },
     recognise::is_browser,
-    verdict::{Finding, Inspection, Members, Rows, examine},
+    verdict::{Finding, Inspection, Members, Rows, at_work, examine},
     world::{Accounts, Look, Server, accounts},
 };
 
@@ -181,18 +181,22 @@ impl Engine {
                 || rows.is_connected(process, server.wires(), &finding.members)
         };
         let tied = finding.members.tied.iter().copied();
-        let mut working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
+        let working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
         // Whether the server needs a job of whose end it is told, nobody knows. A step of its work stays in its session.
-        let is_needed = |(job, parent): &(&Node, &ProcessRow)| {
+        let is_needed = |(job, parent): &&(&Node, &ProcessRow)| {
             let session = rows.row(job.id).map_or(job.sid, |row| row.sid);
             (parent.reaps || (parent.hears_of_ends && parent.sid == session)) && seen.worked(job.id)
         };
-        let works = working.any(|process| !is_of_a_browser(process))
-            || jobs.iter().any(|at| is_needed(at) && !is_of_a_browser(at.0.id));
-        if !works {
+        let needed = jobs.iter().filter(is_needed).map(|(job, _)| job.id);
+        let works = working.chain(needed).find(|process| !is_of_a_browser(*process));
+        let Some(tool) = works else {
             seen.awaited = None;
-        } else if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
+            return;
+        };
+        if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
+            let path = vec![at_work(&self.rules, rows, tool)];
+            self.reached(key, path);
         }
     }
 

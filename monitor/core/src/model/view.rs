@@ -139,7 +139,7 @@ impl AgentView {
     }
 }
 
-/// One step of the path from somebody who acts by himself to an unproven server.
+/// One step of the path from somebody who acts by himself, or from a tool at work, to an unproven server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReachedBy {
     /// Who can reach the next one; absent if nobody can be named.
@@ -155,7 +155,7 @@ pub struct ReachedBy {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user: Option<u32>,
     /// What joins the two: `stdin`, `stdout`, `connection`, `call`, `pipe`, `listener`, `memory`, `open_file`, `terminal`,
-    /// `pid_namespace`, `parent_death`, `trace`, `device`.
+    /// `pid_namespace`, `parent_death`, `trace`, `device`, `work`.
     pub by: String,
     /// What it can do, in words that follow its name.
     pub via: String,

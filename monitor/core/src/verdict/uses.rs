@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{candidates::candidates, inspection::Inspection, membership::Members, owner};
+use super::{candidates::candidates, inspection::Inspection, membership::Members, owner, rows::Rows};
 use crate::{
     model::{
         Doubt, Image, ProcessId, ReachedBy, Stdio,
         scene::{Endpoint, Holder, ProcessRow, Scene},
     },
     reach::{Edge, Party, Source, Way, mark},
-    recognise::{Role, container_client, runs_itself, text_of_shell},
+    recognise::{Role, Rules, container_client, runs_itself, text_of_shell},
     world::Agent,
 };
 
@@ -79,11 +79,19 @@ pub(super) const fn doubt(edge: Edge) -> Doubt {
 
 /// A step of the path, with the names that people know.
 fn reached_by(inspection: &Inspection<'_>, edge: Edge) -> ReachedBy {
-    let (process, scene) = (edge.from.process(), inspection.rows.scene);
-    let (by, via) = edge.words(scene.endpoint(edge.endpoint));
-    let row = process.and_then(|process| inspection.rows.row(process));
+    let words = edge.words(inspection.rows.scene.endpoint(edge.endpoint));
+    step(inspection.rules, inspection.rows, edge.from.process(), words)
+}
+
+/// The one step that leads from a tool at work to its server.
+pub fn at_work(rules: &Rules, rows: &Rows<'_>, tool: ProcessId) -> ReachedBy {
+    step(rules, rows, Some(tool), ("work", "is a tool that it started, and is at work"))
+}
+
+fn step(rules: &Rules, rows: &Rows<'_>, process: Option<ProcessId>, (by, via): (&str, &str)) -> ReachedBy {
+    let row = process.and_then(|process| rows.row(process));
     let program = |row: &ProcessRow| {
-        let (role, exe) = (inspection.rules.role(&row.image), row.image.exe.rsplit('/').next());
+        let (role, exe) = (rules.role(&row.image), row.image.exe.rsplit('/').next());
         role.name().or(exe).unwrap_or_default().to_owned()
     };
     ReachedBy {

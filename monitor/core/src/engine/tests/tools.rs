@@ -46,6 +46,10 @@ fn a_tool_at_work_comes_to_its_end() {
     work(&mut story, 31, 100);
     assert_eq!(story.sent(), []);
     assert!(story.told().contains(&"orphan_unproven working".to_owned()));
+    let report = story.engine.report();
+    let steps = report.servers().flat_map(|(_, server)| &server.reached_by);
+    let path: Vec<_> = steps.map(|step| (step.pid, step.by.as_str())).collect();
+    assert_eq!(path, [(Some(31), "work")]);
     story.end(31);
     story.pass_secs(20);
     assert!(story.sent().contains(&(30, Signal::Term)));
