@@ -34,8 +34,9 @@ pub struct Caller {
     pub start: u64,
     /// Its thread group; 0 if there is none.
     pub tgid: u32,
-    /// The port from which it calls; 0 until the connection is there.
-    pub port: u32,
+    /// The ports of this side and of the other one; 0 until the connection is there.
+    pub near: u16,
+    pub far: u16,
 }
 
 /// A connection within a host; the key of the map OUTGOING.

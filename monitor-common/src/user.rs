@@ -24,7 +24,7 @@ macro_rules! plain {
 }
 
 plain! {
-    Anchor, CallOffsets, CallRecord, Counters, EndOffsets, EndRecord, ExecRecord, ForkRecord, Header, Member,
+    Anchor, CallOffsets, CallRecord, Caller, Counters, EndOffsets, EndRecord, ExecRecord, ForkRecord, Header, Member,
     Offsets, SignalOffsets, SignalRecord, TaskOffsets, TaskRecord, Tuning, ValueRecord,
 }
 

@@ -36,7 +36,7 @@ const MAPPED: u32 = 0xffff_u32.to_be();
 type Address = [u32; 4];
 
 /// No followed process: the kernel's own tasks have the number 0.
-const ANYBODY: Caller = Caller { start: 0, tgid: 0, port: 0 };
+const ANYBODY: Caller = Caller { start: 0, tgid: 0, near: 0, far: 0 };
 
 /// A connection changes its state. Only where it begins or is closed is the current process the one that does it.
 #[inline(always)]
@@ -67,7 +67,7 @@ fn begins(sk: u64) -> Result<(), Counter> {
         let _ = CALLERS.remove(sk);
         return Ok(());
     }
-    let caller = Caller { start: Task::current().group_birth()?, tgid, port: 0 };
+    let caller = Caller { start: Task::current().group_birth()?, tgid, near: 0, far: 0 };
     CALLERS.insert(sk, caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
 }
 
@@ -86,7 +86,7 @@ fn is_there(sk: u64) -> Result<(), Counter> {
     };
     // SAFETY: the pointer came from the map.
     let caller = unsafe { &mut *at };
-    caller.port = u32::from(near);
+    (caller.near, caller.far) = (near, far);
     OUTGOING.insert(key, *caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
 }
 
@@ -104,7 +104,7 @@ fn ends(sk: u64) -> Result<(), Counter> {
 fn is_over(sk: u64) -> Result<(), Counter> {
     let (near, far) = ports(sk)?;
     // SAFETY: nobody writes while this side of the connection is closed.
-    if unsafe { CALLERS.get(sk) }.is_some_and(|caller| caller.port == u32::from(near)) {
+    if unsafe { CALLERS.get(sk) }.is_some_and(|caller| (caller.near, caller.far) == (near, far)) {
         // It is the caller. This memory may be another connection's soon.
         let _ = CALLERS.remove(sk);
         return Ok(());

@@ -237,3 +237,14 @@ def own_network():
     checked(libc.unshare(CLONE_NEWNET), "unshare")
     with socket.socket() as sock:
         fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP))
+
+
+def network_of_two_hosts():
+    """Move to a network in which all of 192.0.2.0/24 (RFC 5737) is reached, and no address of it is ours: another host, to all who look."""
+    own_network()
+    # RTM_NEWROUTE, ip-route(8): `local 192.0.2.0/24 dev lo`.
+    route = struct.pack("=8BI", socket.AF_INET, 24, 0, 0, 255, 3, 254, 2, 0)
+    route += struct.pack("=HH4s", 8, 1, socket.inet_aton("192.0.2.0")) + struct.pack("=HHI", 8, 4, socket.if_nametoindex("lo"))
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
+        sock.sendall(struct.pack("=IHHII", 16 + len(route), 24, 0x405, 1, 0) + route)
+        checked(struct.unpack_from("=i", sock.recv(4096), 16)[0], "route")

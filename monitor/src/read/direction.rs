@@ -1,5 +1,5 @@
-//! Which side began a TCP connection, for connections whose listener is closed (an open listener would tell), and which
-//! side of connected UDP sockets asks the other.
+//! Which side began a TCP connection, for connections whose listener is closed (an open listener would tell) and whose
+//! beginning was not seen, and which side of connected UDP sockets asks the other.
 //!
 //! The side that connects uses a port of the range that the system assigns, and its peer is a listener. Of a peer on another host
 //! only a port that no system assigns, or that services have, tells so. A UDP socket

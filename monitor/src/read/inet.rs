@@ -1,6 +1,7 @@
 //! TCP and UDP sockets, from the tables of a network namespace.
 
 use std::{
+    cell::LazyCell,
     collections::{BTreeSet, HashMap, HashSet},
     io,
     net::IpAddr,
@@ -70,6 +71,7 @@ fn add_tcp(
     let sockets: HashMap<(End, End), (u64, u32)> =
         all.clone().filter(is_far).map(|e| ((e.local, e.remote), (e.inode, e.user))).collect();
     let mut called = HashSet::new();
+    let own_calls = LazyCell::new(|| kernel.begun());
     for (place, entry) in (1..).zip(all) {
         let (local, remote) = (entry.local, entry.remote);
         let far = sockets.get(&(remote, local)).copied();
@@ -88,6 +90,10 @@ fn add_tcp(
                 Began::Near
             } else if network.listens(local) {
                 Began::Far
+            } else if (joints.holders(entry.inode).iter())
+                .any(|holder| own_calls.contains(&(*holder, local.1, remote.1)))
+            {
+                Began::Near
             } else {
                 Began::Unknown
             };

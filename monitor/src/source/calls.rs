@@ -1,21 +1,27 @@
-//! Who called a followed process over TCP lately: the calls that the kernel side has seen end.
+//! Who called a followed process over TCP lately, and which connections a followed process began: what the kernel side has seen.
 //!
 //! Invariant: "nobody" is said only of a port that was watched for the whole time that counts, or since its holder was born.
+
+use std::collections::BTreeSet;
 
 use aya::{
     Ebpf,
     maps::{HashMap, MapData},
 };
-use monitor_common::{CallRecord, LATELY};
+use monitor_common::{CallRecord, Caller as By, LATELY};
 
 use super::{decode::id, kernel_error::KernelError, kernel_side::Caller, maps};
 use crate::os::clock;
 use orphand_core::model::{BootTime, ProcessId};
 
-/// Reads the map CALLED. It works as long as anybody has it.
+/// A connection of a process that began it, by the ports of its side and of the other.
+pub type Begun = (ProcessId, u16, u16);
+
+/// Reads the maps CALLED and CALLERS. It works as long as anybody has them.
 #[derive(Debug)]
 pub struct Calls {
     called: HashMap<MapData, u32, CallRecord>,
+    callers: HashMap<MapData, u64, By>,
     /// Since when calls are written down.
     since: BootTime,
     /// The same time of the clock that calls are written down with, which stands still while the host is asleep.
@@ -26,6 +32,7 @@ impl Calls {
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
         Ok(Self {
             called: maps::hash_map(programs, "CALLED")?,
+            callers: maps::hash_map(programs, "CALLERS")?,
             since: clock::now(),
             awake_since: clock::awake(),
         })
@@ -41,6 +48,13 @@ impl Calls {
         let now = clock::awake();
         let born = now.saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
         Ok(callers(&record, is_older, [self.awake_since, born, now]))
+    }
+
+    /// The open connections that followed processes have begun since the hook was attached; of very many not all. Another
+    /// connection may have the place of one that is closed while this is read: it is left out.
+    pub fn begun(&self) -> BTreeSet<Begun> {
+        let callers = self.callers.iter().filter_map(Result::ok);
+        callers.map(|(_, by)| (id(by.tgid, by.start), by.near, by.far)).collect()
     }
 }
 
@@ -64,13 +78,13 @@ fn callers(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use monitor_common::{Call, Caller as By};
+    use monitor_common::Call;
 
     const MINUTE: u64 = 60 * 1_000_000_000;
 
     #[test]
     fn a_call_counts_for_ten_minutes_and_its_caller_longer() {
-        let call = |tgid, at| Call { at, caller: By { start: 50 * 10_000_000, tgid, port: 1 } };
+        let call = |tgid, at| Call { at, caller: By { start: 50 * 10_000_000, tgid, near: 1, far: 2 } };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
         let record = CallRecord { by_anybody: 20 * MINUTE, by };
         let says = |now: u64| callers(&record, false, [MINUTE, 25 * MINUTE, now * MINUTE]);

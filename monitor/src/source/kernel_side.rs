@@ -10,7 +10,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::{calls::Calls, holders::Holders, tasks::Tasks};
+use super::{
+    calls::{Begun, Calls},
+    holders::Holders,
+    tasks::Tasks,
+};
 use crate::{
     host::{Access, Proc, TaskRow},
     os::lock,
@@ -125,5 +129,10 @@ impl KernelSide {
             tracing::debug!("who calls port {port} is not known: {error}");
             vec![Caller::Unknown]
         })
+    }
+
+    /// The open connections of which it was seen that a followed process began them.
+    pub fn begun(&self) -> BTreeSet<Begun> {
+        self.calls.as_ref().map(|calls| calls.begun()).unwrap_or_default()
     }
 }

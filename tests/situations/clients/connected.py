@@ -182,6 +182,34 @@ def network_namespace(stage):
     stage.beats("person")
     return stage.killed(agent, in_use=[server, "person"])
 
+@scene("in use", twin="orphans/calls_another_host")
+def called_from_another_host(stage):
+    """A client on another host is connected to a server that takes no more calls, at a port that is nobody's usual one; the agent is killed."""
+    stage.part("mcp-server-fake", """
+        in_background(answer_calls, socket.create_server(("192.0.2.7", 8123)), "client", True)
+        serve()
+    """)
+    stage.part("claude", 'start("mcp-server-fake")\nhere()\nrest()\n')
+    stage.part("person", """
+        present("mcp-server-fake")
+        while True:
+            try:
+                connection = socket.create_connection(("192.0.2.7", 8123))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.02)
+        here()
+        use("person", lambda: ask_over(connection))
+    """)
+    desk = stage.run(stage.part("desk", """
+        network_of_two_hosts()
+        start("claude", wire=None)
+        start("person", wire=None)
+        rest()
+    """))
+    stage.beats("person")
+    return stage.killed(stage.who("claude"), in_use=[desk, "person", "mcp-server-fake"])
+
 @scene("in use", twin="orphans/silent_listener")
 def sequenced_packets(stage):
     """A client is connected by a unix socket of sequenced packets without a name in a folder; the agent is killed."""

@@ -13,6 +13,31 @@ def calls_a_database(stage):
     """)
     return stage.killed(stage.agent(), orphans=["mcp-server-fake"])
 
+@scene("orphan", twin="clients/called_from_another_host")
+def calls_another_host(stage):
+    """The server keeps a connection to a service on another host, at a port that is nobody's usual one; its agent is killed."""
+    stage.part("service", """
+        answer_calls(socket.create_server(("192.0.2.7", 8123)))
+    """)
+    stage.part("mcp-server-fake", """
+        while True:
+            try:
+                service = socket.create_connection(("192.0.2.7", 8123))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.02)
+        ask_over(service)
+        serve()
+    """)
+    stage.part("claude", 'start("mcp-server-fake")\nhere()\nrest()\n')
+    desk = stage.run(stage.part("desk", """
+        network_of_two_hosts()
+        start("service", wire=None)
+        start("claude", wire=None)
+        rest()
+    """))
+    return stage.killed(stage.who("claude"), orphans=["mcp-server-fake"], in_use=[desk])
+
 @scene("orphan", twin="clients/calls_that_are_reset")
 def calls_its_own_port(stage):
     """A server asks itself over a short connection, which it resets; nobody else calls its port. The agent is killed."""
