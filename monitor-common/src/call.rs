@@ -14,6 +14,8 @@ pub const CALLERS_OF_A_PORT: usize = 4;
 pub struct CallRecord {
     /// The last call of anybody but those of `by`: of a process that is not followed, from another host or network namespace.
     pub by_anybody: u64,
+    /// The last call of a followed process that found no place among `by`: it may live, and call again.
+    pub without_place: u64,
     /// Followed processes that call from the same address. The place of one is another's when it has ended.
     pub by: [Call; CALLERS_OF_A_PORT],
 }
@@ -51,5 +53,5 @@ pub struct CallKey {
     pub far: u16,
 }
 
-const _: () = assert!(size_of::<CallRecord>() == (1 + 3 * CALLERS_OF_A_PORT) * 8);
+const _: () = assert!(size_of::<CallRecord>() == (2 + 3 * CALLERS_OF_A_PORT) * 8);
 const _: () = assert!(size_of::<CallKey>() == 2 * 4 + 4 * 4 + 2 * 2);

@@ -130,16 +130,16 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
     let now = unsafe { bpf_ktime_get_ns() };
     // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
     let record = unsafe { &mut *at };
-    if caller.tgid != ANYBODY.tgid
-        && let Some(place) = place_of(&mut record.by, caller)
-    {
+    if caller.tgid == ANYBODY.tgid {
+        record.by_anybody = now;
+    } else if let Some(place) = place_of(&mut record.by, caller) {
         // The call of one that has ended is still a call.
         if !is_same(place.caller, caller) && place.at > record.by_anybody {
             record.by_anybody = place.at;
         }
         *place = Call { at: now, caller };
     } else {
-        record.by_anybody = now;
+        (record.by_anybody, record.without_place) = (now, now);
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
 #[inline(always)]
 fn first(port: u32) -> Option<*mut CallRecord> {
     const NOBODY: Call = Call { at: 0, caller: ANYBODY };
-    let record = CallRecord { by_anybody: 0, by: [NOBODY; CALLERS_OF_A_PORT] };
+    let record = CallRecord { by_anybody: 0, without_place: 0, by: [NOBODY; CALLERS_OF_A_PORT] };
     // Where another CPU was quicker, its record is the one.
     let _ = CALLED.insert(port, record, u64::from(BPF_NOEXIST));
     CALLED.get_ptr_mut(port)

@@ -7,7 +7,8 @@
 //! would notice; nobody does that to a standard input.)
 //!
 //! A process that reads while a page of its memory is withheld keeps the lock of its pipe or socket, and whoever
-//! copies waits for that lock. It is taken only if poll(2), which takes none, says that something is there. A thread
+//! copies waits for that lock. It is taken only if no thread of the process reads there now, and poll(2), which takes none, says
+//! that something is there. A thread
 //! that waits all the same is abandoned like any other ([`crate::host::with_deadline`]). Its duplicate then stays open
 //! as long as that read lasts: the process itself has the same end open for as long.
 
@@ -27,6 +28,7 @@ use super::{
     Probe,
     pipe::{duplicate_any, is_empty, is_file},
 };
+use crate::read::waits;
 use orphand_core::{
     model::{FirstMessage, OwnEnd, Stdio},
     recognise::first_message,
@@ -57,6 +59,10 @@ impl Probe {
         let is_it = || fds.stdio(0) == end.stdin;
         if !is_it() || !fds.access(0).is_some_and(|access| access.read) {
             return Ok(None);
+        }
+        // It takes what is there, or keeps the lock with it: there is nothing for us.
+        if waits::moves_bytes(&dir, end.stdin)? {
+            return Ok(Some(Vec::new()));
         }
         let Some(copy) = duplicate_any(&dir, 0)? else { return Ok(None) };
         let bytes = match end.stdin {

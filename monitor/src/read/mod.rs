@@ -28,7 +28,7 @@ mod shared;
 mod tests;
 mod unix;
 mod unlisted;
-mod waits;
+pub(crate) mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -72,6 +72,31 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
 }
 
+/// Whether a thread of the process is in a call that takes bytes out of this pipe or socket or puts them in, and may keep its lock
+/// meanwhile: with a page of a file system in user space for as long as somebody likes.
+pub(crate) fn moves_bytes(dir: &ProcessDir, wire: Stdio) -> Result<bool, Errno> {
+    const AT_THE_FIRST: [i64; 10] = [
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_recvfrom,
+        libc::SYS_recvmsg,
+        libc::SYS_recvmmsg,
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_sendto,
+        libc::SYS_sendmsg,
+        libc::SYS_sendmmsg,
+    ];
+    const BETWEEN: [i64; 3] = [libc::SYS_splice, libc::SYS_tee, libc::SYS_sendfile];
+    let fds = dir.fd_dir()?;
+    let moves = |SystemCall { number, arguments: [first, ..], .. }: SystemCall| {
+        BETWEEN.contains(&number) || AT_THE_FIRST.contains(&number) && fds.stdio(id(first)) == wire
+    };
+    let mut threads = dir.threads()?.into_iter().map(|tid| dir.is_in(tid));
+    // A thread that is gone has ended.
+    Ok(threads.any(|call| call.ok().flatten().is_some_and(moves)))
+}
+
 /// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal. And for which one
 /// alone the first does, by the number that the process knows it by. In a program in Go the first thread is one like any other:
 /// it runs whatever comes next.

@@ -71,7 +71,9 @@ fn callers(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) ->
         }
     });
     let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
-    let unknown = (is_older && is_lately(since)).then_some(Caller::Unknown);
+    // Whoever found no place may be any of those that live.
+    let may_call_again = record.without_place != 0 && record.without_place >= born;
+    let unknown = (may_call_again || is_older && is_lately(since)).then_some(Caller::Unknown);
     anybody.into_iter().chain(unknown).chain(known).collect()
 }
 
@@ -86,7 +88,7 @@ mod tests {
     fn a_call_counts_for_ten_minutes_and_its_caller_longer() {
         let call = |tgid, at| Call { at, caller: By { start: 50 * 10_000_000, tgid, near: 1, far: 2 } };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
-        let record = CallRecord { by_anybody: 20 * MINUTE, by };
+        let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
         let says = |now: u64| callers(&record, false, [MINUTE, 25 * MINUTE, now * MINUTE]);
         let process = |pid| Caller::Process(ProcessId::new(pid, 50));
         let before = |pid| Caller::Before(ProcessId::new(pid, 50));
@@ -97,6 +99,13 @@ mod tests {
         let later = callers(&record, false, [MINUTE, 25 * MINUTE + 1, 45 * MINUTE]);
         assert_eq!(later, [before(8)], "the other one called another that had the port");
         assert_eq!(callers(&CallRecord::default(), false, [MINUTE, 0, 2 * MINUTE]), []);
+        let crowded = CallRecord { without_place: 26 * MINUTE, ..CallRecord::default() };
+        let says = |born: u64| callers(&crowded, false, [MINUTE, born * MINUTE, 60 * MINUTE]);
+        assert_eq!(
+            [says(25), says(27)],
+            [vec![Caller::Unknown], vec![]],
+            "of a fifth one it is not known who it is"
+        );
     }
 
     #[test]
