@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             // It may contain names that another user chose.
             let error = with_causes(error.as_ref());
             let lines: Vec<_> = error.lines().map(sanitise).collect();
-            eprintln!("{priority}orphand: {}", lines.join("\n"));
+            commands::tell_aside(&format!("{priority}orphand: {}", lines.join("\n")));
             ExitCode::Failed
         }
     }

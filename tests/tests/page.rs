@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
 use tests::{
     Daemon, Launch, Part, Scene,
     fixtures::{CHROMIUM, Fixtures},
@@ -137,6 +138,12 @@ fn a_person_sees_a_leak_as_it_happens() -> Result<()> {
         }
         thread::sleep(pause);
         person.step("generations")?;
+        // The daemon stands still: its connections are open, and nothing comes.
+        person.step("lose")?;
+        daemon.signal(Signal::STOP)?;
+        person.step("gone")?;
+        daemon.signal(Signal::CONT)?;
+        person.step("back")?;
         // The daemon goes, and another one comes at the same address.
         person.step("lose")?;
         daemon.kill()?;

@@ -50,7 +50,7 @@ fn check(file: Option<&Path>, json: bool) -> anyhow::Result<ExitCode> {
     if !json {
         // A line in a file begins with its place, as editors expect it.
         let who = if mistake.location.line.is_none() { "orphand: " } else { "" };
-        eprintln!("{who}{mistake}");
+        super::tell_aside(&format!("{who}{mistake}"));
     }
     Ok(ExitCode::Failed)
 }

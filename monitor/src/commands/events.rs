@@ -7,7 +7,7 @@ use std::{path::Path, thread, time::Duration};
 use anyhow::Context as _;
 use jiff::Timestamp;
 
-use super::{is_broken_pipe, written};
+use super::{is_broken_pipe, tell_aside, written};
 use crate::{
     cli::{self, ExitCode, Format},
     control::client::{Client, ClientError, EventLines},
@@ -67,7 +67,7 @@ fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::
     let damaged = read.with_context(|| format!("cannot read events in {}", dir.display()))?;
     if damaged > 0 {
         let lines = text::count(damaged as u64, "line is", "lines are");
-        eprintln!("orphand: {lines} damaged in the events in {}, and left out", dir.display());
+        tell_aside(&format!("orphand: {lines} damaged in the events in {}, and left out", dir.display()));
     }
     result
 }
@@ -84,7 +84,7 @@ fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyh
             let life = if number == 1 { life } else { seen.life };
             seen = Cursor { life, seq: number };
         }
-        eprintln!("orphand: the daemon has ended or closed the connection; waiting for it");
+        tell_aside("orphand: the daemon has ended or closed the connection; waiting for it");
         lines = loop {
             thread::sleep(AGAIN);
             // Before the first event there is nothing to continue after, but for where the events of that daemon began.
@@ -99,7 +99,7 @@ fn follow(client: &Client, mut lines: EventLines, printer: &mut Printer) -> anyh
                 Err(_) => {}
             }
         };
-        eprintln!("orphand: the daemon is there again");
+        tell_aside("orphand: the daemon is there again");
     }
 }
 

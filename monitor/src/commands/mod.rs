@@ -97,8 +97,14 @@ fn paint() -> Paint {
 }
 
 fn unmatched(what: &str) -> ExitCode {
-    eprintln!("orphand: nothing matched: {what}");
+    tell_aside(&format!("orphand: nothing matched: {what}"));
     ExitCode::Unmatched
+}
+
+/// Writes a line to standard error. Nobody may read it any more (`2>&1 | head`), which is no reason to end otherwise.
+pub fn tell_aside(line: &str) {
+    // There is nowhere else to say that it could not be said.
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn print(text: &str) -> anyhow::Result<ExitCode> {

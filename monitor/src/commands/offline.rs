@@ -22,13 +22,16 @@ use orphand_core::{
     engine::Engine,
     model::{
         About, Answer, Asked, BootTime, Effect, Explained, Input, Knowledge, Mode, Policy, ReapRequest,
-        Report, ServerReport, SignalError, text,
+        Report, ServerReport, SignalError, Subject, text,
     },
     recognise::Rules,
 };
 
 /// Between two readings of /proc, which find who has ended.
 const READ_AGAIN: Duration = Duration::from_millis(200);
+
+/// So many servers are inspected by one reading of /proc.
+const TOGETHER: usize = 128;
 
 /// Of so many servers the settings are read: that takes milliseconds each, and somebody waits.
 const HINTED: usize = 64;
@@ -46,12 +49,14 @@ struct Host {
     probe: Probe,
     /// Nothing is signalled before there is one.
     reaper: Option<Reaper>,
-    /// Why servers could not be inspected. A reason that repeats at once is there once.
+    /// Why servers could not be inspected, each reason once.
     blind: Vec<String>,
     /// Whether the numbers of runs are those that daemons gave.
     numbered: bool,
     /// Of how many servers it was asked by what a person recognises them.
     hinted: usize,
+    /// The servers that are to be inspected, each with its question.
+    due: Vec<(u64, Subject)>,
 }
 
 impl Offline {
@@ -77,20 +82,20 @@ impl Offline {
         };
         let engine = Engine::new(policy, procfs.ourselves()?).context("cannot read the rules back")?;
         let driver = Driver::new(engine, None).within(scope.clone());
-        let host =
-            Host { rules, scope, procfs, probe, reaper: None, blind: Vec::new(), numbered: true, hinted: 0 };
+        let (reaper, blind, numbered, hinted, due) = (None, Vec::new(), true, 0, Vec::new());
+        let host = Host { rules, scope, procfs, probe, reaper, blind, numbered, hinted, due };
         let mut offline = Self { driver, host, term_timeout: config.term_timeout };
         offline.number_runs(places.state_dir())?;
         offline.handle(offline.host.read()?)?;
-        // The owners are known: now servers without one are judged, some at a time, and those that a living one abandoned.
+        // The owners are known: now servers without one are judged, and those that a living one abandoned.
         offline.driver.tell(Engine::watch_wires_at_once);
         // The second time is for the cases that the first one opened.
         for _ in 0..2 {
             let now = clock::now();
-            while offline.pass_time(now)? {}
+            offline.pass_time(now)?;
         }
         offline.driver.tell(Engine::measure);
-        offline.driver.perform(&mut offline.host)?;
+        offline.perform()?;
         Ok(offline)
     }
 
@@ -173,25 +178,44 @@ impl Offline {
             }
             let next = self.driver.due().map_or(READ_AGAIN, |due| due.since(now).min(READ_AGAIN));
             std::thread::sleep(next);
-            while clock::now() < until && self.pass_time(clock::now())? {}
+            self.pass_time(clock::now().min(until))?;
         }
     }
 
     fn handle(&mut self, input: Input) -> anyhow::Result<()> {
-        self.driver.handle(&mut self.host, input)
+        self.driver.feed(input);
+        self.perform()
     }
 
-    /// Has the engine do what is due at `until`: some of it, if that is much. Returns whether there was anything.
-    fn pass_time(&mut self, until: BootTime) -> anyhow::Result<bool> {
-        let passed = self.driver.pass_time(until);
+    /// Has the engine do all that is due at `until`. It asks for some inspections at a time: all of them are made together.
+    fn pass_time(&mut self, until: BootTime) -> anyhow::Result<()> {
+        loop {
+            while self.driver.pass_time(until) {
+                self.driver.perform(&mut self.host)?;
+            }
+            if self.host.due.is_empty() {
+                return self.perform();
+            }
+            self.perform()?;
+        }
+    }
+
+    /// Has effects carried out, and servers inspected, until neither is left.
+    fn perform(&mut self) -> anyhow::Result<()> {
         self.driver.perform(&mut self.host)?;
-        Ok(passed)
+        while !self.host.due.is_empty() {
+            for (token, answer) in self.host.inspect() {
+                self.driver.handle(&mut self.host, Input::Answered { token, answer })?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl EffectHandler for Host {
     fn carry_out(&mut self, driver: &mut Driver, effect: Effect) -> anyhow::Result<()> {
         match effect {
+            Effect::Ask { token, about: About::Server(subject), .. } => self.due.push((token, subject)),
             Effect::Ask { token, about, .. } => {
                 let answer = self.answer(&about);
                 driver.feed(Input::Answered { token, answer });
@@ -223,18 +247,28 @@ impl Host {
     fn answer(&mut self, about: &About) -> Answer {
         if matches!(about, About::Hints { .. }) {
             self.hinted += 1;
+            if self.hinted > HINTED {
+                return Answer::Hints { found: None };
+            }
         }
-        let answer = match about {
-            About::Hints { .. } if self.hinted > HINTED => Answer::Hints { found: None },
-            _ => self.probe.answer(about),
-        };
-        if let (Answer::Server { facts }, About::Server(subject)) = (&answer, about)
-            && let Some(why) = facts.scene.blind(|one| subject.processes.contains(&one))
-            && self.blind.last().map(String::as_str) != Some(why)
-        {
-            self.blind.push(why.to_owned());
+        self.probe.answer(about)
+    }
+
+    /// Inspects servers that are due: all of them by one reading of /proc, which costs the same for one. Where signals are sent, one
+    /// server: what its end rests on is read right before it.
+    fn inspect(&mut self) -> Vec<(u64, Answer)> {
+        let most = if self.reaper.is_some() { 1 } else { TOGETHER };
+        let (tokens, subjects): (Vec<_>, Vec<_>) = self.due.drain(..most.min(self.due.len())).unzip();
+        let answers = self.probe.answer_together(subjects.clone());
+        for (answer, subject) in answers.iter().zip(&subjects) {
+            if let Answer::Server { facts } = answer
+                && let Some(why) = facts.scene.blind(|one| subject.processes.contains(&one))
+                && !self.blind.iter().any(|known| known == why)
+            {
+                self.blind.push(why.to_owned());
+            }
         }
-        answer
+        tokens.into_iter().zip(answers).collect()
     }
 }
 
@@ -267,4 +301,42 @@ pub(crate) fn without(why: Option<&ClientError>) -> Sample {
         Some(_) => "no daemon answers",
     };
     Sample::of_proc(Report::default(), why, clock::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        Host {
+            rules: Rules::default(),
+            scope: None,
+            procfs: Proc::system().unwrap(),
+            probe: Probe::new().unwrap(),
+            reaper: None,
+            blind: Vec::new(),
+            numbered: true,
+            hinted: 0,
+            due: (0..300).map(|token| (token, Subject::default())).collect(),
+        }
+    }
+
+    fn tokens(host: &mut Host) -> Vec<u64> {
+        host.inspect().into_iter().map(|(token, _)| token).collect()
+    }
+
+    #[test]
+    fn servers_that_are_due_are_inspected_together() {
+        let mut host = host();
+        assert_eq!(tokens(&mut host), (0..128).collect::<Vec<_>>());
+        assert_eq!(tokens(&mut host), (128..256).collect::<Vec<_>>());
+        assert_eq!(tokens(&mut host), (256..300).collect::<Vec<_>>());
+        assert_eq!(tokens(&mut host), [0; 0]);
+    }
+
+    #[test]
+    fn where_signals_are_sent_each_is_inspected_by_itself() {
+        let mut host = Host { reaper: Some(Reaper::new().unwrap()), ..host() };
+        assert_eq!((tokens(&mut host), tokens(&mut host)), (vec![0], vec![1]));
+    }
 }

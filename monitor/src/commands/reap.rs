@@ -58,7 +58,7 @@ pub fn reap(flags: &cli::Reap) -> anyhow::Result<ExitCode> {
         }
         Err(ClientError::NoDaemon { path, .. }) => {
             let note = "from the evidence in /proc alone";
-            eprintln!("orphand: no daemon answers at {}: {note}", path.display());
+            super::tell_aside(&format!("orphand: no daemon answers at {}: {note}", path.display()));
             let mut alone = Offline::inspect(&flags.places)?;
             let planned = alone.plan(&request);
             clean_up(flags, &mut alone, &request, planned)
@@ -121,7 +121,8 @@ fn require_one_run(request: &ReapRequest, to_end: &[&PlanItem]) -> anyhow::Resul
 fn code(stayed: &[&PlanItem], done: ExitCode) -> ExitCode {
     let Some(first) = stayed.first() else { return done };
     let more = if stayed.len() > 1 { format!(", and {} more", stayed.len() - 1) } else { String::new() };
-    eprintln!("orphand: {}{more}; `orphand explain` says what would change that", plan::stays(first));
+    let stays = plan::stays(first);
+    super::tell_aside(&format!("orphand: {stays}{more}; `orphand explain` says what would change that"));
     ExitCode::Failed
 }
 

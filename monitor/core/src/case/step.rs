@@ -56,9 +56,8 @@ pub fn step(phase: &mut Phase, event: Event, facts: &Facts<'_>) -> Vec<Action> {
             if goes_back {
                 verdict.stage = Stage::Rest;
             }
-            let at_once =
-                (goes_back || verdict.stage == Stage::Spared).then_some(Action::SetDeadline(Some(now)));
-            at_once.into_iter().collect()
+            let stays = matches!(verdict.stage, Stage::Unproven | Stage::Spared);
+            (goes_back || stays).then_some(Action::SetDeadline(Some(now))).into_iter().collect()
         }
         (Event::OtherEnded, Phase::Judged(verdict)) => {
             let may_change = match verdict.stage {

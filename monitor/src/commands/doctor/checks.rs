@@ -31,7 +31,7 @@ use crate::{
 };
 use orphand_core::model::{Check, Report, Status};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The free space in bytes below which there is a note: the store may grow to this size.
 const ROOM: u64 = 64 << 20;

@@ -19,15 +19,16 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::offline::Offline;
 use crate::{
-    cli::{self, ExitCode, logging},
+    cli::{self, ExitCode, Places, logging},
     config::{Config, Sessions},
+    control::client::Client,
     daemon::reload,
     host::Proc,
     os::clock,
     probe::{EngineVersion, ManagerError, Probe, registry},
     sink::doctor as page,
 };
-use orphand_core::model::{Check, Checkup, ProcessId, Report, Unit, UnitCheckup};
+use orphand_core::model::{Check, Checkup, ProcessId, Report, Status, Unit, UnitCheckup};
 
 /// How long all service managers together may take to answer.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -44,11 +45,22 @@ pub fn doctor(flags: &cli::Doctor) -> anyhow::Result<ExitCode> {
     checks.extend(mistake);
     checks.push(named_pipes(duplicate()));
     checks.extend(all(&config));
-    let seen = Offline::with(&config, places)?.report();
+    let seen = seen(&config, places)?;
     checks.push(checks::sight(&seen));
     let found = Checkup { checks, units: units(&seen)? };
     super::answer(flags.common.json, &found, |found| page::render(found, super::paint()))?;
     Ok(if found.is_wrong() { ExitCode::Failed } else { ExitCode::Done })
+}
+
+/// What a daemon has witnessed, or else what one look finds.
+fn seen(config: &Config, places: &Places) -> anyhow::Result<Report> {
+    match Client::new(places.socket()).within(checks::PATIENCE).status(false) {
+        Ok(Status { mut report, blind, .. }) => {
+            report.blind.extend(blind);
+            Ok(report)
+        }
+        Err(_) => Ok(Offline::with(config, places)?.report()),
+    }
 }
 
 #[derive(Debug, Default)]

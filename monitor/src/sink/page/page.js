@@ -393,29 +393,42 @@ function connected(on, words) {
   say(byId("link"), words);
 }
 
-let source = null, pause = 1000;
+let source = null, pause = 1000, silence;
+function leave() {
+  clearTimeout(silence);
+  source?.close();
+  source = null;
+}
+
+/** It was refused, for instance because too many pages are open; or it was silent, although it speaks every 5 s. */
+function again() {
+  lost();
+  leave();
+  setTimeout(listen, pause + Math.random() * 1000);
+  pause = Math.min(pause * 2, 30000);
+}
+
+const lost = () => connected(false, "not connected, trying again");
+function heed() {
+  clearTimeout(silence);
+  silence = setTimeout(again, 15000);
+}
+
 function listen() {
   if (source || document.hidden) return;
   source = new EventSource("/events");
-  const parsed = (show) => (message) => { pause = 1000; connected(true, "live"); show(JSON.parse(message.data)); };
+  heed();
+  const parsed = (show) => (message) => { heed(); pause = 1000; connected(true, "live"); show(JSON.parse(message.data)); };
   source.addEventListener("now", parsed((state) => { now = state; draw(); }));
   source.addEventListener("events", parsed(heard));
   source.addEventListener("blind", parsed(({ why: reason }) => { byId("notice").hidden = false; say(byId("notice"), `orphand cannot say how things stand: ${reason}.`); }));
-  source.addEventListener("error", () => {
-    connected(false, "not connected, trying again");
-    if (source?.readyState !== EventSource.CLOSED) return;
-    // It was refused, for instance because too many pages are open.
-    source = null;
-    setTimeout(listen, pause + Math.random() * 1000);
-    pause = Math.min(pause * 2, 30000);
-  });
+  source.addEventListener("error", () => (source?.readyState === EventSource.CLOSED ? again : lost)());
 }
 
 /** A browser has few connections to one host: a page that nobody looks at holds none. */
 function look() {
   if (!document.hidden) { listen(); readPast(); return; }
-  source?.close();
-  source = null;
+  leave();
 }
 
 // The person.

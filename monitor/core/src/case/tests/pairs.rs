@@ -262,7 +262,7 @@ fn the_world_around_it_changes() {
     let rules = table(&Event::RulesChanged, &facts());
     assert_eq!(
         rules,
-        ["Clear", "Grace", "Unproven", "Spared +0ms", "MainProcess", "Rest", "Rest +0ms", "Failed"]
+        ["Clear", "Grace", "Unproven +0ms", "Spared +0ms", "MainProcess", "Rest", "Rest +0ms", "Failed"]
     );
     let other = table(&Event::OtherEnded, &facts());
     assert_eq!(

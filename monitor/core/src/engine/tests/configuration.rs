@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::story::{SERVER, Story, TERMINAL, WIRE, id, seen};
+use super::{
+    story::{SERVER, Story, TERMINAL, WIRE, id, seen},
+    story_scene::WireState,
+};
 use crate::model::{Fact, Guard, Input, Mode, Policy, ReapRequest, Signal, Unit, UnitFacts, UnitState};
 
 const SCRIPT: &str = "/srv/node_modules/.bin/mcp-server-filesystem";
@@ -74,6 +77,24 @@ fn a_place_may_be_exempt() {
         assert_eq!(story.sent().is_empty(), spared, "{keys}");
         assert_eq!(story.told().contains(&"orphan_spared exempt_rule".to_owned()), spared, "{keys}");
     }
+}
+
+/// Between two inspections of a server that stays there may be ten minutes.
+#[test]
+fn what_a_rule_says_of_an_unproven_server_is_shown_at_once() {
+    let guards = |story: &Story| -> Vec<Guard> {
+        story.engine.report().servers().flat_map(|(_, server)| server.guards.clone()).collect()
+    };
+    let mut story = Story::agent_with_server(policy(""));
+    story.facts.stdin = WireState::held_as(&[99], &["cat"]);
+    story.end(20);
+    story.pass_secs(1000);
+    for (rules, shown) in [(exempt("user = '0'"), vec![Guard::ExemptRule]), (String::new(), vec![])] {
+        configure(&mut story, policy(&rules));
+        story.pass_secs(1);
+        assert_eq!(guards(&story), shown, "{rules}");
+    }
+    assert_eq!(story.sent(), [], "the doubt is still there");
 }
 
 #[test]
