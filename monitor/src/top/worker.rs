@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::{News, Shell, Tell};
+use super::{News, Shell, Tell, dialog::Dialog};
 use crate::{
     cli::Places,
     commands::{explain, offline},
@@ -130,7 +130,7 @@ impl Worker {
                 let past = self.past()?;
                 let (watched, zone) = (Watched::Now(jiff::Timestamp::now()), clock::zone());
                 let text = history::render(&past, watched, &zone, Paint::new(false));
-                Box::new(move |shell| shell.state.read("The last 24 hours", &text))
+                Box::new(move |shell| shell.state.read(Dialog::table("The last 24 hours", &text)))
             }
             Ask::Explain(process) => {
                 let all = explain::gather(&self.places, &process)?;
@@ -138,7 +138,7 @@ impl Worker {
                     bail!("{process} is gone");
                 }
                 let text = crate::explain::render(&all, &explain::moment(), Paint::new(false));
-                Box::new(move |shell| shell.state.read(&process.to_string(), &text))
+                Box::new(move |shell| shell.state.read(Dialog::text(&process.to_string(), &text)))
             }
         })
     }

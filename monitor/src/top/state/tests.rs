@@ -209,7 +209,7 @@ fn enter_explains_the_server_or_its_process() {
     let mut state = state();
     let asked = |pid| Some(Effect::Ask(Ask::Explain(Asked::Id(ProcessId::new(pid, 100)))));
     assert_eq!(press(&mut state, "/weather\n\n"), asked(30));
-    state.read("30@100", &"pid 1365 can write to it\n".repeat(50));
+    state.read(Dialog::text("30@100", &"pid 1365 can write to it\n".repeat(50)));
     let text = frame(&mut state, 80, 30).join("\n");
     assert!(text.contains("30@100") && text.contains("pid 1365 can write to it"), "{text}");
     press(&mut state, "\u{1b}");
@@ -357,7 +357,41 @@ fn the_views_of_the_numbers() {
     press(&mut state, "2");
     assert_eq!(state.rows.len(), all);
     assert_eq!(press(&mut state, "4"), Some(Effect::Ask(Ask::History)));
-    state.read("The last 24 hours", "RUN  STARTED\nclaude #3  today\n");
+    let far = "-".repeat(70);
+    state.read(Dialog::table(
+        "The last 24 hours",
+        &format!("RUN  STARTED\nclaude #3  today{far} 12 reaped\n"),
+    ));
     let shown = frame(&mut state, 80, 24).concat();
     assert!(shown.contains("The last 24 hours") && shown.contains("claude #3  today"), "{shown}");
+    // A run has one line: what has no room is a key away.
+    assert!(shown.contains("-…") && !shown.contains("reaped"), "{shown}");
+    press(&mut state, "llll");
+    let shown = frame(&mut state, 80, 24).concat();
+    assert!(shown.contains("12 reaped") && !shown.contains("today"), "{shown}");
+}
+
+#[test]
+fn columns_are_as_wide_as_what_they_say() {
+    let mut state = state();
+    let mut named = server(10, "mcp-server-sequential-thinking", model::State::Kept, 3);
+    named.guards = vec![Guard::ExemptRule];
+    let other = server(20, "mcp-server-everything", model::State::Live, 3);
+    let report = Report { unowned: vec![named, other], ..Report::default() };
+    state.update(Sample { report, ..sample() });
+    let line = |state: &mut State, width, name: &str| {
+        let shown = frame(state, width, 24);
+        shown.iter().find(|line| line.contains(name)).cloned().unwrap_or_else(|| panic!("{shown:?}"))
+    };
+    assert!(line(&mut state, 80, "everything").contains("mcp-server-everything "));
+    assert!(line(&mut state, 120, "sequential").contains("mcp-server-sequential-thinking "));
+    let why = format!("stays: {}", Guard::ExemptRule.reason().short);
+    assert!(line(&mut state, 120, "sequential").ends_with(&why));
+    let headings = line(&mut state, 200, "SERVER");
+    assert!(!headings.contains("FOLDER") && !headings.contains("TERMINAL"), "{headings}");
+    // What has no room is marked, and leaves room for names.
+    assert!(
+        line(&mut state, 40, "SERVER").split_whitespace().eq(["STATE", "SERVER", "PID", "P", "MEM", "AGE"])
+    );
+    assert!(line(&mut state, 40, "…").contains("mcp-server-s"));
 }
