@@ -144,8 +144,8 @@ fn nothing(state: &State) -> &'static str {
 fn head_lines(state: &State) -> Vec<Line<'static>> {
     let Some(sample) = &state.sample else { return vec![Line::from("orphand")] };
     let mut first = vec![Span::styled(sample.source.clone(), Modifier::BOLD)];
-    if let Some(bytes) = sample.freed {
-        first.push(Span::raw(format!("  24 h: {} freed", text::size(bytes))));
+    if let Some(freed) = &sample.freed {
+        first.push(Span::raw(format!("  24 h: {freed} freed")));
     }
     if state.paused {
         first.push(Span::styled("  view PAUSED", warning(state)));

@@ -54,7 +54,7 @@ pub enum Ask {
 struct Worker {
     client: Client,
     places: Places,
-    freed: Option<(Instant, u64)>,
+    freed: Option<(Instant, String)>,
     /// When it looked through /proc last; absent if a daemon has answered since.
     alone: Option<Instant>,
     tell: Sender<News>,
@@ -173,14 +173,14 @@ impl Worker {
     }
 
     /// What the runs of the last day freed, as the daemon's store has it.
-    fn freed(&mut self) -> Option<u64> {
-        if let Some((when, bytes)) = self.freed
+    fn freed(&mut self) -> Option<String> {
+        if let Some((when, freed)) = &self.freed
             && when.elapsed() < FREED_AGAIN
         {
-            return Some(bytes);
+            return Some(freed.clone());
         }
-        let bytes = self.past().ok()?.sum().freed_bytes;
-        self.freed = Some((Instant::now(), bytes));
-        Some(bytes)
+        let freed = self.past().ok()?.sum().freed();
+        self.freed = Some((Instant::now(), freed.clone()));
+        Some(freed)
     }
 }

@@ -82,7 +82,15 @@ fn sample() -> Sample {
     let report = Report { agents, unowned: vec![kept], ..Report::default() };
     let source = "orphand 1  ends orphans".to_owned();
     let (mode, now) = (Some(Mode::Enforce), BootTime(43 * SECOND));
-    Sample { report, mode, decided: None, source, now, freed: Some(1_200_000_000), none_of: None }
+    Sample {
+        report,
+        mode,
+        decided: None,
+        source,
+        now,
+        freed: Some("1.2 GB (PSS 479 MB)".to_owned()),
+        none_of: None,
+    }
 }
 
 fn state() -> State {

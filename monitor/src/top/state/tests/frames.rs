@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_worst_comes_first_and_the_whole_fits_80_columns() {
     let lines = frame(&mut state(), 80, 24);
-    assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB freed");
+    assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB (PSS 479 MB) freed");
     assert!(lines[1].contains("3 orphans (114 MB), 1 kept, 1 unproven (64 MB)."), "{}", lines[1]);
     let shown: Vec<&str> = lines.iter().map(String::as_str).skip(2).take(6).collect();
     assert_eq!(
