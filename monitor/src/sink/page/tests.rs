@@ -54,6 +54,7 @@ fn server(number: u32, generation: u64, state: &str) -> ServerReport {
             ..ReachedBy::default()
         }],
         guards: vec![Guard::Observe, Guard::Container],
+        guarded_by: Vec::new(),
         pss_bytes: None,
         holdings: Holdings { listens: vec!["SECRET".to_owned()], locks: vec!["SECRET".to_owned()] },
         state: state.parse().unwrap(),

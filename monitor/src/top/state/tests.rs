@@ -378,28 +378,3 @@ fn the_views_of_the_numbers() {
     let shown = frame(&mut state, 80, 24).concat();
     assert!(shown.contains("12 reaped") && !shown.contains("today"), "{shown}");
 }
-
-#[test]
-fn columns_are_as_wide_as_what_they_say() {
-    let mut state = state();
-    let mut named = server(10, "mcp-server-sequential-thinking", model::State::Kept, 3);
-    named.guards = vec![Guard::ExemptRule];
-    let other = server(20, "mcp-server-everything", model::State::Live, 3);
-    let report = Report { unowned: vec![named, other], ..Report::default() };
-    state.update(Sample { report, ..sample() });
-    let line = |state: &mut State, width, name: &str| {
-        let shown = frame(state, width, 24);
-        shown.iter().find(|line| line.contains(name)).cloned().unwrap_or_else(|| panic!("{shown:?}"))
-    };
-    assert!(line(&mut state, 80, "everything").contains("mcp-server-everything "));
-    assert!(line(&mut state, 120, "sequential").contains("mcp-server-sequential-thinking "));
-    let why = format!("stays: {}", Guard::ExemptRule.reason().short);
-    assert!(line(&mut state, 120, "sequential").ends_with(&why));
-    let headings = line(&mut state, 200, "SERVER");
-    assert!(!headings.contains("FOLDER") && !headings.contains("TERMINAL"), "{headings}");
-    // What has no room is marked, and leaves room for names.
-    assert!(
-        line(&mut state, 40, "SERVER").split_whitespace().eq(["STATE", "SERVER", "PID", "P", "MEM", "AGE"])
-    );
-    assert!(line(&mut state, 40, "…").contains("mcp-server-s"));
-}

@@ -14,7 +14,7 @@ fn the_worst_comes_first_and_the_whole_fits_80_columns() {
             "STATE    SERVER  AGENT     PID P    MEM  CPU AGE NEXT",
             "orphan   git     claude #3  20 2  97 MB 0.9s 42s TERM now",
             "orphan   small   codex #3   40 2  12 MB 0.1s 42s TERM now",
-            "kept     own     -          50 2   5 MB 0.0s 42s stays: own_unit",
+            "kept     own     -          50 2   5 MB 0.0s 42s stays: systemd manages it as a…",
             "unproven weather codex #3   30 2  64 MB 0.6s 42s held by 1365",
             "live     files   claude #3  10 2 300 MB 3.0s 42s -",
         ]
@@ -48,7 +48,7 @@ fn any_size_is_drawn() {
 #[test]
 fn wide_terminals_say_why() {
     let lines = frame(&mut state(), 140, 10);
-    assert!(lines[2].ends_with("NEXT            WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
+    assert!(lines[2].ends_with("WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
     let mut listening = sample();
     let listens = ["127.0.0.1:9229", "[::1]:9229", "0.0.0.0:80"].map(str::to_owned).to_vec();
     for server in listening.report.servers_mut() {
@@ -113,4 +113,29 @@ fn the_head_shows_the_last_minutes() {
     assert!(head.ends_with("memory without owner, 10 s ████"), "{head}");
     state.look.ascii = true;
     assert!(frame(&mut state, 140, 10)[1].ends_with("10 s ####"));
+}
+
+#[test]
+fn columns_are_as_wide_as_what_they_say() {
+    let mut state = state();
+    let mut named = server(10, "mcp-server-sequential-thinking", model::State::Kept, 3);
+    named.guards = vec![Guard::ExemptRule];
+    let other = server(20, "mcp-server-everything", model::State::Live, 3);
+    let report = Report { unowned: vec![named, other], ..Report::default() };
+    state.update(Sample { report, ..sample() });
+    let line = |state: &mut State, width, name: &str| {
+        let shown = frame(state, width, 24);
+        shown.iter().find(|line| line.contains(name)).cloned().unwrap_or_else(|| panic!("{shown:?}"))
+    };
+    assert!(line(&mut state, 80, "everything").contains("mcp-server-everything "));
+    assert!(line(&mut state, 120, "sequential").contains("mcp-server-sequential-thinking "));
+    let why = format!("stays: {}", Guard::ExemptRule.reason().short);
+    assert!(line(&mut state, 140, "sequential").ends_with(&why));
+    let headings = line(&mut state, 200, "SERVER");
+    assert!(!headings.contains("FOLDER") && !headings.contains("TERMINAL"), "{headings}");
+    // What has no room is marked, and leaves room for names.
+    assert!(
+        line(&mut state, 40, "SERVER").split_whitespace().eq(["STATE", "SERVER", "PID", "P", "MEM", "AGE"])
+    );
+    assert!(line(&mut state, 40, "…").contains("mcp-server-s"));
 }
