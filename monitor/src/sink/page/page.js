@@ -251,7 +251,7 @@ function drawChart() {
   const when = column != null && past ? past.from + column * past.step_ms : null;
   if (when == null) {
     const peak = totals.indexOf(most);
-    say(byId("readout"), most ? `Highest: ${worth(most)} at ${moment(past.from + peak * past.step_ms)}. Memory as of the verdicts.` : "");
+    say(byId("readout"), most ? `Most in one step: ${worth(most)}, from ${moment(past.from + peak * past.step_ms)}. Memory as of the verdicts.` : "");
     return;
   }
   const there = past.series.map((run) => [run, values(run)[column]]).filter(([, value]) => value);
@@ -439,7 +439,7 @@ document.addEventListener("keydown", (event) => {
   byId("filter").focus();
 });
 byId("filter").addEventListener("keydown", (event) => {
-  if (event.key === "Escape") { event.target.value = ""; go({ q: "" }, true); }
+  if (event.key === "Escape") { event.target.value = ""; go({ q: "" }, true); event.target.blur(); }
 });
 byId("pause").addEventListener("click", () => {
   paused = !paused;
