@@ -4,6 +4,7 @@
 use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode, Places, logging},
+    config::{Loaded, Spared, shown},
     control::client::{Client, ClientError},
     explain::{self, Explanation, Moment},
     host::{
@@ -16,10 +17,11 @@ use crate::{
 };
 use orphand_core::{
     model::{
-        Asked, Creator, Explained, History, HistoryQuery, Holdings, Image, NoServer, Nothing, PastOrphan,
-        ProcessId, ProcessView, Stdio, redact, text::sanitise,
+        Asked, Creator, ExemptedBy, Explained, Guard, History, HistoryQuery, Holdings, Image, NoServer,
+        Nothing, PastOrphan, ProcessId, ProcessView, RunView, Stdio, redact,
+        text::{in_quotes, quoted, sanitise},
     },
-    recognise::{Known, Rules},
+    recognise::{Known, Rule, Rules},
 };
 
 const ENDED: usize = 8;
@@ -41,8 +43,9 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
     })?;
     if nothing {
         let told = sanitise(&flags.process);
-        if all.ran {
-            let past = format!("the agent {told} has ended; `orphand history --agent {told}` has its runs");
+        if let Some(name) = &all.ran {
+            let name = quoted(name);
+            let past = format!("the agent {told} has ended; `orphand history --agent {name}` has its runs");
             return Ok(super::unmatched(&past));
         }
         let alone = (!all.asked_daemon).then_some("no daemon was asked");
@@ -64,18 +67,22 @@ pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanati
         Rules::default()
     };
     let rules = places.load().map_or_else(unread, |config| config.rules());
+    // That the files cannot be read is said already.
+    let loaded = Loaded::read(places.config.as_deref()).ok();
     if all.living.is_empty() {
         all.living.extend(untold(&proc, &rules, asked));
     }
     for one in &mut all.living {
         complete(&proc, &rules, one);
+        one.exempted_by = loaded.as_ref().and_then(|loaded| exempted_by(loaded, one));
         if one.holdings == Holdings::default() {
             one.holdings = probe.holdings(&one.processes());
         }
     }
     if all.living.is_empty() {
         let past = past(places, &client, &mut all);
-        all.ran = matches!(asked, Asked::Name(name) if past.runs.iter().any(|one| one.run.is_called(name)));
+        let is_called = |run: &&RunView| matches!(asked, Asked::Name(name) if run.is_called(name));
+        all.ran = past.runs.iter().map(|one| &one.run).find(is_called).map(RunView::name);
         all.ended = ended(asked, past);
     }
     Ok(all)
@@ -116,6 +123,19 @@ fn untold(proc: &Proc, rules: &Rules, asked: &Asked) -> Option<Explained> {
     let argv = redact::argv(&argv);
     let process = ProcessView { pid, start, uid, exe, argv, argv_truncated, stale_binary: false };
     Some(Explained::nothing(process, nothing))
+}
+
+/// The rule of the configuration that a guard names, and where it is.
+fn exempted_by(loaded: &Loaded, one: &Explained) -> Option<ExemptedBy> {
+    let step =
+        one.report.as_ref()?.guarded_by.iter().find(|step| step.by == Guard::ExemptRule.reason().name)?;
+    let is_meant = |rule: &Rule| step.via.ends_with(&in_quotes(&rule.name));
+    let index = loaded.config.exempt.iter().position(is_meant)?;
+    let location = loaded.origins.location("exempt", index)?;
+    let line = location.line.map(|line| format!(", line {line}")).unwrap_or_default();
+    let spared = location.file.ends_with(Spared::FILE);
+    let rule = loaded.config.exempt.get(index)?.name.clone();
+    Some(ExemptedBy { rule, place: format!("{}{line}", shown(&location.file)), spared })
 }
 
 fn why_nothing(dir: &ProcessDir, image: &Image, rules: &Rules) -> Nothing {

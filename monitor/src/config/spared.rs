@@ -31,9 +31,12 @@ pub struct Spared {
 }
 
 impl Spared {
+    /// Its place beside the configuration.
+    pub const FILE: &str = "conf.d/spared.toml";
+
     /// Reads the file beside this main file of the configuration.
     pub fn read(main: &Path) -> Result<Self> {
-        let file = main.parent().unwrap_or(Path::new("")).join("conf.d/spared.toml");
+        let file = main.parent().unwrap_or(Path::new("")).join(Self::FILE);
         let text = if_there(text_file(&file)).map_err(failed("read", &file))?;
         let book = text.as_deref().map_or_else(|| Ok(Rules::default()), Rules::from_source);
         let book = book.map_err(|error| {

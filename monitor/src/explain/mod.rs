@@ -21,8 +21,8 @@ use crate::sink::{
     wall_clock::{self, WallClock},
 };
 use orphand_core::model::{
-    BootTime, Creator, Explained, NoServer, PastOrphan, ProcessId, ReachedBy, Reason, ServerReport, TakenFor,
-    recognised_by, text,
+    BootTime, Creator, ExemptedBy, Explained, Guard, NoServer, PastOrphan, ProcessId, ReachedBy, Reason,
+    ServerReport, TakenFor, recognised_by, text,
 };
 
 pub use self::report::report;
@@ -35,8 +35,8 @@ pub struct Explanation {
     pub living: Vec<Explained>,
     /// What was judged and is not there any more, the latest last.
     pub ended: Vec<PastOrphan>,
-    /// Whether the store has runs of an agent of this name.
-    pub ran: bool,
+    /// What the store knows runs of this name by.
+    pub ran: Option<String>,
     pub asked_daemon: bool,
     pub blind: Vec<String>,
 }
@@ -99,7 +99,7 @@ fn page(one: &Explained, asked_daemon: bool, moment: &Moment) -> Page {
         sections.push(("Who holds it", path(&report.reached_by, moment)));
         sections.push(("Evidence", reasons(&report.evidence)));
         sections.push(("Doubts", reasons(&report.doubts)));
-        sections.push(("Guards", reasons(&report.guards)));
+        sections.push(("Guards", guards(one, report, moment)));
     }
     sections.push(("What happens next", next::sentences(one, asked_daemon, moment)));
     let commands = next::commands(one).into_iter().map(|(command, what)| format!("{command}\n{what}"));
@@ -111,6 +111,24 @@ fn page(one: &Explained, asked_daemon: bool, moment: &Moment) -> Page {
 /// What each reason says, and what would change it.
 fn reasons(all: &[impl Copy + Into<&'static Reason>]) -> Vec<String> {
     all.iter().map(|one| (*one).into()).map(|one| format!("{} {}", one.says, one.changes)).collect()
+}
+
+/// What each guard says, with whom or what it means where that is known, and what would change it.
+fn guards(one: &Explained, report: &ServerReport, moment: &Moment) -> Vec<String> {
+    let sentence = |guard: &Guard| {
+        let reason = guard.reason();
+        let whom = report.guarded_by.iter().find(|step| step.by == reason.name);
+        let says = whom.map_or_else(|| reason.says.to_owned(), |step| reached(step, None, moment));
+        match one.exempted_by.as_ref().filter(|_| *guard == Guard::ExemptRule) {
+            Some(ExemptedBy { rule, place, spared: true }) => {
+                let name = text::quoted(rule);
+                format!("{says} It is in {place}. To take it back: sudo orphand spare --remove={name}")
+            }
+            Some(ExemptedBy { place, .. }) => format!("{says} It is in {place}. {}", reason.changes),
+            None => format!("{says} {}", reason.changes),
+        }
+    };
+    report.guards.iter().map(sentence).collect()
 }
 
 fn state(one: &Explained) -> &'static str {
@@ -206,6 +224,7 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
         "evidence": known.evidence.iter().map(|one| one.reason()).collect::<Vec<_>>(),
         "doubts": known.doubts.iter().map(|one| one.reason()).collect::<Vec<_>>(),
         "guards": known.guards.iter().map(|one| one.reason()).collect::<Vec<_>>(),
+        "guarded_by": known.guarded_by,
         "listens": one.holdings.listens,
         "locks": one.holdings.locks,
         "rss_bytes": known.server.rss_bytes,

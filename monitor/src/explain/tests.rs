@@ -371,3 +371,29 @@ mod layout {
         assert_eq!(shown, "t\n\nOne\n  a\n      b\n\nnote\n");
     }
 }
+
+#[test]
+fn a_guard_names_whom_it_means() {
+    let mut one = server(State::Kept);
+    let step = |guard: Guard, via: &str| ReachedBy {
+        pid: Some(31),
+        program: Some("claude".to_owned()),
+        by: guard.reason().name.to_owned(),
+        via: via.to_owned(),
+        ..ReachedBy::default()
+    };
+    let report = one.report.as_mut().unwrap();
+    report.guards = vec![Guard::ExemptRule, Guard::LiveAgentBelow, Guard::OptedOut];
+    report.guarded_by = vec![step(Guard::ExemptRule, "is exempt"), step(Guard::LiveAgentBelow, "lives")];
+    let place = "/etc/orphand/conf.d/spared.toml, line 3".to_owned();
+    for (spared, way) in [(true, "sudo orphand spare --remove='a b'"), (false, "sudo orphand reload")] {
+        one.exempted_by = Some(ExemptedBy { rule: "a b".to_owned(), place: place.clone(), spared });
+        let told = guards(&one, one.report.as_ref().unwrap(), &moment());
+        assert!(
+            told[0].starts_with("pid 31 (claude) is exempt. It is in /etc/") && told[0].ends_with(way),
+            "{told:?}"
+        );
+        assert!(told[1].starts_with("pid 31 (claude) lives. This ends when that agent"), "{told:?}");
+        assert!(told[2].starts_with(Guard::OptedOut.reason().says), "{told:?}");
+    }
+}

@@ -128,7 +128,7 @@ fn row_of_run(past: &PastRun, users: Users, watched: Watched, zone: &TimeZone) -
         number(account.servers),
         number(account.orphans),
         number(account.reaped),
-        freed(account.freed_bytes, account.freed_pss_bytes),
+        cell((account.freed_bytes > 0).then(|| account.freed())),
         number(account.left),
         number(account.unproven),
         cell((past.leftovers > 0).then(leftovers)),
@@ -193,7 +193,7 @@ fn sum(past: &History, watched: Watched) -> String {
         parts.push(format!("{} reaped", sum.reaped));
     }
     if sum.freed_bytes > 0 {
-        parts.push(format!("{} freed", freed(sum.freed_bytes, sum.freed_pss_bytes)));
+        parts.push(format!("{} freed", sum.freed()));
     }
     if sum.left > 0 {
         parts.push(format!("{} {there}", sum.left));
@@ -236,14 +236,6 @@ fn warnings(past: &History, watched: Watched) -> Vec<String> {
 /// `untether.service #3`, `claude #12`.
 fn name(run: &RunView) -> String {
     if run.generation.is_some() { run.title() } else { run.title() + " #?" }
-}
-
-fn freed(rss: u64, pss: u64) -> String {
-    match (rss, pss) {
-        (0, _) => "-".to_owned(),
-        (_, 0) => text::size(rss),
-        _ => format!("{} (PSS {})", text::size(rss), text::size(pss)),
-    }
 }
 
 fn between(from: Timestamp, to: Timestamp) -> String {

@@ -17,7 +17,7 @@ pub mod plan;
 pub mod report;
 pub mod status;
 pub mod stream;
-mod table;
+pub mod table;
 pub mod wall_clock;
 
 use orphand_core::model::{BootTime, Notice, text};

@@ -14,7 +14,7 @@ const WIDEST: usize = 64;
 pub(super) type Row = (Style, Vec<String>);
 
 /// How a table is made to fit: the width of a line, and the columns that give way, each with how narrow it may get.
-pub(super) type Fit<'a> = (usize, &'a [(usize, usize)]);
+pub(crate) type Fit<'a> = (usize, &'a [(usize, usize)]);
 
 /// Whether a table is of several users: then a column tells whose a row is. One user's runs are told apart by their numbers.
 #[derive(Clone, Copy, Debug)]
@@ -57,12 +57,8 @@ pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<
     };
     let mut widths: Vec<usize> =
         places.iter().zip(&columns).map(|(at, column)| width_of(*at, heading(column))).collect();
-    for (at, least) in fit.iter().flat_map(|(_, narrower)| *narrower) {
-        let excess =
-            (widths.iter().sum::<usize>() + widths.len() - 1).saturating_sub(fit.map_or(0, |fit| fit.0));
-        if let Some(width) = widths.get_mut(*at) {
-            *width = width.saturating_sub(excess).max(*least.min(width));
-        }
+    if let Some(fit) = fit {
+        narrow(&mut widths, fit);
     }
     let headings: Vec<String> = columns.iter().map(|column| heading(column).to_owned()).collect();
     let line = |style: Style, row: &[&String]| {
@@ -95,16 +91,28 @@ pub(super) fn render(paint: Paint, columns: &str, rows: &[Row], fit: Option<Fit<
     paint.text(paint::DIM, line(paint::PLAIN, &headings).trim_end()) + "\n" + &rows
 }
 
+/// Makes columns narrower, as far as the line is too long. Returns how long it is then.
+pub(crate) fn narrow(widths: &mut [usize], (room, narrower): Fit<'_>) -> usize {
+    let length = |widths: &[usize]| (widths.iter().sum::<usize>() + widths.len()).saturating_sub(1);
+    for (at, least) in narrower {
+        let excess = length(widths).saturating_sub(room);
+        if let Some(width) = widths.get_mut(*at) {
+            *width = width.saturating_sub(excess).max(*least.min(width));
+        }
+    }
+    length(widths)
+}
+
 fn heading(column: &str) -> &str {
     column.trim_start_matches(['>', '?'])
 }
 
 /// How many cells of a terminal it takes.
-fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-fn cut(text: &str, room: usize) -> String {
+pub(crate) fn cut(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }

@@ -301,7 +301,7 @@ fn count(
         sums.freed_bytes += resident;
         sums.freed_pss_bytes += proportional.unwrap_or_default();
         if let Some(freed) = freed.get_mut(last) {
-            *freed += proportional.unwrap_or(resident);
+            *freed += resident;
         }
     }
     let during = first..=last;

@@ -8,7 +8,7 @@ use super::{
     state::{Effect, moved},
     worker::Ask,
 };
-use crate::sink::{human, list::command_line};
+use crate::sink::{human, list::command_line, table::width};
 use orphand_core::model::{ReapRequest, ServerReport, ServerView, State, text};
 
 pub(super) const HELP: &str = "\
@@ -22,7 +22,8 @@ Enter   explains: what it is, who can reach it, what comes next
 r   end a server: shows the processes, then asks
 1   orphans, and what may become one; 2   all servers
 3   what agents left that is no server
-4   what the store has of the last day: runs, orphans, freed memory
+4   what the store has of the last day: runs, orphans, freed memory;
+    Left and Right show what has no room
 w   commands instead of names
 F   the cursor follows its server, or stays in its line
 y   copies the id of the server to the clipboard of the terminal
@@ -34,6 +35,9 @@ STATE  orphan: nobody can use it any more; kept: an orphan that stays;
        unproven: somebody may still use it; suspect: its owner just ended.
 P      the number of its processes.";
 
+/// By how many columns a key moves a table.
+const SIDEWAYS: usize = 10;
+
 /// Lines that lie over the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dialog {
@@ -41,6 +45,8 @@ pub struct Dialog {
     pub lines: Vec<String>,
     /// The first line that is shown.
     pub top: usize,
+    /// The first column that is shown of a table, whose lines are cut; lines of words are wrapped.
+    pub left: Option<usize>,
     pub asks: Asks,
 }
 
@@ -57,7 +63,11 @@ pub enum Asks {
 impl Dialog {
     pub fn text(title: &str, words: &str) -> Self {
         let lines = words.lines().map(str::to_owned).collect();
-        Self { title: text::sanitise(title).into_owned(), lines, top: 0, asks: Asks::Nothing }
+        Self { title: text::sanitise(title).into_owned(), lines, top: 0, left: None, asks: Asks::Nothing }
+    }
+
+    pub fn table(title: &str, text: &str) -> Self {
+        Self { left: Some(0), ..Self::text(title, text) }
     }
 
     pub fn asking(request: ReapRequest) -> Self {
@@ -80,7 +90,7 @@ impl Dialog {
             }
         }
         let title = "End these processes?".to_owned();
-        Self { title, lines, top: 0, asks: Asks::Person(planned, false) }
+        Self { title, lines, top: 0, left: None, asks: Asks::Person(planned, false) }
     }
 
     /// It breaks off where the dialog goes, with what is to be done then: what it showed is ended, for instance.
@@ -100,6 +110,14 @@ impl Dialog {
             }
             (KeyCode::Tab | KeyCode::BackTab, Asks::Person(planned, end)) => {
                 *end = !*end && exactly(planned).is_some();
+            }
+            (KeyCode::Left | KeyCode::Char('h'), _) => {
+                self.left = self.left.map(|left| left.saturating_sub(SIDEWAYS));
+            }
+            (KeyCode::Right | KeyCode::Char('l'), _) => {
+                let widest = self.lines.iter().map(|line| width(line)).max().unwrap_or_default();
+                self.left =
+                    self.left.map(|left| if left + SIDEWAYS < widest { left + SIDEWAYS } else { left });
             }
             _ => self.top = moved(code, self.top, 10, self.lines.len()).unwrap_or(self.top),
         }

@@ -16,35 +16,71 @@ use super::{
     dialog::{Asks, Dialog, exactly},
     state::State,
 };
-use crate::sink::list::{self, Column, Entry, Kind, Row};
+use crate::sink::{
+    list::{self, Column, Entry, Kind, Row},
+    table,
+};
 use orphand_core::model::{self, ServerReport, text};
 
-/// From this width on a last column says why, and columns are wider.
-const WIDE: u16 = 120;
-
-/// A column that only wide terminals have room for.
+/// A column that only wide terminals have room for. It is there only if it says something.
 struct Further {
     heading: &'static str,
     from: u16,
-    room: Constraint,
     value: fn(&Entry) -> String,
 }
 
 /// They follow the columns of the list.
 const FURTHER: [Further; 4] = [
-    Further { heading: "FOLDER", from: 160, room: Constraint::Length(16), value: folder },
-    Further { heading: "TERMINAL", from: 176, room: Constraint::Length(15), value: terminal },
-    Further { heading: "PORTS", from: 140, room: Constraint::Length(14), value: ports },
-    Further {
-        heading: "WHY",
-        from: WIDE,
-        room: Constraint::Fill(1),
-        value: |entry| list::why(&entry.report),
-    },
+    Further { heading: "FOLDER", from: 160, value: folder },
+    Further { heading: "TERMINAL", from: 176, value: terminal },
+    Further { heading: "PORTS", from: 140, value: ports },
+    Further { heading: "WHY", from: 120, value: |entry| list::why(&entry.report) },
 ];
 
-fn further(width: u16) -> impl Iterator<Item = &'static Further> {
-    FURTHER.iter().filter(move |column| width >= column.from)
+/// The order in which columns give way where a line is too long, and how narrow each may get.
+const NARROWER: [(&str, usize); 8] = [
+    ("FOLDER", 16),
+    ("TERMINAL", 15),
+    ("PORTS", 14),
+    ("SERVER", 32),
+    ("WHY", 32),
+    ("NEXT", 16),
+    ("SERVER", 14),
+    ("AGENT", 9),
+];
+
+/// What is left out where that is not enough, the first one first.
+const LEFT_OUT: [&str; 6] = ["WHY", "CPU", "NEXT", "AGENT", "P", "AGE"];
+
+#[derive(Clone, Copy)]
+enum Shown {
+    Listed(Column),
+    Further(&'static Further),
+}
+
+impl Shown {
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Listed(column) => column.heading(),
+            Self::Further(further) => further.heading,
+        }
+    }
+
+    fn is_number(self) -> bool {
+        matches!(self, Self::Listed(column) if column.is_number())
+    }
+
+    /// What the cell of a server says, whole.
+    fn cell(self, state: &State, row: &Row, entry: &Entry) -> String {
+        match self {
+            Self::Listed(Column::Server) => {
+                let name = if state.commands { entry.command() } else { entry.value(Column::Server) };
+                indented(state, row, &name)
+            }
+            Self::Listed(column) => entry.value(column),
+            Self::Further(further) => (further.value)(entry),
+        }
+    }
 }
 
 /// Bars of a sparkline without other letters than those of ASCII.
@@ -78,7 +114,7 @@ pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
     let room_from = said.get(1).map_or(0, Line::width);
     frame.render_widget(Paragraph::new(said), head);
     draw_past(state, room_from, head, frame);
-    frame.render_widget(table(state, headings.width), headings.union(list));
+    frame.render_widget(rows(state, headings.width), headings.union(list));
     if state.rows.is_empty() {
         frame.render_widget(Paragraph::new(nothing(state)), list);
     }
@@ -108,8 +144,8 @@ fn nothing(state: &State) -> &'static str {
 fn head_lines(state: &State) -> Vec<Line<'static>> {
     let Some(sample) = &state.sample else { return vec![Line::from("orphand")] };
     let mut first = vec![Span::styled(sample.source.clone(), Modifier::BOLD)];
-    if let Some(bytes) = sample.freed {
-        first.push(Span::raw(format!("  24 h: {} freed", text::size(bytes))));
+    if let Some(freed) = &sample.freed {
+        first.push(Span::raw(format!("  24 h: {freed} freed")));
     }
     if state.paused {
         first.push(Span::styled("  view PAUSED", warning(state)));
@@ -168,18 +204,11 @@ fn foot_line(state: &State) -> Line<'static> {
     Line::styled(format!("{keys}  {place}{filter}"), Modifier::DIM)
 }
 
-fn table(state: &State, width: u16) -> Table<'static> {
-    // Commands need the room of the agent; in a tree it is above.
-    let is_wanted = |column: Column| !((state.commands || state.how.tree) && column == Column::Agent);
-    let fits = |column: &Column| width >= measures(*column).0 && is_wanted(*column);
-    let columns: Vec<Column> = Column::VARIANTS.iter().copied().filter(fits).collect();
-    let widths = columns.iter().map(|column| match measures(*column).1 {
-        _ if *column == Column::Server => Constraint::Fill(1),
-        [wide, other] => Constraint::Length(if width >= WIDE { wide } else { other }),
-    });
-    let widths: Vec<Constraint> = widths.chain(further(width).map(|column| column.room)).collect();
-    let last = further(width).map(|column| Cell::from(Span::styled(column.heading, Modifier::DIM)));
-    let headings: Vec<Cell<'_>> = columns.iter().map(|column| heading(state, *column)).chain(last).collect();
+fn rows(state: &State, width: u16) -> Table<'static> {
+    let columns = columns(state, width);
+    let widths: Vec<Constraint> =
+        columns.iter().map(|(_, room)| Constraint::Length(cells_of(*room))).collect();
+    let headings: Vec<Cell<'_>> = columns.iter().map(|(column, _)| heading(state, *column)).collect();
     let shown = state.rows.iter().enumerate().skip(state.top).take(state.page);
     let rows = shown.map(|(at, row)| {
         let style = if at == state.selected { Modifier::REVERSED.into() } else { Style::default() };
@@ -189,51 +218,70 @@ fn table(state: &State, width: u16) -> Table<'static> {
     Table::new(rows, widths).header(TableRow::new(headings)).column_spacing(1)
 }
 
-/// From which width of the terminal on a column is there, and its own width, in a wide terminal and in others.
-const fn measures(column: Column) -> (u16, [u16; 2]) {
-    match column {
-        Column::State => (0, [8, 8]),
-        Column::Server => (0, [0, 0]),
-        Column::Agent => (58, [20, 11]),
-        Column::Pid | Column::Memory => (0, [7, 7]),
-        Column::Processes => (45, [3, 3]),
-        Column::Cpu => (76, [5, 5]),
-        Column::Age => (45, [5, 5]),
-        Column::Next => (72, [24, 15]),
+/// The columns, each as wide as what it says, or narrower where the line has no room for that.
+fn columns(state: &State, width: u16) -> Vec<(Shown, usize)> {
+    // Commands need the room of the agent; in a tree it is above.
+    let is_wanted = |column: &Column| !((state.commands || state.how.tree) && *column == Column::Agent);
+    let listed = Column::VARIANTS.iter().copied().filter(is_wanted).map(Shown::Listed);
+    let further = FURTHER.iter().filter(|column| width >= column.from).map(Shown::Further);
+    let content = |column: Shown| {
+        let servers = state.rows.iter().filter_map(|row| Some((row, row.server(&state.entries)?)));
+        servers.map(|(row, entry)| table::width(&column.cell(state, row, entry))).max().unwrap_or_default()
+    };
+    let columns = listed.chain(further).map(|column| (column, content(column)));
+    let mut columns: Vec<(Shown, usize)> = columns
+        .filter(|(column, content)| *content > 0 || matches!(column, Shown::Listed(_)))
+        .map(|(column, content)| (column, content.max(column.heading().len())))
+        .collect();
+    let mut left_out = LEFT_OUT.iter();
+    loop {
+        let place = |heading| columns.iter().position(|(column, _)| column.heading() == heading);
+        let narrower = NARROWER.iter().filter_map(|(heading, least)| Some((place(*heading)?, *least)));
+        let narrower: Vec<(usize, usize)> = narrower.collect();
+        let mut widths: Vec<usize> = columns.iter().map(|(_, content)| *content).collect();
+        let is_too_long = table::narrow(&mut widths, (width.into(), &narrower)) > width.into();
+        match left_out.next().filter(|_| is_too_long) {
+            Some(heading) => columns.retain(|(column, _)| column.heading() != *heading),
+            None => {
+                return columns.into_iter().zip(widths).map(|((column, _), room)| (column, room)).collect();
+            }
+        }
     }
 }
 
-fn heading(state: &State, column: Column) -> Cell<'static> {
-    let style = if column == state.how.sort { Modifier::BOLD | Modifier::UNDERLINED } else { Modifier::DIM };
+fn heading(state: &State, column: Shown) -> Cell<'static> {
+    let is_sorted = matches!(column, Shown::Listed(listed) if listed == state.how.sort);
+    let style = if is_sorted { Modifier::BOLD | Modifier::UNDERLINED } else { Modifier::DIM };
     let line = Line::styled(column.heading(), style);
     Cell::from(if column.is_number() { line.right_aligned() } else { line })
 }
 
-fn cells(state: &State, row: &Row, columns: &[Column], width: u16) -> Vec<Cell<'static>> {
-    let entry = row.server(&state.entries);
-    let cell = |column: &Column| {
-        let shown = match (entry, column) {
-            (Some(entry), Column::Server) if state.commands => entry.command(),
-            _ => row.value(&state.entries, *column),
-        };
-        let (shown, style) = match (entry, column) {
-            (_, Column::Server) => {
-                let indent = "  ".repeat(usize::from(row.depth));
-                (format!("{indent}{}{shown}", mark(state, row)), Style::default())
-            }
-            (Some(entry), Column::State) => (shown, verdict(state, &entry.report)),
-            _ => (shown, Style::default()),
-        };
+fn cells(state: &State, row: &Row, columns: &[(Shown, usize)], width: u16) -> Vec<Cell<'static>> {
+    let Some(entry) = row.server(&state.entries) else {
+        // It has nothing else to show: it has the room of all that follows.
+        let [pid, says] = [Column::Pid, Column::Server].map(|column| row.value(&state.entries, column));
+        let says = if pid.is_empty() { says } else { format!("{pid}  {says}") };
+        let first = columns.first().map_or(0, |(_, room)| room + 1);
+        let says = cut(state, &indented(state, row, &says), usize::from(width).saturating_sub(first));
+        return vec![Cell::default(), Cell::from(says).column_span(cells_of(columns.len()))];
+    };
+    let cell = |(column, room): &(Shown, usize)| {
+        let shown = cut(state, &column.cell(state, row, entry), *room);
+        let is_state = matches!(column, Shown::Listed(Column::State));
+        let style = if is_state { verdict(state, &entry.report) } else { Style::default() };
         let line = Line::styled(shown, style);
         Cell::from(if column.is_number() { line.right_aligned() } else { line })
     };
-    if matches!(row.kind, Kind::Agent | Kind::Generation) {
-        // It has nothing else to show: its name has the room of all that follows.
-        let name = cell(&Column::Server).column_span(cells_of(columns.len()));
-        return vec![Cell::default(), name];
-    }
-    let last = further(width).map(|column| Cell::from(entry.map(column.value).unwrap_or_default()));
-    columns.iter().map(cell).chain(last).collect()
+    columns.iter().map(cell).collect()
+}
+
+fn cut(state: &State, text: &str, room: usize) -> String {
+    let text = table::cut(text, room);
+    if state.look.ascii { text.replace('…', "~") } else { text }
+}
+
+fn indented(state: &State, row: &Row, says: &str) -> String {
+    format!("{}{}{says}", "  ".repeat(usize::from(row.depth)), mark(state, row))
 }
 
 fn folder(entry: &Entry) -> String {
@@ -297,7 +345,7 @@ fn buttons(end: bool) -> Line<'static> {
 }
 
 fn draw_dialog(state: &State, frame: &mut Frame<'_>) {
-    let Some(Dialog { title, lines, top, asks }) = &state.dialog else { return };
+    let Some(Dialog { title, lines, top, left, asks }) = &state.dialog else { return };
     let buttons = match asks {
         Asks::Person(planned, end) if exactly(planned).is_some() => Some(buttons(*end)),
         Asks::Person(..) => Some(Line::styled("[ Close ]", Modifier::REVERSED)),
@@ -305,10 +353,13 @@ fn draw_dialog(state: &State, frame: &mut Frame<'_>) {
     };
     let area = frame.area();
     // Without borders at its sides a page of 80 columns fits a terminal of 80.
-    let width = area.width.min(100);
+    let widest = lines.iter().map(|line| table::width(line)).max().unwrap_or_default();
+    let width = area.width.min(if left.is_some() { cells_of(widest).max(100) } else { 100 });
     // Long lines are wrapped: what is left of the last one has a line of its own.
     let inside = usize::from(width).max(1);
-    let tall: usize = lines.iter().map(|line| line.chars().count().div_ceil(inside).max(1)).sum();
+    let lines_of =
+        |line: &String| if left.is_some() { 1 } else { line.chars().count().div_ceil(inside).max(1) };
+    let tall: usize = lines.iter().map(lines_of).sum();
     let below = 2 * u16::from(buttons.is_some());
     let height = u16::try_from(tall + 2).unwrap_or(u16::MAX).saturating_add(below).min(area.height);
     let place =
@@ -319,7 +370,11 @@ fn draw_dialog(state: &State, frame: &mut Frame<'_>) {
     frame.render_widget(Clear, place);
     frame.render_widget(block, place);
     let [text, foot] = Layout::vertical([Constraint::Fill(1), Constraint::Length(below.min(1))]).areas(inner);
-    let lines: Vec<Line<'_>> = lines.iter().map(|line| Line::from(line.as_str())).collect();
+    let shown = |line: &String| match left {
+        Some(left) => cut(state, &line.chars().skip(*left).collect::<String>(), inside),
+        None => line.clone(),
+    };
+    let lines: Vec<Line<'_>> = lines.iter().map(|line| Line::from(shown(line))).collect();
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((cells_of(*top), 0)), text);
     if let Some(buttons) = buttons {
         frame.render_widget(Paragraph::new(buttons), foot);

@@ -106,8 +106,8 @@ impl State {
         self.events.push_back(line);
     }
 
-    pub fn read(&mut self, title: &str, text: &str) {
-        self.dialog = Some(Dialog::text(title, text));
+    pub fn read(&mut self, dialog: Dialog) {
+        self.dialog = Some(dialog);
     }
 
     /// The daemon has said which processes would be ended. What nobody waits for any more is dropped.

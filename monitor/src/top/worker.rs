@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::{News, Shell, Tell};
+use super::{News, Shell, Tell, dialog::Dialog};
 use crate::{
     cli::Places,
     commands::{explain, offline},
@@ -54,7 +54,7 @@ pub enum Ask {
 struct Worker {
     client: Client,
     places: Places,
-    freed: Option<(Instant, u64)>,
+    freed: Option<(Instant, String)>,
     /// When it looked through /proc last; absent if a daemon has answered since.
     alone: Option<Instant>,
     tell: Sender<News>,
@@ -130,7 +130,7 @@ impl Worker {
                 let past = self.past()?;
                 let (watched, zone) = (Watched::Now(jiff::Timestamp::now()), clock::zone());
                 let text = history::render(&past, watched, &zone, Paint::new(false));
-                Box::new(move |shell| shell.state.read("The last 24 hours", &text))
+                Box::new(move |shell| shell.state.read(Dialog::table("The last 24 hours", &text)))
             }
             Ask::Explain(process) => {
                 let all = explain::gather(&self.places, &process)?;
@@ -138,7 +138,7 @@ impl Worker {
                     bail!("{process} is gone");
                 }
                 let text = crate::explain::render(&all, &explain::moment(), Paint::new(false));
-                Box::new(move |shell| shell.state.read(&process.to_string(), &text))
+                Box::new(move |shell| shell.state.read(Dialog::text(&process.to_string(), &text)))
             }
         })
     }
@@ -173,14 +173,14 @@ impl Worker {
     }
 
     /// What the runs of the last day freed, as the daemon's store has it.
-    fn freed(&mut self) -> Option<u64> {
-        if let Some((when, bytes)) = self.freed
+    fn freed(&mut self) -> Option<String> {
+        if let Some((when, freed)) = &self.freed
             && when.elapsed() < FREED_AGAIN
         {
-            return Some(bytes);
+            return Some(freed.clone());
         }
-        let bytes = self.past().ok()?.sum().freed_bytes;
-        self.freed = Some((Instant::now(), bytes));
-        Some(bytes)
+        let freed = self.past().ok()?.sum().freed();
+        self.freed = Some((Instant::now(), freed.clone()));
+        Some(freed)
     }
 }

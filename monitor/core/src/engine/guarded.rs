@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::Engine;
 use crate::{
     lineage::Node,
-    model::{BootTime, ProcessId, TrackedGuard, TrackedProgram},
+    model::{BootTime, Guard, Image, ProcessId, ReachedBy, TrackedGuard, TrackedProgram, text},
+    recognise::Role,
     world::{Agent, Server},
 };
 
@@ -28,6 +29,55 @@ impl Engine {
             self.world.change_server(key, |server| server.guarded_by = all);
             self.remember_server(at, key);
         }
+    }
+
+    /// Whom each guard means, where it means a process of the server or below it, or its owner: the first one.
+    pub(super) fn whom_guards_mean(&self, server: &Server, guards: &[Guard]) -> Vec<ReachedBy> {
+        let graph = self.world.graph();
+        let below = || {
+            let all =
+                server.processes().iter().flat_map(|own| [*own].into_iter().chain(graph.descendants(*own)));
+            all.filter_map(|id| graph.get(id))
+        };
+        let step = |guard: Guard, id: ProcessId, user, program: Option<&str>, via: String| ReachedBy {
+            pid: Some(id.pid),
+            start: Some(id.start),
+            program: program.map(str::to_owned),
+            user: Some(user),
+            by: guard.reason().name.to_owned(),
+            via,
+        };
+        let found = |guard: Guard, is: &dyn Fn(&Node) -> Option<String>| {
+            let (node, via) = below().find_map(|node| Some((node, is(node)?)))?;
+            let agent = self.world.agent_of(node.id).and_then(|key| self.world.agent(key));
+            let exe = node.image().map(|image| text::base(&image.exe));
+            let program = agent.map(|agent| agent.name.as_str()).or(exe);
+            Some(step(guard, node.id, node.uid, program, via))
+        };
+        let says = |says: bool, via: &str| says.then(|| via.to_owned());
+        let one = |guard: &Guard| match guard {
+            Guard::LiveAgentBelow => found(*guard, &|node| {
+                says(self.world.agent_of(node.id).is_some(), "is an agent that lives, and is below it")
+            }),
+            Guard::Multiplexer => found(*guard, &|node| {
+                says(
+                    matches!(node.role(), Some(Role::Multiplexer)),
+                    "is a terminal multiplexer that lives in it or below it",
+                )
+            }),
+            Guard::OtherUid => found(*guard, &|node| {
+                says(node.uid != server.user(), "is a part of it, and runs as another user")
+            }),
+            Guard::ExemptRule => found(*guard, &|node| exempt(node.role())).or_else(|| {
+                let owner = self.world.owner_of(server)?;
+                let name = &owner.name;
+                let ran = || Image::new(name.clone(), vec![name.clone()], true);
+                let via = exempt(Some(&self.rules.role(&owner.ran.clone().unwrap_or_else(ran))))?;
+                Some(step(*guard, owner.main(), owner.uid, Some(name), format!("is its owner, and {via}")))
+            }),
+            _ => None,
+        };
+        guards.iter().filter_map(one).collect()
     }
 
     /// The copies of a multiplexer or an exempt program that take its place when it exits: it moves into the background.
@@ -89,4 +139,9 @@ impl Engine {
             self.agent_recognised(now, guard, name, true);
         }
     }
+}
+
+fn exempt(role: Option<&Role>) -> Option<String> {
+    let Some(Role::Exempt { rule }) = role else { return None };
+    Some(format!("is exempt by the rule {}", text::in_quotes(rule)))
 }

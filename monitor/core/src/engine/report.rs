@@ -112,6 +112,7 @@ impl Engine {
         }
         let is_unproven = judged.state == State::Unproven;
         Some(ServerReport {
+            guarded_by: self.whom_guards_mean(server, &judged.guards),
             server: short_view(server, self.world.graph(), shown),
             reached_by: if is_unproven { server.reached_by.clone() } else { Vec::new() },
             next,
@@ -153,13 +154,17 @@ impl Engine {
         nodes.into_iter().filter_map(|id| self.explain_process(id)).take(MOST).collect()
     }
 
-    /// The main processes of the servers and agents of this name, or of a unit or a run that is called so.
+    /// The main processes of the servers and agents of this name, or of a unit or a run that is called so, and of what those left.
     fn of_name(&self, name: &str) -> Vec<ProcessId> {
         let servers = self.world.servers().values();
         let alive =
             |main: ProcessId, rest: Option<ProcessId>| self.world.node(main).map(|node| node.id).or(rest);
+        let is_left = |server: &Server| {
+            let lives = self.world.owner_of(server).is_some_and(Agent::is_alive);
+            !lives && server.account.as_ref().is_some_and(|run| run.is_called(name))
+        };
         let servers = servers
-            .filter(|server| server.name == name)
+            .filter(|server| server.name == name || is_left(server))
             .filter_map(|server| alive(server.main_process(), server.processes().first().copied()));
         let is_meant = |agent: &Agent| agent.is_alive() && agent_view(agent).is_called(name);
         let agents = self.world.agents().filter(|(_, agent)| is_meant(agent));

@@ -160,6 +160,9 @@ pub struct Explained {
     pub report: Option<Box<ServerReport>>,
     /// Whether a rule exempts it, or the agent or server that it is a part of.
     pub exempt: bool,
+    /// The rule by which it is exempt, where it is known which one of the configuration that is.
+    #[serde(skip)]
+    pub exempted_by: Option<ExemptedBy>,
     /// Whether nothing but its name says that it is a server.
     pub only_named: bool,
     /// What it blocks, with the rest of its server or branch.
@@ -176,6 +179,16 @@ pub struct Explained {
     pub next: Option<NextStep>,
     pub due: Option<BootTime>,
     pub observes: bool,
+}
+
+/// A rule of the configuration that exempts something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExemptedBy {
+    pub rule: String,
+    /// The file, and the line where it begins.
+    pub place: String,
+    /// Whether a person wrote it with `orphand spare`.
+    pub spared: bool,
 }
 
 impl Explained {

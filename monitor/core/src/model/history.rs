@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{AgentHints, Doubt, Ending, Evidence, Guard, Losses, RunView, ServerHints, Signal};
+use super::{AgentHints, Doubt, Ending, Evidence, Guard, Losses, RunView, ServerHints, Signal, text};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -231,6 +231,11 @@ pub struct PastLoss {
 }
 
 impl ServerCounts {
+    /// `148 MB (PSS 61 MB)`: what was resident, and what the host regained, where that could be read.
+    pub fn freed(&self) -> String {
+        text::both_sizes(self.freed_bytes, Some(self.freed_pss_bytes).filter(|bytes| *bytes > 0))
+    }
+
     pub fn add(&mut self, other: &Self) {
         self.servers += other.servers;
         self.orphans += other.orphans;
@@ -269,7 +274,7 @@ pub struct Timeline {
     /// The runs that left most memory behind, in that order, at most [`SERIES`].
     pub series: Vec<Series>,
     pub other: Series,
-    /// Memory that was freed by ending orphans, in bytes, for each step.
+    /// Resident memory of the orphans that were ended in a step, in bytes.
     pub freed_bytes: Vec<u64>,
 }
 

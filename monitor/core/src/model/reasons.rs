@@ -204,7 +204,7 @@ reasons! {
         OtherUid "other_uid"
             short "it, or a part of it, runs as another user"
             says "It, or a part of it, runs as another user than its owner, or than it was started as."
-            changes "`orphand run --other-uids` allows orphand to end it."
+            changes "orphand does not end it, nor does sudo orphand reap: kill PID does."
             about "It, or something that belongs to it, runs as another user than its owner, or, without a known owner, than the one as whom it \
                 was started."
         LiveAgentBelow "live_agent_below"

@@ -53,6 +53,9 @@ pub struct ServerReport {
     pub reached_by: Vec<ReachedBy>,
     /// What forbids ending it.
     pub guards: Vec<Guard>,
+    /// Whom the guards mean, where that is a process of it or below it, or its owner; `by` is the guard.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub guarded_by: Vec<ReachedBy>,
     /// Proportional memory (PSS) in bytes, if it was asked for or the server is an orphan.
     pub pss_bytes: Option<u64>,
     /// The verdict.

@@ -109,9 +109,15 @@ pub fn push_json(json: &str, out: &mut String) {
 /// what processes share once for each of them, it is a limit: `at most 1.1 GB freed`.
 pub fn freed(resident: u64, proportional: Option<u64>) -> String {
     match proportional {
-        Some(bytes) => format!("{} (PSS {}) freed", size(resident), size(bytes)),
+        Some(_) => format!("{} freed", both_sizes(resident, proportional)),
         None => format!("at most {} freed", size(resident)),
     }
+}
+
+/// `1.1 GB (PSS 479 MB)`, or without the proportional memory where that is not known.
+pub fn both_sizes(resident: u64, proportional: Option<u64>) -> String {
+    let proportional = proportional.map(|bytes| format!(" (PSS {})", size(bytes)));
+    size(resident) + &proportional.unwrap_or_default()
 }
 
 /// A size with at least two significant digits: `812 B`, `64 kB`, `197 MB`, `10.3 GB`.

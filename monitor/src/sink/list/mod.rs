@@ -56,8 +56,8 @@ pub struct Sample {
     pub decided: Option<String>,
     pub source: String,
     pub now: BootTime,
-    /// Memory that was freed by ending orphans of the runs of the last day; absent if it is not known.
-    pub freed: Option<u64>,
+    /// Memory that was freed by ending orphans of the runs of the last day; in words; absent if it is not known.
+    pub freed: Option<String>,
     /// What there is, in one line, where nothing of it is what was asked for.
     pub none_of: Option<String>,
 }

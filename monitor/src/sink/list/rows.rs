@@ -7,7 +7,7 @@ use super::{
     Column, Sample,
 };
 use orphand_core::model::{
-    AgentHints, AgentReport, AgentView, BootTime, Mode, NextStep, RunView, ServerReport, State,
+    AgentHints, AgentReport, AgentView, BootTime, Mode, NextStep, RunView, ServerReport, State, list,
 };
 
 const NOBODY: &str = "-";
@@ -103,14 +103,17 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
     match report.state {
         State::Suspect => format!("verdict {}", due.as_deref().unwrap_or("soon")),
         State::Ending => due.map_or_else(|| "KILL, if needed".to_owned(), |due| format!("KILL {due}")),
-        State::Unproven => match report.reached_by.iter().rev().find_map(|step| step.pid) {
-            Some(pid) => format!("held by {pid}"),
+        State::Unproven => match report.reached_by.last().and_then(|step| Some((step.pid?, step))) {
+            Some((pid, step)) if matches!(step.by.as_str(), "stdin" | "stdout") => format!("held by {pid}"),
+            Some((pid, step)) => {
+                let program = step.program.as_deref().unwrap_or("pid");
+                text::clean(&format!("{program} {pid} {}", step.via))
+            }
             None => human::list_doubts(&report.doubts, &report.reached_by),
         },
         State::Live => "-".to_owned(),
         _ if !report.guards.is_empty() => {
-            let guards: Vec<&str> = report.guards.iter().map(|one| one.reason().name).collect();
-            format!("stays: {}", guards.join(", "))
+            format!("stays: {}", list(&report.guards))
         }
         State::Orphan if report.next == Some(NextStep::GivenUp) => "cannot be ended".to_owned(),
         State::Orphan if mode == Some(Mode::Enforce) => "TERM now".to_owned(),

@@ -176,13 +176,12 @@ impl Page {
     }
 }
 
-/// What the host regained is proportional memory, where it could be read.
 fn sums(counts: &ServerCounts) -> Map<String, Value> {
-    let freed_bytes = if counts.freed_pss_bytes > 0 { counts.freed_pss_bytes } else { counts.freed_bytes };
     let sums = [
         ("orphans", counts.orphans),
         ("reaped", counts.reaped),
-        ("freed_bytes", freed_bytes),
+        ("freed_bytes", counts.freed_bytes),
+        ("freed_pss_bytes", counts.freed_pss_bytes),
         ("left", counts.left),
         ("unproven", counts.unproven),
     ];

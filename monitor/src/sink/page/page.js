@@ -91,6 +91,10 @@ function size(bytes) {
   return `${unit < 3 || bytes >= 100 ? Math.round(bytes) : bytes.toFixed(1)} ${units[unit]}`;
 }
 
+/** What the host regained, where that could be read. */
+const regained = (sums, before) => (sums.freed_pss_bytes ? `${before}PSS ${size(sums.freed_pss_bytes)}` : "");
+const freed = (sums) => size(sums.freed_bytes) + regained(sums, " (") + (sums.freed_pss_bytes ? ")" : "");
+
 function length(ms) {
   const [s, min, h] = [Math.floor(ms / 1e3), Math.floor(ms / 6e4), Math.floor(ms / 36e5)];
   if (s < 60) return `${s} s`;
@@ -166,7 +170,7 @@ function drawHeadline() {
   if (!alive && !sums.live.count) parts.push("No agent with MCP servers is running.");
   else parts.push(`${many(sums.live.count, "server")} in use by ${alive ? many(alive, "running agent") : "somebody"}.`);
   if (sums.unproven.count) parts.push(`${sums.unproven.count} may still be in use though the agent is gone.`);
-  if (past) parts.push(past.sums.reaped ? `In the last ${rangeName()} ${many(past.sums.reaped, "orphan")} ended, ${size(past.sums.freed_bytes)} freed.` : past.sums.orphans || sums.orphan.count ? "" : `No leak in the last ${rangeName()}.`);
+  if (past) parts.push(past.sums.reaped ? `In the last ${rangeName()} ${many(past.sums.reaped, "orphan")} ended, ${freed(past.sums)} freed.` : past.sums.orphans || sums.orphan.count ? "" : `No leak in the last ${rangeName()}.`);
   say(byId("summary"), parts.join(" "));
 }
 
@@ -174,7 +178,7 @@ function drawTiles() {
   if (!now) return;
   const of = (state, label) => ({ key: state, state, label, value: String(now.sums[state].count), more: now.sums[state].count ? size(now.sums[state].bytes) : "none" });
   const tiles = [of("orphan", "Orphans"), of("unproven", "Unproven"), of("suspect", "Suspects"), of("live", "In use")];
-  if (past) tiles.push({ key: "freed", label: `Freed in ${rangeName()}`, value: size(past.sums.freed_bytes), more: past.sums.reaped ? `${many(past.sums.reaped, "orphan")} ended` : "none ended" });
+  if (past) tiles.push({ key: "freed", label: `Freed in ${rangeName()}`, value: size(past.sums.freed_bytes), more: past.sums.reaped ? `${many(past.sums.reaped, "orphan")} ended${regained(past.sums, ", ")}` : "none ended" });
   keep(byId("tiles"), tiles, (tile) => tile.key,
     (tile) => make("li", {}, make(tile.state ? "a" : "div", { "data-go": tile.state && "show" },
       make("span", { class: "label" }, tile.state ? make("span", { class: `dot ${tile.state}` }) : null, make("span")),
@@ -247,7 +251,7 @@ function drawChart() {
   const when = column != null && past ? past.from + column * past.step_ms : null;
   if (when == null) {
     const peak = totals.indexOf(most);
-    say(byId("readout"), most ? `Highest: ${worth(most)} at ${moment(past.from + peak * past.step_ms)}. Memory as of the verdicts.` : "");
+    say(byId("readout"), most ? `Most in one step: ${worth(most)}, from ${moment(past.from + peak * past.step_ms)}. Memory as of the verdicts.` : "");
     return;
   }
   const there = past.series.map((run) => [run, values(run)[column]]).filter(([, value]) => value);
@@ -266,7 +270,7 @@ function drawRuns() {
       head.querySelector("rect").setAttribute("class", colour(runs.indexOf(run), run));
       say(head.querySelector("span"), run.other ? "all others" : titled(run) + numberOf(run));
       say(head.querySelector(".unit"), run.unit || "");
-      [run.orphans, run.reaped, run.freed_bytes ? size(run.freed_bytes) : "-", run.left, run.unproven].forEach((value, n) => say(cells[n], value ? String(value) : "-"));
+      [run.orphans, run.reaped, run.freed_bytes ? freed(run) : "-", run.left, run.unproven].forEach((value, n) => say(cells[n], value ? String(value) : "-"));
     });
 }
 
@@ -448,7 +452,7 @@ document.addEventListener("keydown", (event) => {
   byId("filter").focus();
 });
 byId("filter").addEventListener("keydown", (event) => {
-  if (event.key === "Escape") { event.target.value = ""; go({ q: "" }, true); }
+  if (event.key === "Escape") { event.target.value = ""; go({ q: "" }, true); event.target.blur(); }
 });
 byId("pause").addEventListener("click", () => {
   paused = !paused;

@@ -5,7 +5,7 @@ use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{
     AgentReport, AgentView, BootTime, Container, Doubt, Ending, Evidence, Guard, Holdings, KilledBy, Killer,
     Leftover, LeftoverClass, Notice, ProcessView, ReachedBy, Report, RunReport, RunView, SERIES, Series,
-    ServerReport, ServerView, Signal, Status, Timeline,
+    ServerCounts, ServerReport, ServerView, Signal, Status, Timeline,
 };
 
 /// What must be in no byte of an answer: in paths, arguments, settings, users, numbers of processes.
@@ -54,6 +54,7 @@ fn server(number: u32, generation: u64, state: &str) -> ServerReport {
             ..ReachedBy::default()
         }],
         guards: vec![Guard::Observe, Guard::Container],
+        guarded_by: Vec::new(),
         pss_bytes: None,
         holdings: Holdings { listens: vec!["SECRET".to_owned()], locks: vec!["SECRET".to_owned()] },
         state: state.parse().unwrap(),
@@ -295,19 +296,24 @@ fn a_state_is_bounded() {
 fn the_past_has_nothing_private() {
     let page = page();
     let question = page.question(Range::named("24h").unwrap(), NOW);
+    let counts = ServerCounts { servers: 1, freed_bytes: 7_000_000, ..ServerCounts::default() };
     let series = |run| Series {
         run,
         owner: None,
         bytes: vec![u64::MAX / 100; 96],
         orphans: vec![1; 96],
-        ..Series::default()
+        sums: counts,
     };
     let line = Timeline {
         series: (0..SERIES as u64).map(|n| series(Some(run("claude", n)))).collect(),
-        other: series(None),
+        other: Series { sums: ServerCounts { freed_pss_bytes: 2_000_000, ..counts }, ..series(None) },
         freed_bytes: vec![0; 96],
     };
-    let json = serde_json::to_string(&page.past(&question, line)).unwrap();
+    let past = page.past(&question, line);
+    // Those of which only one of both could be read are in the other sum alone.
+    assert_eq!(past["sums"]["freed_bytes"], 7_000_000 * (SERIES as u64 + 1));
+    assert_eq!(past["sums"]["freed_pss_bytes"], 2_000_000);
+    let json = serde_json::to_string(&past).unwrap();
     harmless(&json);
     assert!(json.len() < 100_000, "{}", json.len());
     assert_eq!(question.from.as_millisecond() % 900_000, 0);

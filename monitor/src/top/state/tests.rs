@@ -82,7 +82,15 @@ fn sample() -> Sample {
     let report = Report { agents, unowned: vec![kept], ..Report::default() };
     let source = "orphand 1  ends orphans".to_owned();
     let (mode, now) = (Some(Mode::Enforce), BootTime(43 * SECOND));
-    Sample { report, mode, decided: None, source, now, freed: Some(1_200_000_000), none_of: None }
+    Sample {
+        report,
+        mode,
+        decided: None,
+        source,
+        now,
+        freed: Some("1.2 GB (PSS 479 MB)".to_owned()),
+        none_of: None,
+    }
 }
 
 fn state() -> State {
@@ -209,7 +217,7 @@ fn enter_explains_the_server_or_its_process() {
     let mut state = state();
     let asked = |pid| Some(Effect::Ask(Ask::Explain(Asked::Id(ProcessId::new(pid, 100)))));
     assert_eq!(press(&mut state, "/weather\n\n"), asked(30));
-    state.read("30@100", &"pid 1365 can write to it\n".repeat(50));
+    state.read(Dialog::text("30@100", &"pid 1365 can write to it\n".repeat(50)));
     let text = frame(&mut state, 80, 30).join("\n");
     assert!(text.contains("30@100") && text.contains("pid 1365 can write to it"), "{text}");
     press(&mut state, "\u{1b}");
@@ -357,7 +365,16 @@ fn the_views_of_the_numbers() {
     press(&mut state, "2");
     assert_eq!(state.rows.len(), all);
     assert_eq!(press(&mut state, "4"), Some(Effect::Ask(Ask::History)));
-    state.read("The last 24 hours", "RUN  STARTED\nclaude #3  today\n");
+    let far = "-".repeat(70);
+    state.read(Dialog::table(
+        "The last 24 hours",
+        &format!("RUN  STARTED\nclaude #3  today{far} 12 reaped\n"),
+    ));
     let shown = frame(&mut state, 80, 24).concat();
     assert!(shown.contains("The last 24 hours") && shown.contains("claude #3  today"), "{shown}");
+    // A run has one line: what has no room is a key away.
+    assert!(shown.contains("-…") && !shown.contains("reaped"), "{shown}");
+    press(&mut state, "llll");
+    let shown = frame(&mut state, 80, 24).concat();
+    assert!(shown.contains("12 reaped") && !shown.contains("today"), "{shown}");
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use crate::model::{
-    Doubt, Fact, FirstMessage, Guard, Input, Knowledge, Notice, Policy, RememberedServer, Signal, Stdio,
+    Asked, Doubt, Fact, FirstMessage, Guard, Input, Knowledge, Notice, Policy, RememberedServer, Signal,
+    Stdio,
 };
 
 const HOST: &[&str] = &["/opt/acme/scheduler"];
@@ -207,6 +208,17 @@ fn what_starts_servers_below_a_server_is_an_agent() {
         assert_eq!(story.sent(), [], "{tool:?}");
         let spared = |notice: &Notice| matches!(notice, Notice::OrphanSpared { guards, .. } if guards == &[Guard::LiveAgentBelow]);
         assert!(story.notices.iter().any(spared));
+        let report = story.engine.report();
+        let whom: Vec<_> = report.servers().flat_map(|(_, server)| &server.guarded_by).collect();
+        assert!(
+            matches!(whom[..], [step] if step.pid == Some(31) && step.by == "live_agent_below"),
+            "{whom:?}"
+        );
+        // The run that has ended is known by what it left.
+        let found =
+            ["claude #1", "claude #2"].map(|name| story.engine.explain(&Asked::Name(name.to_owned())));
+        let [left, other] = found.map(|all| all.iter().filter(|one| one.process.pid == 30).count());
+        assert_eq!((left, other), (1, 0), "{tool:?}");
         // When it ends, nothing protects the server any more.
         story.end(32);
         story.end(31);

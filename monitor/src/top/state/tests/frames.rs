@@ -5,18 +5,18 @@ use super::*;
 #[test]
 fn the_worst_comes_first_and_the_whole_fits_80_columns() {
     let lines = frame(&mut state(), 80, 24);
-    assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB freed");
+    assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB (PSS 479 MB) freed");
     assert!(lines[1].contains("3 orphans (114 MB), 1 kept, 1 unproven (64 MB)."), "{}", lines[1]);
     let shown: Vec<&str> = lines.iter().map(String::as_str).skip(2).take(6).collect();
     assert_eq!(
         shown,
         [
-            "STATE    SERVER      AGENT           PID   P     MEM   CPU   AGE NEXT",
-            "orphan   git         claude #3        20   2   97 MB  0.9s   42s TERM now",
-            "orphan   small       codex #3         40   2   12 MB  0.1s   42s TERM now",
-            "kept     own         -                50   2    5 MB  0.0s   42s stays: own_unit",
-            "unproven weather     codex #3         30   2   64 MB  0.6s   42s held by 1365",
-            "live     files       claude #3        10   2  300 MB  3.0s   42s -",
+            "STATE    SERVER  AGENT     PID P    MEM  CPU AGE NEXT",
+            "orphan   git     claude #3  20 2  97 MB 0.9s 42s TERM now",
+            "orphan   small   codex #3   40 2  12 MB 0.1s 42s TERM now",
+            "kept     own     -          50 2   5 MB 0.0s 42s stays: systemd manages it as a…",
+            "unproven weather codex #3   30 2  64 MB 0.6s 42s held by 1365",
+            "live     files   claude #3  10 2 300 MB 3.0s 42s -",
         ]
     );
 }
@@ -28,7 +28,7 @@ fn in_the_tree_names_have_the_room_of_the_agent() {
     press(&mut state, "t");
     let lines = frame(&mut state, 80, 24);
     assert!(!lines[2].contains("AGENT"), "{lines:#?}");
-    assert!(lines.iter().any(|line| line.contains("weather      ")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("▸ weather  30 ")), "{lines:#?}");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn any_size_is_drawn() {
 #[test]
 fn wide_terminals_say_why() {
     let lines = frame(&mut state(), 140, 10);
-    assert!(lines[2].ends_with("PORTS          WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
+    assert!(lines[2].ends_with("WHY") && lines[3].ends_with("owner exited"), "{lines:#?}");
     let mut listening = sample();
     let listens = ["127.0.0.1:9229", "[::1]:9229", "0.0.0.0:80"].map(str::to_owned).to_vec();
     for server in listening.report.servers_mut() {
@@ -57,7 +57,7 @@ fn wide_terminals_say_why() {
     let mut state = state();
     state.update(listening);
     let line = frame(&mut state, 140, 10).remove(3);
-    assert!(line.ends_with("80 9229        owner exited"), "{line}");
+    assert!(line.ends_with("80 9229 owner exited"), "{line}");
     assert!(!frame(&mut state, 139, 10)[2].contains("PORTS"));
 }
 
@@ -71,8 +71,8 @@ fn the_widest_say_where_it_belongs() {
     let mut state = state();
     state.update(known);
     let lines = frame(&mut state, 176, 10);
-    assert!(lines[2].contains("FOLDER           TERMINAL        PORTS"), "{lines:#?}");
-    assert!(lines[3].contains("shop             pts/3, tmux %5"), "{lines:#?}");
+    assert!(lines[2].contains("FOLDER TERMINAL       WHY"), "{lines:#?}");
+    assert!(lines[3].contains("shop   pts/3, tmux %5 owner exited"), "{lines:#?}");
     assert!(!frame(&mut state, 175, 10)[2].contains("TERMINAL"));
     assert!(!frame(&mut state, 159, 10)[2].contains("FOLDER"));
 }
@@ -80,8 +80,8 @@ fn the_widest_say_where_it_belongs() {
 #[test]
 fn narrow_terminals_lose_what_says_least() {
     let lines = frame(&mut state(), 40, 10);
-    assert_eq!(lines[2], "STATE    SERVER              PID     MEM");
-    assert_eq!(lines[3], "orphan   git                  20   97 MB");
+    assert_eq!(lines[2], "STATE    SERVER  PID P    MEM AGE");
+    assert_eq!(lines[3], "orphan   git      20 2  97 MB 42s");
 }
 
 #[test]
@@ -113,4 +113,29 @@ fn the_head_shows_the_last_minutes() {
     assert!(head.ends_with("memory without owner, 10 s ████"), "{head}");
     state.look.ascii = true;
     assert!(frame(&mut state, 140, 10)[1].ends_with("10 s ####"));
+}
+
+#[test]
+fn columns_are_as_wide_as_what_they_say() {
+    let mut state = state();
+    let mut named = server(10, "mcp-server-sequential-thinking", model::State::Kept, 3);
+    named.guards = vec![Guard::ExemptRule];
+    let other = server(20, "mcp-server-everything", model::State::Live, 3);
+    let report = Report { unowned: vec![named, other], ..Report::default() };
+    state.update(Sample { report, ..sample() });
+    let line = |state: &mut State, width, name: &str| {
+        let shown = frame(state, width, 24);
+        shown.iter().find(|line| line.contains(name)).cloned().unwrap_or_else(|| panic!("{shown:?}"))
+    };
+    assert!(line(&mut state, 80, "everything").contains("mcp-server-everything "));
+    assert!(line(&mut state, 120, "sequential").contains("mcp-server-sequential-thinking "));
+    let why = format!("stays: {}", Guard::ExemptRule.reason().short);
+    assert!(line(&mut state, 140, "sequential").ends_with(&why));
+    let headings = line(&mut state, 200, "SERVER");
+    assert!(!headings.contains("FOLDER") && !headings.contains("TERMINAL"), "{headings}");
+    // What has no room is marked, and leaves room for names.
+    assert!(
+        line(&mut state, 40, "SERVER").split_whitespace().eq(["STATE", "SERVER", "PID", "P", "MEM", "AGE"])
+    );
+    assert!(line(&mut state, 40, "…").contains("mcp-server-s"));
 }
