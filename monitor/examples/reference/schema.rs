@@ -143,6 +143,7 @@ impl Schema<'_> {
             ("since", "Option<Timestamp>"),
             ("says", "Vec<String>"),
             ("reached_by", "Vec<ReachedBy>"),
+            ("guarded_by", "Vec<ReachedBy>"),
             ("listens", "Vec<String>"),
             ("locks", "Vec<String>"),
             ("rss_bytes", "Option<u64>"),
