@@ -183,7 +183,14 @@ impl Engine {
         // Without an owner the chain has no upper end: it would contain a person's own shell.
         let wrappers = if owner.is_some() { new.wrappers.clone() } else { Vec::new() };
         let new = NewServer { rule, only_named, spoken, owner, wrappers, provenance, ..new.clone() };
+        let (main, chain) = (new.main, new.wrappers.clone());
         let Some(key) = self.world.start_server(new) else { return true };
+        // What that daemon recognised above it is no mere launcher.
+        let programs = start.iter().flat_map(|start| &start.programs);
+        for program in programs.filter(|program| program.recognised && chain.contains(&program.process)) {
+            self.world.join(key, program.process);
+        }
+        self.world.recognise(key, main);
         self.world.change_server(key, |server| {
             server.made_apart |= start.as_ref().is_none_or(|start| start.made_apart);
             // They are found later, and the next daemon may come before.

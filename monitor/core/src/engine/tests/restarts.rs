@@ -145,6 +145,43 @@ fn a_job_is_not_the_server_that_started_it() {
     }
 }
 
+/// A server that its first message showed has started a daemon that is named like a server. The daemon before took that for a part of
+/// the launch chain (`recognised`), or not.
+#[test]
+fn what_a_server_has_started_does_not_become_the_whole_server_by_its_name() {
+    let owner = TrackedOwner { main: id(20), name: "claude".to_owned(), ..TrackedOwner::default() };
+    for (both, chain) in [(true, vec![30, 40]), (false, vec![30])] {
+        let program = |pid, recognised| TrackedProgram {
+            process: id(pid),
+            creator: None,
+            image: image(&["x"]),
+            recognised,
+        };
+        let programs = vec![program(30, true), program(40, both)];
+        let start = TrackedStart { stdin: WIRE[0], programs, ..TrackedStart::default() };
+        let server = Tracked {
+            id: id(30),
+            processes: vec![id(30), id(40)],
+            rule: if both { "script-mcp" } else { "protocol" }.to_owned(),
+            owner: Some(owner.clone()),
+            start: Some(start),
+            ..Tracked::default()
+        };
+        let servers = vec![RememberedServer { server, orphan: None }];
+        let knowledge = Knowledge { servers, restarted: true, ..Knowledge::default() };
+        let found = vec![
+            seen(20, 10, CLAUDE, TERMINAL),
+            seen(40, 30, SERVER, WIRE),
+            seen(30, 20, &["tools-run"], WIRE),
+        ];
+        let mut next = daemon(Some(0), Policy::default(), knowledge, found);
+        let recognised: Vec<u32> = (next.engine.world().servers().values())
+            .flat_map(|server| server.recognised().iter().map(|process| process.pid))
+            .collect();
+        assert_eq!(recognised, chain, "{:?}", next.told());
+    }
+}
+
 /// The same process, seen behind a title. `file`: what the name of its program leads to.
 fn titled(pid: u32, parent: u32, file: &str, stdio: [Stdio; 3]) -> SnapshotProcess {
     let image = Image { exe: file.to_owned(), ..image(&["Weather: ready"]) };
