@@ -239,6 +239,15 @@ def own_network():
         fcntl.ioctl(sock, SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", IFF_UP))
 
 
+def reach(address):
+    """A connection to who listens there, as soon as somebody does."""
+    while True:
+        try:
+            return socket.create_connection(address)
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+
+
 def network_of_two_hosts():
     """Move to a network in which all of 192.0.2.0/24 (RFC 5737) is reached, and no address of it is ours: another host, to all who look."""
     own_network()

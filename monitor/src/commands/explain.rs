@@ -66,15 +66,14 @@ pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanati
         all.blind.push(format!("the rules of the configuration: {mistake}"));
         Rules::default()
     };
-    let rules = places.load().map_or_else(unread, |config| config.rules());
-    // That the files cannot be read is said already.
-    let loaded = Loaded::read(places.config.as_deref()).ok();
+    let loaded = Loaded::read(places.config.as_deref());
+    let rules = loaded.as_ref().map_or_else(unread, |loaded| loaded.config.rules());
     if all.living.is_empty() {
         all.living.extend(untold(&proc, &rules, asked));
     }
     for one in &mut all.living {
         complete(&proc, &rules, one);
-        one.exempted_by = loaded.as_ref().and_then(|loaded| exempted_by(loaded, one));
+        one.exempted_by = loaded.as_ref().ok().and_then(|loaded| exempted_by(loaded, one));
         if one.holdings == Holdings::default() {
             one.holdings = probe.holdings(&one.processes());
         }

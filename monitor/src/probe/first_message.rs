@@ -7,10 +7,10 @@
 //! would notice; nobody does that to a standard input.)
 //!
 //! A process that reads while a page of its memory is withheld keeps the lock of its pipe or socket, and whoever
-//! copies waits for that lock. It is taken only if no thread of the process reads there now, and poll(2), which takes none, says
-//! that something is there. A thread
-//! that waits all the same is abandoned like any other ([`crate::host::with_deadline`]). Its duplicate then stays open
-//! as long as that read lasts: the process itself has the same end open for as long.
+//! copies waits for that lock. It is taken only if no thread of the process moves bytes there now, and poll(2), which takes
+//! none, says that something is there. A thread that waits all the same is abandoned like any other
+//! ([`crate::host::with_deadline`]). Its duplicate then stays open as long as that read lasts: the process itself has the
+//! same end open for as long.
 
 use rustix::{
     buffer::spare_capacity,

@@ -72,6 +72,11 @@ fn add_tcp(
         all.clone().filter(is_far).map(|e| ((e.local, e.remote), (e.inode, e.user))).collect();
     let mut called = HashSet::new();
     let own_calls = LazyCell::new(|| kernel.begun());
+    // Who listens on this host for one call alone may have had it made to him, to talk over it (a debugger, `--socket=PORT`).
+    let is_own_call = |entry: &InternetSocket, holders: &[ProcessId]| {
+        network.has(entry.remote.0) == Some(false)
+            && holders.iter().any(|holder| own_calls.contains(&(*holder, entry.local.1, entry.remote.1)))
+    };
     for (place, entry) in (1..).zip(all) {
         let (local, remote) = (entry.local, entry.remote);
         let far = sockets.get(&(remote, local)).copied();
@@ -90,9 +95,7 @@ fn add_tcp(
                 Began::Near
             } else if network.listens(local) {
                 Began::Far
-            } else if (joints.holders(entry.inode).iter())
-                .any(|holder| own_calls.contains(&(*holder, local.1, remote.1)))
-            {
+            } else if is_own_call(entry, joints.holders(entry.inode)) {
                 Began::Near
             } else {
                 Began::Unknown

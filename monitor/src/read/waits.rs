@@ -39,7 +39,14 @@ enum Wait {
 
 /// The system call in which each thread of the process sleeps; `None` for one that runs, or is stopped.
 pub(super) fn calls(dir: &ProcessDir) -> Result<Vec<Option<SystemCall>>, Errno> {
-    let threads = dir.threads()?.into_iter().map(|tid| dir.sleeps_in(tid));
+    of_threads(dir, |tid| dir.sleeps_in(tid))
+}
+
+fn of_threads(
+    dir: &ProcessDir,
+    call: impl Fn(u32) -> Result<Option<SystemCall>, Errno>,
+) -> Result<Vec<Option<SystemCall>>, Errno> {
+    let threads = dir.threads()?.into_iter().map(call);
     // A thread that is gone has ended.
     threads.filter(|call| !matches!(call, Err(Errno::NOENT | Errno::SRCH))).collect()
 }
@@ -92,9 +99,7 @@ pub(crate) fn moves_bytes(dir: &ProcessDir, wire: Stdio) -> Result<bool, Errno> 
     let moves = |SystemCall { number, arguments: [first, ..], .. }: SystemCall| {
         BETWEEN.contains(&number) || AT_THE_FIRST.contains(&number) && fds.stdio(id(first)) == wire
     };
-    let mut threads = dir.threads()?.into_iter().map(|tid| dir.is_in(tid));
-    // A thread that is gone has ended.
-    Ok(threads.any(|call| call.ok().flatten().is_some_and(moves)))
+    Ok(of_threads(dir, |tid| dir.is_in(tid))?.into_iter().flatten().any(moves))
 }
 
 /// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal. And for which one

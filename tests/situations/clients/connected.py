@@ -182,6 +182,27 @@ def network_namespace(stage):
     stage.beats("person")
     return stage.killed(agent, in_use=[server, "person"])
 
+@scene("in use", twin="orphans/calls_a_database")
+def calls_who_listens_once(stage):
+    """A server was told to connect to a program that listens for this one call, and asks over it (a debugger); the agent is killed."""
+    stage.part("mcp-server-fake", """
+        person = dial("tcp", "person")
+        def attend():
+            while person.recv(100):
+                person.sendall(b"pong")
+        in_background(attend)
+        serve()
+    """)
+    agent = stage.run(stage.part("claude", 'start("mcp-server-fake")\nhere()\nrest()\n'))
+    person = stage.uses("person", """
+        listener = listen("tcp")
+        connection = listener.accept()[0]
+        listener.close()
+        use("person", lambda: ask_over(connection))
+    """)
+    stage.who("claude")
+    return stage.killed(agent, in_use=[person, "mcp-server-fake"])
+
 @scene("in use", twin="orphans/calls_another_host")
 def called_from_another_host(stage):
     """A client on another host is connected to a server that takes no more calls, at a port that is nobody's usual one; the agent is killed."""
@@ -192,12 +213,7 @@ def called_from_another_host(stage):
     stage.part("claude", 'start("mcp-server-fake")\nhere()\nrest()\n')
     stage.part("person", """
         present("mcp-server-fake")
-        while True:
-            try:
-                connection = socket.create_connection(("192.0.2.7", 8123))
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.02)
+        connection = reach(("192.0.2.7", 8123))
         here()
         use("person", lambda: ask_over(connection))
     """)

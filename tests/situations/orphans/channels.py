@@ -20,12 +20,7 @@ def calls_another_host(stage):
         answer_calls(socket.create_server(("192.0.2.7", 8123)))
     """)
     stage.part("mcp-server-fake", """
-        while True:
-            try:
-                service = socket.create_connection(("192.0.2.7", 8123))
-                break
-            except ConnectionRefusedError:
-                time.sleep(0.02)
+        service = reach(("192.0.2.7", 8123))
         ask_over(service)
         serve()
     """)

@@ -34,10 +34,10 @@ impl Engine {
     /// Whom each guard means, where it means a process of the server or below it, or its owner: the first one.
     pub(super) fn whom_guards_mean(&self, server: &Server, guards: &[Guard]) -> Vec<ReachedBy> {
         let graph = self.world.graph();
+        // What is no part of it is the child of one: each process is looked at once or twice, however deep they are.
         let below = || {
-            let all =
-                server.processes().iter().flat_map(|own| [*own].into_iter().chain(graph.descendants(*own)));
-            all.filter_map(|id| graph.get(id))
+            let own = server.processes().iter().filter_map(|own| graph.get(*own));
+            own.flat_map(|own| std::iter::once(own).chain(graph.children(own.id)))
         };
         let step = |guard: Guard, id: ProcessId, user, program: Option<&str>, via: String| ReachedBy {
             pid: Some(id.pid),
