@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{clean_root, command, files, privilege, setup, workspace};
+use crate::{command, files, privilege, setup, workspace};
 
 /// What Debian with Rust and git has: a linker for Rust, git, and whom to trust in the network.
 const WITH: &str = "gcc,libc6-dev,git,ca-certificates";
@@ -37,7 +37,9 @@ pub fn main(filter: Option<&str>) -> Result<()> {
     }
     files::empty(&checkout)?;
     git(&["clone", "--quiet", "--no-hardlinks", ".", &checkout.to_string_lossy()])?;
-    clean_root::make(&as_root, &system, WITH)?;
+    command::say("test", "making a clean root");
+    command::run(command::behind(&as_root, &clean_root()).args([&system, Path::new(WITH)]))
+        .context("cannot make a clean root")?;
     // The way to the registries out of cargo's own configuration, if there is one; not how things are compiled here.
     let config = fs::read_to_string(workspace::cargo_home().join("config.toml")).unwrap_or_default();
     files::folder(&cache.join("cargo"))?;
@@ -58,6 +60,11 @@ pub fn main(filter: Option<&str>) -> Result<()> {
     command::run(
         command::behind(&as_root, &Command::new("rm")).args(["-rf", "--one-file-system"]).arg(&system),
     )
+}
+
+/// What makes Debian's smallest root.
+fn clean_root() -> Command {
+    Command::new(workspace::root().join("tests/stage/clean_root.sh"))
 }
 
 /// The folder of the toolchain that runs us.
@@ -102,5 +109,29 @@ mod tests {
         assert!(
             !is_for_it("PATH", "/opt/node/bin") && !is_for_it("CARGO", "/x") && !is_for_it("RUSTFLAGS", "-g")
         );
+    }
+
+    /// Of apt's sources it takes the distribution's own, not what others offer for it; of its configuration the way to
+    /// them: proxies, and whether dates count.
+    #[test]
+    fn mmdebstrap_is_told_the_distributions_own_sources_and_the_way_to_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = |name: &str, script: &str| {
+            let file = dir.path().join(name);
+            fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        };
+        program("apt-get", "printf 'Debian|deb https://a/ b c\nOthers|deb https://b/ b c\n|deb c d e\n'");
+        let configured = "APT::Architecture \"amd64\";\nAcquire::http::Proxy \"a\";\nAcquire::Languages \"none\";\n\
+                          Acquire::Check-Date \"false\";\n";
+        program("apt-config", &format!("cat <<'END'\n{configured}END"));
+        program("mmdebstrap", "printf '%s\\n' \"$@\"; cat");
+        let (folder, path) = (dir.path().join("root"), std::env::var("PATH").unwrap());
+        let mut script = clean_root();
+        let script = script.arg(&folder).arg("x,y").env("PATH", format!("{}:{path}", dir.path().display()));
+        let said = command::output(script).unwrap();
+        let ways = "--aptopt=Acquire::http::Proxy \"a\";\n--aptopt=Acquire::Check-Date \"false\";";
+        let told = format!("--quiet\n--variant=minbase\n--include=x,y\n{ways}\n\n{}\n-\n", folder.display());
+        assert_eq!(said, told + "deb https://a/ b c\n");
     }
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask test judgement`: plays all situations, prints the facts and the verdict of each, and writes
-//! docs/judgement.md.
+//! `cargo xtask test judgement` and `cargo xtask hunt`: programs of the tests that play situations with real processes,
+//! those of tests/situations and those that are made up.
 
-use std::process::Command;
+use std::{ffi::OsString, process::Command};
 
 use anyhow::Result;
 
@@ -9,21 +9,27 @@ use crate::{command, privilege, setup, workspace};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only situations whose name (group/name) contains this; the page is not written then.
-    filter: Option<String>,
-    /// Another judge than our daemon: a command that prints the numbers of the processes it would end, one a line.
-    #[arg(long, value_name = "COMMAND")]
-    judge: Option<String>,
-    /// Restarts the daemon again and again while the situations are built; the page is not written then.
-    #[arg(long, conflicts_with = "judge")]
-    restart: bool,
+    /// What the program takes: `-- --help` tells.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
 }
 
-pub fn main(args: &Args) -> Result<()> {
-    let mut judgement = privilege::built("judgement", "judging real processes")?;
+/// Plays all situations, prints the facts and the verdict of each, and writes docs/judgement.md.
+pub fn judgement(args: &Args) -> Result<()> {
+    let mut program = built("judgement", "judging real processes")?;
     setup::tests()?;
     setup::fixtures(&mut Command::new(workspace::target_dir()?.join("debug/fixtures")))?;
-    judgement.args(&args.filter).args(args.restart.then_some("--restart"));
-    judgement.args(args.judge.iter().flat_map(|judge| ["--judge", judge]));
-    command::run(&mut judgement)
+    command::run(program.args(&args.args))
+}
+
+/// Plays what is made up, for as long as a person lets it, and keeps what was judged wrongly.
+pub fn hunt(args: &Args) -> Result<()> {
+    command::run(built("hunt", "hunting with real processes")?.args(&args.args))
+}
+
+/// Runs as root; nobody should wait for a build to learn that a password is needed.
+fn built(program: &str, why: &str) -> Result<Command> {
+    setup::bpf()?;
+    let command = privilege::command(workspace::target_dir()?.join("debug").join(program), why)?;
+    workspace::build().map(|_| command)
 }

@@ -5,14 +5,12 @@
 
 mod bench;
 mod check;
-mod clean_root;
 mod command;
 mod dist;
 mod docs;
 mod files;
 mod fresh;
 mod fuzz;
-mod hunt;
 mod judgement;
 mod pictures;
 mod privilege;
@@ -44,7 +42,7 @@ enum Verb {
     /// Try what orphand reads from others on bytes that libFuzzer makes up, guided by what they reach.
     Fuzz(fuzz::Args),
     /// Make situations up, play them with real processes, and keep what was judged wrongly.
-    Hunt(hunt::Args),
+    Hunt(judgement::Args),
     /// Formatting, lints, links, generated pages, licences, the one-way rule of the modules.
     Check(check::Args),
     /// Write the parts of docs/ that are generated from the code.
@@ -63,7 +61,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => run::main(&args),
         Verb::Test(args) => test::main(&args),
         Verb::Fuzz(args) => fuzz::main(&args),
-        Verb::Hunt(args) => hunt::main(&args),
+        Verb::Hunt(args) => judgement::hunt(&args),
         Verb::Check(args) => check::main(&args),
         Verb::Docs => docs::main(),
         Verb::Pictures => pictures::main(),

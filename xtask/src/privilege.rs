@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 
-use crate::{command, setup, workspace};
+use crate::command;
 
 /// Whether we are root.
 pub fn is_root() -> bool {
@@ -39,11 +39,4 @@ pub fn ask(why: &str) {
 /// A command for `program` that runs as root.
 pub fn command(program: impl AsRef<OsStr>, why: &str) -> Result<Command> {
     Ok(command::behind(&prefix(why)?, &Command::new(program)))
-}
-
-/// A program of the tests, built, that runs as root; nobody should wait for a build to learn that a password is needed.
-pub fn built(program: &str, why: &str) -> Result<Command> {
-    setup::bpf()?;
-    let command = command(workspace::target_dir()?.join("debug").join(program), why)?;
-    workspace::build().map(|_| command)
 }

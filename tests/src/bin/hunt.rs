@@ -1,4 +1,4 @@
-//! `hunt --seed S [--minutes N]`: plays situations that are made up, and keeps what was judged wrongly.
+//! `hunt [--seed S] [--minutes N]`: plays situations that are made up, and keeps what was judged wrongly.
 
 use std::{
     path::Path,
@@ -14,7 +14,7 @@ use tests::judgement;
 #[command(about = "Plays situations that are made up and keeps what was judged wrongly as scripts")]
 struct Args {
     /// What the first batch is made from; each further batch takes the next number.
-    #[arg(long)]
+    #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How long new batches are begun; one is played at least.
     #[arg(long, default_value_t = 0)]

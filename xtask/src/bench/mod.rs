@@ -18,7 +18,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use self::table::Table;
-use crate::{command, privilege, run, workspace};
+use crate::{command, privilege, run};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -59,14 +59,6 @@ enum Part {
     Rest,
     /// Verdicts on many servers that are due at once, beside many open files of others.
     Scene,
-    /// The pure core alone: events a second, bytes a process.
-    Engine,
-    /// A scrape of the metrics with 600 servers in 64 generations.
-    Scrape,
-    /// The store: time for a fact, growth, start-up with 100,000 rows.
-    Store,
-    /// Resident memory of 600 processes, read again and again: below 5 ms.
-    Memory,
 }
 
 /// The programs that are measured and that measure.
@@ -125,13 +117,6 @@ impl Part {
             Self::Latency => latency::latency(bench),
             Self::Rest => rest::rest(bench),
             Self::Scene => scene::scene(bench),
-            // Benches of the packages print their figures themselves.
-            Self::Engine | Self::Scrape | Self::Store | Self::Memory => {
-                let package = if self == Self::Engine { "orphand-core" } else { "orphand" };
-                let name = self.to_possible_value().map(|name| name.get_name().to_owned());
-                let which = ["bench", "-p", package, "--bench", &name.unwrap_or_default()];
-                command::run(workspace::cargo().args(which)).map(|()| Table::default())
-            }
         }
     }
 }

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 
 pub use self::{
     bpf::{Bpf, TARGET},
-    programs::found,
+    programs::{DIST, FRESH, PACKAGE, VM, found},
 };
 use crate::{command, files, privilege, workspace};
 
@@ -101,10 +101,8 @@ pub fn tests() -> Result<()> {
 
 /// Makes sure that these programs are there.
 pub fn install(programs: &'static str) -> Result<()> {
-    packages::install_programs(&programs::of(programs))
+    packages::install_programs(programs)
 }
-
-pub use self::programs::{DIST, FRESH, PACKAGE, VM};
 
 /// Has the tests' own installer fetch the published MCP packages; it is idempotent.
 pub fn fixtures(installer: &mut Command) -> Result<()> {

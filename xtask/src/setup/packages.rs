@@ -6,21 +6,19 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::programs::{Program, named};
+use super::programs::{missing, named};
 use crate::{command, files, privilege};
 
-/// Installs what is missing of these programs.
-pub fn install_programs(programs: &[Program]) -> Result<()> {
-    let missing: Vec<Program> = programs.iter().copied().filter(|program| !program.is_there()).collect();
+/// Installs what is missing of a list of programs.
+pub fn install_programs(list: &'static str) -> Result<()> {
+    let missing = missing(list);
     if missing.is_empty() {
         return Ok(());
     }
     let (names, packages) = named(&missing);
     install(&names, &packages)?;
-    match missing.iter().find(|program| !program.is_there()) {
-        Some(program) => bail!("{} was installed but does not work: `{}`", program.name, program.proof),
-        None => Ok(()),
-    }
+    let broken = missing.iter().find(|program| !program.is_there());
+    broken.map_or(Ok(()), |one| bail!("{} was installed but does not work: `{}`", one.name, one.proof))
 }
 
 /// What to do where we could not install it.

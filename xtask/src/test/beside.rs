@@ -5,7 +5,7 @@
 
 use std::{
     fs::File,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
@@ -15,30 +15,26 @@ use super::pool::Count;
 use crate::{command, files, workspace};
 
 /// What makes a command such a one: how it is scheduled, and that it ends.
-const WORDS: [&str; 6] = ["chrt", "--idle", "0", "setpriv", "--pdeathsig", "TERM"];
+pub const IDLE: &str = "chrt --idle 0 setpriv --pdeathsig TERM";
+
+/// For commands that tests will wait for: they get as much processor time as others.
+pub const WANTED: &str = "setpriv --pdeathsig TERM";
 
 /// Commands that run, each with a name, for people, and the file that it prints to.
 #[derive(Debug)]
 pub struct Beside(Vec<(&'static str, Child, PathBuf)>);
 
 impl Beside {
-    /// Starts the commands.
-    pub fn start(commands: Vec<(&'static str, Command)>) -> Result<Self> {
-        Self::printing_to(&workspace::target_dir()?.join("beside"), &WORDS, commands)
-    }
-
-    /// Starts commands that tests will wait for: they get as much processor time as others.
-    pub fn start_wanted(commands: Vec<(&'static str, Command)>) -> Result<Self> {
-        Self::printing_to(&workspace::target_dir()?.join("beside"), &WORDS[3..], commands)
-    }
-
-    fn printing_to(folder: &Path, words: &[&str], commands: Vec<(&'static str, Command)>) -> Result<Self> {
-        files::folder(folder)?;
+    /// Starts the commands behind these words.
+    pub fn start(words: &str, commands: impl IntoIterator<Item = (&'static str, Command)>) -> Result<Self> {
+        let words: Vec<&str> = words.split(' ').collect();
+        let folder = workspace::target_dir()?.join("beside");
+        files::folder(&folder)?;
         let start = |(name, command): (&'static str, Command)| {
             let printed = folder.join(name);
             let out =
                 File::create(&printed).with_context(|| format!("cannot create {}", printed.display()))?;
-            let mut command = command::behind(words, &command);
+            let mut command = command::behind(&words, &command);
             command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
             Ok((name, command.spawn().with_context(|| format!("cannot start {name}"))?, printed))
         };
@@ -73,11 +69,11 @@ mod tests {
         };
         // The policy is the 41st field of proc_pid_stat(5): 5 is SCHED_IDLE.
         let policy = "read -r line < /proc/$$/stat; set -- ${line##*) }; echo ${39}; echo err >&2";
-        let dir = tempfile::tempdir().unwrap();
         let commands = vec![("idle", shell(policy)), ("bad", shell("echo because; exit 3"))];
-        let ended = Beside::printing_to(dir.path(), &WORDS, commands).unwrap().finish().unwrap_err();
+        let ended = Beside::start(IDLE, commands).unwrap().finish().unwrap_err();
         assert_eq!(ended.to_string(), "beside the tests failed (above): bad");
-        let printed = ["idle", "bad"].map(|name| files::read(&dir.path().join(name)).unwrap());
+        let folder = workspace::target_dir().unwrap().join("beside");
+        let printed = ["idle", "bad"].map(|name| files::read(&folder.join(name)).unwrap());
         assert_eq!(printed, ["5\nerr\n", "because\n"]);
     }
 }

@@ -33,9 +33,6 @@ pub struct Args {
     /// Only those that any user can run: quick, but not the whole truth.
     #[arg(long)]
     unprivileged: bool,
-    /// Only the others: those that need root and the real kernel.
-    #[arg(long, conflicts_with = "unprivileged")]
-    privileged: bool,
     /// Also the steps of `cargo xtask check` that compile, but clippy, while tests wait: what CI does.
     #[arg(long, conflicts_with_all = ["filter", "unprivileged"])]
     check: bool,
@@ -66,7 +63,7 @@ pub fn main(args: &Args) -> Result<()> {
         Some(On::Vm) => vm::main(),
         Some(On::Package) => dist::test(),
         Some(On::Fresh { filter }) => fresh::main(filter.as_deref()),
-        Some(On::Judgement(args)) => judgement::main(args),
+        Some(On::Judgement(args)) => judgement::judgement(args),
         // Whoever names a test wants it.
         None if args.filter.is_some() => every(args, &[]),
         None => every(args, &groups::left_out()),
@@ -86,7 +83,7 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let programs = setup.beside(besides, Program::all)?;
     let built = workspace::target_dir()?.join("debug");
     let runs = |group: &str| !left_out.iter().any(|left| left.name == group);
-    let plain = if args.privileged { Vec::new() } else { plain(&programs, filter, runs(groups::LAWS)) };
+    let plain = plain(&programs, filter, runs(groups::LAWS));
     let for_any_user = |jobs| pool::run("for any user", Vec::new(), jobs, 2);
     if args.unprivileged {
         return for_any_user(plain)?.count().judge(filter);
@@ -95,12 +92,12 @@ fn every(args: &Args, left_out: &[&Group]) -> Result<()> {
     let packages = shared.iter().any(|job| job.name.starts_with("package "));
     setup::install(setup::DIST)?;
     // Tests that use it wait for it.
-    let fixtures = Beside::start_wanted(vec![("fixtures", Command::new(built.join("fixtures")))])?;
-    let packer = Beside::start_wanted(dist::building().filter(|_| packages).into_iter().collect())?;
+    let fixtures = Beside::start(beside::WANTED, [("fixtures", Command::new(built.join("fixtures")))])?;
+    let packer = Beside::start(beside::WANTED, dist::building().filter(|_| packages))?;
     let (computing, plain): (Vec<_>, Vec<_>) = plain.into_iter().partition(|job| job.name == alone::COMPUTES);
     let computing = computing.into_iter().map(|job| (alone::COMPUTES, job.command));
     let runs = |group: &str| filter.is_none() && runs(group);
-    let beside = Beside::start(rest(args.check, runs(groups::FUZZ)).chain(computing).collect())?;
+    let beside = Beside::start(beside::IDLE, rest(args.check, runs(groups::FUZZ)).chain(computing))?;
     let first = for_any_user(plain)?;
     packer.finish()?;
     if packages {
