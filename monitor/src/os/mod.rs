@@ -12,6 +12,7 @@ pub mod processor_time;
 pub mod systemd_notify;
 pub mod trust;
 pub mod users;
+pub mod way;
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -4,16 +4,16 @@
 //! a directory above the last one could replace that.
 
 use std::{
-    collections::VecDeque,
-    ffi::OsString,
     fs::{self, Metadata},
     io,
     os::unix::fs::MetadataExt,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
-/// The most symbolic links that are followed on the way, as in `path_resolution(7)`.
-const LINKS: u32 = 40;
+use rustix::io::Errno;
+
+use super::way::follow;
+
 /// The mode bits for write access of the group and of all users, `inode(7)`.
 const OTHERS_WRITE: u32 = 0o022;
 /// The sticky bit: only the owner of a directory's entry may rename or remove it, `inode(7)`.
@@ -63,45 +63,15 @@ pub fn check_place(path: &Path, own: &[u32]) -> Result<(), Distrust> {
 
 /// Checks every step of the way. Returns the path that it leads to, and the metadata of the file there.
 fn walk(path: &Path, own: &[u32]) -> Result<(PathBuf, Metadata), Distrust> {
-    let absolute = std::path::absolute(path);
-    let absolute = absolute.map_err(|source| Distrust::Unseen { path: path.into(), source })?;
-    let mut todo = parts(&absolute);
-    let mut at = PathBuf::from("/");
-    let mut links = 0;
-    judge(&at, &look(&at)?, own)?;
-    while let Some(part) = todo.pop_front() {
-        if part == ".." {
-            at.pop();
-            continue;
-        }
-        let next = at.join(&part);
-        let found = look(&next)?;
-        if found.is_symlink() {
-            judge(&next, &found, own)?;
-            links += 1;
-            if links > LINKS {
-                let source = io::Error::from(rustix::io::Errno::LOOP);
-                return Err(Distrust::Unseen { path: next, source });
-            }
-            let target = fs::read_link(&next);
-            let target = target.map_err(|source| Distrust::Unseen { path: next, source })?;
-            if target.is_absolute() {
-                at = PathBuf::from("/");
-            }
-            let mut way = parts(&target);
-            way.append(&mut todo);
-            todo = way;
-            continue;
-        }
-        judge(&next, &found, own)?;
-        at = next;
-    }
-    let found = look(&at)?;
-    Ok((at, found))
-}
-
-fn look(path: &Path) -> Result<Metadata, Distrust> {
-    fs::symlink_metadata(path).map_err(|source| Distrust::Unseen { path: path.into(), source })
+    let unseen = |path: &Path, source| Distrust::Unseen { path: path.into(), source };
+    let absolute = std::path::absolute(path).map_err(|source| unseen(path, source))?;
+    let look = |at: &Path, _: Option<&Metadata>| {
+        let found = fs::symlink_metadata(at).map_err(|source| unseen(at, source))?;
+        judge(at, &found, own)?;
+        let target = found.is_symlink().then(|| fs::read_link(at)).transpose();
+        Ok((found, target.map_err(|source| unseen(at, source))?))
+    };
+    follow(&absolute, look, |at| unseen(at, Errno::LOOP.into()))
 }
 
 fn judge(path: &Path, found: &Metadata, own: &[u32]) -> Result<(), Distrust> {
@@ -115,15 +85,6 @@ fn judge(path: &Path, found: &Metadata, own: &[u32]) -> Result<(), Distrust> {
         return Err(Distrust::Writable { path: path.into(), mode });
     }
     Ok(())
-}
-
-fn parts(path: &Path) -> VecDeque<OsString> {
-    let parts = path.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    });
-    parts.collect()
 }
 
 #[cfg(test)]

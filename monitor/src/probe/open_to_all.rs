@@ -3,19 +3,18 @@
 //! Invariant: each folder on the way, those of symbolic links included, may be entered by all, or belongs to the asking
 //! user. Groups do not count: who is in one is not known here.
 
-use std::collections::VecDeque;
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    path::Path,
+};
 
 use rustix::{
     fs::{FileType, Mode, Stat, fstat, readlinkat},
     io::Errno,
 };
 
-use crate::host::ProcessDir;
-
-/// The most symbolic links that are followed, as in the kernel.
-const LINKS: usize = 40;
-/// The most parts of a path, those of links included.
-const PARTS: usize = 512;
+use crate::{host::ProcessDir, os::way::follow};
 
 /// Whether this user may enter this folder like everybody.
 fn may_enter(folder: &Stat, user: u32) -> bool {
@@ -28,50 +27,22 @@ fn may_enter(folder: &Stat, user: u32) -> bool {
 pub(super) fn leads(dir: &ProcessDir, user: u32, path: &[u8], file: &Stat) -> bool {
     let is_it = |found: Stat| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino);
     Mode::from_raw_mode(file.st_mode).contains(Mode::RGRP | Mode::ROTH)
-        && walk(dir, user, path).is_ok_and(|found| found.is_some_and(is_it))
+        && walk(dir, user, path).is_ok_and(is_it)
 }
 
-/// What the path leads to; `None` if one of the folders may not be entered, or the way is too long.
-fn walk(dir: &ProcessDir, user: u32, path: &[u8]) -> Result<Option<Stat>, Errno> {
-    let parts = |path: &[u8]| -> VecDeque<Vec<u8>> {
-        path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).map(<[u8]>::to_vec).collect()
-    };
-    let (mut left, mut here, mut links) = (parts(path), Vec::<Vec<u8>>::new(), 0);
-    let mut last = fstat(dir.entry_inside(b"/")?)?;
-    for _ in 0..PARTS {
-        let Some(part) = left.pop_front() else { return Ok(Some(last)) };
-        if !may_enter(&last, user) {
-            return Ok(None);
+/// What the path leads to; an error if one of the folders may not be entered, or the way is too long.
+fn walk(dir: &ProcessDir, user: u32, path: &[u8]) -> Result<Stat, Errno> {
+    let look = |at: &Path, from: Option<&Stat>| {
+        if from.is_some_and(|from| !may_enter(from, user)) {
+            return Err(Errno::ACCESS);
         }
-        match part.as_slice() {
-            b"." => continue,
-            b".." => {
-                here.pop();
-            }
-            _ => here.push(part),
-        }
-        let entry = dir.entry_inside(&[b"/", here.join(&b'/').as_slice()].concat())?;
+        let entry = dir.entry_inside(at.as_os_str().as_bytes())?;
         let stat = fstat(&entry)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-            last = stat;
-            continue;
-        }
-        links += 1;
-        let target = readlinkat(&entry, "", Vec::new())?.into_bytes();
-        if links > LINKS || target.is_empty() {
-            return Ok(None);
-        }
-        here.pop();
-        if target.starts_with(b"/") {
-            here.clear();
-            last = fstat(dir.entry_inside(b"/")?)?;
-        }
-        // The folder with the link is the last one that was entered, unless the link begins at the root.
-        for part in parts(&target).into_iter().rev() {
-            left.push_front(part);
-        }
-    }
-    Ok(None)
+        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+        let target = is_link.then(|| readlinkat(&entry, "", Vec::new())).transpose()?;
+        Ok((stat, target.map(|target| OsString::from_vec(target.into_bytes()).into())))
+    };
+    follow(Path::new(OsStr::from_bytes(path)), look, |_| Errno::LOOP).map(|(_, found)| found)
 }
 
 #[cfg(test)]
