@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use serde::Deserialize;
 
 const TARGET: &str = "bpfel-unknown-none";
 const OBJECT: &str = "orphand-ebpf";
@@ -47,9 +48,14 @@ fn build() -> Result<()> {
     Ok(())
 }
 
+/// What the outer build sets up for itself (clippy's driver, its flags, its compiler, its profile): the beginnings of variables.
+const OUTER: &str = "CARGO_PROFILE_ CARGO_TARGET_ CARGO_CFG_ CARGO_FEATURE_ CARGO_BUILD_ RUSTC CARGO_ENCODED_RUSTFLAGS \
+    CARGO_MAKEFLAGS CLIPPY_ARGS CLIPPY_CONF_DIR";
+
 /// The way to build for BPF on this machine.
+#[derive(Deserialize)]
 struct Way {
-    rustc: Option<String>,
+    rustc: String,
     llc: String,
     build_std: bool,
     bootstrap: bool,
@@ -65,16 +71,8 @@ impl Way {
         let advice = "run `cargo xtask setup` once, in the folder of the repository";
         let text = std::fs::read_to_string(&path)
             .map_err(|why| anyhow!("cannot read {} ({why}): {advice}", path.display()))?;
-        let table: toml::Table = text.parse().with_context(|| format!("cannot read {}", path.display()))?;
-        let string = |key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_owned);
-        let flag = |key: &str| table.get(key).and_then(toml::Value::as_bool).unwrap_or(false);
-        Ok(Self {
-            rustc: string("rustc"),
-            llc: string("llc").with_context(|| format!("{} names no llc: {advice}", path.display()))?,
-            build_std: flag("build_std"),
-            bootstrap: flag("bootstrap"),
-            toolchain: string("toolchain"),
-        })
+        toml::from_str(&text)
+            .with_context(|| format!("{} is not as setup writes it: {advice}", path.display()))
     }
 
     fn command(&self, root: &Path) -> Result<Command> {
@@ -86,19 +84,8 @@ impl Way {
             }
             None => Command::new(env::var("CARGO")?),
         };
-        // What the outer build set up for itself (clippy's driver, its flags, its compiler, its profile) is not for this
-        // one.
         for (name, _) in env::vars_os() {
-            let name = name.to_string_lossy().into_owned();
-            let outer = name.starts_with("CARGO_PROFILE_")
-                || name.starts_with("CARGO_TARGET_")
-                || name.starts_with("CARGO_CFG_")
-                || name.starts_with("CARGO_FEATURE_")
-                || name.starts_with("CARGO_BUILD_")
-                || name.starts_with("RUSTC")
-                || ["CARGO_ENCODED_RUSTFLAGS", "CARGO_MAKEFLAGS", "CLIPPY_ARGS", "CLIPPY_CONF_DIR"]
-                    .contains(&&*name);
-            if outer {
+            if OUTER.split(' ').any(|begin| name.to_string_lossy().starts_with(begin)) {
                 cargo.env_remove(name);
             }
         }
@@ -107,10 +94,7 @@ impl Way {
         let inline = "-Cllvm-args=-inline-cold-callsite-threshold=5000 -inline-threshold=3000";
         let linker = format!("-Clinker={}", root.join("monitor-ebpf/link").display());
         cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", [inline, &linker].join("\u{1f}"));
-        cargo.env("LLC", &self.llc);
-        if let Some(rustc) = &self.rustc {
-            cargo.env("RUSTC", rustc);
-        }
+        cargo.env("LLC", &self.llc).env("RUSTC", &self.rustc);
         if self.bootstrap {
             cargo.env("RUSTC_BOOTSTRAP", "1");
         }

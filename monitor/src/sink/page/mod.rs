@@ -13,16 +13,17 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     human::Text,
     metrics::{Labels, owner_labels},
     paint::{self, appearance},
+    report,
     wall_clock::WallClock,
 };
 use orphand_core::model::{
-    BootTime, Notice, Series, ServerCounts, ServerView, Timeline, TimelineQuery,
+    BootTime, Notice, Series, ServerView, Timeline, TimelineQuery,
     text::{base, sanitise},
 };
 
@@ -154,13 +155,13 @@ impl Page {
             "step_ms": query.step_ms,
             "steps": query.steps,
             "freed_bytes": line.freed_bytes,
-            "sums": sums(&all),
+            "sums": all,
             "series": series,
         })
     }
 
     /// A run, or all that have no series of their own.
-    fn of_run(&self, series: Series, other: bool) -> Map<String, Value> {
+    fn of_run(&self, series: Series, other: bool) -> Value {
         let labels = owner_labels(series.run.as_ref(), series.owner.as_deref());
         let (name, unit) = if other { ("other".to_owned(), None) } else { shown_owner(&labels) };
         let own = [
@@ -172,20 +173,8 @@ impl Page {
             ("bytes", series.bytes.into()),
             ("counts", series.orphans.into()),
         ];
-        sums(&series.sums).into_iter().chain(own.map(|(field, value)| (field.to_owned(), value))).collect()
+        report::with(&series.sums, own).unwrap_or_default()
     }
-}
-
-fn sums(counts: &ServerCounts) -> Map<String, Value> {
-    let sums = [
-        ("orphans", counts.orphans),
-        ("reaped", counts.reaped),
-        ("freed_bytes", counts.freed_bytes),
-        ("freed_pss_bytes", counts.freed_pss_bytes),
-        ("left", counts.left),
-        ("unproven", counts.unproven),
-    ];
-    sums.into_iter().map(|(field, number)| (field.to_owned(), number.into())).collect()
 }
 
 #[cfg(test)]
