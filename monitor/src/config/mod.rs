@@ -20,7 +20,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use self::files::Input;
-use crate::{os::users, probe::Engines};
+use crate::{
+    os::users,
+    probe::{Engines, registry::Sessions},
+};
 use orphand_core::{
     model::{AlertRule, Found, Mode, Policy, duration},
     recognise::{Rule, Rules, agents, exemptions, programs},
@@ -30,7 +33,7 @@ pub use self::{
     check::Origins,
     error::{Location, Mistake, shown},
     spared::Spared,
-    tables::{ALL as EVERY_EVENT, Hook, Listen, Sessions},
+    tables::{ALL as EVERY_EVENT, Hook, Listen},
 };
 
 /// The default path of the configuration. The file need not exist.

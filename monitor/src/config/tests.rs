@@ -7,6 +7,7 @@ use orphand_core::{model::Image, recognise::Role};
 
 mod files;
 mod merge;
+mod sessions;
 mod table;
 
 fn parse(text: &str) -> Result<Config, Box<Mistake>> {

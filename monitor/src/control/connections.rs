@@ -11,7 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use orphand_core::model::Share;
@@ -99,44 +99,9 @@ impl<P: Ord + Copy> Connections<P> {
     }
 }
 
-/// How many connections of each user come in a second.
-#[derive(Debug)]
-pub(super) struct Pace {
-    most: u32,
-    since: Instant,
-    counts: BTreeMap<Share, u32>,
-}
-
-impl Pace {
-    pub(super) fn new(most: u32) -> Self {
-        Self { most, since: Instant::now(), counts: BTreeMap::new() }
-    }
-
-    pub(super) fn admits(&mut self, user: Share) -> bool {
-        if self.since.elapsed() >= Duration::from_secs(1) {
-            (self.since, self.counts) = (Instant::now(), BTreeMap::new());
-        }
-        let count = self.counts.entry(user).or_default();
-        *count = count.saturating_add(1);
-        *count <= self.most
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_user_in_a_hurry_waits_and_others_do_not() {
-        let mut pace = Pace { since: Instant::now() + Duration::from_secs(3600), ..Pace::new(2) };
-        let admitted = [1000, 1000, 1000, 1001].map(|uid| pace.admits(Share::of(uid)));
-        assert_eq!(admitted, [true, true, false, true]);
-        // A range of numbers is one user.
-        let admitted = [100_001, 100_002, 100_003].map(|uid| pace.admits(Share::of(uid)));
-        assert_eq!(admitted, [true, true, false]);
-        pace.since = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
-        assert!(pace.admits(Share::of(1000)));
-    }
 
     fn open(connections: &mut Connections<u32>, peer: u32, has_request: bool) -> Option<JoinHandle<()>> {
         connections.make_room(peer).then(|| {

@@ -5,7 +5,10 @@
 //! Limits: the number of connections in total, per user and in a second, one request each, its size, and its time. A
 //! client that exceeds them gets an error line or is disconnected. No user can keep out another one.
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use tokio::{
     io::AsyncWriteExt,
@@ -15,7 +18,7 @@ use tokio::{
 
 use super::{
     caller::Caller,
-    connections::{ACCEPT_PAUSE, Connections, Pace, RequestRead},
+    connections::{ACCEPT_PAUSE, Connections, RequestRead},
     event_feed::Feed,
     loop_handle::{BUSY, LATE, LoopHandle},
     protocol::{self, Answer, RELEASE_MAX, REQUEST_MAX, Refusal, Request},
@@ -24,12 +27,14 @@ use super::{
 use crate::{
     events::Latest,
     host::{own_namespace, pid_namespace_of},
+    os::budgets::{Budget, Budgets},
 };
 use orphand_core::model::Share;
 
 const CONNECTIONS: usize = 64;
-/// The most connections of one user in a second, but for root and the daemon's own user.
-const CONNECTIONS_A_SECOND: u32 = 20;
+/// The connections of one user, but for root and the daemon's own user: 20 in a second, the first of them at once.
+const PACE: Budget = Budget { allowance: Duration::from_millis(950), part: 1 };
+const CONNECTION: Duration = Duration::from_millis(50);
 /// The most connections of one user at a time. Those that have not sent a request are replaced by newer ones.
 const CONNECTIONS_OF_USER: usize = 8;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,7 +47,7 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
     // Others compete for places among themselves.
     let mut ours: Connections<u32> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     let mut others: Connections<Share> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
-    let mut pace = Pace::new(CONNECTIONS_A_SECOND);
+    let mut pace = Budgets::new(PACE, None);
     loop {
         let mut caller = match listener.accept().await {
             Ok((stream, _)) => Caller::new(stream),
@@ -56,7 +61,7 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
         let uid = caller.peer().map_or(u32::MAX, |peer| peer.uid());
         let (is_ours, share) = (peers.are_ours(uid), Share::of(uid));
         let has_room =
-            if is_ours { ours.make_room(uid) } else { pace.admits(share) && others.make_room(share) };
+            if is_ours { ours.make_room(uid) } else { in_time(&mut pace, share) && others.make_room(share) };
         if !has_room {
             // The buffer of a new connection is empty, so a short line always fits.
             let _ = caller.stream().and_then(|stream| stream.try_write(&error(BUSY)));
@@ -74,6 +79,16 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
             others.insert(share, question, &task);
         }
     }
+}
+
+/// Whether this user has not come too often.
+fn in_time(pace: &mut Budgets, user: Share) -> bool {
+    let now = Instant::now();
+    let comes = pace.waits(user, now).is_zero();
+    if comes {
+        pace.charge(user, now, CONNECTION);
+    }
+    comes
 }
 
 fn error(error: impl Into<Refusal>) -> Vec<u8> {

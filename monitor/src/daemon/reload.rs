@@ -14,10 +14,9 @@ use tokio::{
 use super::Daemon;
 use crate::{
     actuator::hook,
-    config::{Config, Sessions},
+    config::Config,
     control::{Answer, Reply},
     os::start,
-    probe::registry::Options,
 };
 use orphand_core::model::{Input, Reloaded, text::with_causes};
 
@@ -131,7 +130,7 @@ impl Daemon {
             u64::try_from(fresh.term_timeout.as_millis()).unwrap_or(u64::MAX);
         self.outside.status.config_error = None;
         if fresh.sessions != self.configuration.config.sessions {
-            self.outside.registry.replace(fresh.sessions.as_ref().map(registry));
+            self.outside.registry.replace(fresh.sessions.clone());
         }
         self.handle(Input::Configured { policy })?;
         if changed {
@@ -152,11 +151,6 @@ impl Daemon {
         self.outside.status.config_error = Some(why.clone());
         why
     }
-}
-
-pub fn registry(sessions: &Sessions) -> Options {
-    let Sessions { redis, key, user, .. } = sessions.clone();
-    Options { redis, user, key, every: sessions.interval() }
 }
 
 /// The changed keys that take effect at the next start only.

@@ -20,12 +20,14 @@ use tracing_subscriber::filter::LevelFilter;
 use super::offline::Offline;
 use crate::{
     cli::{self, ExitCode, Places, logging},
-    config::{Config, Sessions},
+    config::Config,
     control::client::Client,
-    daemon::reload,
     host::Proc,
     os::clock,
-    probe::{EngineVersion, ManagerError, Probe, registry},
+    probe::{
+        EngineVersion, ManagerError, Probe,
+        registry::{self, Sessions},
+    },
     sink::doctor as page,
 };
 use orphand_core::model::{Check, Checkup, ProcessId, Report, Status, Unit, UnitCheckup};
@@ -130,13 +132,12 @@ fn all(config: &Config) -> Vec<Check> {
 }
 
 fn registry(sessions: &Sessions) -> Check {
-    let (name, options) = ("session registry", reload::registry(sessions));
-    let place = options.redis.place();
+    let (name, place) = ("session registry", sessions.redis.place());
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Check::wrong(name, format!("cannot ask it: {error}")),
     };
-    let checked = runtime.block_on(registry::check(&options));
+    let checked = runtime.block_on(registry::check(sessions));
     runtime.shutdown_background();
     match checked {
         Ok(()) => Check::ok(name, format!("{place} answers; its user may use INFO and EXISTS")),

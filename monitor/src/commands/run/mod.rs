@@ -16,16 +16,9 @@ use crate::{
     config::{self, Config, DEFAULT_PATH},
     control::ControlServer,
     daemon::{
-        Daemon,
-        descriptor_shortage::DescriptorShortage,
-        environment::Environment,
-        inspections::Inspections,
-        last_check::PendingRecords,
-        member_shares::MemberShares,
-        records::Completer,
-        reload::{self, Configuration},
-        standing::Decisions,
-        stuck_reads::StuckReads,
+        Daemon, descriptor_shortage::DescriptorShortage, environment::Environment, inspections::Inspections,
+        last_check::PendingRecords, member_shares::MemberShares, records::Completer, reload::Configuration,
+        standing::Decisions, stuck_reads::StuckReads,
     },
     driver::Driver,
     host::{Alone, Instance, Proc, boot_id, process_limits},
@@ -227,7 +220,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         descriptors: DescriptorShortage::default(),
         stuck: StuckReads::default(),
         inspections: Inspections::default(),
-        registry: Registry::new(config.sessions.as_ref().map(reload::registry)),
+        registry: Registry::new(config.sessions.clone()),
     };
     let daemon = Daemon {
         driver: Driver::new(engine, trace).within(flags.places.below.clone()),

@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Options, RedisUrl, far_end, trouble::Trouble};
+use super::{RedisUrl, Sessions, far_end, trouble::Trouble};
 use crate::os::{beside, clock};
 use orphand_core::model::{BootTime, KeyState, RegistryLife};
 
@@ -45,7 +45,7 @@ enum Reply {
 }
 
 /// Asks which of these keys exist, and which life the registry lives all the while.
-pub async fn ask(options: &Options, keys: &[String]) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
+pub async fn ask(options: &Sessions, keys: &[String]) -> Result<(RegistryLife, Vec<KeyState>), Trouble> {
     let mut stream = BufReader::new(connect(options).await?);
     log_in(&mut stream, &options.redis).await?;
     let mut life: Option<RegistryLife> = None;
@@ -61,7 +61,7 @@ pub async fn ask(options: &Options, keys: &[String]) -> Result<(RegistryLife, Ve
     Ok((life.ok_or(Trouble::Reply)?, states))
 }
 
-async fn connect(options: &Options) -> Result<TcpStream, Trouble> {
+async fn connect(options: &Sessions) -> Result<TcpStream, Trouble> {
     let RedisUrl { host, port, password, .. } = &options.redis;
     let name = (host.clone(), *port);
     let found = beside(move || name.to_socket_addrs());

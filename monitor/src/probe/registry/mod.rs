@@ -10,6 +10,7 @@
 mod address;
 mod connection;
 mod far_end;
+mod table;
 mod trouble;
 
 use std::{
@@ -24,8 +25,8 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-pub use self::address::RedisUrl;
 use self::trouble::{KINDS, STRANGER, Trouble};
+pub use self::{address::RedisUrl, table::Sessions};
 use crate::os::{clock, lock};
 use orphand_core::model::{KeyState, SessionsSeen};
 
@@ -38,16 +39,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const WARN_AGAIN: Duration = Duration::from_secs(300);
 /// Rounds that the daemon has not taken in yet.
 const QUEUE: usize = 4;
-
-#[derive(Clone, Debug)]
-pub struct Options {
-    pub redis: RedisUrl,
-    /// The user that it runs as, if it is a person and on this host: else no password is sent to a person.
-    pub user: Option<u32>,
-    /// The name of a key, with [`ID`] in it.
-    pub key: String,
-    pub every: Duration,
-}
 
 /// Rounds that failed, by what: each of [`KINDS`].
 type Errors = Arc<Mutex<BTreeMap<String, u64>>>;
@@ -65,19 +56,19 @@ pub struct Registry {
 }
 
 /// Asks once for a key that no session has. The error is a sentence that says what is missing.
-pub async fn check(options: &Options) -> Result<(), String> {
+pub async fn check(options: &Sessions) -> Result<(), String> {
     let answer = connection::ask(options, &[options.key.replace(ID, "orphand-doctor")]).await;
     answer.map(drop).map_err(|trouble| trouble.to_string())
 }
 
 impl Registry {
     /// The registry at this place. Must be called inside the runtime that the task is to run in.
-    pub fn new(options: Option<Options>) -> Self {
+    pub fn new(options: Option<Sessions>) -> Self {
         let none = KINDS.map(|kind| (kind.to_owned(), 0));
         Self::counting(options, Arc::new(Mutex::new(none.into())))
     }
 
-    fn counting(options: Option<Options>, errors: Errors) -> Self {
+    fn counting(options: Option<Sessions>, errors: Errors) -> Self {
         let ((report, news), ids, mut task) =
             (mpsc::channel(QUEUE), watch::Sender::default(), JoinSet::new());
         if let Some(options) = options {
@@ -88,7 +79,7 @@ impl Registry {
     }
 
     /// Another configuration is in effect. What the registry of before said is dropped, and its task ends.
-    pub fn replace(&mut self, options: Option<Options>) {
+    pub fn replace(&mut self, options: Option<Sessions>) {
         *self = Self::counting(options, Arc::clone(&self.errors));
     }
 
@@ -105,7 +96,7 @@ impl Registry {
 }
 
 struct Asker {
-    options: Options,
+    options: Sessions,
     errors: Errors,
     failed: u32,
     /// The last warning: when, of what, and whether it named a user.
@@ -142,7 +133,7 @@ impl Asker {
             if std::mem::take(&mut self.failed) > 0 {
                 tracing::info!("the session registry at {place} answers again");
             }
-            return self.options.every;
+            return self.options.interval();
         };
         let kind = trouble.kind();
         *lock(&self.errors).entry(kind.to_owned()).or_default() += 1;
@@ -159,7 +150,7 @@ impl Asker {
                  server is ended for its session"
             );
         }
-        let first = self.options.every.min(FIRST_PAUSE);
+        let first = self.options.interval().min(FIRST_PAUSE);
         let pause = first.saturating_mul(1 << self.failed.min(10)).min(LONGEST_PAUSE);
         self.failed = self.failed.saturating_add(1);
         pause

@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::*;
+use orphand_core::model::SessionMark;
 
 /// What a whole registry says of itself.
 const SERVER: &str = "run_id:aa\r\nuptime_in_seconds:5\r\n";
@@ -48,9 +49,10 @@ fn commands(stream: &mut TcpStream, wanted: usize) {
     }
 }
 
-fn options(address: SocketAddr) -> Options {
+fn options(address: SocketAddr) -> Sessions {
     let redis = RedisUrl { host: address.ip().to_string(), port: address.port(), ..RedisUrl::default() };
-    Options { redis, user: None, key: "s:{id}".to_owned(), every: Duration::from_millis(50) }
+    let mark = SessionMark::Flag("--session".to_owned());
+    Sessions { redis, mark, key: "s:{id}".to_owned(), idle: Duration::from_secs(1), user: None }
 }
 
 async fn ask(address: SocketAddr) -> Result<Vec<KeyState>, Trouble> {

@@ -1,5 +1,7 @@
-use super::*;
-use crate::config::Config;
+//! What `[sessions]` says.
+
+use super::super::*;
+use orphand_core::model::SessionMark;
 
 const SECRET: &str = "hunter2";
 
@@ -15,7 +17,7 @@ fn the_table_alone_turns_it_on_with_all_defaults() {
     assert_eq!(all.redis.to_string(), "redis://127.0.0.1:6379/0");
     let policy = all.policy();
     assert_eq!(policy.mark, SessionMark::Variable("MCP_SESSION_ID".to_owned()));
-    assert_eq!((policy.idle, policy.every), (IDLE, Duration::from_secs(15)));
+    assert_eq!((policy.idle, policy.every), (Duration::from_secs(300), Duration::from_secs(15)));
     assert_eq!(policy.registry, "127.0.0.1:6379/0 mcp:session:{id}");
     assert_eq!(
         parsed("flag = '--session'").unwrap().policy().mark,
