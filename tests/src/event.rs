@@ -1,18 +1,20 @@
 //! One line of the daemon's event stream.
 
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::{host::Identity, schema};
 
-/// An event as printed.
+/// An event as printed. The judgement asks each of thousands again and again about whom it is: that is read once.
 #[derive(Clone, Debug)]
 pub struct Event {
     /// The line without its line feed.
     pub line: String,
-    value: Value,
+    value: Arc<Value>,
+    /// The processes of its server.
+    processes: Arc<[Identity]>,
 }
 
 impl Event {
@@ -25,8 +27,10 @@ impl Event {
 
     /// Parses a line that may lack fields, for tests of what reads events.
     pub(crate) fn in_part(line: String) -> Result<Self> {
-        let value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
-        Ok(Self { line, value })
+        let value: Value = serde_json::from_str(&line).with_context(|| format!("not JSON: {line:?}"))?;
+        let processes = value.pointer("/server/processes").and_then(Value::as_array).into_iter().flatten();
+        let processes = processes.filter_map(Identity::told).collect();
+        Ok(Self { line, value: Arc::new(value), processes })
     }
 
     /// Its `event`.
@@ -41,8 +45,7 @@ impl Event {
 
     /// Whether `process` belongs to its server.
     pub fn has(&self, process: Identity) -> bool {
-        let all = self.pointer("/server/processes").and_then(Value::as_array);
-        all.is_some_and(|all| all.iter().any(|p| process == *p))
+        self.processes.contains(&process)
     }
 
     /// Whether one of `processes` belongs to its server.
@@ -57,7 +60,7 @@ impl Event {
 
     /// The id of its server.
     pub fn server(&self) -> &str {
-        self.pointer("/server/id").and_then(Value::as_str).unwrap_or_default()
+        self.get("server").and_then(|server| server.get("id")?.as_str()).unwrap_or_default()
     }
 
     /// The number of its server's run.

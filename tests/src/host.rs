@@ -40,6 +40,12 @@ impl Identity {
         stat(pid).map(|s| Self { pid, start: s.start })
     }
 
+    /// The process that an event names.
+    pub(crate) fn told(process: &Value) -> Option<Self> {
+        let number = |name: &str| process.get(name)?.as_u64();
+        Some(Self { pid: number("pid")?.try_into().ok()?, start: number("start")? })
+    }
+
     /// Whether it runs; a zombie does not.
     pub fn alive(self) -> bool {
         stat(self.pid).is_some_and(|s| s.start == self.start && s.alive)
@@ -118,7 +124,7 @@ impl fmt::Display for Identity {
 impl PartialEq<Value> for Identity {
     /// Whether this is the process of an event.
     fn eq(&self, process: &Value) -> bool {
-        process["pid"] == self.pid && process["start"] == self.start
+        Self::told(process) == Some(*self)
     }
 }
 

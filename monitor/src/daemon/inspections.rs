@@ -15,6 +15,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::{
+    host::in_turn_of,
     os::{
         budgets::{Budget, Budgets},
         lock,
@@ -139,7 +140,7 @@ impl Crew {
         let work = move || {
             while let Some((user, requests)) = shared.next() {
                 let meter = Meter::begin();
-                let answers = answers(&probe, &requests);
+                let answers = in_turn_of(user, || answers(&probe, &requests));
                 shared.done(user, meter.spent());
                 let told = requests.iter().map(|request| request.token).zip(answers);
                 for one in told {

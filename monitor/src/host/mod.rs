@@ -67,7 +67,7 @@ pub use stuck::stuck;
 pub use system::{boot_id, is_own_child, own_children, own_namespace, pid_namespace_of, process_limits};
 pub use tasks::{PidNamespace, TaskRow};
 pub use unix::{UnixSocket, UnixSockets, port_range};
-pub use watch::{Alone, UNANSWERED, Visit, hastily, with_deadline};
+pub use watch::{Alone, UNANSWERED, Visit, hastily, in_turn_of, with_deadline};
 
 use crate::{
     helper::{self, Cost},

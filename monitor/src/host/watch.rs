@@ -15,7 +15,7 @@
 //! that is read, once for each descriptor. So nobody works for one process longer than [`WORK`] times his patience either.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex,
@@ -30,6 +30,7 @@ use rustix::{fs::CWD, io::Errno};
 
 use super::{Stat, read, stuck};
 use crate::{helper::Cost, os::lock};
+use orphand_core::model::Share;
 
 /// The longest wait for one process. A read of /proc normally takes microseconds.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -59,6 +60,8 @@ static CREW: Mutex<Vec<Sender<Job>>> = Mutex::new(Vec::new());
 
 thread_local! {
     static POST: RefCell<Option<Arc<Post>>> = const { RefCell::new(None) };
+    /// In whose turn this thread asks.
+    static TURN: Cell<Option<Share>> = const { Cell::new(None) };
 }
 
 /// The state of one worker thread: the process that it reads now, and the processes that it must skip.
@@ -68,6 +71,8 @@ pub(super) struct Post {
     /// `None`: all of them.
     skipped: Option<BTreeSet<u32>>,
     patience: Duration,
+    /// In whose turn it reads.
+    turn: Option<Share>,
 }
 
 #[derive(Debug, Default)]
@@ -89,7 +94,7 @@ struct Work {
 
 impl Post {
     pub(super) fn new(skipped: Option<BTreeSet<u32>>, patience: Duration) -> Arc<Self> {
-        Arc::new(Self { place: Mutex::default(), skipped, patience })
+        Arc::new(Self { place: Mutex::default(), skipped, patience, turn: TURN.get() })
     }
 
     fn take(self: &Arc<Self>) {
@@ -111,7 +116,7 @@ impl Post {
         Some(pid)
     }
 
-    /// Adds work for this process. Each time that it is more than is free, its user is charged.
+    /// Adds work for this process. Each time that it is more than is free, its user is charged, unless it is his own turn.
     fn worked(&self, pid: u32, took: Duration) {
         let mut place = lock(&self.place);
         let work = place.work.entry(pid).or_default();
@@ -120,7 +125,7 @@ impl Post {
         if work.uncharged > self.patience / FREE {
             let due = std::mem::take(&mut work.uncharged);
             drop(place);
-            stuck::charge(pid, due);
+            stuck::charge(pid, due, self.turn);
         }
     }
 
@@ -184,7 +189,7 @@ impl Drop for Visit {
 pub(super) fn charge(pid: u32, cost: Cost) {
     if let Some(post) = POST.with_borrow(Clone::clone) {
         post.worked(pid, cost.worked);
-        stuck::charge(pid, cost.slept);
+        stuck::charge(pid, cost.slept, None);
     }
 }
 
@@ -211,6 +216,14 @@ impl Drop for Alone {
     fn drop(&mut self) {
         ALONE.store(false, Ordering::Release);
     }
+}
+
+/// What `ask` looks at is looked at in this user's turn: who gives him the turn accounts for what it takes.
+pub fn in_turn_of<T>(user: Share, ask: impl FnOnce() -> T) -> T {
+    TURN.set(Some(user));
+    let found = ask();
+    TURN.set(None);
+    found
 }
 
 /// Runs `look` on a worker thread. If a process blocks it, `look` runs again without that process. `look`
@@ -311,7 +324,7 @@ mod tests {
     use std::{os::unix::process::CommandExt as _, process::Command};
 
     use super::*;
-    use crate::{host::stuck, probe::tests::Started};
+    use crate::{host::stuck, os::processor_time::Meter, probe::tests::Started};
 
     /// The processes among these that are read. To read one is to wait, as for one that does not answer.
     fn read(pids: Vec<u32>, wait: Duration) -> usize {
@@ -338,6 +351,27 @@ mod tests {
         };
         let found = hastily(move || pids.map(|pid| (0..100).filter(|_| work(pid).is_ok()).count()));
         assert_eq!(found, [0, 100]);
+    }
+
+    /// What an honest server with very many open files takes is on his account of inspections, and leaves nobody unread.
+    #[test]
+    #[ignore = "needs root: cargo xtask test runs it"]
+    fn work_is_free_in_the_own_turn_only() {
+        const USER: u32 = 64_021;
+        let costly = Started::new(Command::new("sleep").arg("600").uid(USER));
+        let pid = costly.0.id();
+        let work = move || {
+            with_deadline(move || {
+                let (_at, meter) = (visit(pid)?, Meter::begin());
+                while meter.spent() < PATIENCE {}
+                Ok::<(), Errno>(())
+            })
+        };
+        for (turn, is_left_unread) in [(USER, false), (USER + 1, true)] {
+            let looks = || (0..6).all(|_| work().is_ok());
+            assert!(in_turn_of(Share::of(turn), looks));
+            assert_eq!(stuck::refuses(pid), is_left_unread, "{turn}");
+        }
     }
 
     /// However many do not answer: after a second of waiting their user is left unread, and nobody else.

@@ -37,7 +37,8 @@ pub(super) fn enter(
     let is_listener = |entry: &&InternetSocket| entry.state == TcpState::Listen;
     let listeners = connections.iter().filter(is_listener).map(|entry| (entry.local, entry.user)).collect();
     let network = Network::new(dir, is_ours, listeners);
-    add_tcp(rows, joints, &connections, &network, wanted, kernel);
+    let called = add_tcp(rows, joints, &connections, &network, wanted, kernel);
+    add_calls(rows, joints, dir, &connections, wanted, &called, kernel);
     let unconnected = |entry: &&InternetSocket| entry.remote.1 == 0;
     let open = datagrams.iter().filter(unconnected).map(|entry| (entry.local, entry.user)).collect();
     add_udp(rows, joints, &datagrams, [&network, &Network::new(dir, is_ours, open)], wanted);
@@ -49,6 +50,7 @@ const fn has_begun(entry: &InternetSocket) -> bool {
     !matches!(entry.state, TcpState::Listen | TcpState::Close | TcpState::SynSent)
 }
 
+/// Enters the wanted connections. Returns the wanted sockets that listen, and were called a moment ago.
 fn add_tcp(
     rows: &mut Rows<'_>,
     joints: &mut Joints,
@@ -56,7 +58,7 @@ fn add_tcp(
     network: &Network<'_>,
     wanted: &HashSet<u64>,
     kernel: &KernelSide,
-) {
+) -> HashSet<u64> {
     let of_ours = |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
     let mut ours: HashMap<End, Vec<u64>> = HashMap::new();
     for entry in entries.iter().filter(of_ours) {
@@ -110,7 +112,28 @@ fn add_tcp(
             }
         }
     }
-    for entry in entries.iter().filter(of_ours) {
+    called
+}
+
+/// Enters who called the wanted sockets that listen, and whether anybody did.
+fn add_calls(
+    rows: &mut Rows<'_>,
+    joints: &mut Joints,
+    dir: &ProcessDir,
+    entries: &[InternetSocket],
+    wanted: &HashSet<u64>,
+    called: &HashSet<u64>,
+    kernel: &KernelSide,
+) {
+    // The kernel side knows callers by the port alone: one that lives in another network called somebody else there.
+    let (proc, here) = (rows.proc, dir.link("ns/net").ok());
+    let network_of = |process| proc.identified(process).ok()??.link("ns/net").ok();
+    let is_elsewhere = |process: &ProcessId| {
+        here.as_ref().zip(network_of(*process)).is_some_and(|(here, network)| *here != network)
+    };
+    let is_listener =
+        |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
+    for entry in entries.iter().filter(is_listener) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
         let callers: BTreeSet<Caller> = (joints.holders(inode).iter())
@@ -119,6 +142,7 @@ fn add_tcp(
         let by: Vec<ProcessId> = callers
             .iter()
             .filter_map(|caller| caller.process(|process| rows.may_call_again(process)))
+            .filter(|process| !is_elsewhere(process))
             .collect();
         for caller in &by {
             let at = rows.endpoint(Key::Call(inode, *caller), || Endpoint::Call);

@@ -33,6 +33,22 @@ def calls_another_host(stage):
     """))
     return stage.killed(stage.who("claude"), orphans=["mcp-server-fake"], in_use=[desk])
 
+@scene("orphan", twin="clients/last_call_a_moment_ago")
+def called_in_another_network(stage):
+    """A server of another agent lives in a network of its own and called the same port there; this one's port nobody called. The agent is killed."""
+    stage.listens("mcp-server-web", "tcp")
+    agent = stage.agent("mcp-server-web")
+    stage.part("mcp-server-other", """
+        with open(f"{DIR}/go/mcp-server-web.tcp") as f:
+            here = ("127.0.0.1", int(f.read()))
+        own_network()
+        in_background(answer_calls, socket.create_server(here))
+        call("tcp", "mcp-server-web")
+        serve()
+    """)
+    other = stage.rests("codex", 'start("mcp-server-other")')
+    return stage.killed(agent, orphans=["mcp-server-web"], in_use=[other, "mcp-server-other"])
+
 @scene("orphan", twin="clients/calls_that_are_reset")
 def calls_its_own_port(stage):
     """A server asks itself over a short connection, which it resets; nobody else calls its port. The agent is killed."""
