@@ -49,6 +49,9 @@ fn a_pause_is_remembered_until_it_is_over() -> Result<()> {
         let client = s.start(&Part::new("client", "client"))?;
         client.send_order(&serde_json::json!({ "do": "connect", "port": port }))?;
         says(&second, &["resume"], "orphand ends orphans.")?;
+        second.wait("the resumption", |e| {
+            e.kind() == "reconfigured" && e["mode"] == "enforce" && e["by"] == "root"
+        })?;
         second.wait_for("orphan_reaped", server.id)?;
         second.wait_for("orphan_unproven", used.id)?;
         s.barrier(&second)?;

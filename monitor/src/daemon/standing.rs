@@ -59,7 +59,7 @@ impl Daemon {
         let before = self.policy();
         self.decisions.standing.decide(decision, by, Timestamp::now());
         self.decisions.set_due();
-        self.change_mode(&before)?;
+        self.change_mode(&before, Some(by))?;
         let (mode, standing) = (self.outside.status.mode, self.decisions.standing.clone());
         tracing::info!("orphand {}", doing(mode, &standing, Timestamp::now(), &clock::zone()));
         Ok(Ok(Decided { mode, standing, not_remembered: None }))
@@ -73,21 +73,23 @@ impl Daemon {
         self.decisions.due = None;
         self.decisions.standing.pause = None;
         tracing::info!("the pause is over");
-        self.change_mode(&before)
+        self.change_mode(&before, None)
     }
 
     fn policy(&self) -> Policy {
         self.decisions.policy(&self.configuration.config)
     }
 
-    /// What changes nothing, such as a pause of a daemon that only observes, is no change of the configuration.
-    fn change_mode(&mut self, before: &Policy) -> anyhow::Result<()> {
-        let policy = self.policy();
+    /// What changes nothing, such as a pause of a daemon that only observes, is no change of the configuration. `by` is who
+    /// asked for it now: of a pause that was taken back nobody's decision is left.
+    fn change_mode(&mut self, before: &Policy, by: Option<&str>) -> anyhow::Result<()> {
+        let mut policy = self.policy();
         self.outside.status.mode = policy.mode;
         self.outside.status.standing = self.decisions.standing.clone();
         if policy == *before {
             return Ok(());
         }
+        policy.decided_by = by.map(str::to_owned).or(policy.decided_by);
         self.handle(Input::Configured { policy })
     }
 }

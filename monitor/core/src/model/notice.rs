@@ -326,7 +326,8 @@ pub enum Notice {
     Reconfigured {
         /// Whether it ends orphans or only reports them.
         mode: Mode,
-        /// Who decided the mode with `orphand pause` or `orphand mode`; absent if the configuration did.
+        /// Who decided the mode with `orphand pause`, `orphand resume` or `orphand mode`; absent if the configuration did, or
+        /// the pause is over.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         by: Option<String>,
     },

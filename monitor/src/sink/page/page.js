@@ -153,8 +153,9 @@ function choice(name, options) {
 function drawHeadline() {
   if (!now) return;
   const { sums, agents, watching } = now;
-  const observes = now.mode === "observe";
-  say(byId("mode"), observes ? "observes, ends nothing" : "ends orphans");
+  const { paused } = now;
+  const stays = paused ? `paused${paused.until ? ` until ${clock(paused.until)}` : ""}, ends nothing` : "observes, ends nothing";
+  say(byId("mode"), now.mode === "observe" ? stays : "ends orphans");
   byId("mode").hidden = false;
   say(byId("version"), `${now.version}, up ${length(now.up_ms)}`);
   byId("notice").hidden = watching;

@@ -80,6 +80,10 @@ impl Page {
             "time": self.wall.timestamp(now).as_millisecond(),
             "version": env!("CARGO_PKG_VERSION"),
             "mode": status.mode,
+            // Not who paused: the page names no person.
+            "paused": status.standing.pause.as_ref().map(|pause| {
+                json!({ "until": pause.until.map(|until| until.as_millisecond()) })
+            }),
             "up_ms": status.up_ms,
             // Whether orphand can vouch for what it says.
             "watching": status.is_watching(),
