@@ -181,13 +181,7 @@ pub fn read_proc(
     known: BTreeMap<ProcessId, SnapshotProcess>,
 ) -> Result<Snapshot, HostError> {
     let by = rules.clone();
-    let wired = move |image: &Image| {
-        let is_wired = |role: &Role| {
-            // A program that no rule knows may be a server by its first message.
-            matches!(role, Role::Server { .. } | Role::Launcher | Role::Shell | Role::Other { .. })
-        };
-        is_wired(&by.role_but_for_exemption(image)) || matches!(by.role(image), Role::Launcher | Role::Shell)
-    };
+    let wired = move |image: &Image| by.may_have_wires(image);
     let mut snapshot = procfs.snapshot(clock::now(), wired, known)?;
     for process in &mut snapshot.processes {
         let is_agent = matches!(rules.role(&process.image), Role::Agent { .. });

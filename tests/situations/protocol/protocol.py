@@ -75,6 +75,28 @@ def behind_a_reloader(stage, server="server.py"):
     stage.was_used("agent")
     return stage.killed(agent, orphans=["nodemon", server])
 
+@scene("in use", twin="protocol/behind_a_reloader", restart=True)
+@scene(
+    "in use", name="reloads_by_name_and_restarts", twin="protocol/behind_a_reloader_by_name", server="mcp-server-home", restart=True,
+    about="The same, and the server has a name that a rule knows.",
+)
+def reloads_and_restarts(stage, server="server.py"):
+    """An agent uses its server behind a reloader, which starts it anew, while orphand is restarted again and again."""
+    stage.server(server, "blocked", starts=3.0)
+    stage.part("nodemon", """
+        child, told = None, 0
+        here()
+        while data := os.read(0, 65536):
+            if told in (0, 4):
+                if child: child.kill(), child.wait()
+                child = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE)
+            told += 1
+            os.write(child.stdin.fileno(), data)
+    """)
+    agent = stage.run(stage.part("claude", f'use("agent", session("nodemon", f"{{BIN}}/{server}").ask)'))
+    stage.beats("agent", 8)
+    return stage.truth(in_use=[agent, "nodemon", server])
+
 @scene("in use", twin="protocol/behind_a_reloader_by_name")
 def reloaded(stage):
     """A reloader on wires of an agent, which told it nothing, keeps a bot with the name of a server; the agent is killed."""

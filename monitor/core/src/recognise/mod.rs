@@ -156,6 +156,14 @@ impl Rules {
         self.role_among(image, &[])
     }
 
+    /// Whether it may be a server or run one on its own streams: by a rule, by what was said to it, or by what is stored.
+    pub fn may_have_wires(&self, image: &Image) -> bool {
+        !matches!(
+            self.role_but_for_exemption(image),
+            Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. }
+        )
+    }
+
     fn role_among(&self, image: &Image, exempt: &[Rule]) -> Role {
         let words = program::words(image);
         let (first, second) = Program::find(&words, image);

@@ -1,6 +1,7 @@
 //! Programs that are neither agents nor servers: negative twins, and hosts, shells, launchers and tools.
 
-use super::check;
+use super::{check, image};
+use crate::recognise::Rules;
 
 #[test]
 fn names_in_other_places_prove_nothing() {
@@ -256,6 +257,20 @@ fn multiplexers_stewards_and_exempt() {
         node /x/node_modules/.bin/nodemon --exec dab start --mcp-stdio => steward
         ",
     );
+}
+
+/// Of these the standard streams are read when /proc is: a supervisor may feed a server, or be one by its first message.
+#[test]
+fn who_may_be_or_run_a_server_on_its_streams() {
+    let rules = Rules::from_source("[[exempt]]\nname = 'mine'\nprogram = 'mcp-server-mine'").unwrap();
+    for line in
+        ["node mcp-server.js", "npx x", "sh -c x", "nodemon -q x.js", "python3 x.py", "mcp-server-mine"]
+    {
+        assert!(rules.may_have_wires(&image(line)), "{line}");
+    }
+    for line in ["claude", "tmux", "conmon"] {
+        assert!(!rules.may_have_wires(&image(line)), "{line}");
+    }
 }
 
 #[test]
