@@ -14,11 +14,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Engine, agenda::Task};
+use super::{Engine, agenda::Task, servers::Recognised};
 use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{BootTime, ProcessId, Stdio},
     recognise::PROTOCOL,
+    world::feeder,
 };
 
 /// The most wires of one user whose processes are asked about at a time.
@@ -231,6 +232,21 @@ impl Engine {
         }
         let (awaited, found) = (Awaited::of(node, None), node.provenance.is_found());
         self.begin_to_look(id, awaited, found);
+    }
+
+    /// The reloader that feeds this process by a pipe of its own, if it was told a server's first message.
+    pub(super) fn told_reloader(&self, id: ProcessId) -> Option<ProcessId> {
+        let reloader = feeder(&self.world, self.world.node(id)?)?;
+        self.first_messages.get(&reloader)?.said.is_some().then_some(reloader)
+    }
+
+    /// A reloader that was told a server's first message feeds a server that a rule knows: both are one server, with this name.
+    pub(super) fn begin_at_reloader(&mut self, now: BootTime, at: BootTime, reloader: ProcessId, name: &str) {
+        let said = self.stop_waiting(reloader).and_then(|awaited| awaited.said);
+        let client = if let Some(Said::Message(client)) = said { client } else { None };
+        let Some(node) = self.world.node(reloader) else { return };
+        let recognised = Recognised::new(node, name.to_owned(), PROTOCOL.to_owned(), client);
+        self.server_recognised(now, at, recognised);
     }
 
     /// What was said to a server shows that it is not only called like one.

@@ -97,6 +97,11 @@ impl Engine {
             self.recognised_again(at, key, id, true);
             return;
         }
+        if let Some(reloader) = self.told_reloader(id) {
+            // It goes on below that one's server, if that begins.
+            self.begin_at_reloader(now, at, reloader, &recognised.new.name);
+            return self.ask_creator(reloader, recognised);
+        }
         self.forget_first_messages(id);
         let Some(node) = self.world.node(id) else { return };
         let (claim, wrappers) = trace(&self.world, node);

@@ -16,7 +16,7 @@ mod watch;
 
 pub use agents::{Agent, NewAgent};
 pub use membership::Exited;
-pub use owner::{Claim, trace};
+pub use owner::{Claim, feeder, trace};
 pub use runs::{Held, Runs, TopMost};
 pub use servers::{NewServer, Server, Spawner};
 pub use tools::is_run_by;

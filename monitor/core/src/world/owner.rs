@@ -62,6 +62,19 @@ pub fn trace(world: &World, process: &Node) -> (Claim, Vec<ProcessId>) {
     (claim, wrappers)
 }
 
+/// The reloader that made the standard input of the server that runs in `process`, and feeds it.
+pub fn feeder(world: &World, process: &Node) -> Option<ProcessId> {
+    let maker = process.exec.makers[0].as_ref().filter(|maker| maker.program.role == Role::ServiceManager)?;
+    let reloader = world.node(maker.process).filter(|node| node.origin() == maker.origin)?;
+    feeds(reloader, process).then_some(reloader.id)
+}
+
+/// Whether a reloader may pass on to the server what it is told on a wire of its own: it has handed it the wire for the answers.
+fn feeds(reloader: &Node, server: &Node) -> bool {
+    let [stdin, stdout] = reloader.wires();
+    stdin.is_wire() && stdout.is_wire() && stdout == server.stdout()
+}
+
 impl Search<'_> {
     /// The launchers and shells around the server that share its wire, nearest first, and the server whose launch
     /// chain that is, if there is one.
@@ -172,15 +185,12 @@ impl Search<'_> {
         }
     }
 
-    /// The owner, where a reloader passes on to the server what it is told on a wire of its own, and has handed it the
-    /// wire for the answers: who made that wire.
+    /// The owner, where a reloader feeds the server: who made the wire of that.
     fn fed_by(&self, reloader: &Node) -> Option<Claim> {
-        let passes_on = reloader.stdin().is_wire()
-            && reloader.stdout().is_wire()
-            && reloader.stdout() == self.server.stdout();
         let maker = reloader.exec.makers[0].as_ref().filter(|maker| maker.process != reloader.id);
         let inside = reloader.server.map(|server| Claim::Inside(server, reloader.id));
-        maker.filter(|_| passes_on).map(|maker| inside.unwrap_or_else(|| self.made_by(maker)))
+        let maker = maker.filter(|_| feeds(reloader, self.server));
+        maker.map(|maker| inside.unwrap_or_else(|| self.made_by(maker)))
     }
 
     /// The owner, where no record names the maker: the nearest creator with another standard input made the wire.

@@ -18,9 +18,9 @@ impl World {
         self.recognised(server).filter(|node| node.stdin() == server.stdin)
     }
 
-    /// The others: servers, or jobs, that it has started for itself.
+    /// The others: servers, or jobs, that it has started for itself. What a reloader feeds has its standard output.
     pub fn inner<'a>(&'a self, server: &'a Server) -> impl Iterator<Item = &'a Node> {
-        self.recognised(server).filter(|node| node.stdin() != server.stdin)
+        self.recognised(server).filter(|node| node.stdin() != server.stdin && node.stdout() != server.stdout)
     }
 
     /// What it runs on wires of its own that may be servers, since nobody looked in time at what was said to them.

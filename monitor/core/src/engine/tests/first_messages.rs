@@ -25,7 +25,7 @@ pub fn started(story: &mut Story, pid: u32, argv: &[&str], message: FirstMessage
     story.start(20, pid, argv, WIRE);
 }
 
-fn server(story: &Story) -> ServerView {
+pub fn server(story: &Story) -> ServerView {
     let of = |notice: &Notice| match notice {
         Notice::ServerStarted { server, .. } => Some(server.clone()),
         _ => None,
@@ -240,30 +240,6 @@ fn a_shell_that_starts_nothing_on_both_of_its_streams_is_the_server() {
     story.pass_secs(40);
     let view = server(&story);
     assert_eq!((view.name.as_str(), view.processes.len()), ("wrapper", 3));
-    assert_eq!(story.told(), ["server_started"]);
-}
-
-/// `nodemon -q server.js` feeds the server by a pipe of its own and hands its standard output on.
-#[test]
-fn a_reloader_that_feeds_its_server_is_the_server() {
-    let mut story = agent();
-    started(&mut story, 30, &["/usr/bin/nodemon", "-q", "x.js"], mcp());
-    story.start(30, 31, OWN, [Stdio::Pipe(9), WIRE[1], WIRE[2]]);
-    assert_eq!(story.told(), Vec::<String>::new());
-    story.messages.remove(&30);
-    story.pass_secs(3);
-    let view = server(&story);
-    assert_eq!((view.name.as_str(), view.processes.len()), ("nodemon", 2));
-    assert_eq!(story.told(), ["server_started"]);
-}
-
-/// The same with a server that a rule knows: it belongs to the reloader's host.
-#[test]
-fn what_a_reloader_feeds_belongs_to_its_host() {
-    let mut story = agent();
-    started(&mut story, 30, &["/usr/bin/nodemon", "-q", "x.js"], FirstMessage::Nothing);
-    story.start(30, 31, SERVER, [Stdio::Pipe(9), WIRE[1], WIRE[2]]);
-    assert_eq!(server(&story).processes.len(), 1);
     assert_eq!(story.told(), ["server_started"]);
 }
 

@@ -35,6 +35,7 @@ mod proof;
 mod proof_by_laws;
 mod reaping;
 mod recognition;
+mod reloaders;
 mod requests;
 mod restarts;
 mod room;
