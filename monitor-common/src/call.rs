@@ -16,7 +16,7 @@ pub struct CallRecord {
     pub by_anybody: u64,
     /// The last call of a followed process that found no place among `by`: it may live, and call again.
     pub without_place: u64,
-    /// Followed processes that call from the same address. The place of one is another's when it has ended.
+    /// Followed processes that call from the same host. The place of one is another's when it and its parent have ended.
     pub by: [Call; CALLERS_OF_A_PORT],
 }
 
@@ -34,11 +34,18 @@ pub struct Call {
 pub struct Caller {
     /// `group_leader->start_boottime`, in nanoseconds.
     pub start: u64,
+    /// The same of its parent.
+    pub parent_start: u64,
     /// Its thread group; 0 if there is none.
     pub tgid: u32,
+    /// The followed process that made it, or has adopted it. When the caller has ended, its call is this one's: a script asks by
+    /// curl(1). 0 if there is none, or the caller is an agent, which asks for itself.
+    pub parent: u32,
     /// The ports of this side and of the other one; 0 until the connection is there.
     pub near: u16,
     pub far: u16,
+    /// The kernel copies no bytes that nobody wrote.
+    pub unused: u32,
 }
 
 /// A connection within a host; the key of the map OUTGOING.
@@ -47,11 +54,13 @@ pub struct Caller {
 pub struct CallKey {
     /// The address of its network namespace in the kernel, in two halves: in one of his own a user may give a connection any ends.
     pub network: [u32; 2],
-    /// The address of both sides as IPv6 has it, each word in network byte order; an IPv4 address is mapped (RFC 4291).
-    pub address: [u32; 4],
+    /// The addresses of the side that began it and of the other one, as IPv6 has them, each word in network byte order; an IPv4
+    /// address is mapped (RFC 4291).
+    pub own: [u32; 4],
+    pub other: [u32; 4],
     pub near: u16,
     pub far: u16,
 }
 
-const _: () = assert!(size_of::<CallRecord>() == (2 + 3 * CALLERS_OF_A_PORT) * 8);
-const _: () = assert!(size_of::<CallKey>() == 2 * 4 + 4 * 4 + 2 * 2);
+const _: () = assert!(size_of::<CallRecord>() == (2 + 5 * CALLERS_OF_A_PORT) * 8);
+const _: () = assert!(size_of::<CallKey>() == (2 + 4 + 4) * 4 + 2 * 2);

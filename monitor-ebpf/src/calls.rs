@@ -1,9 +1,10 @@
 //! Who calls followed processes over TCP. A connection that was closed leaves a trace for a minute at most, and none on this
 //! side if the caller on another host closed it. One that is open is in the tables of /proc.
 //!
-//! Invariant: a call that a followed process has ended is written down in CALLED as one of the followed process that began it,
-//! or as one of anybody; and so is one that was cut off, whoever was called. Of the connections of others each change of state
-//! costs a comparison, their beginning and their end a look or two at the filter before MEMBERS, one within the host a look-up.
+//! Invariant: a call within the host that a followed process begins is written down in CALLED as its own. One that a followed
+//! process has ended is, too: as one of the followed process that began it, or as one of anybody; and so is one that was cut
+//! off, whoever was called. Of the connections of others each change of state costs a comparison, their beginning and their end
+//! a look or two at the filter before MEMBERS, one within the host a look-up.
 
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
@@ -36,7 +37,7 @@ const MAPPED: u32 = 0xffff_u32.to_be();
 type Address = [u32; 4];
 
 /// No followed process: the kernel's own tasks have the number 0.
-const ANYBODY: Caller = Caller { start: 0, tgid: 0, near: 0, far: 0 };
+const ANYBODY: Caller = Caller { start: 0, parent_start: 0, tgid: 0, parent: 0, near: 0, far: 0, unused: 0 };
 
 /// A connection changes its state. Only where it begins or is closed is the current process the one that does it.
 #[inline(always)]
@@ -67,7 +68,14 @@ fn begins(sk: u64) -> Result<(), Counter> {
         let _ = CALLERS.remove(sk);
         return Ok(());
     }
-    let caller = Caller { start: Task::current().group_birth()?, tgid, near: 0, far: 0 };
+    let task = Task::current();
+    let mut caller = ANYBODY;
+    (caller.start, caller.tgid) = (task.group_birth()?, tgid);
+    let above = task.parent()?;
+    let parent = above.tgid()?;
+    if !members::is_agent(tgid) && members::is_followed(parent) {
+        (caller.parent_start, caller.parent) = (above.group_birth()?, parent);
+    }
     CALLERS.insert(sk, caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
 }
 
@@ -76,10 +84,11 @@ fn begins(sk: u64) -> Result<(), Counter> {
 #[inline(always)]
 fn is_there(sk: u64) -> Result<(), Counter> {
     let (near, far) = ports(sk)?;
-    let Some((own, address)) = addresses(sk)? else { return Ok(()) };
-    let key = CallKey { network: network(sk)?, address, near, far };
+    let Some((own, other)) = addresses(sk)? else { return Ok(()) };
+    let key = CallKey { network: network(sk)?, own, other, near, far };
+    let is_within = is_within_the_host(own, other);
     let Some(at) = CALLERS.get_ptr_mut(sk) else {
-        if own == address {
+        if is_within {
             let _ = OUTGOING.remove(key);
         }
         return Ok(());
@@ -87,7 +96,25 @@ fn is_there(sk: u64) -> Result<(), Counter> {
     // SAFETY: the pointer came from the map.
     let caller = unsafe { &mut *at };
     (caller.near, caller.far) = (near, far);
-    OUTGOING.insert(key, *caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
+    if !is_within {
+        return Ok(());
+    }
+    OUTGOING.insert(key, *caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)?;
+    // Of a long connection both entries may be evicted before it ends.
+    write_down(u32::from(far), *caller)
+}
+
+/// Whether both sides are on this host, by their addresses: the same one, or two of loopback, as where the host's name is
+/// 127.0.1.1.
+#[inline(always)]
+fn is_within_the_host(own: Address, other: Address) -> bool {
+    own == other || (is_loopback(own) && is_loopback(other))
+}
+
+#[inline(always)]
+fn is_loopback([.., third, last]: Address) -> bool {
+    // In network byte order.
+    third == MAPPED && last.to_ne_bytes()[0] == 127
 }
 
 #[inline(always)]
@@ -112,11 +139,13 @@ fn is_over(sk: u64) -> Result<(), Counter> {
     let Some((own, other)) = addresses(sk)? else { return Ok(()) };
     // No `Option`: before Linux 5.12 the verifier lets nobody copy what is not written, and of `None` the caller is not.
     let mut caller = ANYBODY;
-    if own == other
+    if is_within_the_host(own, other) {
+        // As the other side has it.
+        let key = CallKey { network: network(sk)?, own: other, other: own, near: far, far: near };
         // SAFETY: the value is copied; its writer was done before this connection was there.
-        && let Some(known) = unsafe { OUTGOING.get(CallKey { network: network(sk)?, address: own, near: far, far: near }) }
-    {
-        caller = *known;
+        if let Some(known) = unsafe { OUTGOING.get(key) } {
+            caller = *known;
+        }
     }
     write_down(u32::from(near), caller)
 }
@@ -133,8 +162,11 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
     if caller.tgid == ANYBODY.tgid {
         record.by_anybody = now;
     } else if let Some(place) = place_of(&mut record.by, caller) {
-        // The call of one that has ended is still a call.
-        if !is_same(place.caller, caller) && place.at > record.by_anybody {
+        // The call of one that has ended is still a call, and that of a child its parent's.
+        if !is_same(place.caller, caller)
+            && !has_same_parent(place.caller, caller)
+            && place.at > record.by_anybody
+        {
             record.by_anybody = place.at;
         }
         *place = Call { at: now, caller };
@@ -154,20 +186,31 @@ fn first(port: u32) -> Option<*mut CallRecord> {
     CALLED.get_ptr_mut(port)
 }
 
-/// The place of this caller; if it has none, that of one that is followed no more, as when it has ended.
+/// The place of this caller; if it has none, that of one that is followed no more, as when it has ended: rather that of an earlier
+/// child of the same parent, else of one whose parent has ended, too.
 #[inline(always)]
 fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut Call> {
-    let mut free = None;
+    let (mut of_sibling, mut free) = (None, None);
     for call in by {
-        if is_same(call.caller, caller) {
+        let old = call.caller;
+        if is_same(old, caller) {
             return Some(call);
         }
-        let has_ended = call.caller.tgid == caller.tgid || !members::is_followed(call.caller.tgid);
-        if free.is_none() && has_ended {
+        if old.tgid != caller.tgid && members::is_followed(old.tgid) {
+            continue;
+        }
+        if has_same_parent(old, caller) {
+            of_sibling = Some(call);
+        } else if old.parent == 0 || !members::is_followed(old.parent) {
             free = Some(call);
         }
     }
-    free
+    of_sibling.or(free)
+}
+
+#[inline(always)]
+const fn has_same_parent(one: Caller, other: Caller) -> bool {
+    one.parent != 0 && one.parent == other.parent && one.parent_start == other.parent_start
 }
 
 #[inline(always)]

@@ -53,6 +53,11 @@ pub fn is_followed(tgid: u32) -> bool {
 }
 
 #[inline(always)]
+pub fn is_agent(tgid: u32) -> bool {
+    entry(tgid).is_some_and(|member| member.is(State::Agent))
+}
+
+#[inline(always)]
 pub fn is_manager(tgid: u32) -> bool {
     entry(tgid).is_some_and(|member| member.is(State::Manager))
 }

@@ -249,6 +249,9 @@ class Actor:
     def do_connect(self, c):
         self.kept.append(socket.create_connection(("127.0.0.1", c["port"])))
 
+    def do_call(self, c):
+        socket.create_connection(("127.0.0.1", c["port"])).close()
+
     def do_leave_leader(self, _):
         """The leading thread ends, another one goes on: the process lives."""
         threading.Thread(target=self.serve).start()

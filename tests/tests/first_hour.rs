@@ -3,6 +3,7 @@
 use std::{fs, rc::Rc};
 
 use anyhow::{Result, ensure};
+use serde_json::json;
 use tests::{Actor, Daemon, Launch, Part, Scene, scene};
 
 /// As orphand is started by a user.
@@ -119,6 +120,31 @@ fn a_restart_changes_nothing() -> Result<()> {
             daemon.kill()?;
         }
         ensure!(before.id.alive() && meanwhile.id.alive(), "ended without a person");
+        Ok(())
+    })
+}
+
+/// Who has called a server, and may call it again, is known after a restart.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_restart_knows_who_called() -> Result<()> {
+    scene(|s| {
+        let first = s.daemon()?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let leader = agent.start(&Part::server("leader"))?;
+        let follower = s.start(&Part::agent("other"))?.start(&Part::server("follower"))?;
+        for one in [&leader, &follower] {
+            first.wait_for("server_started", one.id)?;
+        }
+        let port = leader.act("listen")?["port"].clone();
+        follower.send_order(&json!({ "do": "call", "port": port }))?;
+        first.finish()?;
+        let second = successor(s, "../daemon0/state")?;
+        agent.kill()?;
+        let unproven = second.wait_for("orphan_unproven", leader.id)?;
+        ensure!(unproven.list("doubts") == ["clients"], "{}", unproven.line);
+        let mut by = unproven["reached_by"].as_array().into_iter().flatten();
+        ensure!(by.any(|one| follower.id == *one), "{}", unproven.line);
         Ok(())
     })
 }

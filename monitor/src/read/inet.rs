@@ -139,9 +139,9 @@ fn add_calls(
         let callers: BTreeSet<Caller> = (joints.holders(inode).iter())
             .flat_map(|holder| kernel.callers(entry.local.1, *holder))
             .collect();
-        let by: Vec<ProcessId> = callers
+        let by: BTreeSet<ProcessId> = callers
             .iter()
-            .filter_map(|caller| caller.process(|process| rows.may_call_again(process)))
+            .filter_map(|caller| rows.who_calls(*caller))
             .filter(|process| !is_elsewhere(process))
             .collect();
         for caller in &by {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::{
     host::{Proc, ProcessDir, Room},
-    source::kernel_side::OpenEnd,
+    source::kernel_side::{Caller, OpenEnd},
 };
 use orphand_core::{
     model::{
@@ -207,9 +207,20 @@ impl<'a> Rows<'a> {
         self.end(endpoint, holder, Side::Far, None, false);
     }
 
+    /// Whose call this is, if that is known and it still counts: of one that has ended its parent's, if that lives.
+    pub fn who_calls(&mut self, caller: Caller) -> Option<ProcessId> {
+        let Caller::Process { by, parent, lately } = caller else { return None };
+        let sender = parent.filter(|parent| !self.may_live(by) && self.may_live(*parent)).unwrap_or(by);
+        (lately || self.may_call_again(sender)).then_some(sender)
+    }
+
+    fn may_live(&mut self, process: ProcessId) -> bool {
+        !matches!(self.knows(process), Known::Gone)
+    }
+
     /// Whether this process lives, or may, and calls because it is built so: what a browser calls are a person's visits.
-    pub fn may_call_again(&mut self, process: ProcessId) -> bool {
-        let is_known = !matches!(self.knows(process), Known::Gone);
+    fn may_call_again(&mut self, process: ProcessId) -> bool {
+        let is_known = self.may_live(process);
         let row = self.scene.processes.iter().find(|row| row.process == process);
         let names =
             row.into_iter().flat_map(|row| row.image.argv.first().into_iter().chain([&row.image.exe]));

@@ -21,6 +21,7 @@ use crate::{
         Probe,
         tests::{Started, ourselves},
     },
+    source::kernel_side::Caller,
 };
 use orphand_core::model::{
     Image, ProcessId, Stdio,
@@ -121,7 +122,7 @@ fn who_is_due_at_the_same_moment_is_told_if_it_has_an_opposite_end() {
 }
 
 #[test]
-fn a_browser_does_not_call_again() {
+fn a_browser_does_not_call_again_and_the_call_of_one_that_has_ended_is_its_parents() {
     let (proc, asked) = (Proc::system().unwrap(), BTreeSet::new());
     let mut rows = Rows::new(&proc, &|_| None, &asked);
     let mut enter = |pid, exe: &str, title: &str| {
@@ -131,7 +132,15 @@ fn a_browser_does_not_call_again() {
     enter(1, "/usr/lib/firefox/firefox", "firefox");
     enter(2, "/opt/google/chrome/chrome (deleted)", "/opt/google/chrome/chrome");
     enter(3, "/usr/bin/node", "shim");
-    rows.gone(ProcessId::new(4, 1));
-    let may = [1, 2, 3, 4].map(|pid| rows.may_call_again(ProcessId::new(pid, 1)));
-    assert_eq!(may, [false, false, true, false]);
+    let [browser, shim, ended] = [1, 3, 4].map(|pid| ProcessId::new(pid, 1));
+    rows.gone(ended);
+    let mut calls = |by, parent, lately| rows.who_calls(Caller::Process { by, parent, lately });
+    assert_eq!(
+        [1, 2, 3, 4].map(|pid| calls(ProcessId::new(pid, 1), None, false).is_some()),
+        [false, false, true, false]
+    );
+    assert_eq!([browser, ended].map(|by| calls(by, None, true)), [Some(browser), Some(ended)]);
+    assert_eq!([true, false].map(|lately| calls(ended, Some(shim), lately)), [Some(shim); 2]);
+    assert_eq!([true, false].map(|lately| calls(ended, Some(ended), lately)), [Some(ended), None]);
+    assert_eq!(calls(browser, Some(shim), false), None, "it lives: these are its own");
 }

@@ -8,7 +8,8 @@ use aya::{
     Ebpf,
     maps::{HashMap, MapData},
 };
-use monitor_common::{CallRecord, Caller as By, LATELY};
+use monitor_common::{Call, CallRecord, Caller as By, LATELY};
+use serde::{Deserialize, Serialize};
 
 use super::{decode::id, kernel_error::KernelError, kernel_side::Caller, maps};
 use crate::os::clock;
@@ -16,6 +17,24 @@ use orphand_core::model::{BootTime, ProcessId};
 
 /// A connection of a process that began it, by the ports of its side and of the other.
 pub type Begun = (ProcessId, u16, u16);
+
+/// What the next daemon has to know of a port: who called it, and may call again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptCalls {
+    port: u16,
+    /// [`CallRecord::without_place`].
+    without_place: u64,
+    by: Vec<KeptCall>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct KeptCall {
+    at: u64,
+    tgid: u32,
+    start: u64,
+    parent: u32,
+    parent_start: u64,
+}
 
 /// Reads the maps CALLED and CALLERS. It works as long as anybody has them.
 #[derive(Debug)]
@@ -29,9 +48,16 @@ pub struct Calls {
 }
 
 impl Calls {
-    pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
+    /// `kept` is what an earlier daemon of this boot has kept.
+    pub(super) fn new(programs: &mut Ebpf, kept: &[KeptCalls]) -> Result<Self, KernelError> {
+        let mut called = maps::hash_map(programs, "CALLED")?;
+        for port in kept {
+            // One that was called since the hook was attached has a record: it is put together.
+            let now = maps::value(&called, u32::from(port.port))?.unwrap_or_default();
+            called.insert(u32::from(port.port), port.beside(now), 0)?;
+        }
         Ok(Self {
-            called: maps::hash_map(programs, "CALLED")?,
+            called,
             callers: maps::hash_map(programs, "CALLERS")?,
             since: clock::now(),
             awake_since: clock::awake(),
@@ -50,6 +76,13 @@ impl Calls {
         Ok(callers(&record, is_older, [self.awake_since, born, now]))
     }
 
+    /// What the next daemon has to know.
+    pub fn kept(&self) -> Vec<KeptCalls> {
+        let records = self.called.iter().filter_map(Result::ok);
+        let kept = records.filter_map(|(port, record)| Some(KeptCalls::of(port.try_into().ok()?, &record)));
+        kept.filter(|port| port.without_place != 0 || !port.by.is_empty()).collect()
+    }
+
     /// The open connections that followed processes have begun since the hook was attached; of very many not all. Another
     /// connection may have the place of one that is closed while this is read: it is left out.
     pub fn begun(&self) -> BTreeSet<Begun> {
@@ -58,17 +91,51 @@ impl Calls {
     }
 }
 
+impl KeptCalls {
+    fn of(port: u16, record: &CallRecord) -> Self {
+        let calls = record.by.iter().filter(|call| call.at != 0);
+        let kept = |call: &Call| {
+            let By { tgid, start, parent, parent_start, .. } = call.caller;
+            KeptCall { at: call.at, tgid, start, parent, parent_start }
+        };
+        Self { port, without_place: record.without_place, by: calls.map(kept).collect() }
+    }
+
+    /// These calls and those that were written down since, which may be by others: of whom there is no room is nobody known.
+    fn beside(&self, now: CallRecord) -> CallRecord {
+        let mut record = CallRecord { without_place: now.without_place.max(self.without_place), ..now };
+        for KeptCall { at, tgid, start, parent, parent_start } in &self.by {
+            let is_there =
+                record.by.iter().any(|call| (call.caller.tgid, call.caller.start) == (*tgid, *start));
+            match record.by.iter_mut().find(|call| call.at == 0) {
+                _ if is_there => {}
+                Some(place) => {
+                    let caller = By {
+                        tgid: *tgid,
+                        start: *start,
+                        parent: *parent,
+                        parent_start: *parent_start,
+                        ..By::default()
+                    };
+                    *place = Call { at: *at, caller };
+                }
+                None => record.without_place = record.without_place.max(*at),
+            }
+        }
+        record
+    }
+}
+
 /// What such a record says `now`. `is_older`: who has the port was there when the hook was attached. An earlier call than
 /// its birth (`born`) was one of another that had the port.
 fn callers(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) -> Vec<Caller> {
     let is_lately = |at: u64| at != 0 && now.saturating_sub(at) < LATELY;
     let known = record.by.iter().filter_map(|call| {
-        let process = id(call.caller.tgid, call.caller.start);
-        if is_lately(call.at) {
-            Some(Caller::Process(process))
-        } else {
-            (call.at != 0 && call.at >= born).then_some(Caller::Before(process))
-        }
+        let By { tgid, start, parent, parent_start, .. } = call.caller;
+        let parent = (parent != 0).then(|| id(parent, parent_start));
+        let lately = is_lately(call.at);
+        let counts = lately || call.at != 0 && call.at >= born;
+        counts.then(|| Caller::Process { by: id(tgid, start), parent, lately })
     });
     let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
     // Whoever found no place may be any of those that live.
@@ -80,18 +147,30 @@ fn callers(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use monitor_common::Call;
 
     const MINUTE: u64 = 60 * 1_000_000_000;
 
     #[test]
     fn a_call_counts_for_ten_minutes_and_its_caller_longer() {
-        let call = |tgid, at| Call { at, caller: By { start: 50 * 10_000_000, tgid, near: 1, far: 2 } };
+        let call = |tgid, at| Call {
+            at,
+            caller: By {
+                start: 50 * 10_000_000,
+                tgid,
+                parent_start: 40 * 10_000_000,
+                parent: 6,
+                ..By::default()
+            },
+        };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
         let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
         let says = |now: u64| callers(&record, false, [MINUTE, 25 * MINUTE, now * MINUTE]);
-        let process = |pid| Caller::Process(ProcessId::new(pid, 50));
-        let before = |pid| Caller::Before(ProcessId::new(pid, 50));
+        let caller = |pid, lately| Caller::Process {
+            by: ProcessId::new(pid, 50),
+            parent: Some(ProcessId::new(6, 40)),
+            lately,
+        };
+        let (process, before) = (|pid| caller(pid, true), |pid| caller(pid, false));
         assert_eq!(says(29), [Caller::Anybody, process(7), process(8)]);
         assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));
         assert_eq!(says(35), [before(7), process(8)], "both, whoever was the last");
@@ -105,6 +184,26 @@ mod tests {
             [says(25), says(27)],
             [vec![Caller::Unknown], vec![]],
             "of a fifth one it is not known who it is"
+        );
+    }
+
+    #[test]
+    fn what_is_kept_is_what_may_call_again() {
+        let call =
+            |tgid| Call { at: u64::from(tgid), caller: By { tgid, start: 9, parent: 1, ..By::default() } };
+        let record = |by, without_place| CallRecord { by_anybody: 0, without_place, by };
+        let none = Call::default();
+        let kept = KeptCalls::of(80, &record([call(7), none, call(8), none], 3));
+        assert_eq!(kept.beside(CallRecord::default()), record([call(7), call(8), none, none], 3));
+        assert_eq!(
+            kept.beside(record([call(8), none, none, none], 0)),
+            record([call(8), call(7), none, none], 3)
+        );
+        let full = record([call(1), call(2), call(3), none], 0);
+        assert_eq!(
+            kept.beside(full),
+            record([call(1), call(2), call(3), call(7)], 8),
+            "of 8 nobody knows who it is"
         );
     }
 

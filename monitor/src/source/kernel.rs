@@ -22,7 +22,7 @@ use monitor_common::{
 
 use super::{
     attach::{self, CALL_HOOK, optional},
-    calls::Calls,
+    calls::{Calls, KeptCalls},
     decode::decode,
     holders::{self, Holders},
     kernel_error::KernelError,
@@ -70,6 +70,8 @@ pub struct KernelOptions {
     pub wanted: u32,
     /// Whether the programs log (aya-log); free if not.
     pub log: bool,
+    /// Who called before, as an earlier daemon has kept it.
+    pub calls: Vec<KeptCalls>,
 }
 
 impl Default for KernelOptions {
@@ -85,6 +87,7 @@ impl Default for KernelOptions {
             threads: 1 << 12,
             wanted: 1 << 13,
             log: false,
+            calls: Vec::new(),
         }
     }
 }
@@ -175,7 +178,7 @@ impl KernelSource {
         hooks.extend(optional(attach::SIGNAL, without, signals).map(|()| attach::SIGNAL_HOOK.to_owned()));
         let calls = layout.calls.and_then(|_| {
             attach::raw_tracepoint(&mut programs, attach::CONNECTION)?;
-            Calls::new(&mut programs)
+            Calls::new(&mut programs, &options.calls)
         });
         let without =
             "of calls over TCP only those of the last minute are seen, and none that another host has ended";

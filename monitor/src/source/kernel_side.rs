@@ -73,25 +73,18 @@ pub struct Beside {
 /// Somebody who called a TCP port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Caller {
-    /// This process, from the same address, in the last ten minutes.
-    Process(ProcessId),
-    /// This one, longer ago: it may call again as long as it lives.
-    Before(ProcessId),
+    /// This process, from the same host.
+    Process {
+        by: ProcessId,
+        /// When that has ended, this one has sent it.
+        parent: Option<ProcessId>,
+        /// In the last ten minutes. Longer ago, it may call again as long as it lives.
+        lately: bool,
+    },
     /// Another host, or another process that may be any, in the last ten minutes.
     Anybody,
     /// That cannot be told: it was not watched for so long.
     Unknown,
-}
-
-impl Caller {
-    /// The process, if it is known; `may_call_again` says whether one does.
-    pub fn process(self, may_call_again: impl FnOnce(ProcessId) -> bool) -> Option<ProcessId> {
-        match self {
-            Self::Process(process) => Some(process),
-            Self::Before(process) => may_call_again(process).then_some(process),
-            Self::Anybody | Self::Unknown => None,
-        }
-    }
 }
 
 /// What of it there is here. It works as long as the kernel side is there.

@@ -5,6 +5,7 @@
 //! kernel has it; after a power failure the last seconds may be missing. And no disk delays a verdict: one thread owns the one
 //! connection, and the daemon waits for it a quarter of a second at most ([`StoreWriter`]).
 
+pub mod calls;
 mod facts;
 mod files;
 pub mod history;

@@ -1,6 +1,7 @@
 //! Who calls a followed process over TCP.
 
 use std::{
+    collections::BTreeSet,
     io::{Read as _, Write as _},
     net::{Ipv6Addr, SocketAddr, TcpStream},
 };
@@ -29,8 +30,10 @@ masked = serve("called by a stranger like a relative elsewhere", four, "127.0.0.
 serve("called by a stranger over IPv6", six, "::1")
 ports = [serve("called by a relative", four, "127.0.0.1"), serve("called by a relative from elsewhere", four, "127.0.0.1"),
     serve("called by several", six, "::"), serve("called by one that ended, too", four, "127.0.0.1"),
-    serve("called by too many", four, "127.0.0.1")]
+    serve("called by too many", four, "127.0.0.1"), serve("called now", four, "127.0.0.1"),
+    serve("called by children", four, "127.0.0.1"), serve("called by an agent", four, "127.0.0.1")]
 say("relative")
+held = socket.create_connection(("127.0.0.1", ports[5]))
 socket.create_connection(("127.0.0.1", ports[0])).recv(1)
 socket.create_connection(("127.0.0.1", ports[1]), source_address=("127.0.0.2", 0)).recv(1)
 socket.create_connection(("127.0.0.1", ports[2])).recv(1)
@@ -45,7 +48,12 @@ another("::1", ports[2], True)
 for lives in (False, True): another("127.0.0.1", ports[3], lives)
 socket.create_connection(("127.0.0.1", ports[3])).recv(1)
 for _ in range(5): another("127.0.0.1", ports[4], True)
-say("done"); go()
+for _ in range(6): another("127.0.0.1", ports[6], False)
+told, tell = os.pipe()
+if os.fork() == 0:
+    say("agent"); go()
+    socket.create_connection(("127.0.0.1", ports[7])).recv(1); os.write(tell, b"x"); time.sleep(1000)
+os.read(told, 1); say("done"); go()
 # A network of its own: CLONE_NEWNET, SIOCSIFFLAGS with IFF_UP.
 import fcntl, struct
 assert libc.unshare(0x40000000) == 0
@@ -73,7 +81,12 @@ fn every_caller_is_somebody() {
     actor.word();
     let mut lines = Vec::new();
     while lines.last().is_none_or(|line: &serde_json::Value| line["what"] != "done") {
-        lines.push(actor.line());
+        let line = actor.line();
+        if line["what"] == "agent" {
+            assert!(source.members.track(id(&line), Tracking::Agent).unwrap().is_followed());
+            actor.word();
+        }
+        lines.push(line);
     }
     let line = |what: &str| lines.iter().find(|line| line["what"] == what).unwrap();
     let port = |what| u16::try_from(line(what)["port"].as_u64().unwrap()).unwrap();
@@ -89,20 +102,25 @@ fn every_caller_is_somebody() {
     assert_eq!(actor.line()["what"], "masked");
     masked.write_all(b"x").unwrap();
     assert_eq!(masked.read(&mut [0]).unwrap(), 0);
-    let relative = Caller::Process(id(line("relative")));
-    let others: Vec<Caller> =
-        lines.iter().filter(|line| line["what"] == "another").map(|line| Caller::Process(id(line))).collect();
+    let caller = |by, parent| Caller::Process { by, parent, lately: true };
+    let above = Some(id(line("relative")));
+    let relative = caller(id(line("relative")), None);
+    let others = lines.iter().filter(|line| line["what"] == "another");
+    let others: Vec<Caller> = others.map(|line| caller(id(line), above)).collect();
     let server = |what| id(line(what));
     for (what, callers) in [
         ("silent", &[][..]),
         ("called by a stranger", &[Caller::Anybody]),
-        ("called by a stranger like a relative elsewhere", &[Caller::Anybody]),
+        // By the port alone it cannot be told from the call of a relative in another network.
+        ("called by a stranger like a relative elsewhere", &[relative, Caller::Anybody]),
         ("called by a stranger over IPv6", &[Caller::Anybody]),
         ("called by a relative", &[relative]),
-        ("called by a relative from elsewhere", &[Caller::Anybody]),
+        ("called by a relative from elsewhere", &[relative]),
+        ("called now", &[relative]),
+        ("called by an agent", &[caller(id(line("agent")), None)]),
         ("called by several", &[relative, others[0]]),
-        // The place of the one that ended is another's.
-        ("called by one that ended, too", &[Caller::Anybody, others[1], relative]),
+        // The place of the one that ended is that of another child of the same parent.
+        ("called by one that ended, too", &[others[1], relative]),
         // The fifth is one of those that live.
         (
             "called by too many",
@@ -110,8 +128,14 @@ fn every_caller_is_somebody() {
         ),
         ("reset by a stranger", &[Caller::Anybody]),
     ] {
-        assert_eq!(calls.of(port(what), server(what)).unwrap(), callers, "{what}");
+        let told: BTreeSet<Caller> = calls.of(port(what), server(what)).unwrap().into_iter().collect();
+        assert_eq!(told, callers.iter().copied().collect(), "{what}");
     }
+    let told = calls.of(port("called by children"), server("called by children")).unwrap();
+    assert!(
+        matches!(told[..], [Caller::Process { parent, lately: true, .. }] if parent == above),
+        "{told:?}"
+    );
     let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
     assert_eq!(calls.of(port("silent"), ourselves).unwrap(), [Caller::Unknown], "older than the hook");
     actor.word();

@@ -63,6 +63,27 @@ def calls_its_own_port(stage):
     """)
     return stage.killed(stage.agent("mcp-server-web"), orphans=["mcp-server-web"])
 
+@scene(
+    "orphan", name="calls_its_own_port_by_the_hosts_name", twin="clients/last_call_a_moment_ago", check='os.system(f"{ASK} 127.0.1.1 {port}")',
+    about="A server asks its own port each second by a child, at 127.0.1.1, as a host of Debian calls itself; its agent is killed.",
+)
+@scene("orphan", twin="clients/last_call_a_moment_ago")
+def calls_its_own_port_by_a_child(stage, check='os.system(f"{ASK} 127.0.0.1 {port}")'):
+    """A server asks its own port each second by a child, as a health check by curl does; its agent is killed."""
+    stage.part("mcp-server-web", f"""
+        listener = socket.create_server(("0.0.0.0", 0))
+        port = listener.getsockname()[1]
+        in_background(answer_calls, listener)
+        ASK = "exec /bin/bash -c 'exec 3<>/dev/tcp/$0/$1; echo ping >&3; read -n4 <&3'"
+        def check():
+            while True:
+                {check}
+                time.sleep(1)
+        in_background(check)
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-web"), orphans=["mcp-server-web"])
+
 @scene("orphan", twin="clients/third_channel")
 def channel_hung_up(stage):
     """The agent had a third channel to its server, on fd 3; it is killed."""

@@ -33,10 +33,11 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
+        kernel_side::KernelSide,
         selftest,
         trace::TraceWriter,
     },
-    store::{self, Limits, StoreError, StoreWriter, standing},
+    store::{self, Limits, StoreError, StoreWriter, calls, standing},
 };
 use orphand_core::{
     engine::Engine,
@@ -170,6 +171,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         members: flags.members.unwrap_or_else(|| members_for(process_limits())),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
+        calls: calls::read(flags.places.state_dir(), &boot_id()?),
         ..KernelOptions::default()
     };
     let wall = WallClock { offset_ns: clock::realtime_offset() };
@@ -193,7 +195,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let early = selftest::run(&mut kernel, selftest::command())?;
     give_up(&mut kernel, flags.places.state_dir(), &hooks)?;
     drop(alone);
-    let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(kernel.side());
+    let side = kernel.side();
+    let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(side.clone());
     let metrics = Metrics::new(wall);
     let (store, knowledge) = open_store(flags.places.state_dir(), wall.offset_ns)?;
     let configuration = configuration(flags, config);
@@ -231,7 +234,17 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         queries,
         ready_at: None,
     };
-    daemon.run(knowledge, early).await
+    let ran = daemon.run(knowledge, early).await;
+    if let Err(error) = keep_calls(&side, flags.places.state_dir()) {
+        tracing::warn!("who called servers is not kept for the next daemon: {error:#}");
+    }
+    ran
+}
+
+/// Keeps for the next daemon what ends with the kernel side.
+fn keep_calls(kernel: &KernelSide, dir: &Path) -> anyhow::Result<()> {
+    let kept = kernel.calls.as_ref().map(|known| known.kept()).unwrap_or_default();
+    Ok(calls::write(dir, &boot_id()?, kept)?)
 }
 
 /// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote, and a kernel

@@ -82,7 +82,7 @@ impl Page {
             "mode": status.mode,
             // Not who paused: the page names no person.
             "paused": status.standing.pause.as_ref().map(|pause| {
-                json!({ "until": pause.until.map(|until| until.as_millisecond()) })
+                json!({ "until": pause.until.map(jiff::Timestamp::as_millisecond) })
             }),
             "up_ms": status.up_ms,
             // Whether orphand can vouch for what it says.
