@@ -14,6 +14,7 @@ const CHILDREN_MAX: usize = 64 * 1024;
 pub struct Signals {
     ignored: u64,
     caught: u64,
+    blocked: u64,
 }
 
 impl Signals {
@@ -24,6 +25,12 @@ impl Signals {
     /// Whether it has a handler for this signal.
     pub const fn catches(self, signal: i32) -> bool {
         self.caught & bit(signal) != 0
+    }
+
+    /// Whether it may go on when this signal comes: by a handler, or because it takes it itself (signalfd(2)). What it takes
+    /// in sigwait(3) does not show as long as it waits there.
+    pub const fn hears(self, signal: i32) -> bool {
+        (self.caught | self.blocked) & bit(signal) != 0
     }
 }
 
@@ -57,7 +64,7 @@ impl ProcessDir {
             let word = fields::words(&status, name).and_then(|mut words| words.next());
             word.and_then(|mask| u64::from_str_radix(mask, 16).ok()).ok_or(Errno::INVAL)
         };
-        Ok(Signals { ignored: mask("SigIgn")?, caught: mask("SigCgt")? })
+        Ok(Signals { ignored: mask("SigIgn")?, caught: mask("SigCgt")?, blocked: mask("SigBlk")? })
     }
 
     /// Whether it is kept from running: stopped by SIGSTOP or a debugger, or frozen with its control group (`docker pause`,

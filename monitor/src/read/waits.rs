@@ -3,8 +3,9 @@
 //!
 //! A thread waits for a pipe, a connection, another thread or a signal, without a time limit: only another process can wake
 //! it, and who could is asked elsewhere. What comes through any other socket (an answer over UDP, a message of the kernel)
-//! comes by itself. A thread that sleeps for a time, waits for a lock of a file, in open(2), at a
-//! terminal or a queue, that runs, or that is stopped (by SIGSTOP or a debugger), may go on at any time.
+//! comes by itself, and so do some signals, which end any wait. A thread that sleeps for a time, waits for a lock of a file, in
+//! open(2), in sigwait(3), at a terminal or a queue, that runs, or that is stopped (by SIGSTOP or a debugger), may go on at any
+//! time.
 
 use std::{collections::BTreeSet, os::fd::OwnedFd};
 
@@ -29,10 +30,8 @@ enum Wait {
     Several,
     /// What is registered with the epoll(7) instance on this descriptor, without a time limit.
     Watched(u64),
-    /// Another thread or a child, without a time limit.
+    /// Another thread, a child or a handler, without a time limit.
     Wake,
-    /// A signal, without a time limit.
-    Signal,
     /// Anything else, or for a time.
     Other,
 }
@@ -59,7 +58,12 @@ pub(super) fn for_nothing_else(dir: &ProcessDir, table: &FdTable, calls: &[Optio
     calls.iter().all(Option::is_some)
         && waits.into_iter().all(|wait| is_covered(dir, table, wait))
         && dir.has_timers() == Ok(false)
+        && dir.signals().is_ok_and(|signals| !BY_THE_KERNEL.iter().any(|signal| signals.hears(*signal)))
 }
+
+/// The signals that the kernel was told to send some day, which shows nowhere: alarm(2) and setitimer(2); fcntl(2) about a folder,
+/// a lease or what comes in. Timers of processor time do not run while a process rests, and those of `timer_create(2)` show.
+const BY_THE_KERNEL: [i32; 2] = [libc::SIGALRM, libc::SIGIO];
 
 /// What the threads wait for, each wait once: a thousand may wait for the same.
 fn waits(calls: &[Option<SystemCall>]) -> impl Iterator<Item = Wait> {
@@ -73,7 +77,7 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
         match wait {
             Wait::Input(number) => numbers.extend([id(number)]),
             Wait::Watched(number) => numbers.extend(fds.watched(id(number))?),
-            Wait::Several | Wait::Wake | Wait::Signal | Wait::Other => {}
+            Wait::Several | Wait::Wake | Wait::Other => {}
         }
     }
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
@@ -192,8 +196,6 @@ fn is_terminal(target: &Target) -> bool {
 fn is_covered(dir: &ProcessDir, table: &FdTable, wait: Wait) -> bool {
     match wait {
         Wait::Wake => true,
-        // Who has a handler for an alarm (alarm(2), setitimer(2)) may have set one: the kernel does not tell.
-        Wait::Signal => dir.signals().is_ok_and(|signals| !signals.catches(libc::SIGALRM)),
         Wait::Input(number) => {
             let Ok(number) = u32::try_from(number) else { return false };
             match table.target(number) {
@@ -261,9 +263,7 @@ fn wait(call: &SystemCall) -> Wait {
         libc::SYS_epoll_pwait => milliseconds(fourth, Wait::Watched(first)),
         libc::SYS_epoll_pwait2 => unlimited(fourth, Wait::Watched(first)),
         libc::SYS_futex if waits_at_futex(second) => unlimited(fourth, Wait::Wake),
-        libc::SYS_rt_sigtimedwait => unlimited(third, Wait::Signal),
-        libc::SYS_rt_sigsuspend => Wait::Signal,
-        libc::SYS_wait4 | libc::SYS_waitid => Wait::Wake,
+        libc::SYS_wait4 | libc::SYS_waitid | libc::SYS_rt_sigsuspend => Wait::Wake,
         _ => Wait::Other,
     }
 }
@@ -273,7 +273,7 @@ fn wait(call: &SystemCall) -> Wait {
 fn wait_of_old(call: &SystemCall) -> Option<Wait> {
     let [first, _, third, fourth, fifth, _] = call.arguments;
     Some(match call.number {
-        libc::SYS_pause => Wait::Signal,
+        libc::SYS_pause => Wait::Wake,
         libc::SYS_poll => milliseconds(third, Wait::Several),
         libc::SYS_epoll_wait => milliseconds(fourth, Wait::Watched(first)),
         libc::SYS_select if fifth == 0 => Wait::Several,

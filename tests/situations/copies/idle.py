@@ -358,3 +358,22 @@ def waits_for_a_program_that_it_traces(stage):
     worker = stage.who("worker")
     stage.asleep(worker)
     return stage.killed(host, in_use=[worker, "mcp-server-fake"])
+
+@scene("in use", twin="orphans/pool_workers")
+def woken_by_an_alarm(stage):
+    """The host is killed; a forked worker that holds the wire reads a pipe, and an alarm each ten seconds (setitimer(2)) has it ask the server."""
+    return idle(stage, "claude", """
+        def beat(*_):
+            server.ask()
+            tell("go/beat", "")
+        def work():
+            signal.signal(signal.SIGALRM, beat)
+            signal.setitimer(signal.ITIMER_REAL, 10, 10)
+            here("worker")
+            os.read(os.pipe()[0], 1)
+    """, """
+        def ask():
+            if os.path.exists(f"{DIR}/go/beat"):
+                os.remove(f"{DIR}/go/beat")
+            wait_for("beat")
+    """)

@@ -130,6 +130,11 @@ def tied_browser(stage):
     about="A server waits for a tool that sleeps until it goes on; the agent is killed: the tool comes to its end, then the server ends.",
 )
 @scene(
+    "orphan", name="tool_with_an_alarm", twin="orphans/waits_for_its_tool",
+    work="empty, full = os.pipe()\nsignal.signal(signal.SIGALRM, lambda *_: os.write(full, b'x'))\nsignal.alarm(12)\nos.read(empty, 1)",
+    about="A server waits for a tool that reads a pipe until an alarm of its own ends that; the agent is killed: the tool comes to its end, then the server ends.",
+)
+@scene(
     "orphan", name="tool_that_works_elsewhere", twin="orphans/waits_for_its_tool", work="with dial('tcp', 'database') as database:\n    database.recv(1)",
     about="A server waits for a tool that waits for the answer of a database; the agent is killed: the tool comes to its end, then the server ends.",
 )

@@ -60,7 +60,6 @@ fn who_is_in_a_read_of_its_wire_may_keep_its_lock() {
 fn who_waits_for_others_without_a_limit_rests() {
     for last in [
         "signal.pause()",
-        "signal.sigwait({signal.SIGUSR1})",
         "r, w = os.pipe(); os.read(r, 1)",
         "r, w = os.pipe(); select.select([r], [], [])",
         "a, b = socket.socketpair(); a.recv(1)",
@@ -97,10 +96,33 @@ fn who_goes_on_by_itself_does_not() {
         ),
         ("n = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); n.bind((0, 0))", "n.recv(1)"),
         ("", "signal.sigtimedwait({signal.SIGUSR1}, 600)"),
-        // alarm(2), as of programs that measure in intervals.
-        ("signal.signal(signal.SIGALRM, lambda *_: None); signal.alarm(600)", "signal.pause()"),
+        // Which signals are awaited does not show.
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])", "signal.sigwait([signal.SIGALRM])"),
     ] {
         assert!(!rests(before, last), "{last}");
+    }
+}
+
+#[test]
+fn a_signal_of_the_kernel_ends_any_wait() {
+    let waits = [
+        "signal.pause()",
+        "r, w = os.pipe(); os.read(r, 1)",
+        "r, w = os.pipe(); select.select([r], [], [])",
+        "l = threading.Lock(); l.acquire(); l.acquire()",
+        "r, w = os.pipe(); os.wait() if os.fork() else os.close(w) or os.read(r, 1)",
+    ];
+    let (quiet, told) = ("signal.signal(signal.SIGUSR1, print)", |signal: &str| {
+        [
+            format!("signal.signal(signal.{signal}, print)"),
+            format!("signal.pthread_sigmask(0, [signal.{signal}])"),
+        ]
+    });
+    for last in waits {
+        assert!(rests(quiet, last), "{last}");
+        for script in [told("SIGALRM"), told("SIGIO")].as_flattened() {
+            assert!(!rests(script, last), "{script}; {last}");
+        }
     }
 }
 
