@@ -10,10 +10,14 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
 /// nothing is an error.
-pub const ALONE: [(&str, &str); 5] = [
+pub const ALONE: [(&str, &str); 6] = [
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
+    (
+        "neighbours shape::a_long_line_",
+        "for how long 3,000 processes in a line hold the loop is a matter of who else computes",
+    ),
     ("reaping a_reused_number_", "it sets the host's clock of process numbers back"),
     ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
 ];
