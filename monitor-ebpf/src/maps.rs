@@ -59,7 +59,8 @@ pub static CALLED: HashMap<u32, CallRecord> = HashMap::with_max_entries(1 << 16,
 #[map]
 pub static CALLERS: LruHashMap<u64, Caller> = LruHashMap::with_max_entries(1 << 12, 0);
 
-/// Connection within a host -> the followed process that began it. Of an evicted one it is not known who called.
+/// Connection within a host -> the followed process that began it. Of an evicted one only the beginning is known, which was
+/// written down in CALLED.
 #[map]
 pub static OUTGOING: LruHashMap<CallKey, Caller> = LruHashMap::with_max_entries(1 << 12, 0);
 
