@@ -18,11 +18,11 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use self::table::Table;
-use crate::{command, privilege, run};
+use crate::{command, privilege, run, workspace};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these parts; all of them if none is named.
+    /// Only these parts; all of them, and the benches of the packages, if none is named.
     #[arg(value_enum)]
     parts: Vec<Part>,
     /// Rounds of each storm, monitored and not: the median is shown.
@@ -102,10 +102,9 @@ pub fn main(args: &Args) -> Result<()> {
     );
     let parts = if args.parts.is_empty() { Part::value_variants() } else { &args.parts };
     // A part that fails costs its own figures only.
-    command::each("bench", parts, |part| {
-        println!("{}", part.measure(&bench)?);
-        Ok(())
-    })
+    let measured = command::each("bench", parts, |part| part.measure(&bench).map(|told| println!("{told}")));
+    let packages = || command::run(workspace::cargo().args(["bench", "-p", "orphand", "-p", "orphand-core"]));
+    if args.parts.is_empty() { measured.and(packages()) } else { measured }
 }
 
 impl Part {
