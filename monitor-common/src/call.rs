@@ -10,6 +10,7 @@ pub const CALLERS_OF_A_PORT: usize = 4;
 /// The calls to a port that followed processes have ended, or that were cut off; the value of the map CALLED. Times are nanoseconds of
 /// `CLOCK_MONOTONIC`, 0 if there was none: while the host is asleep nobody can call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "user", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct CallRecord {
     /// The last call of anybody but those of `by`: of a process that is not followed, from another host or network namespace.
@@ -22,6 +23,7 @@ pub struct CallRecord {
 
 /// The last call of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "user", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Call {
     /// 0: there is none.
@@ -30,6 +32,7 @@ pub struct Call {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "user", derive(serde::Serialize, serde::Deserialize))]
 #[repr(C)]
 pub struct Caller {
     /// `group_leader->start_boottime`, in nanoseconds.

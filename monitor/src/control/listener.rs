@@ -60,8 +60,11 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
         // Clients without credentials count as one user.
         let uid = caller.peer().map_or(u32::MAX, |peer| peer.uid());
         let (is_ours, share) = (peers.are_ours(uid), Share::of(uid));
-        let has_room =
-            if is_ours { ours.make_room(uid) } else { in_time(&mut pace, share) && others.make_room(share) };
+        let has_room = if is_ours {
+            ours.make_room(uid)
+        } else {
+            in_time(&mut pace, share, Instant::now()) && others.make_room(share)
+        };
         if !has_room {
             // The buffer of a new connection is empty, so a short line always fits.
             let _ = caller.stream().and_then(|stream| stream.try_write(&error(BUSY)));
@@ -82,8 +85,7 @@ pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers
 }
 
 /// Whether this user has not come too often.
-fn in_time(pace: &mut Budgets, user: Share) -> bool {
-    let now = Instant::now();
+fn in_time(pace: &mut Budgets, user: Share, now: Instant) -> bool {
     let comes = pace.waits(user, now).is_zero();
     if comes {
         pace.charge(user, now, CONNECTION);
@@ -171,4 +173,21 @@ fn numbers_are_ours(pid: Option<i32>) -> Result<(), String> {
     Err("refused: process numbers mean other processes to you, as in a container; ask from the host, and stay \
          until the answer comes"
         .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_in_a_hurry_waits_and_others_do_not() {
+        let (mut pace, began) = (Budgets::new(PACE, None), Instant::now());
+        let mut comes =
+            |uid, after: u64| in_time(&mut pace, Share::of(uid), began + Duration::from_millis(after));
+        assert!((0..20).all(|_| comes(1000, 0)));
+        assert!(!comes(1000, 0) && comes(1001, 0));
+        assert!(comes(1000, 51) && !comes(1000, 51), "20 a second");
+        // A range of numbers is one user.
+        assert!((1..21).all(|number| comes(100_000 + number, 51)) && !comes(100_021, 51));
+    }
 }

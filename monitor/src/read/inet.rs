@@ -45,6 +45,11 @@ pub(super) fn enter(
     Ok(connections.iter().chain(&datagrams).map(|entry| entry.inode).collect())
 }
 
+/// Whether it listens, and is among those that are wanted.
+fn is_wanted_listener(entry: &InternetSocket, wanted: &HashSet<u64>) -> bool {
+    entry.state == TcpState::Listen && wanted.contains(&entry.inode)
+}
+
 /// Whether a connection has begun, and is not over.
 const fn has_begun(entry: &InternetSocket) -> bool {
     !matches!(entry.state, TcpState::Listen | TcpState::Close | TcpState::SynSent)
@@ -59,9 +64,8 @@ fn add_tcp(
     wanted: &HashSet<u64>,
     kernel: &KernelSide,
 ) -> HashSet<u64> {
-    let of_ours = |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
     let mut ours: HashMap<End, Vec<u64>> = HashMap::new();
-    for entry in entries.iter().filter(of_ours) {
+    for entry in entries.iter().filter(|entry| is_wanted_listener(entry, wanted)) {
         ours.entry(entry.local).or_default().push(entry.inode);
     }
     let listening = |end: End| reached(end).filter_map(|at| ours.get(&at)).flatten().copied();
@@ -131,9 +135,7 @@ fn add_calls(
     let is_elsewhere = |process: &ProcessId| {
         here.as_ref().zip(network_of(*process)).is_some_and(|(here, network)| *here != network)
     };
-    let is_listener =
-        |entry: &&InternetSocket| entry.state == TcpState::Listen && wanted.contains(&entry.inode);
-    for entry in entries.iter().filter(is_listener) {
+    for entry in entries.iter().filter(|entry| is_wanted_listener(entry, wanted)) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
         let callers: BTreeSet<Caller> = (joints.holders(inode).iter())

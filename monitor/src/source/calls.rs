@@ -8,8 +8,7 @@ use aya::{
     Ebpf,
     maps::{HashMap, MapData},
 };
-use monitor_common::{Call, CallRecord, Caller as By, LATELY};
-use serde::{Deserialize, Serialize};
+use monitor_common::{CallRecord, Caller as By, LATELY};
 
 use super::{decode::id, kernel_error::KernelError, kernel_side::Caller, maps};
 use crate::os::clock;
@@ -18,22 +17,17 @@ use orphand_core::model::{BootTime, ProcessId};
 /// A connection of a process that began it, by the ports of its side and of the other.
 pub type Begun = (ProcessId, u16, u16);
 
-/// What the next daemon has to know of a port: who called it, and may call again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeptCalls {
-    port: u16,
-    /// [`CallRecord::without_place`].
-    without_place: u64,
-    by: Vec<KeptCall>,
-}
+/// What the next daemon has to know of a port.
+pub type KeptCalls = (u16, CallRecord);
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct KeptCall {
-    at: u64,
-    tgid: u32,
-    start: u64,
-    parent: u32,
-    parent_start: u64,
+/// Enters what an earlier daemon of this boot has kept, before anything is written down.
+pub(super) fn enter(programs: &mut Ebpf, kept: &[KeptCalls]) -> Result<(), KernelError> {
+    let called = programs.map_mut("CALLED").ok_or_else(|| KernelError::no_object("CALLED"))?;
+    let mut called: HashMap<_, u32, CallRecord> = HashMap::try_from(called)?;
+    for (port, record) in kept {
+        called.insert(u32::from(*port), record, 0)?;
+    }
+    Ok(())
 }
 
 /// Reads the maps CALLED and CALLERS. It works as long as anybody has them.
@@ -48,16 +42,9 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// `kept` is what an earlier daemon of this boot has kept.
-    pub(super) fn new(programs: &mut Ebpf, kept: &[KeptCalls]) -> Result<Self, KernelError> {
-        let mut called = maps::hash_map(programs, "CALLED")?;
-        for port in kept {
-            // One that was called since the hook was attached has a record: it is put together.
-            let now = maps::value(&called, u32::from(port.port))?.unwrap_or_default();
-            called.insert(u32::from(port.port), port.beside(now), 0)?;
-        }
+    pub(super) fn new(programs: &mut Ebpf) -> Result<Self, KernelError> {
         Ok(Self {
-            called,
+            called: maps::hash_map(programs, "CALLED")?,
             callers: maps::hash_map(programs, "CALLERS")?,
             since: clock::now(),
             awake_since: clock::awake(),
@@ -79,8 +66,10 @@ impl Calls {
     /// What the next daemon has to know.
     pub fn kept(&self) -> Vec<KeptCalls> {
         let records = self.called.iter().filter_map(Result::ok);
-        let kept = records.filter_map(|(port, record)| Some(KeptCalls::of(port.try_into().ok()?, &record)));
-        kept.filter(|port| port.without_place != 0 || !port.by.is_empty()).collect()
+        let has_callers =
+            |record: &CallRecord| record.without_place != 0 || record.by.iter().any(|call| call.at != 0);
+        let kept = records.filter(|(_, record)| has_callers(record));
+        kept.filter_map(|(port, record)| Some((port.try_into().ok()?, record))).collect()
     }
 
     /// The open connections that followed processes have begun since the hook was attached; of very many not all. Another
@@ -88,41 +77,6 @@ impl Calls {
     pub fn begun(&self) -> BTreeSet<Begun> {
         let callers = self.callers.iter().filter_map(Result::ok);
         callers.map(|(_, by)| (id(by.tgid, by.start), by.near, by.far)).collect()
-    }
-}
-
-impl KeptCalls {
-    fn of(port: u16, record: &CallRecord) -> Self {
-        let calls = record.by.iter().filter(|call| call.at != 0);
-        let kept = |call: &Call| {
-            let By { tgid, start, parent, parent_start, .. } = call.caller;
-            KeptCall { at: call.at, tgid, start, parent, parent_start }
-        };
-        Self { port, without_place: record.without_place, by: calls.map(kept).collect() }
-    }
-
-    /// These calls and those that were written down since, which may be by others: of whom there is no room is nobody known.
-    fn beside(&self, now: CallRecord) -> CallRecord {
-        let mut record = CallRecord { without_place: now.without_place.max(self.without_place), ..now };
-        for KeptCall { at, tgid, start, parent, parent_start } in &self.by {
-            let is_there =
-                record.by.iter().any(|call| (call.caller.tgid, call.caller.start) == (*tgid, *start));
-            match record.by.iter_mut().find(|call| call.at == 0) {
-                _ if is_there => {}
-                Some(place) => {
-                    let caller = By {
-                        tgid: *tgid,
-                        start: *start,
-                        parent: *parent,
-                        parent_start: *parent_start,
-                        ..By::default()
-                    };
-                    *place = Call { at: *at, caller };
-                }
-                None => record.without_place = record.without_place.max(*at),
-            }
-        }
-        record
     }
 }
 
@@ -147,6 +101,7 @@ fn callers(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use monitor_common::Call;
 
     const MINUTE: u64 = 60 * 1_000_000_000;
 
@@ -184,26 +139,6 @@ mod tests {
             [says(25), says(27)],
             [vec![Caller::Unknown], vec![]],
             "of a fifth one it is not known who it is"
-        );
-    }
-
-    #[test]
-    fn what_is_kept_is_what_may_call_again() {
-        let call =
-            |tgid| Call { at: u64::from(tgid), caller: By { tgid, start: 9, parent: 1, ..By::default() } };
-        let record = |by, without_place| CallRecord { by_anybody: 0, without_place, by };
-        let none = Call::default();
-        let kept = KeptCalls::of(80, &record([call(7), none, call(8), none], 3));
-        assert_eq!(kept.beside(CallRecord::default()), record([call(7), call(8), none, none], 3));
-        assert_eq!(
-            kept.beside(record([call(8), none, none, none], 0)),
-            record([call(8), call(7), none, none], 3)
-        );
-        let full = record([call(1), call(2), call(3), none], 0);
-        assert_eq!(
-            kept.beside(full),
-            record([call(1), call(2), call(3), call(7)], 8),
-            "of 8 nobody knows who it is"
         );
     }
 

@@ -22,7 +22,7 @@ use monitor_common::{
 
 use super::{
     attach::{self, CALL_HOOK, optional},
-    calls::{Calls, KeptCalls},
+    calls::{self, Calls, KeptCalls},
     decode::decode,
     holders::{self, Holders},
     kernel_error::KernelError,
@@ -177,8 +177,9 @@ impl KernelSource {
         let without = "who sends a signal to a server is not told";
         hooks.extend(optional(attach::SIGNAL, without, signals).map(|()| attach::SIGNAL_HOOK.to_owned()));
         let calls = layout.calls.and_then(|_| {
+            calls::enter(&mut programs, &options.calls)?;
             attach::raw_tracepoint(&mut programs, attach::CONNECTION)?;
-            Calls::new(&mut programs, &options.calls)
+            Calls::new(&mut programs)
         });
         let without =
             "of calls over TCP only those of the last minute are seen, and none that another host has ended";

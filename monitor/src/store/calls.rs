@@ -3,11 +3,11 @@
 //!
 //! Invariant: what is kept of another boot says nothing about this one's processes.
 
-use std::{io, path::Path};
+use std::{fs, io, path::Path};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::os::{replace_file, text_file};
+use crate::os::{if_there, replace_file};
 
 const FILE: &str = "calls.json";
 
@@ -20,20 +20,14 @@ struct Kept<T> {
 /// What an earlier daemon of this boot has kept. Where that cannot be read it is not known who called.
 pub fn read<T: DeserializeOwned + Default>(dir: &Path, boot: &str) -> T {
     let path = dir.join(FILE);
-    let kept = match text_file(&path) {
-        Ok(text) => serde_json::from_str(&text).map_err(io::Error::from),
-        Err(error) => Err(error),
-    };
+    // One record a port at most. Nobody else writes here.
+    let kept = if_there(fs::read(&path))
+        .and_then(|text| Ok(text.map(|text| serde_json::from_slice(&text)).transpose()?));
     match kept {
-        Ok(Kept { boot: of, ports }) if of == boot => ports,
+        Ok(Some(Kept { boot: of, ports })) if of == boot => ports,
         Ok(_) => T::default(),
         Err(error) => {
-            if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
-                tracing::warn!(
-                    "who called servers before is not known: cannot read {}: {error}",
-                    path.display()
-                );
-            }
+            tracing::warn!("who called servers before is not known: cannot read {}: {error}", path.display());
             T::default()
         }
     }
@@ -55,7 +49,7 @@ mod tests {
         write(dir.path(), "a", vec![80]).unwrap();
         assert_eq!((calls(), read::<Vec<u16>>(dir.path(), "b")), (vec![80], vec![]));
         for broken in ["", "{\"boot\":", "{\"boot\": \"a\", \"ports\": [99999]}"] {
-            std::fs::write(dir.path().join(FILE), broken).unwrap();
+            fs::write(dir.path().join(FILE), broken).unwrap();
             assert!(calls().is_empty(), "{broken:?}");
         }
     }

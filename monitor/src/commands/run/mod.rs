@@ -163,6 +163,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     };
     let ourselves = procfs.ourselves()?;
     let engine = Engine::new(policy.clone(), ourselves.clone()).context("cannot read the rules back")?;
+    // Without it processes of an earlier boot would pass for those of this one.
+    let boot = boot_id()?;
     let options = KernelOptions {
         candidates: rules.candidates(),
         setsid: flags.setsid.unwrap_or_default(),
@@ -171,7 +173,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         members: flags.members.unwrap_or_else(|| members_for(process_limits())),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
-        calls: calls::read(flags.places.state_dir(), &boot_id()?),
+        calls: calls::read(flags.places.state_dir(), &boot),
         ..KernelOptions::default()
     };
     let wall = WallClock { offset_ns: clock::realtime_offset() };
@@ -198,7 +200,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let side = kernel.side();
     let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(side.clone());
     let metrics = Metrics::new(wall);
-    let (store, knowledge) = open_store(flags.places.state_dir(), wall.offset_ns)?;
+    let (store, knowledge) = open_store(flags.places.state_dir(), &boot, wall.offset_ns)?;
     let configuration = configuration(flags, config);
     let (stream, events) = event_stream::open(flags.format, wall, flags.places.state_dir())?;
     let (_serving, queries) = front.start(metrics.clone(), events, flags.places.state_dir())?;
@@ -235,24 +237,21 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         ready_at: None,
     };
     let ran = daemon.run(knowledge, early).await;
-    if let Err(error) = keep_calls(&side, flags.places.state_dir()) {
-        tracing::warn!("who called servers is not kept for the next daemon: {error:#}");
-    }
+    keep_calls(&side, flags.places.state_dir(), &boot);
     ran
 }
 
 /// Keeps for the next daemon what ends with the kernel side.
-fn keep_calls(kernel: &KernelSide, dir: &Path) -> anyhow::Result<()> {
+fn keep_calls(kernel: &KernelSide, dir: &Path, boot: &str) {
     let kept = kernel.calls.as_ref().map(|known| known.kept()).unwrap_or_default();
-    Ok(calls::write(dir, &boot_id()?, kept)?)
+    if let Err(error) = calls::write(dir, boot, kept) {
+        tracing::warn!("who called servers is not kept for the next daemon: {error}");
+    }
 }
 
-/// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote, and a kernel
-/// that does not name this boot.
-fn open_store(dir: &Path, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledge)> {
-    // Without it processes of an earlier boot would pass for those of this one.
-    let boot = boot_id()?;
-    let (store, found) = StoreWriter::open(dir, &boot, offset_ns, Limits::default());
+/// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote.
+fn open_store(dir: &Path, boot: &str, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledge)> {
+    let (store, found) = StoreWriter::open(dir, boot, offset_ns, Limits::default());
     match found {
         Ok((set_aside, knowledge)) => {
             if let Some(aside) = set_aside {
