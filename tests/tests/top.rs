@@ -33,6 +33,8 @@ fn a_person_finds_an_orphan_and_ends_it() -> Result<()> {
         start(&terminal, &daemon, &binary, "")?;
         let text = terminal.wait("the living server", |text| row(text, &["live", pid]))?;
         ensure!(text.contains("observes only") && text.contains("STATE"), "{text}");
+        // What was said before the view was opened, too.
+        terminal.wait("the start", |text| row(text, &[":", "  server: fake-mcp-server", "started"]))?;
         agent.kill()?;
         daemon.wait_for("orphan_detected", server.id)?;
         terminal.wait("the orphan", |text| row(text, &["kept", pid]))?;

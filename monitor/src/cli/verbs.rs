@@ -88,7 +88,7 @@ pub struct Reap {
     /// Only servers of this run
     #[arg(long, value_name = "N", add = ArgValueCandidates::new(complete::generations))]
     pub generation: Option<u64>,
-    /// Also servers whose owner is alive
+    /// Also servers whose owner is alive, or whose grace period is not over
     #[arg(long)]
     pub include_active: bool,
     /// Also unproven servers: they were left behind, and somebody may still use them

@@ -64,7 +64,8 @@ fn next(status: &Status, now: BootTime, paint: Paint) -> String {
     let due = status.report.servers().filter(|(_, one)| one.state == State::Suspect);
     let last = due.filter_map(|(_, one)| one.deadline).max();
     let within = last.map(|at| format!(" within {}", text::duration(at.since(now)))).unwrap_or_default();
-    let leftover = format!("leftover, {}", text::size(sum.leftover_rss_bytes));
+    let noun = if sum.leftovers == 1 { "leftover" } else { "leftovers" };
+    let leftover = format!("{noun}, {}", text::size(sum.leftover_rss_bytes));
     let parts = [
         (sum.ending, "being ended"),
         (left, "could not be ended: `orphand ps --state orphan`"),

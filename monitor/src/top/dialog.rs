@@ -89,7 +89,8 @@ impl Dialog {
                 lines.push(format!("It stays: {}", human::guards_of(&one.server, &one.guards)));
             }
         }
-        let title = "End these processes?".to_owned();
+        let any = exactly(&planned).is_some();
+        let title = if any { "End these processes?" } else { "These processes stay" }.to_owned();
         Self { title, lines, top: 0, left: None, asks: Asks::Person(planned, false) }
     }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use jiff::Timestamp;
 
 use super::{News, Shell, Tell, dialog::Dialog};
 use crate::{
@@ -28,6 +29,9 @@ use crate::{
 use orphand_core::model::{Asked, History, HistoryQuery, Holdings, ReapRequest, Report, ServerReport, State};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Events from so long before the start are shown, too.
+const EARLIER: Duration = Duration::from_secs(60 * 60);
 
 /// Between two tries to listen to a daemon that is not there.
 const LISTEN_AGAIN: Duration = Duration::from_secs(2);
@@ -79,11 +83,12 @@ pub(super) fn start(places: Places, tell: Sender<News>) -> anyhow::Result<Sender
     Ok(ask)
 }
 
-/// Tells each event from now on, whichever daemon it comes from.
+/// Tells each event of the last hour and from now on, whichever daemon it comes from.
 fn listen(client: &Client, tell: &Sender<News>) {
     let mut text = Text::new(WallClock::default(), clock::zone(), Paint::new(false));
+    let mut since = Timestamp::now().checked_sub(EARLIER).unwrap_or(Timestamp::UNIX_EPOCH);
     loop {
-        let query = EventQuery { follow: true, ..EventQuery::default() };
+        let query = EventQuery { since: Some(since), follow: true, ..EventQuery::default() };
         for line in client.events(query).into_iter().flatten() {
             let Some(event) = EventLine::read(&line) else { continue };
             text.wall = event.wall;
@@ -93,6 +98,7 @@ fn listen(client: &Client, tell: &Sender<News>) {
                 return;
             }
         }
+        since = Timestamp::now();
         thread::sleep(LISTEN_AGAIN);
     }
 }
