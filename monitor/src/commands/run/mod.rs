@@ -33,7 +33,6 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
-        kernel_side::KernelSide,
         selftest,
         trace::TraceWriter,
     },
@@ -236,17 +235,9 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         queries,
         ready_at: None,
     };
-    let ran = daemon.run(knowledge, early).await;
-    keep_calls(&side, flags.places.state_dir(), &boot);
-    ran
-}
-
-/// Keeps for the next daemon what ends with the kernel side.
-fn keep_calls(kernel: &KernelSide, dir: &Path, boot: &str) {
-    let kept = kernel.calls.as_ref().map(|known| known.kept()).unwrap_or_default();
-    if let Err(error) = calls::write(dir, boot, kept) {
-        tracing::warn!("who called servers is not kept for the next daemon: {error}");
-    }
+    let known = move || side.calls.as_ref().map(|known| known.kept()).unwrap_or_default();
+    let _keeper = calls::Keeper::start((flags.places.state_dir(), &boot), calls::KEEP_EVERY, known)?;
+    daemon.run(knowledge, early).await
 }
 
 /// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote.
