@@ -17,7 +17,8 @@ pub struct CallRecord {
     pub by_anybody: u64,
     /// The last call of a followed process that found no place among `by`: it may live, and call again.
     pub without_place: u64,
-    /// Followed processes that call from the same host. The place of one is another's when it and its parent have ended.
+    /// Followed processes that call from the same host. The place of one is another's when it and those above it have ended, or
+    /// that one's of the same job when all are taken.
     pub by: [Call; CALLERS_OF_A_PORT],
 }
 
@@ -37,13 +38,15 @@ pub struct Call {
 pub struct Caller {
     /// `group_leader->start_boottime`, in nanoseconds.
     pub start: u64,
-    /// The same of its parent.
-    pub parent_start: u64,
     /// Its thread group; 0 if there is none.
     pub tgid: u32,
-    /// The followed process that made it, or has adopted it. When the caller has ended, its call is this one's: a script asks by
-    /// curl(1). 0 if there is none, or the caller is an agent, which asks for itself.
-    pub parent: u32,
+    /// The uppermost followed process above it that is below its agent, and that agent; each 0 if there is none. When the caller
+    /// has ended, its call is theirs: a script asks by `curl | jq`. Who has the number now was there then if it is older than
+    /// the caller. An agent asks for itself.
+    pub head: u32,
+    pub agent: u32,
+    /// The number of the network namespace in which it called: the inode number of /proc/PID/ns/net.
+    pub network: u32,
     /// The ports of this side and of the other one; 0 until the connection is there.
     pub near: u16,
     pub far: u16,

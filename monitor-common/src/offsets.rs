@@ -70,6 +70,7 @@ offsets! {
     /// is known for a minute only.
     CallOffsets {
         sock_network = "sock.__sk_common.skc_net.net", 8;
+        network_number = "net.ns.inum", 4;
         sock_family = "sock.__sk_common.skc_family", 2;
         // Addresses and port of the other side, the port in network byte order.
         sock_far = "sock.__sk_common.skc_daddr", 4;

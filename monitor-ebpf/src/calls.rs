@@ -37,7 +37,11 @@ const MAPPED: u32 = 0xffff_u32.to_be();
 type Address = [u32; 4];
 
 /// No followed process: the kernel's own tasks have the number 0.
-const ANYBODY: Caller = Caller { start: 0, parent_start: 0, tgid: 0, parent: 0, near: 0, far: 0, unused: 0 };
+const ANYBODY: Caller =
+    Caller { start: 0, tgid: 0, head: 0, agent: 0, network: 0, near: 0, far: 0, unused: 0 };
+
+/// How many processes above a caller are asked whose call it is.
+const LEVELS: u32 = 8;
 
 /// A connection changes its state. Only where it begins or is closed is the current process the one that does it.
 #[inline(always)]
@@ -68,13 +72,19 @@ fn begins(sk: u64) -> Result<(), Counter> {
         let _ = CALLERS.remove(sk);
         return Ok(());
     }
-    let task = Task::current();
+    let mut task = Task::current();
     let mut caller = ANYBODY;
     (caller.start, caller.tgid) = (task.group_birth()?, tgid);
-    let above = task.parent()?;
-    let parent = above.tgid()?;
-    if !members::is_agent(tgid) && members::is_followed(parent) {
-        (caller.parent_start, caller.parent) = (above.group_birth()?, parent);
+    caller.network = read(network(sk)? as *const u8, global!(CALL_OFFSETS.network_number))?;
+    let mut is_agent = members::is_agent(tgid);
+    for _ in 0..LEVELS {
+        task = task.parent()?;
+        let above = task.tgid()?;
+        if is_agent || !members::is_followed(above) {
+            break;
+        }
+        is_agent = members::is_agent(above);
+        *(if is_agent { &mut caller.agent } else { &mut caller.head }) = above;
     }
     CALLERS.insert(sk, caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
 }
@@ -85,7 +95,7 @@ fn begins(sk: u64) -> Result<(), Counter> {
 fn is_there(sk: u64) -> Result<(), Counter> {
     let (near, far) = ports(sk)?;
     let Some((own, other)) = addresses(sk)? else { return Ok(()) };
-    let key = CallKey { network: network(sk)?, own, other, near, far };
+    let key = CallKey { network: halves(network(sk)?), own, other, near, far };
     let is_within = is_within_the_host(own, other);
     let Some(at) = CALLERS.get_ptr_mut(sk) else {
         if is_within {
@@ -141,7 +151,7 @@ fn is_over(sk: u64) -> Result<(), Counter> {
     let mut caller = ANYBODY;
     if is_within_the_host(own, other) {
         // As the other side has it.
-        let key = CallKey { network: network(sk)?, own: other, other: own, near: far, far: near };
+        let key = CallKey { network: halves(network(sk)?), own: other, other: own, near: far, far: near };
         // SAFETY: the value is copied; its writer was done before this connection was there.
         if let Some(known) = unsafe { OUTGOING.get(key) } {
             caller = *known;
@@ -162,14 +172,17 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
     if caller.tgid == ANYBODY.tgid {
         record.by_anybody = now;
     } else if let Some(place) = place_of(&mut record.by, caller) {
-        // The call of one that has ended is still a call, and that of a child its parent's.
+        // The call of one that has ended is still a call, unless another one of its job has called now.
         if !is_same(place.caller, caller)
-            && !has_same_parent(place.caller, caller)
+            && !is_of_same_job(place.caller, caller)
             && place.at > record.by_anybody
         {
             record.by_anybody = place.at;
         }
-        *place = Call { at: now, caller };
+        if members::is_followed(caller.tgid) || !is_of_same_job(place.caller, caller) {
+            place.caller = caller;
+        }
+        place.at = now;
     } else {
         (record.by_anybody, record.without_place) = (now, now);
     }
@@ -186,31 +199,43 @@ fn first(port: u32) -> Option<*mut CallRecord> {
     CALLED.get_ptr_mut(port)
 }
 
-/// The place of this caller; if it has none, that of one that is followed no more, as when it has ended: rather that of an earlier
-/// child of the same parent, else of one whose parent has ended, too.
+/// The place of this caller; if it has none, that of one that has ended, and whose call is nobody's any more or that of who stands
+/// for this one, too. If all live, that of one of the same job; one that has ended leaves that to who lives.
 #[inline(always)]
 fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut Call> {
-    let (mut of_sibling, mut free) = (None, None);
+    let (mut of_ended, mut free, mut of_job) = (None, None, None);
     for call in by {
         let old = call.caller;
         if is_same(old, caller) {
             return Some(call);
         }
         if old.tgid != caller.tgid && members::is_followed(old.tgid) {
-            continue;
-        }
-        if has_same_parent(old, caller) {
-            of_sibling = Some(call);
-        } else if old.parent == 0 || !members::is_followed(old.parent) {
+            if is_of_same_job(old, caller) {
+                of_job = Some(call);
+            }
+        } else if members::is_followed(old.head) {
+            if old.head == caller.head {
+                of_ended = Some(call);
+            }
+        } else if members::is_followed(old.agent) {
+            if old.agent == caller.agent {
+                of_ended = Some(call);
+            }
+        } else {
             free = Some(call);
         }
     }
-    of_sibling.or(free)
+    if members::is_followed(caller.tgid) {
+        of_ended.or(free).or(of_job)
+    } else {
+        of_job.or(of_ended).or(free)
+    }
 }
 
+/// Whether the same process stands for both when they have ended.
 #[inline(always)]
-const fn has_same_parent(one: Caller, other: Caller) -> bool {
-    one.parent != 0 && one.parent == other.parent && one.parent_start == other.parent_start
+const fn is_of_same_job(one: Caller, other: Caller) -> bool {
+    (one.agent != 0 && one.agent == other.agent) || (one.head != 0 && one.head == other.head)
 }
 
 #[inline(always)]
@@ -225,8 +250,13 @@ fn ports(sk: u64) -> Result<(u16, u16), Counter> {
 }
 
 #[inline(always)]
-fn network(sk: u64) -> Result<[u32; 2], Counter> {
+fn network(sk: u64) -> Result<u64, Counter> {
     read(sk as *const u8, global!(CALL_OFFSETS.sock_network))
+}
+
+#[inline(always)]
+const fn halves(address: u64) -> [u32; 2] {
+    [address as u32, (address >> 32) as u32]
 }
 
 /// The own address and that of the other side. None: it is no internet socket.

@@ -109,13 +109,18 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
             or_counted(stream(descriptors, 2), CLOSED),
         ],
     };
+    let is_wired = [record.streams[0].mode, record.streams[1].mode]
+        .map(|mode| is_fifo(mode) || is_socket(mode))
+        == [true; 2];
     // SAFETY: as above; the record comes first in the buffer.
     unsafe { scratch.cast::<ExecRecord>().write(record) };
     let len = exe_len + argv_len;
     if len > TAIL_MAX as u64 {
         return Ok(());
     }
-    room.emit_bytes(scratch.cast(), (size_of::<ExecRecord>() as u64 + len) as u32, Urgency::Ordinary);
+    // What was said to a program on two wires can be seen until it reads that, which may be a millisecond.
+    let urgency = if is_wired { Urgency::AtOnce } else { Urgency::Ordinary };
+    room.emit_bytes(scratch.cast(), (size_of::<ExecRecord>() as u64 + len) as u32, urgency);
     Ok(())
 }
 

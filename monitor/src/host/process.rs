@@ -76,6 +76,12 @@ impl ProcessDir {
         link(self.body(), path)
     }
 
+    /// The number of its network namespace, which the kernel side knows it by; `None` if it cannot be read.
+    pub fn network(&self) -> Option<u32> {
+        let link = self.link("ns/net").ok()?;
+        str::from_utf8(&link).ok()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()
+    }
+
     /// The fields of `stat`, read when the directory was opened.
     pub fn stat(&self) -> &Stat {
         &self.stat

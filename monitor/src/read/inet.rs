@@ -129,23 +129,17 @@ fn add_calls(
     called: &HashSet<u64>,
     kernel: &KernelSide,
 ) {
-    // The kernel side knows callers by the port alone: one that lives in another network called somebody else there.
-    let (proc, here) = (rows.proc, dir.link("ns/net").ok());
-    let network_of = |process| proc.identified(process).ok()??.link("ns/net").ok();
-    let is_elsewhere = |process: &ProcessId| {
-        here.as_ref().zip(network_of(*process)).is_some_and(|(here, network)| *here != network)
+    let Some(network) = dir.network() else {
+        rows.unread(None, format!("cannot read in which network {} is", dir.id()));
+        return;
     };
     for entry in entries.iter().filter(|entry| is_wanted_listener(entry, wanted)) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
         let callers: BTreeSet<Caller> = (joints.holders(inode).iter())
-            .flat_map(|holder| kernel.callers(entry.local.1, *holder))
+            .flat_map(|holder| kernel.callers(network, entry.local.1, joints.oldest(*holder)))
             .collect();
-        let by: BTreeSet<ProcessId> = callers
-            .iter()
-            .filter_map(|caller| rows.who_calls(*caller))
-            .filter(|process| !is_elsewhere(process))
-            .collect();
+        let by: BTreeSet<ProcessId> = callers.iter().filter_map(|caller| rows.who_calls(*caller)).collect();
         for caller in &by {
             let at = rows.endpoint(Key::Call(inode, *caller), || Endpoint::Call);
             joints.join(inode, at, Side::Near);

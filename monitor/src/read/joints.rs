@@ -29,6 +29,8 @@ pub(super) struct Joints {
     pub ports: BTreeSet<u16>,
     /// The wires of the server to which a process belongs.
     servers: HashMap<ProcessId, [Stdio; 2]>,
+    /// The oldest process of that server.
+    oldest: HashMap<ProcessId, ProcessId>,
 }
 
 impl Joints {
@@ -51,6 +53,8 @@ impl Joints {
         for server in questions.iter().flat_map(|question| &question.servers).filter(is_asked) {
             let of_server = server.processes.iter().map(|process| (*process, [server.stdin, server.stdout]));
             joints.servers.extend(of_server);
+            let oldest = server.processes.iter().min_by_key(|process| process.start);
+            joints.oldest.extend(server.processes.iter().copied().zip(oldest.copied().into_iter().cycle()));
             for (wire, side) in [(server.stdin, Side::Reads), (server.stdout, Side::Writes)] {
                 if wire.is_wire() {
                     joints.wires.entry(wire).or_default().insert(side);
@@ -73,6 +77,11 @@ impl Joints {
     pub fn are_of_one_server(&self, one: u64, other: u64) -> bool {
         let servers = |inode| self.holders(inode).iter().filter_map(|process| self.servers.get(process));
         servers(one).any(|server| servers(other).any(|other| other == server))
+    }
+
+    /// The oldest process of its server; itself, if it is of none.
+    pub fn oldest(&self, process: ProcessId) -> ProcessId {
+        self.oldest.get(&process).copied().unwrap_or(process)
     }
 
     pub fn holders(&self, inode: u64) -> &[ProcessId] {

@@ -207,10 +207,14 @@ impl<'a> Rows<'a> {
         self.end(endpoint, holder, Side::Far, None, false);
     }
 
-    /// Whose call this is, if that is known and it still counts: of one that has ended its parent's, if that lives.
+    /// Whose call this is, if that is known and it still counts: of one that has ended that of who stands for it.
     pub fn who_calls(&mut self, caller: Caller) -> Option<ProcessId> {
-        let Caller::Process { by, parent, lately } = caller else { return None };
-        let sender = parent.filter(|parent| !self.may_live(by) && self.may_live(*parent)).unwrap_or(by);
+        let Caller::Process { by, above, lately } = caller else { return None };
+        let lives = self.may_live(by);
+        let stands = |pid: &u32| self.proc.process(*pid).ok().map(|dir| dir.id());
+        // A number that was given out again since is a younger process's.
+        let above = above.iter().filter(|_| !lives).filter_map(stands).find(|id| id.start <= by.start);
+        let sender = above.filter(|above| self.may_live(*above)).unwrap_or(by);
         (lately || self.may_call_again(sender)).then_some(sender)
     }
 

@@ -132,15 +132,30 @@ fn a_browser_does_not_call_again_and_the_call_of_one_that_has_ended_is_its_paren
     enter(1, "/usr/lib/firefox/firefox", "firefox");
     enter(2, "/opt/google/chrome/chrome (deleted)", "/opt/google/chrome/chrome");
     enter(3, "/usr/bin/node", "shim");
-    let [browser, shim, ended] = [1, 3, 4].map(|pid| ProcessId::new(pid, 1));
+    let (shim, browser) = (proc.ourselves().unwrap()[0], ProcessId::new(1, 1));
+    let ended = ProcessId::new(4, shim.start + 1);
     rows.gone(ended);
-    let mut calls = |by, parent, lately| rows.who_calls(Caller::Process { by, parent, lately });
+    let mut calls = |by, above, lately| rows.who_calls(Caller::Process { by, above, lately });
+    let (nobody, own) = ([0; 2], [0, shim.pid]);
     assert_eq!(
-        [1, 2, 3, 4].map(|pid| calls(ProcessId::new(pid, 1), None, false).is_some()),
-        [false, false, true, false]
+        [1, 2, 3].map(|pid| calls(ProcessId::new(pid, 1), nobody, false).is_some()),
+        [false, false, true]
     );
-    assert_eq!([browser, ended].map(|by| calls(by, None, true)), [Some(browser), Some(ended)]);
-    assert_eq!([true, false].map(|lately| calls(ended, Some(shim), lately)), [Some(shim); 2]);
-    assert_eq!([true, false].map(|lately| calls(ended, Some(ended), lately)), [Some(ended), None]);
-    assert_eq!(calls(browser, Some(shim), false), None, "it lives: these are its own");
+    assert_eq!([browser, ended].map(|by| calls(by, nobody, true)), [Some(browser), Some(ended)]);
+    assert_eq!([true, false].map(|lately| calls(ended, own, lately)), [Some(shim); 2]);
+    assert_eq!(calls(ended, [u32::MAX, shim.pid], false), Some(shim), "the next one above");
+    assert_eq!([true, false].map(|lately| calls(ended, nobody, lately)), [Some(ended), None]);
+    let older = ProcessId::new(4, shim.start - 1);
+    rows.gone(older);
+    assert_eq!(
+        rows.who_calls(Caller::Process { by: older, above: own, lately: false }),
+        None,
+        "another process has the number now"
+    );
+    let by = browser;
+    assert_eq!(
+        rows.who_calls(Caller::Process { by, above: own, lately: false }),
+        None,
+        "it lives: these are its own"
+    );
 }

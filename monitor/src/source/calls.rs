@@ -1,6 +1,6 @@
 //! Who called a followed process over TCP lately, and which connections a followed process began: what the kernel side has seen.
 //!
-//! Invariant: "nobody" is said only of a port that was watched for the whole time that counts, or since its holder was born.
+//! Invariant: "nobody" is said only of a port that was watched for the whole time that counts, or since its server was born.
 
 use std::collections::BTreeSet;
 
@@ -51,16 +51,17 @@ impl Calls {
         })
     }
 
-    /// Who called this port, at which `holder` listens.
-    pub fn of(&self, port: u16, holder: ProcessId) -> Result<Vec<Caller>, String> {
+    /// Who called this port in this network, where a server listens whose oldest process this is: a part of it that has the port may
+    /// be started anew.
+    pub fn of(&self, network: u32, port: u16, oldest: ProcessId) -> Result<Vec<Caller>, String> {
         let record =
             maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
-        let is_older = holder.start <= self.since.ticks();
+        let is_older = oldest.start <= self.since.ticks();
         // Since its birth the host has been awake for that long at most.
-        let age = clock::now().since(holder.born());
+        let age = clock::now().since(oldest.born());
         let now = clock::awake();
         let born = now.saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
-        Ok(callers(&record, is_older, [self.awake_since, born, now]))
+        Ok(callers(&record, network, is_older, [self.awake_since, born, now]))
     }
 
     /// What the next daemon has to know.
@@ -80,16 +81,16 @@ impl Calls {
     }
 }
 
-/// What such a record says `now`. `is_older`: who has the port was there when the hook was attached. An earlier call than
-/// its birth (`born`) was one of another that had the port.
-fn callers(record: &CallRecord, is_older: bool, [since, born, now]: [u64; 3]) -> Vec<Caller> {
+/// What such a record says `now` of this network: in another one the same port is another's. `is_older`: the server that has the
+/// port was there when the hook was attached. An earlier call than its birth (`born`) was one of another that had the port.
+fn callers(record: &CallRecord, network: u32, is_older: bool, [since, born, now]: [u64; 3]) -> Vec<Caller> {
     let is_lately = |at: u64| at != 0 && now.saturating_sub(at) < LATELY;
-    let known = record.by.iter().filter_map(|call| {
-        let By { tgid, start, parent, parent_start, .. } = call.caller;
-        let parent = (parent != 0).then(|| id(parent, parent_start));
+    let here = record.by.iter().filter(|call| call.caller.network == network);
+    let known = here.filter_map(|call| {
+        let By { tgid, start, head, agent, .. } = call.caller;
         let lately = is_lately(call.at);
         let counts = lately || call.at != 0 && call.at >= born;
-        counts.then(|| Caller::Process { by: id(tgid, start), parent, lately })
+        counts.then(|| Caller::Process { by: id(tgid, start), above: [head, agent], lately })
     });
     let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
     // Whoever found no place may be any of those that live.
@@ -109,32 +110,22 @@ mod tests {
     fn a_call_counts_for_ten_minutes_and_its_caller_longer() {
         let call = |tgid, at| Call {
             at,
-            caller: By {
-                start: 50 * 10_000_000,
-                tgid,
-                parent_start: 40 * 10_000_000,
-                parent: 6,
-                ..By::default()
-            },
+            caller: By { start: 50 * 10_000_000, tgid, head: 6, network: 4, ..By::default() },
         };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
         let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
-        let says = |now: u64| callers(&record, false, [MINUTE, 25 * MINUTE, now * MINUTE]);
-        let caller = |pid, lately| Caller::Process {
-            by: ProcessId::new(pid, 50),
-            parent: Some(ProcessId::new(6, 40)),
-            lately,
-        };
+        let says = |now: u64| callers(&record, 4, false, [MINUTE, 25 * MINUTE, now * MINUTE]);
+        let caller = |pid, lately| Caller::Process { by: ProcessId::new(pid, 50), above: [6, 0], lately };
         let (process, before) = (|pid| caller(pid, true), |pid| caller(pid, false));
         assert_eq!(says(29), [Caller::Anybody, process(7), process(8)]);
         assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));
         assert_eq!(says(35), [before(7), process(8)], "both, whoever was the last");
         assert_eq!(says(41), [before(7), before(8)]);
-        let later = callers(&record, false, [MINUTE, 25 * MINUTE + 1, 45 * MINUTE]);
+        let later = callers(&record, 4, false, [MINUTE, 25 * MINUTE + 1, 45 * MINUTE]);
         assert_eq!(later, [before(8)], "the other one called another that had the port");
-        assert_eq!(callers(&CallRecord::default(), false, [MINUTE, 0, 2 * MINUTE]), []);
+        assert_eq!(callers(&CallRecord::default(), 4, false, [MINUTE, 0, 2 * MINUTE]), []);
         let crowded = CallRecord { without_place: 26 * MINUTE, ..CallRecord::default() };
-        let says = |born: u64| callers(&crowded, false, [MINUTE, born * MINUTE, 60 * MINUTE]);
+        let says = |born: u64| callers(&crowded, 4, false, [MINUTE, born * MINUTE, 60 * MINUTE]);
         assert_eq!(
             [says(25), says(27)],
             [vec![Caller::Unknown], vec![]],
@@ -144,7 +135,7 @@ mod tests {
 
     #[test]
     fn who_was_there_before_is_known_after_ten_minutes() {
-        let says = |now: u64| callers(&CallRecord::default(), true, [MINUTE, 0, now * MINUTE]);
+        let says = |now: u64| callers(&CallRecord::default(), 4, true, [MINUTE, 0, now * MINUTE]);
         assert_eq!([2, 10].map(says), [(); 2].map(|()| vec![Caller::Unknown]));
         assert_eq!(says(11), []);
     }

@@ -76,8 +76,8 @@ pub enum Caller {
     /// This process, from the same host.
     Process {
         by: ProcessId,
-        /// When that has ended, this one has sent it.
-        parent: Option<ProcessId>,
+        /// When that has ended, the first of these that lives stands for it: who has such a number, and is older. 0: nobody.
+        above: [u32; 2],
         /// In the last ten minutes. Longer ago, it may call again as long as it lives.
         lately: bool,
     },
@@ -115,9 +115,10 @@ impl KernelSide {
         proc.tasks().map_err(|error| error.to_string())
     }
 
-    /// Who called this port, at which `holder` listens. Where nobody watches, the tables of connections have to do.
-    pub fn callers(&self, port: u16, holder: ProcessId) -> Vec<Caller> {
-        let told = self.calls.as_ref().map_or(Ok(Vec::new()), |calls| calls.of(port, holder));
+    /// Who called this port in this network, where a server listens whose oldest process this is. Where nobody watches, the tables of
+    /// connections have to do.
+    pub fn callers(&self, network: u32, port: u16, oldest: ProcessId) -> Vec<Caller> {
+        let told = self.calls.as_ref().map_or(Ok(Vec::new()), |calls| calls.of(network, port, oldest));
         told.unwrap_or_else(|error| {
             tracing::debug!("who calls port {port} is not known: {error}");
             vec![Caller::Unknown]

@@ -6,7 +6,10 @@ use std::{
     net::{Ipv6Addr, SocketAddr, TcpStream},
 };
 
-use orphand::source::{kernel::KernelSource, kernel_side::Caller};
+use orphand::{
+    host::Proc,
+    source::{kernel::KernelSource, kernel_side::Caller},
+};
 use orphand_core::model::Tracking;
 
 use crate::stage::{Actor, id, options};
@@ -30,24 +33,31 @@ masked = serve("called by a stranger like a relative elsewhere", four, "127.0.0.
 serve("called by a stranger over IPv6", six, "::1")
 ports = [serve("called by a relative", four, "127.0.0.1"), serve("called by a relative from elsewhere", four, "127.0.0.1"),
     serve("called by several", six, "::"), serve("called by one that ended, too", four, "127.0.0.1"),
-    serve("called by too many", four, "127.0.0.1"), serve("called now", four, "127.0.0.1"),
-    serve("called by children", four, "127.0.0.1"), serve("called by an agent", four, "127.0.0.1")]
+    serve("called by a job of many", four, "127.0.0.1"), serve("called now", four, "127.0.0.1"),
+    serve("called by children", four, "127.0.0.1"), serve("called by an agent", four, "127.0.0.1"),
+    serve("called by too many", four, "127.0.0.1")]
 say("relative")
 held = socket.create_connection(("127.0.0.1", ports[5]))
 socket.create_connection(("127.0.0.1", ports[0])).recv(1)
 socket.create_connection(("127.0.0.1", ports[1]), source_address=("127.0.0.2", 0)).recv(1)
 socket.create_connection(("127.0.0.1", ports[2])).recv(1)
-def another(host, port, lives):
+def another(host, port, lives, apart=False):
     told, tell = os.pipe()
     if os.fork() == 0:
+        # Nobody's child.
+        parent = os.getpid()
+        if apart and os.fork(): os._exit(0)
+        while apart and os.getppid() == parent: time.sleep(0.001)
         socket.create_connection((host, port)).recv(1)
         if lives: say("another"); os.write(tell, b"x"); time.sleep(1000)
         os._exit(0)
     os.read(told, 1) if lives else wait()
+    apart and wait()
 another("::1", ports[2], True)
 for lives in (False, True): another("127.0.0.1", ports[3], lives)
 socket.create_connection(("127.0.0.1", ports[3])).recv(1)
-for _ in range(5): another("127.0.0.1", ports[4], True)
+for apart in (False, True):
+    for _ in range(5): another("127.0.0.1", ports[8 if apart else 4], True, apart)
 for _ in range(6): another("127.0.0.1", ports[6], False)
 told, tell = os.pipe()
 if os.fork() == 0:
@@ -68,6 +78,12 @@ fn calls_of(source: &KernelSource) -> std::sync::Arc<orphand::source::calls::Cal
     let calls = source.side().calls.unwrap();
     std::thread::sleep(std::time::Duration::from_millis(20));
     calls
+}
+
+/// Of this test.
+fn network() -> u32 {
+    let own = Proc::system().unwrap().process(std::process::id()).unwrap();
+    own.network().unwrap()
 }
 
 #[test]
@@ -102,42 +118,50 @@ fn every_caller_is_somebody() {
     assert_eq!(actor.line()["what"], "masked");
     masked.write_all(b"x").unwrap();
     assert_eq!(masked.read(&mut [0]).unwrap(), 0);
-    let caller = |by, parent| Caller::Process { by, parent, lately: true };
-    let above = Some(id(line("relative")));
-    let relative = caller(id(line("relative")), None);
-    let others = lines.iter().filter(|line| line["what"] == "another");
-    let others: Vec<Caller> = others.map(|line| caller(id(line), above)).collect();
-    let server = |what| id(line(what));
+    let caller = |by, head| Caller::Process { by, above: [head, 0], lately: true };
+    let head = id(line("relative")).pid;
+    let relative = caller(id(line("relative")), 0);
+    let others = lines.iter().filter(|line| line["what"] == "another").map(id);
+    let others: Vec<Caller> =
+        others.enumerate().map(|(place, by)| caller(by, if place < 7 { head } else { 0 })).collect();
+    let (server, network) = (|what| id(line(what)), network());
     for (what, callers) in [
         ("silent", &[][..]),
         ("called by a stranger", &[Caller::Anybody]),
-        // By the port alone it cannot be told from the call of a relative in another network.
-        ("called by a stranger like a relative elsewhere", &[relative, Caller::Anybody]),
+        // What a relative calls in a network of its own is another port.
+        ("called by a stranger like a relative elsewhere", &[Caller::Anybody]),
         ("called by a stranger over IPv6", &[Caller::Anybody]),
         ("called by a relative", &[relative]),
         ("called by a relative from elsewhere", &[relative]),
         ("called now", &[relative]),
-        ("called by an agent", &[caller(id(line("agent")), None)]),
+        ("called by an agent", &[caller(id(line("agent")), 0)]),
         ("called by several", &[relative, others[0]]),
-        // The place of the one that ended is that of another child of the same parent.
+        // The place of the one that ended is that of another one of the same job.
         ("called by one that ended, too", &[others[1], relative]),
+        // The fifth has the place of another one.
+        ("called by a job of many", &[others[3], others[4], others[5], others[6]]),
         // The fifth is one of those that live.
         (
             "called by too many",
-            &[Caller::Anybody, Caller::Unknown, others[2], others[3], others[4], others[5]],
+            &[Caller::Anybody, Caller::Unknown, others[7], others[8], others[9], others[10]],
         ),
         ("reset by a stranger", &[Caller::Anybody]),
     ] {
-        let told: BTreeSet<Caller> = calls.of(port(what), server(what)).unwrap().into_iter().collect();
+        let told: BTreeSet<Caller> =
+            calls.of(network, port(what), server(what)).unwrap().into_iter().collect();
         assert_eq!(told, callers.iter().copied().collect(), "{what}");
     }
-    let told = calls.of(port("called by children"), server("called by children")).unwrap();
+    let told = calls.of(network, port("called by children"), server("called by children")).unwrap();
     assert!(
-        matches!(told[..], [Caller::Process { parent, lately: true, .. }] if parent == above),
+        matches!(told[..], [Caller::Process { above, lately: true, .. }] if above == [head, 0]),
         "{told:?}"
     );
     let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
-    assert_eq!(calls.of(port("silent"), ourselves).unwrap(), [Caller::Unknown], "older than the hook");
+    assert_eq!(
+        calls.of(network, port("silent"), ourselves).unwrap(),
+        [Caller::Unknown],
+        "older than the hook"
+    );
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
@@ -180,7 +204,7 @@ fn a_call_is_seen_whatever_its_memory_was_before() {
     assert_eq!(actor.line()["what"], "made");
     assert_eq!(TcpStream::connect(("127.0.0.1", port)).unwrap().read(&mut [0]).unwrap(), 0);
     assert_eq!(actor.line()["what"], "served");
-    assert_eq!(calls.of(port, id(&server)).unwrap(), [Caller::Anybody]);
+    assert_eq!(calls.of(network(), port, id(&server)).unwrap(), [Caller::Anybody]);
     actor.word();
     actor.finish();
 }

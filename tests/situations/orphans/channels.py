@@ -84,6 +84,19 @@ def calls_its_own_port_by_a_child(stage, check='os.system(f"{ASK} 127.0.0.1 {por
     """)
     return stage.killed(stage.agent("mcp-server-web"), orphans=["mcp-server-web"])
 
+@scene("orphan", twin="clients/last_call_a_moment_ago")
+def workers_at_its_own_port(stage):
+    """Six workers of a server are connected to the port at which it listens; its agent is killed."""
+    stage.part("mcp-server-web", """
+        listener = socket.create_server(("127.0.0.1", 0))
+        worker = f"exec 3<>/dev/tcp/127.0.0.1/{listener.getsockname()[1]}; read -u 3"
+        quiet = dict(stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        workers = [subprocess.Popen(["bash", "-c", worker], **quiet) for _ in range(6)]
+        calls = [listener.accept()[0] for _ in workers]
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-web"), orphans=["mcp-server-web"])
+
 @scene("orphan", twin="clients/third_channel")
 def channel_hung_up(stage):
     """The agent had a third channel to its server, on fd 3; it is killed."""
