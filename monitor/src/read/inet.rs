@@ -135,11 +135,13 @@ fn add_calls(
     let is_elsewhere = |process: &ProcessId| {
         here.as_ref().zip(network_of(*process)).is_some_and(|(here, network)| *here != network)
     };
+    let held = rows.scene.processes.iter().filter(|row| row.held).map(|row| row.process);
+    let held: HashSet<ProcessId> = held.collect();
     for entry in entries.iter().filter(|entry| is_wanted_listener(entry, wanted)) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
         let callers: BTreeSet<Caller> = (joints.holders(inode).iter())
-            .flat_map(|holder| kernel.callers(entry.local.1, *holder))
+            .flat_map(|holder| kernel.callers(entry.local.1, *holder, held.contains(holder)))
             .collect();
         let by: BTreeSet<ProcessId> = callers
             .iter()

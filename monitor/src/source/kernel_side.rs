@@ -115,9 +115,10 @@ impl KernelSide {
         proc.tasks().map_err(|error| error.to_string())
     }
 
-    /// Who called this port, at which `holder` listens. Where nobody watches, the tables of connections have to do.
-    pub fn callers(&self, port: u16, holder: ProcessId) -> Vec<Caller> {
-        let told = self.calls.as_ref().map_or(Ok(Vec::new()), |calls| calls.of(port, holder));
+    /// Who called this port, at which `holder` listens. Where nobody watches, the tables of connections have to do. `is_held`:
+    /// the holder is stopped or frozen now.
+    pub fn callers(&self, port: u16, holder: ProcessId, is_held: bool) -> Vec<Caller> {
+        let told = self.calls.as_ref().map_or(Ok(Vec::new()), |calls| calls.of(port, holder, is_held));
         told.unwrap_or_else(|error| {
             tracing::debug!("who calls port {port} is not known: {error}");
             vec![Caller::Unknown]

@@ -128,16 +128,16 @@ fn every_caller_is_somebody() {
         ),
         ("reset by a stranger", &[Caller::Anybody]),
     ] {
-        let told: BTreeSet<Caller> = calls.of(port(what), server(what)).unwrap().into_iter().collect();
+        let told: BTreeSet<Caller> = calls.of(port(what), server(what), false).unwrap().into_iter().collect();
         assert_eq!(told, callers.iter().copied().collect(), "{what}");
     }
-    let told = calls.of(port("called by children"), server("called by children")).unwrap();
+    let told = calls.of(port("called by children"), server("called by children"), false).unwrap();
     assert!(
         matches!(told[..], [Caller::Process { parent, lately: true, .. }] if parent == above),
         "{told:?}"
     );
     let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
-    assert_eq!(calls.of(port("silent"), ourselves).unwrap(), [Caller::Unknown], "older than the hook");
+    assert_eq!(calls.of(port("silent"), ourselves, false).unwrap(), [Caller::Unknown], "older than the hook");
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
@@ -180,7 +180,7 @@ fn a_call_is_seen_whatever_its_memory_was_before() {
     assert_eq!(actor.line()["what"], "made");
     assert_eq!(TcpStream::connect(("127.0.0.1", port)).unwrap().read(&mut [0]).unwrap(), 0);
     assert_eq!(actor.line()["what"], "served");
-    assert_eq!(calls.of(port, id(&server)).unwrap(), [Caller::Anybody]);
+    assert_eq!(calls.of(port, id(&server), false).unwrap(), [Caller::Anybody]);
     actor.word();
     actor.finish();
 }

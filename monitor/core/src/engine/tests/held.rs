@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
-use super::{super::cases::CaseOf, story::Story};
-use crate::model::{Input, Policy, Signal};
+use super::{
+    super::cases::CaseOf,
+    story::{Story, id},
+    story_scene::ProcessFacts,
+    tools::{with_tool, work},
+};
+use crate::model::{Input, Policy, Signal, Work};
 
 /// The host is asleep for a minute, or time passes while it is awake and nothing is read.
 fn minute(story: &mut Story, asleep: bool) {
@@ -48,4 +53,38 @@ fn nor_does_the_time_to_end() {
         story.pass_secs(5);
         assert_eq!(story.sent().contains(&(30, Signal::Kill)), asleep);
     }
+}
+
+/// A migration that is paused with its container, or alone, for longer than it has.
+#[test]
+fn nor_does_the_time_of_a_tool_that_is_held() {
+    for held in [true, false] {
+        let mut story = with_tool();
+        story.end(20);
+        work(&mut story, 31, 20);
+        assert_eq!(story.sent(), []);
+        // What is held cannot be asked what it has done.
+        story.work.remove(&31);
+        story.apart.insert(31, ProcessFacts { held, ..ProcessFacts::default() });
+        story.pass_secs(400);
+        assert_eq!(story.sent().is_empty(), held);
+        if held {
+            story.apart.clear();
+            story.work.insert(31, Work { process: id(31), ..Work::default() });
+            work(&mut story, 31, 290);
+            assert_eq!(story.sent(), [], "all of its time begins");
+            work(&mut story, 31, 30);
+            assert!(story.sent().contains(&(31, Signal::Term)));
+        }
+    }
+}
+
+/// Who is stopped and does not work is waited for by nobody.
+#[test]
+fn a_server_that_is_held_is_ended() {
+    let mut story = Story::agent_with_server(Policy::default());
+    story.apart.insert(30, ProcessFacts { held: true, ..ProcessFacts::default() });
+    story.end(20);
+    story.pass_secs(10);
+    assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
