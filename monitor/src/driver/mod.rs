@@ -124,8 +124,8 @@ impl Driver {
         let now = now.max(self.last);
         let asleep = clock::asleep();
         if asleep > self.asleep + SLEEP {
-            self.asleep = asleep;
-            self.dispatch(now, Input::Woke);
+            let slept = asleep.saturating_sub(std::mem::replace(&mut self.asleep, asleep));
+            self.dispatch(now, Input::Woke { slept });
         }
         self.hide_outside(&mut input);
         self.dispatch(now, input);

@@ -174,7 +174,21 @@ fn kind(name: &str) -> Kind {
 /// Where the hierarchies are mounted: version 2, its place on hybrid hosts, and version 1.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const MEMORY: &str = "/sys/fs/cgroup/memory";
+const FREEZER: &str = "/sys/fs/cgroup/freezer";
 const LEGACY: &str = "/sys/fs/cgroup";
+
+/// Whether version 1 has frozen the group of a process with this text of `/proc/PID/cgroup`, or may have. It cannot freeze the
+/// topmost one.
+pub(super) fn is_frozen(cgroup: &str) -> bool {
+    let mut groups = cgroup.lines().filter_map(group);
+    let own =
+        groups.find(|(controllers, _)| controllers.split(',').any(|controller| controller == "freezer"));
+    own.is_some_and(|(_, path)| {
+        path != "/"
+            && fs::read_to_string(format!("{FREEZER}{path}/freezer.state"))
+                .map_or(true, |state| state.trim() != "THAWED")
+    })
+}
 
 /// The memory in bytes of the control group of a process with this text of `/proc/PID/cgroup`, without inactive page
 /// cache, which the kernel takes back when it wants to. `None` if it cannot be read.

@@ -4,7 +4,7 @@
 use nix::libc;
 use rustix::io::Errno;
 
-use super::{ProcessDir, fields, stat::Stat};
+use super::{ProcessDir, cgroup::is_frozen, fields, stat::Stat};
 
 /// Bytes of a list of children that are read.
 const CHILDREN_MAX: usize = 64 * 1024;
@@ -69,9 +69,11 @@ impl ProcessDir {
 
     /// Whether it is kept from running: stopped by SIGSTOP or a debugger, or frozen with its control group (`docker pause`,
     /// `systemctl freeze`). It can do nothing, and goes on some day. A frozen process shows as asleep in the system call that
-    /// it was in.
+    /// it was in. The freezer of cgroup version 1 leaves many a one where it sleeps, and shows it like one that waits for a disk.
     pub fn is_held(&self) -> Result<bool, Errno> {
-        Ok(self.stat().is_stopped() || FREEZERS.contains(&&*place(self.file("wchan", 64))?))
+        Ok(self.stat().is_stopped()
+            || FREEZERS.contains(&&*place(self.file("wchan", 64))?)
+            || self.stat().state == b'D' && is_frozen(&self.cgroup()?))
     }
 
     /// The system call in which a thread sleeps. `None` if it runs, is stopped or frozen, or sleeps elsewhere.

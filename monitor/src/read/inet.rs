@@ -133,11 +133,15 @@ fn add_calls(
         rows.unread(None, format!("cannot read in which network {} is", dir.id()));
         return;
     };
+    let held = rows.scene.processes.iter().filter(|row| row.held).map(|row| row.process);
+    let held: HashSet<ProcessId> = held.collect();
     for entry in entries.iter().filter(|entry| is_wanted_listener(entry, wanted)) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
         let callers: BTreeSet<Caller> = (joints.holders(inode).iter())
-            .flat_map(|holder| kernel.callers(network, entry.local.1, joints.oldest(*holder)))
+            .flat_map(|holder| {
+                kernel.callers(network, entry.local.1, joints.oldest(*holder), held.contains(holder))
+            })
             .collect();
         let by: BTreeSet<ProcessId> = callers.iter().filter_map(|caller| rows.who_calls(*caller)).collect();
         for caller in &by {

@@ -342,6 +342,7 @@ pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<Pr
         sid: dir.stat().sid,
         parent,
         image: dir.image(),
+        held: dir.is_held().unwrap_or_default(),
         ignores_hangup: signals.ignores(libc::SIGHUP),
         ignores_interrupt: signals.ignores(libc::SIGINT),
         catches_term: signals.catches(libc::SIGTERM),

@@ -2,7 +2,10 @@
 //!
 //! Invariant: "nobody" is said only of a port that was watched for the whole time that counts, or since its server was born.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeSet, HashMap as Map},
+    sync::Mutex,
+};
 
 use aya::{
     Ebpf,
@@ -11,7 +14,7 @@ use aya::{
 use monitor_common::{CallRecord, Caller as By, LATELY};
 
 use super::{decode::id, kernel_error::KernelError, kernel_side::Caller, maps};
-use crate::os::clock;
+use crate::os::{clock, lock};
 use orphand_core::model::{BootTime, ProcessId};
 
 /// A connection of a process that began it, by the ports of its side and of the other.
@@ -39,6 +42,44 @@ pub struct Calls {
     since: BootTime,
     /// The same time of the clock that calls are written down with, which stands still while the host is asleep.
     awake_since: u64,
+    halts: Mutex<Halts>,
+}
+
+/// Those who were held (stopped, frozen) at a look at their calls: as long as somebody is, nobody can call him, and what was
+/// lately stays so.
+#[derive(Debug, Default)]
+struct Halts {
+    of: Map<ProcessId, Halt>,
+    tidied: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Halt {
+    /// Calls after this time count.
+    after: u64,
+    /// The last look that found him held, or the first one after that.
+    until: u64,
+    is_held: bool,
+}
+
+impl Halts {
+    /// The calls of `holder` after this time are of lately.
+    fn lately(&mut self, holder: ProcessId, is_held: bool, now: u64) -> u64 {
+        if now.saturating_sub(self.tidied) > LATELY {
+            self.of.retain(|_, halt| now.saturating_sub(halt.until) < 2 * LATELY);
+            self.tidied = now;
+        }
+        let halt = self.of.remove(&holder);
+        let halt = halt.filter(|halt| halt.is_held || now.saturating_sub(halt.until) < LATELY);
+        let after = halt.map_or(now.saturating_sub(LATELY), |halt| halt.after);
+        let until = if is_held || halt.is_some_and(|halt| halt.is_held) {
+            Some(now)
+        } else {
+            halt.map(|halt| halt.until)
+        };
+        self.of.extend(until.map(|until| (holder, Halt { after, until, is_held })));
+        after
+    }
 }
 
 impl Calls {
@@ -48,12 +89,19 @@ impl Calls {
             callers: maps::hash_map(programs, "CALLERS")?,
             since: clock::now(),
             awake_since: clock::awake(),
+            halts: Mutex::default(),
         })
     }
 
     /// Who called this port in this network, where a server listens whose oldest process this is: a part of it that has the port may
-    /// be started anew.
-    pub fn of(&self, network: u32, port: u16, oldest: ProcessId) -> Result<Vec<Caller>, String> {
+    /// be started anew. `is_held`: who has the port is stopped or frozen now, or not.
+    pub fn of(
+        &self,
+        network: u32,
+        port: u16,
+        oldest: ProcessId,
+        is_held: bool,
+    ) -> Result<Vec<Caller>, String> {
         let record =
             maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
         let is_older = oldest.start <= self.since.ticks();
@@ -61,7 +109,8 @@ impl Calls {
         let age = clock::now().since(oldest.born());
         let now = clock::awake();
         let born = now.saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
-        Ok(callers(&record, network, is_older, [self.awake_since, born, now]))
+        let lately = lock(&self.halts).lately(oldest, is_held, now);
+        Ok(callers(&record, network, is_older, [self.awake_since, born, lately]))
     }
 
     /// What the next daemon has to know.
@@ -82,9 +131,14 @@ impl Calls {
 }
 
 /// What such a record says `now` of this network: in another one the same port is another's. `is_older`: the server that has the
-/// port was there when the hook was attached. An earlier call than its birth (`born`) was one of another that had the port.
-fn callers(record: &CallRecord, network: u32, is_older: bool, [since, born, now]: [u64; 3]) -> Vec<Caller> {
-    let is_lately = |at: u64| at != 0 && now.saturating_sub(at) < LATELY;
+/// port was there when the hook was attached. An earlier call than its birth (`born`) was one of another that had the port. What was after `lately` counts, whoever called.
+fn callers(
+    record: &CallRecord,
+    network: u32,
+    is_older: bool,
+    [since, born, lately]: [u64; 3],
+) -> Vec<Caller> {
+    let is_lately = |at: u64| at > lately;
     let here = record.by.iter().filter(|call| call.caller.network == network);
     let known = here.filter_map(|call| {
         let By { tgid, start, head, agent, .. } = call.caller;
@@ -106,6 +160,26 @@ mod tests {
 
     const MINUTE: u64 = 60 * 1_000_000_000;
 
+    /// Ten minutes before this one.
+    const fn before(minute: u64) -> u64 {
+        (minute * MINUTE).saturating_sub(LATELY)
+    }
+
+    #[test]
+    fn for_who_is_held_no_time_passes() {
+        let (held, other) = (ProcessId::new(7, 1), ProcessId::new(8, 1));
+        let mut halts = Halts::default();
+        let mut counts =
+            |holder, is_held, minute: u64| halts.lately(holder, is_held, minute * MINUTE) / MINUTE;
+        assert_eq!(counts(held, false, 50), 40);
+        assert_eq!([51, 59, 72].map(|minute| counts(held, true, minute)), [41; 3]);
+        // The first look that finds it going on comes late. From then on it has ten minutes.
+        assert_eq!([90, 99, 100].map(|minute| counts(held, false, minute)), [41, 41, 90]);
+        assert_eq!([51, 101].map(|minute| counts(other, false, minute)), [41, 91], "nobody held that one");
+        let seldom = [200, 230].map(|minute| counts(held, true, minute));
+        assert_eq!(seldom, [190, 220], "two looks that are so far apart are no halt");
+    }
+
     #[test]
     fn a_call_counts_for_ten_minutes_and_its_caller_longer() {
         let call = |tgid, at| Call {
@@ -114,18 +188,18 @@ mod tests {
         };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
         let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
-        let says = |now: u64| callers(&record, 4, false, [MINUTE, 25 * MINUTE, now * MINUTE]);
+        let says = |now: u64| callers(&record, 4, false, [MINUTE, 25 * MINUTE, before(now)]);
         let caller = |pid, lately| Caller::Process { by: ProcessId::new(pid, 50), above: [6, 0], lately };
-        let (process, before) = (|pid| caller(pid, true), |pid| caller(pid, false));
+        let (process, longer_ago) = (|pid| caller(pid, true), |pid| caller(pid, false));
         assert_eq!(says(29), [Caller::Anybody, process(7), process(8)]);
         assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));
-        assert_eq!(says(35), [before(7), process(8)], "both, whoever was the last");
-        assert_eq!(says(41), [before(7), before(8)]);
-        let later = callers(&record, 4, false, [MINUTE, 25 * MINUTE + 1, 45 * MINUTE]);
-        assert_eq!(later, [before(8)], "the other one called another that had the port");
-        assert_eq!(callers(&CallRecord::default(), 4, false, [MINUTE, 0, 2 * MINUTE]), []);
+        assert_eq!(says(35), [longer_ago(7), process(8)], "both, whoever was the last");
+        assert_eq!(says(41), [longer_ago(7), longer_ago(8)]);
+        let later = callers(&record, 4, false, [MINUTE, 25 * MINUTE + 1, before(45)]);
+        assert_eq!(later, [longer_ago(8)], "the other one called another that had the port");
+        assert_eq!(callers(&CallRecord::default(), 4, false, [MINUTE, 0, before(2)]), []);
         let crowded = CallRecord { without_place: 26 * MINUTE, ..CallRecord::default() };
-        let says = |born: u64| callers(&crowded, 4, false, [MINUTE, born * MINUTE, 60 * MINUTE]);
+        let says = |born: u64| callers(&crowded, 4, false, [MINUTE, born * MINUTE, before(60)]);
         assert_eq!(
             [says(25), says(27)],
             [vec![Caller::Unknown], vec![]],
@@ -135,7 +209,7 @@ mod tests {
 
     #[test]
     fn who_was_there_before_is_known_after_ten_minutes() {
-        let says = |now: u64| callers(&CallRecord::default(), 4, true, [MINUTE, 0, now * MINUTE]);
+        let says = |now: u64| callers(&CallRecord::default(), 4, true, [MINUTE, 0, before(now)]);
         assert_eq!([2, 10].map(says), [(); 2].map(|()| vec![Caller::Unknown]));
         assert_eq!(says(11), []);
     }

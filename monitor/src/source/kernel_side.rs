@@ -116,9 +116,10 @@ impl KernelSide {
     }
 
     /// Who called this port in this network, where a server listens whose oldest process this is. Where nobody watches, the tables of
-    /// connections have to do.
-    pub fn callers(&self, network: u32, port: u16, oldest: ProcessId) -> Vec<Caller> {
-        let told = self.calls.as_ref().map_or(Ok(Vec::new()), |calls| calls.of(network, port, oldest));
+    /// connections have to do. `is_held`: who has the port is stopped or frozen now.
+    pub fn callers(&self, network: u32, port: u16, oldest: ProcessId, is_held: bool) -> Vec<Caller> {
+        let told =
+            self.calls.as_ref().map_or(Ok(Vec::new()), |calls| calls.of(network, port, oldest, is_held));
         told.unwrap_or_else(|error| {
             tracing::debug!("who calls port {port} is not known: {error}");
             vec![Caller::Unknown]

@@ -148,17 +148,17 @@ fn every_caller_is_somebody() {
         ("reset by a stranger", &[Caller::Anybody]),
     ] {
         let told: BTreeSet<Caller> =
-            calls.of(network, port(what), server(what)).unwrap().into_iter().collect();
+            calls.of(network, port(what), server(what), false).unwrap().into_iter().collect();
         assert_eq!(told, callers.iter().copied().collect(), "{what}");
     }
-    let told = calls.of(network, port("called by children"), server("called by children")).unwrap();
+    let told = calls.of(network, port("called by children"), server("called by children"), false).unwrap();
     assert!(
         matches!(told[..], [Caller::Process { above, lately: true, .. }] if above == [head, 0]),
         "{told:?}"
     );
     let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
     assert_eq!(
-        calls.of(network, port("silent"), ourselves).unwrap(),
+        calls.of(network, port("silent"), ourselves, false).unwrap(),
         [Caller::Unknown],
         "older than the hook"
     );
@@ -204,7 +204,7 @@ fn a_call_is_seen_whatever_its_memory_was_before() {
     assert_eq!(actor.line()["what"], "made");
     assert_eq!(TcpStream::connect(("127.0.0.1", port)).unwrap().read(&mut [0]).unwrap(), 0);
     assert_eq!(actor.line()["what"], "served");
-    assert_eq!(calls.of(network(), port, id(&server)).unwrap(), [Caller::Anybody]);
+    assert_eq!(calls.of(network(), port, id(&server), false).unwrap(), [Caller::Anybody]);
     actor.word();
     actor.finish();
 }

@@ -156,10 +156,14 @@ def tied_browser(stage):
     about="A server that no rule knows waits for a tool on its wires that is named like a server; the agent is killed: the tool comes to its end, then the server ends.",
 )
 @scene(
+    "orphan", name="tool_that_is_stopped", twin="orphans/tool_at_work_for_ever", stopped=25,
+    about="A server waits for a tool that somebody stops for longer than `work_grace`; the agent is killed: the tool goes on to its end, then the server ends.",
+)
+@scene(
     "orphan", name="tool_of_a_script", twin="orphans/waits_for_its_tool", script=True,
     about="A server written in bash runs a tool that prints its answer itself; the agent is killed: the tool comes to its end, then the server ends.",
 )
-def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False, tool="migrate", server="mcp-server-shell"):
+def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False, tool="migrate", server="mcp-server-shell", stopped=0):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
     steadily = f"""
         for step in range({steps}):
@@ -173,6 +177,14 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
             caller, _ = listener.accept()
             time.sleep(12)
             caller.send(b"x")
+            rest()
+        """))
+    if stopped:
+        stage.run(stage.part("warden", f"""
+            migration = present("migrate")
+            os.kill(migration, signal.SIGSTOP)
+            time.sleep({stopped})
+            os.kill(migration, signal.SIGCONT)
             rest()
         """))
     if script:

@@ -233,6 +233,13 @@ impl Phase {
         }
     }
 
+    /// No time has passed for this long.
+    pub fn put_off(&mut self, by: Duration) {
+        if let Self::Grace { deadline, .. } = self {
+            *deadline = *deadline + by;
+        }
+    }
+
     pub const fn is_clear(&self) -> bool {
         matches!(self, Self::Clear)
     }

@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Bound,
+    time::Duration,
 };
 
 use super::{Engine, cases::CaseOf};
@@ -106,6 +107,14 @@ impl Agenda {
         if let Some(at) = at {
             self.at.insert(task, (user, at));
             self.by_user.entry(user).or_default().insert((at, task));
+        }
+    }
+
+    /// Has everything done this much later.
+    pub(super) fn put_off(&mut self, by: Duration) {
+        self.at.values_mut().for_each(|(_, at)| *at = *at + by);
+        for own in self.by_user.values_mut() {
+            *own = own.iter().map(|(at, task)| (*at + by, *task)).collect();
         }
     }
 

@@ -188,11 +188,16 @@ impl Engine {
             (parent.reaps || (parent.hears_of_ends && parent.sid == session)) && seen.worked(job.id)
         };
         let needed = jobs.iter().filter(is_needed).map(|(job, _)| job.id);
-        let works = working.chain(needed).find(|process| !is_of_a_browser(*process));
-        let Some(tool) = works else {
+        let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();
+        let Some(&tool) = works.first() else {
             seen.awaited = None;
             return;
         };
+        // For who can do nothing no time passes: at the first look that finds it going on, all of it begins.
+        let is_held = works.iter().any(|tool| rows.row(*tool).is_some_and(|row| row.held));
+        if std::mem::replace(&mut seen.held, is_held) || is_held {
+            seen.awaited = Some(now);
+        }
         if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
             finding.case.doubts.push(Doubt::Working);
             let path = vec![at_work(&self.rules, rows, tool)];
@@ -234,6 +239,8 @@ pub(super) struct Tools {
     last: Accounts,
     /// Since when the end of the server waits for its tools.
     pub(super) awaited: Option<BootTime>,
+    /// Whether one at work was stopped or frozen at the last look.
+    held: bool,
 }
 
 impl Tools {

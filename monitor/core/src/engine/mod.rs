@@ -145,7 +145,7 @@ impl Engine {
             Input::Answered { token, answer } => self.answered(now, token, answer),
             Input::Ready { kernel, hooks } => self.ready(now, kernel, hooks),
             Input::Timeout => self.handle_timeout(now),
-            Input::Woke => self.woke(now),
+            Input::Woke { slept } => self.woke(now, slept),
             Input::Remembered { knowledge } => self.remember(knowledge),
             Input::Reap { request, by } => self.reap_on_request(now, &request, &by),
             Input::Release { request, user } => self.release_on_request(now, &request, user),

@@ -121,13 +121,22 @@ impl Engine {
         finding.must_rest.filter(|_| waits && is_new).map(|missing| missing.max(LEAST))
     }
 
-    /// The host was asleep. What a server did not do meanwhile says nothing, and its tools did not work: their time begins
-    /// anew.
-    pub(super) fn woke(&mut self, now: BootTime) {
+    /// The host was asleep, and no time has passed: nobody could end by himself, hand over a wire, or tidy up after a signal. So
+    /// whatever was due is due that much later. What a server did not do meanwhile says nothing, and its tools did not work: their
+    /// time begins anew.
+    pub(super) fn woke(&mut self, now: BootTime, slept: Duration) {
         for key in self.world.server_keys() {
             let Some(server) = self.world.server_mut(key) else { continue };
             server.watches.values_mut().for_each(|watch| watch.rests_from(now));
+            server.phase.put_off(slept);
         }
+        let agents: Vec<_> = self.world.agents().map(|(key, _)| key).collect();
+        for agent in agents {
+            self.world.agent_mut(agent).into_iter().for_each(|agent| agent.phase.put_off(slept));
+        }
+        self.agenda.put_off(slept);
+        // Those have their times by this clock.
+        self.alarms.dirty = true;
         self.tools.values_mut().for_each(|tools| tools.awaited = tools.awaited.map(|_| now));
     }
 }

@@ -1,6 +1,6 @@
 //! Inputs of the engine, and the effects it asks the daemon to carry out.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::{
     BootTime, Branch, ContainerFacts, ContainerQuery, CopyFacts, Fact, FirstMessage, FoundHints, Knowledge,
     Losses, Memory, Notice, Policy, ProcessEvent, ProcessId, ReapRequest, ReleaseRequest, ServerFacts,
     SessionSubject, SessionsSeen, Share, Snapshot, SnapshotProcess, Stdio, Whereabouts, Work,
-    scene::SceneQuestion,
+    policy::nanoseconds, scene::SceneQuestion,
 };
 
 /// Everything that can happen to the engine. A trace is a list of inputs with their times.
@@ -57,7 +57,11 @@ pub enum Input {
     },
     Timeout,
     /// The host was asleep until now (suspended, or a virtual machine that was stopped): nobody could do anything.
-    Woke,
+    Woke {
+        /// For how long. Recordings of earlier versions do not tell.
+        #[serde(rename = "slept_ns", with = "nanoseconds", default)]
+        slept: Duration,
+    },
     Reap {
         request: ReapRequest,
         /// The name of who asks.

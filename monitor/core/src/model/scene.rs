@@ -68,6 +68,9 @@ pub struct ProcessRow {
     /// What it has done so far; absent if it could not be read, or is stopped and goes on some day. Only for copies.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub work: Option<Work>,
+    /// Whether it is kept from running for now: stopped, or frozen with its control group.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub held: bool,
     /// Whether its environment opts out (`ORPHAND_OPT_OUT=1`), or could not be read to its end.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub opted_out: bool,

@@ -1,7 +1,7 @@
 //! Totality: whatever is handed in, in whatever order, the engine neither panics nor spins nor signals a
 //! process that nobody told it of.
 
-use std::{collections::BTreeSet, num::NonZeroU32};
+use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 
 use orphand_core::{
     engine::Engine,
@@ -203,7 +203,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => (id(), signal, error).prop_map(|(process, signal, error)| Input::Signalled { process, signal, error }),
         2 => id().prop_map(|process| Input::Gone { process }),
         1 => Just(Input::Ready { kernel: String::new(), hooks: Vec::new() }),
-        1 => Just(Input::Woke),
+        1 => (0u64..100).prop_map(|slept| Input::Woke { slept: Duration::from_secs(slept) }),
         1 => Just(Input::Stop),
     ]
 }

@@ -23,7 +23,7 @@ impl Log {
 fn input(input: &Input) -> String {
     match input {
         Input::Timeout => "-> timeout".to_owned(),
-        Input::Woke => "-> woke".to_owned(),
+        Input::Woke { slept } => format!("-> woke after {slept:?}"),
         Input::Process { event } => match event {
             ProcessEvent::Fork { creator, child, sid, .. } => {
                 format!("-> fork {creator} > {child} sid {sid}")

@@ -162,3 +162,14 @@ fn groups_that_cannot_be_read() {
         assert_eq!(memory_of(text), None, "{text}");
     }
 }
+
+#[test]
+fn only_a_group_of_version_1_that_is_not_thawed_is_frozen() {
+    for text in ["0::/box", "7:freezer:/\n0::/box", "7:cpu:/box", ""] {
+        assert!(!is_frozen(text), "{text}");
+    }
+    // Its state cannot be read.
+    for text in ["7:freezer:/no/such/box", "3:cpu,freezer:/no/such/box\n0::/"] {
+        assert!(is_frozen(text), "{text}");
+    }
+}

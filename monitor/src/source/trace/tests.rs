@@ -109,7 +109,7 @@ fn inputs() -> Vec<Input> {
         Input::Ready { kernel: "6.18.5".to_owned(), hooks: vec!["fork".to_owned()] },
         Input::Configured { policy: policy() },
         Input::Release { request: ReleaseRequest { targets: vec![Asked::Id(id)], session: None }, user: 7 },
-        Input::Woke,
+        Input::Woke { slept: std::time::Duration::from_millis(1500) },
         Input::Stop,
         event(ProcessEvent::ThreadExit { at, process: id, thread: NonZeroU32::MIN }),
         Input::Answered {

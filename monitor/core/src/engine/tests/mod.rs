@@ -18,6 +18,7 @@ mod endings;
 mod first_messages;
 mod found;
 mod growth;
+mod held;
 mod hints;
 mod idle;
 mod inner;

@@ -73,6 +73,7 @@ pub struct ProcessFacts {
     pub awaits_child: bool,
     pub awaited: Option<u32>,
     pub reaps: bool,
+    pub held: bool,
     pub hears_of_ends: bool,
     /// Who has the other end of this stream, which it writes; of its standard input, which it reads.
     pub read_by: Option<(Stdio, ProcessId)>,
@@ -154,6 +155,7 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             awaits_child: facts.awaits_child,
             awaited: facts.awaited,
             reaps: facts.reaps,
+            held: facts.held,
             hears_of_ends: facts.hears_of_ends,
             stale_binary: facts.stale_binary,
             waits: outside.waits,

@@ -10,7 +10,7 @@ use super::{
 use crate::model::{BootTime, Doubt, FirstMessage, Input, Mode, Notice, Policy, Signal, Stdio, Work};
 
 /// Agent 20, its server 30, and a tool of that, 31.
-fn with_tool() -> Story {
+pub(super) fn with_tool() -> Story {
     let mut story = Story::agent_with_server(Policy::default());
     story.start(30, 31, &["/srv/migrate"], PLAIN);
     for pid in [30, 31] {
@@ -21,7 +21,7 @@ fn with_tool() -> Story {
 }
 
 /// Lets time pass while this process works.
-fn work(story: &mut Story, pid: u32, seconds: u64) {
+pub(super) fn work(story: &mut Story, pid: u32, seconds: u64) {
     for _ in 0..seconds {
         if let Some(work) = story.work.get_mut(&pid) {
             work.written_bytes += 1;
