@@ -1,8 +1,10 @@
-//! Files of the kernel's whose text is made in one piece (`single_open()`, `fs/seq_file.c`), read apart.
+//! Files of the kernel's whose text is made in one piece (`single_open()`, `fs/seq_file.c`), and what waits in pipes and sockets,
+//! read apart.
 //!
 //! The kernel makes all of such a text, up to 2 GiB, before it hands out the first byte, in memory that is charged to the
 //! control group of who reads. Users make it as long as they like. So a helper reads it, which the kernel ends before
-//! anything else where memory runs out, and which is ended as soon as it has worked for longer than an honest text takes.
+//! anything else where memory runs out, and which is ended as soon as it has worked for longer than an honest text takes. Who
+//! copies what waits in a pipe waits for its lock, which its reader may keep: such a helper is abandoned.
 //! Invariant: the daemon takes no more memory than it has asked for; what cannot be had within the bounds is an error.
 
 use std::{
@@ -22,11 +24,12 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::{FileType, fstat},
     io::Errno,
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-use super::{Task, command, confine::received, keep, require_room, send};
+use super::{Task, command, confine::received, keep, peek, require_room, send};
 use crate::os::{
     self, has_ended, lock,
     processor_time::{self, Meter},
@@ -57,13 +60,16 @@ pub struct Cost {
     pub slept: Duration,
 }
 
-/// What comes next in this file, at most `most` bytes and one more. `user` is whoever can make it long.
+/// What comes next in this file, at most `most` bytes and one more. `user` is whoever can make it long; nothing is read for one for
+/// whom an earlier helper still reads.
 pub fn read(
     file: &OwnedFd,
     most: usize,
     user: impl Fn() -> Option<u32>,
     cost: &mut Cost,
 ) -> Result<Vec<u8>, Errno> {
+    // He would end the idle ones, too, one after the other.
+    require_room(user()).map_err(|_| Errno::TIMEDOUT)?;
     if !SERVES.load(Ordering::Relaxed) {
         return file.try_clone().map_err(|error| errno(&error)).and_then(|file| text_of(file, most));
     }
@@ -71,7 +77,6 @@ pub fn read(
     match idle.map(|reader| reader.ask(file, most, &user, cost)) {
         // It has ended meanwhile, or for what another one reads at this moment.
         None | Some(Err(Errno::PIPE)) => {
-            require_room(user()).map_err(|_| Errno::TIMEDOUT)?;
             let reader = Reader::start().map_err(|error| errno(&error))?;
             reader.ask(file, most, &user, cost)
         }
@@ -84,6 +89,11 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 fn text_of(file: OwnedFd, most: usize) -> Result<Vec<u8>, Errno> {
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::Fifo => return peek::in_pipe(file, most),
+        FileType::Socket => return peek::in_socket(&file, most),
+        _ => {}
+    }
     let mut text = Vec::with_capacity(most.min(4095) + 1);
     let got = File::from(file).take((most as u64).saturating_add(1)).read_to_end(&mut text);
     got.map_err(|error| errno(&error)).map(|_| text)

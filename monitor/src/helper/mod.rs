@@ -9,6 +9,7 @@
 
 mod apart;
 mod confine;
+mod peek;
 
 use std::{
     fs::File,
@@ -63,7 +64,7 @@ pub enum Task {
     Engine,
     Manager,
     Settings,
-    /// It stays, and reads whatever file it is given.
+    /// It stays, and reads whatever file it is given; in a pipe or socket what waits there.
     Text,
 }
 
@@ -289,6 +290,9 @@ mod tests {
         lock(&THEM).push((Some(104_711), child));
         assert!(require_room(Some(104_711)).is_err() && require_room(Some(4712)).is_ok());
         assert!(require_room(Some(104_712)).is_err(), "a range of numbers is one user");
+        let file = OwnedFd::from(File::open("/dev/null").unwrap());
+        let text = |user| read(&file, 1, || Some(user), &mut Cost::default());
+        assert_eq!((text(104_711), text(4712)), (Err(Errno::TIMEDOUT), Ok(Vec::new())));
         drop(stdin);
         assert!(has_ended(&pidfd, std::time::Duration::from_secs(20)));
         assert!(require_room(Some(104_711)).is_ok() && lock(&THEM).is_empty());

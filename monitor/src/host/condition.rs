@@ -87,12 +87,6 @@ impl ProcessDir {
         Ok(SystemCall::parse(&text).filter(|_| sleeps).map(|call| SystemCall { opens_fifo, ..call }))
     }
 
-    /// The system call in which a thread is, asleep or blocked; `None` if it runs.
-    pub fn is_in(&self, tid: u32) -> Result<Option<SystemCall>, Errno> {
-        let (text, _) = self.file_of_all(&format!("task/{tid}/syscall"), 256)?;
-        Ok(SystemCall::parse(&text))
-    }
-
     /// Whether it has set a timer of its own (`timer_create(2)`), which will wake it.
     pub fn has_timers(&self) -> Result<bool, Errno> {
         match self.file_of_all("timers", 64) {

@@ -214,7 +214,8 @@ fn read_apart(pid: u32, dir: impl AsFd, path: &str, limit: usize) -> Result<(Vec
     Ok((text, more))
 }
 
-/// What comes next in such a file: up to `limit` bytes and, if there is more, one.
+/// What comes next in such a file, or waits in a pipe or socket: up to `limit` bytes and, if there is more, one. Within a
+/// [visit](watch::visit) its time would count twice.
 fn next_apart(pid: u32, file: &OwnedFd, limit: usize) -> Result<Vec<u8>, Errno> {
     let mut cost = Cost::default();
     let read = helper::read(file, limit, || identity::real_user(pid), &mut cost);

@@ -9,7 +9,9 @@ use rustix::{
     path::DecInt,
 };
 
-use super::{COMMAND_LINE_MAX, FdDir, FdTable, Stat, Visit, fields, link, numbers, read, watch::visit};
+use super::{
+    COMMAND_LINE_MAX, FdDir, FdTable, Stat, Visit, fields, link, next_apart, numbers, read, watch::visit,
+};
 use orphand_core::model::{Image, ProcessId, Stdio};
 
 #[derive(Debug)]
@@ -55,6 +57,16 @@ impl ProcessDir {
     /// callers that do further reads that the process can block.
     pub fn at(&self) -> Result<Visit, Errno> {
         visit(self.pid)
+    }
+
+    /// What waits in this pipe or socket of the process, which stays there. That may take its lock, so a helper looks, and this
+    /// takes a quarter of a second at most.
+    pub fn waiting_in(&self, file: OwnedFd, limit: usize) -> Result<Vec<u8>, Errno> {
+        let waiting = next_apart(self.pid, &file, limit);
+        // Who closes a pipe last takes its lock, too.
+        let at = self.at();
+        drop(file);
+        at.and(waiting)
     }
 
     /// Reads at most `limit` bytes of a file, and whether there is more.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Probe, activity};
-use crate::read::{pipe, waits};
+use crate::read::pipe;
 use orphand_core::model::{
     CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject,
-    scene::{End, Scene, SceneServer},
+    scene::{Scene, SceneServer},
 };
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
@@ -34,23 +34,15 @@ impl Probe {
         let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
         let due = subject.question.servers.first();
-        let unread_input = due.and_then(|server| self.unread_input(server, &scene, subject.input));
+        let unread_input = due.and_then(|server| self.unread_input(server, subject.input));
         ServerFacts { scene, work, unread_input, container, enclosing }
     }
 
-    fn unread_input(&self, server: &SceneServer, scene: &Scene, is_asked: bool) -> Option<FirstMessage> {
+    fn unread_input(&self, server: &SceneServer, is_asked: bool) -> Option<FirstMessage> {
         let stdin = server.stdin;
         if !pipe::has_unread(&self.proc, &server.processes, stdin)? {
             return Some(FirstMessage::Nothing);
         }
-        // The look takes its lock, and would wait for it.
-        let is_of_wire = |end: &&End| scene.endpoint(end.endpoint).is_some_and(|endpoint| endpoint.is(stdin));
-        let mut holders = scene.ends.iter().filter(is_of_wire).filter_map(|end| end.holder.process());
-        let may_keep_lock = |process: ProcessId| {
-            let dir = self.proc.identified(process).ok().flatten();
-            dir.is_some_and(|dir| waits::moves_bytes(&dir, stdin) != Ok(false))
-        };
-        let is_asked = is_asked && !holders.any(may_keep_lock);
         let messages =
             server.processes.iter().map(|process| self.first_message(OwnEnd { process: *process, stdin }));
         // Where there is only the beginning of a message, something waits all the same.

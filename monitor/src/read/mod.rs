@@ -28,7 +28,7 @@ mod shared;
 mod tests;
 mod unix;
 mod unlisted;
-pub(crate) mod waits;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -92,6 +92,17 @@ pub(crate) struct Duplicate {
     _at: Visit,
 }
 
+impl Duplicate {
+    /// What waits there and stays, as far as `most` bytes. The visit ends before: somebody else looks.
+    pub(crate) fn waiting(self, dir: &ProcessDir, most: usize) -> Result<Vec<u8>, Errno> {
+        dir.waiting_in(self.without_visit(), most)
+    }
+
+    fn without_visit(self) -> OwnedFd {
+        self.file
+    }
+}
+
 /// A duplicate of the pipe or socket that the target has open under this number; `None` if that is another file, or the
 /// target has ended. Whatever was found there a moment ago, it may be a file of a file system of the user's own, which
 /// answers neither what it is asked nor its close. So that file system is asked nothing, since whoever starts a program would

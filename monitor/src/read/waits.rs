@@ -38,14 +38,7 @@ enum Wait {
 
 /// The system call in which each thread of the process sleeps; `None` for one that runs, or is stopped.
 pub(super) fn calls(dir: &ProcessDir) -> Result<Vec<Option<SystemCall>>, Errno> {
-    of_threads(dir, |tid| dir.sleeps_in(tid))
-}
-
-fn of_threads(
-    dir: &ProcessDir,
-    call: impl Fn(u32) -> Result<Option<SystemCall>, Errno>,
-) -> Result<Vec<Option<SystemCall>>, Errno> {
-    let threads = dir.threads()?.into_iter().map(call);
+    let threads = dir.threads()?.into_iter().map(|tid| dir.sleeps_in(tid));
     // A thread that is gone has ended.
     threads.filter(|call| !matches!(call, Err(Errno::NOENT | Errno::SRCH))).collect()
 }
@@ -81,29 +74,6 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
         }
     }
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
-}
-
-/// Whether a thread of the process is in a call that takes bytes out of this pipe or socket or puts them in, and may keep its lock
-/// meanwhile: with a page of a file system in user space for as long as somebody likes.
-pub(crate) fn moves_bytes(dir: &ProcessDir, wire: Stdio) -> Result<bool, Errno> {
-    const AT_THE_FIRST: [i64; 10] = [
-        libc::SYS_read,
-        libc::SYS_readv,
-        libc::SYS_recvfrom,
-        libc::SYS_recvmsg,
-        libc::SYS_recvmmsg,
-        libc::SYS_write,
-        libc::SYS_writev,
-        libc::SYS_sendto,
-        libc::SYS_sendmsg,
-        libc::SYS_sendmmsg,
-    ];
-    const BETWEEN: [i64; 3] = [libc::SYS_splice, libc::SYS_tee, libc::SYS_sendfile];
-    let fds = dir.fd_dir()?;
-    let moves = |SystemCall { number, arguments: [first, ..], .. }: SystemCall| {
-        BETWEEN.contains(&number) || AT_THE_FIRST.contains(&number) && fds.stdio(id(first)) == wire
-    };
-    Ok(of_threads(dir, |tid| dir.is_in(tid))?.into_iter().flatten().any(moves))
 }
 
 /// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal. And for which one

@@ -93,6 +93,19 @@ def shell_job_that_is_waited_for(stage, runs):
     agent.kill()
     return stage.truth(orphans=stage.everyone())
 
+@scene("orphan", twin="let_go/job_with_a_pipe_of_others")
+def helper_with_a_pipe(stage):
+    """A server has a helper without any output, as Python's multiprocessing has, and a pipe to it beside the standard streams; the agent is killed."""
+    stage.part("tracker", "here()\nrest()\n")
+    stage.part("mcp-server-pool", """
+        far, w = os.pipe()
+        start("tracker", wire=None, stderr=subprocess.DEVNULL, pass_fds=[far])
+        os.close(far)
+        present("tracker")
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-pool"), orphans=["mcp-server-pool", "tracker"])
+
 @scene("orphan", twin="let_go/browser_on_its_wires")
 def driven_browser(stage):
     """A server drives a browser over two pipes beside the standard streams, which are /dev/null, in a session of its own; the agent is killed."""

@@ -317,6 +317,63 @@ fn a_duplicate_whose_close_is_never_answered_holds_nobody_up() -> Result<()> {
     })
 }
 
+/// A host, and a program that reads its first message into a page that nobody provides: it keeps the lock of the pipe.
+const WITHHOLDING: &str = r#"#!/usr/bin/python3
+import ctypes, fcntl, os, platform, struct, subprocess, sys, time
+here = os.path.dirname(sys.argv[0])
+if os.path.basename(sys.argv[0]) == 'host.py':
+    tool = subprocess.Popen([here + '/tool.py'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    tool.stdout.readline()
+    tool.stdin.write(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}\n')
+    tool.stdin.flush()
+    time.sleep(600)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+[userfaultfd, preadv2] = [323, 327] if platform.machine() == 'x86_64' else [282, 286]
+faults = libc.syscall(userfaultfd, 0)
+fcntl.ioctl(faults, 0xc018aa3f, struct.pack('QQQ', 0xAA, 0, 0))
+page = libc.mmap(None, 4096, 3, 0x22, -1, 0)
+fcntl.ioctl(faults, 0xc020aa00, struct.pack('QQQQ', page, 4096, 1, 0))
+print(flush=True)
+long = ctypes.c_long
+libc.syscall(long(preadv2), long(0), struct.pack('QQ', page, 16), long(1), long(-1), long(-1), long(0))
+"#;
+
+/// Whoever looks at what waits in that pipe waits as long, and is not ended by SIGKILL before: that is a helper, of which there
+/// is one, and nobody waits for it.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_reader_that_keeps_the_lock_of_its_pipe_does_not_keep_the_daemon() -> Result<()> {
+    scene(|s| {
+        let daemon = s.daemon_with(&Launch::default())?;
+        let host = program(s, ["host.py", "tool.py"], WITHHOLDING)?;
+        let helpers = || -> Option<Vec<u32>> {
+            let of = format!("/proc/{0}/task", daemon.id.pid);
+            let children = fs::read_dir(of).ok()?.flatten().map(|task| task.path().join("children"));
+            let children: Vec<_> = children.filter_map(|list| fs::read_to_string(list).ok()).collect();
+            let pids =
+                children.iter().flat_map(|list| list.split_whitespace()).filter_map(|pid| pid.parse().ok());
+            let is_blocked = |pid: &u32| {
+                fs::read_to_string(format!("/proc/{pid}/stat"))
+                    .is_ok_and(|stat| stat.contains("(orphand-helper) D"))
+            };
+            Some(pids.filter(is_blocked).collect())
+        };
+        tests::within("a helper waits for the lock", || helpers().filter(|all| !all.is_empty()).map(drop))?;
+        let took = Honest::at_work(s, "honest")?.judged_in_time(&daemon, GRACE)?;
+        let waiting = helpers().context("the daemon has ended")?;
+        ensure!(waiting.len() == 1, "{waiting:?} wait for the lock");
+        let begun = Instant::now();
+        daemon.finish()?;
+        let ended = begun.elapsed();
+        ensure!(ended < in_time(SOON)?, "the daemon ended after {ended:?}");
+        println!(
+            "a lock that is kept: the other one was judged after {took:?}, the daemon ended after {ended:?}"
+        );
+        host.signal(rustix::process::Signal::KILL)
+    })
+}
+
 fn one(process: &Value) -> Result<Identity> {
     let number = |key: &str| process[key].as_u64().with_context(|| format!("no {key} in {process}"));
     Ok(Identity { pid: u32::try_from(number("pid")?)?, start: number("start")? })

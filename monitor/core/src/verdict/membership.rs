@@ -152,6 +152,8 @@ impl<'a> Bonds<'a> {
             let process = row.process;
             !self.members.contains(process)
                 && rows.listens(process)
+                // Those who call it have its pipe.
+                && fork_server_listener(&row.image).is_none()
                 && !rows.is_called_by(process, &self.held)
         };
         let serving = all.iter().filter(serves);

@@ -137,6 +137,20 @@ impl<'a> Rows<'a> {
         ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
     }
 
+    /// Whether the process is the only one that reads a pipe to which a process of a server, which has these ends, writes. What
+    /// somebody inherited by accident is read by others, too.
+    pub fn is_fed_by(&self, process: ProcessId, held: &Sides) -> bool {
+        let is_another = |end: &&End| end.side == Side::Reads && end.holder.process() != Some(process);
+        let is_read_by_others =
+            |end: &End| self.by_endpoint.get(&end.endpoint).into_iter().flatten().any(is_another);
+        self.of(process).any(|(endpoint, end)| {
+            matches!(endpoint, Endpoint::Pipe { named: false, .. })
+                && end.side == Side::Reads
+                && is_opposed(end, held)
+                && !is_read_by_others(end)
+        })
+    }
+
     /// Whether the process waits for callers, and has no connection that a process of a server, which has these ends, began.
     pub fn serves_beyond(&self, process: ProcessId, held: &Sides) -> bool {
         let is_open =

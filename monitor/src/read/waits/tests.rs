@@ -38,25 +38,6 @@ fn rests(script: &str, last: &str) -> bool {
 }
 
 #[test]
-fn who_is_in_a_read_of_its_wire_may_keep_its_lock() {
-    for (script, moves) in [
-        ("import os, time; print(flush=True); os.read(0, 1)", true),
-        ("import os, time; r, w = os.pipe(); os.splice(r, 1, 1) if not print(flush=True) else 0", true),
-        ("import os, time; r, w = os.pipe(); print(flush=True); os.read(r, 1)", false),
-        ("import time; print(flush=True); time.sleep(600)", false),
-    ] {
-        let (server, _) = Started::python(script, Std::piped());
-        let (proc, wire) = (Proc::system().unwrap(), server.wire());
-        let look = || moves_bytes(&proc.process(server.0.id()).unwrap(), wire).unwrap();
-        let begun = std::time::Instant::now();
-        while look() != moves {
-            assert!(begun.elapsed().as_secs() < 20, "{script}");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-    }
-}
-
-#[test]
 fn who_waits_for_others_without_a_limit_rests() {
     for last in [
         "signal.pause()",

@@ -91,6 +91,47 @@ fn two_logs_are_not_known_to_be_one() {
     }
 }
 
+/// The resource tracker and the fork server of Python's multiprocessing, below a server of version 2 of the mcp package with a log.
+/// The twins: what its server reads, too, was inherited by accident; another service is one; and what a shell started in the
+/// background stays.
+#[test]
+fn who_alone_reads_what_its_server_writes_works_for_it() {
+    const FORKS: &[&str] =
+        &["python3", "-c", "from multiprocessing.forkserver import main; main(5, 6, ['__main__'])"];
+    for (argv, readers, listens, tied) in [
+        (JOB, &[31][..], false, true),
+        (JOB, &[31, 30], false, false),
+        (JOB, &[], false, false),
+        (FORKS, &[31], true, true),
+        (JOB, &[31], true, false),
+    ] {
+        let stdio = [Stdio::Null, Stdio::File, Stdio::File];
+        let mut story = with_job(argv, stdio);
+        let sockets = SocketUse { listens, ..SocketUse::default() };
+        let feeds = readers.iter().map(|pid| id(*pid)).collect();
+        story.apart.extend([
+            (30, ProcessFacts { feeds, ..apart(10, WIRE) }),
+            (31, ProcessFacts { argv, sockets, ..apart(10, stdio) }),
+        ]);
+        assert_eq!(ends(story, 31), tied, "{argv:?} {readers:?} {listens}");
+    }
+    let stdio = [Stdio::Null, Stdio::File, Stdio::File];
+    let mut story = with_job(&["sh"], PLAIN);
+    story.start(31, 32, JOB, stdio);
+    story.apart.extend([
+        (30, ProcessFacts { feeds: vec![id(32)], ..apart(10, WIRE) }),
+        (31, ProcessFacts { argv: &["sh"], ..apart(10, PLAIN) }),
+        (32, ProcessFacts { parent: 31, ..apart(10, stdio) }),
+    ]);
+    assert!(!ends(story, 32));
+}
+
+fn ends(story: Story, pid: u32) -> bool {
+    let mut story = judged(story);
+    story.pass_secs(400);
+    story.sent().contains(&(pid, Signal::Term))
+}
+
 /// What has a log for its output and only inherited a pipe of the server's from a tool that has ended. The twin's tool lives.
 #[test]
 fn who_was_left_with_a_log_is_not_driven_over_what_it_inherited() {

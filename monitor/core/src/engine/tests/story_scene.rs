@@ -77,6 +77,8 @@ pub struct ProcessFacts {
     pub hears_of_ends: bool,
     /// Who has the other end of this stream, which it writes; of its standard input, which it reads.
     pub read_by: Option<(Stdio, ProcessId)>,
+    /// Those who read a pipe to which it writes, beside the standard streams.
+    pub feeds: Vec<ProcessId>,
 }
 
 /// How a process uses sockets of its own.
@@ -252,6 +254,11 @@ fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
         let (near, far) = if is_input { (Side::Reads, Side::Writes) } else { (Side::Writes, Side::Reads) };
         end(scene, at, own, near, u32::from(!is_input));
         end(scene, at, Holder::Process(reader), far, 0);
+    }
+    if !facts.feeds.is_empty() {
+        let at = endpoint(scene, Endpoint::Pipe { inode: 70, named: false });
+        end(scene, at, own, Side::Writes, 6);
+        facts.feeds.iter().for_each(|reader| end(scene, at, Holder::Process(*reader), Side::Reads, 5));
     }
     for other in &facts.joined {
         let at = endpoint(scene, Endpoint::Pipe { inode: 0, named: false });
