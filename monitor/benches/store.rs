@@ -96,7 +96,7 @@ fn life(pid: u32) -> Vec<Fact> {
     let generation = u64::from(pid / SERVERS) + 1;
     let key = RunKey::Agent { name: "claude".to_owned(), uid: 1000 };
     let id = ProcessId::new(pid, u64::from(pid) * 100);
-    let owner = TrackedOwner { main: id, name: "claude".to_owned(), uid: 1000, implied: false };
+    let owner = TrackedOwner { main: id, name: "claude".to_owned(), uid: 1000, ..TrackedOwner::default() };
     let mut facts = Vec::new();
     if pid.is_multiple_of(SERVERS) || pid == 1 {
         facts.push(Fact::Run {

@@ -187,7 +187,8 @@ pub fn read_proc(
         let is_agent = matches!(rules.role(&process.image), Role::Agent { .. });
         if is_agent || rules.name_units() {
             process.unit = probe.unit(process.id);
-            process.place = probe.place_of(process.id);
+            let (place, slices) = probe.place_of(process.id).unzip();
+            (process.place, process.slices) = (place, slices.unwrap_or_default());
         }
         if is_agent {
             process.hints = probe.agent_hints(process.id).map(Box::new);

@@ -1,7 +1,7 @@
 //! What the host says about branches of processes that an ended agent left.
 
 use super::{Probe, ports};
-use crate::host::{Lodging, with_deadline};
+use crate::host::{Lodging, slices, with_deadline};
 use orphand_core::model::{Branch, ProcessId, SHOWN};
 
 impl Probe {
@@ -16,8 +16,9 @@ impl Probe {
         let head = *processes.first()?;
         let dir = self.proc.identified(head).ok()??;
         let place = dir.cgroup().ok().map(|cgroup| Lodging::place(&cgroup));
-        let is_here =
-            |process: &ProcessId| *process == head || place.is_some() && self.lodging_of(*process) == place;
+        let is_here = |process: &ProcessId| {
+            *process == head || place.is_some() && self.lodging_of(*process).map(|(place, _)| place) == place
+        };
         let (here, apart): (Vec<ProcessId>, Vec<ProcessId>) = processes.iter().partition(|one| is_here(one));
         let used = self.proc.used(&here);
         Some(Branch {
@@ -31,12 +32,14 @@ impl Probe {
         })
     }
 
-    fn lodging_of(&self, process: ProcessId) -> Option<String> {
-        Some(Lodging::place(&self.proc.identified(process).ok()??.cgroup().ok()?))
+    fn lodging_of(&self, process: ProcessId) -> Option<(String, Vec<String>)> {
+        let cgroup = self.proc.identified(process).ok()??.cgroup().ok()?;
+        Some((Lodging::place(&cgroup), slices(&cgroup)))
     }
 
-    /// The place of this process among services and scopes, as text to be compared; `None` if it cannot be read.
-    pub fn place_of(&self, process: ProcessId) -> Option<String> {
+    /// The place of this process among services and scopes, as text to be compared, and the slices above it; `None` if it cannot
+    /// be read.
+    pub fn place_of(&self, process: ProcessId) -> Option<(String, Vec<String>)> {
         let this = self.clone();
         with_deadline(move || this.lodging_of(process))
     }

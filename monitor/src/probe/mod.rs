@@ -142,8 +142,8 @@ impl Probe {
     fn process(&self, process: ProcessId) -> Option<SnapshotProcess> {
         let seen = self.proc.seen(process)?;
         let hints = self.agent_hints(process).map(Box::new);
-        let found =
-            SnapshotProcess { unit: self.unit(process), place: self.place_of(process), hints, ..seen };
+        let (unit, (place, slices)) = (self.unit(process), self.place_of(process).unzip());
+        let found = SnapshotProcess { unit, place, slices: slices.unwrap_or_default(), hints, ..seen };
         // One that exits loses its environment, which names the invocation of its unit, before its control group.
         self.proc.identified(process).ok()??.has_memory().then_some(found)
     }

@@ -11,7 +11,7 @@ use super::{
     rows::{Rows, in_brief},
     waits::{self, Places},
 };
-use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
+use crate::host::{FdTable, ProcessDir, UNANSWERED};
 use orphand_core::{
     model::{
         BootTime, ProcessId,
@@ -86,16 +86,6 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Mem
     (members, ports)
 }
 
-/// The slices above a process. An exemption may be about them: what cannot be read holds the verdict back.
-fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
-    match dir.cgroup() {
-        Ok(text) => Ok(slices(&text)),
-        // A kernel without control groups.
-        Err(Errno::NOENT) if dir.still_alive() => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
-}
-
 /// One process; `None` if it is exiting.
 fn read(
     dir: &ProcessDir,
@@ -127,7 +117,6 @@ fn read(
     };
     let [opted_out, told_to_serve] = dir.environment_has([&mut |entry| entry == OPT_OUT, &mut names_service]);
     let row = ProcessRow {
-        slices: slices_above(dir)?,
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
         reads,

@@ -9,7 +9,7 @@ use nix::libc;
 use rustix::io::Errno;
 
 use crate::{
-    host::{Proc, ProcessDir, Room},
+    host::{Proc, ProcessDir, Room, slices},
     source::kernel_side::{Caller, OpenEnd},
 };
 use orphand_core::{
@@ -333,6 +333,16 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// The slices above a process. An exemption may be about them: what cannot be read holds the verdict back.
+fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
+    match dir.cgroup() {
+        Ok(text) => Ok(slices(&text)),
+        // A kernel without control groups.
+        Err(Errno::NOENT) if dir.still_alive() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// What is told of every process.
 pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<ProcessRow, Errno> {
     let signals = dir.signals()?;
@@ -343,6 +353,7 @@ pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<Pr
         parent,
         image: dir.image(),
         held: dir.is_held().unwrap_or_default(),
+        slices: slices_above(dir)?,
         ignores_hangup: signals.ignores(libc::SIGHUP),
         ignores_interrupt: signals.ignores(libc::SIGINT),
         catches_term: signals.catches(libc::SIGTERM),

@@ -70,7 +70,8 @@ impl Engine {
             self.world.assign(key, id, above, implied);
             key
         } else {
-            let new = NewAgent { name, implied, main: id, origin, uid, sid, above, unit, account };
+            let quarters = Vec::new();
+            let new = NewAgent { name, implied, main: id, origin, uid, sid, above, unit, quarters, account };
             self.world.start_agent(new, implied)
         };
         if let Some(agent) = self.world.agent_mut(key) {
@@ -81,6 +82,7 @@ impl Engine {
                 agent.above = None;
             }
         }
+        self.lodge(key, id);
         self.unit_started_anew(at, key);
         self.leave_server(at, id);
         self.claim_made(at, key, id);

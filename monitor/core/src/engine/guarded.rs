@@ -72,7 +72,9 @@ impl Engine {
                 let owner = self.world.owner_of(server)?;
                 let name = &owner.name;
                 let ran = || Image::new(name.clone(), vec![name.clone()], true);
-                let via = exempt(Some(&self.rules.role(&owner.ran.clone().unwrap_or_else(ran))))?;
+                let by_place = || Some(by_rule(self.rules.exempt_one_of(&owner.quarters)?));
+                let via = exempt(Some(&self.rules.role(&owner.ran.clone().unwrap_or_else(ran))))
+                    .or_else(by_place)?;
                 Some(step(*guard, owner.main(), owner.uid, Some(name), format!("is its owner, and {via}")))
             }),
             _ => None,
@@ -143,5 +145,9 @@ impl Engine {
 
 fn exempt(role: Option<&Role>) -> Option<String> {
     let Some(Role::Exempt { rule }) = role else { return None };
-    Some(format!("is exempt by the rule {}", text::in_quotes(rule)))
+    Some(by_rule(rule))
+}
+
+fn by_rule(rule: &str) -> String {
+    format!("is exempt by the rule {}", text::in_quotes(rule))
 }

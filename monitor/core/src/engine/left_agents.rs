@@ -133,10 +133,11 @@ impl Engine {
         let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
         let unit = row.unit.as_ref().map(|unit| &unit.unit);
-        let exempt = self.rules.exempts(unit, &row.slices, row.uid)
+        let exempt = agent.exempt
+            || self.rules.exempts(unit, &row.slices, row.uid)
             || below.iter().chain([&agent.main()]).any(protected);
-        // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. An agent
-        // with clients is in use, so it is alive as far as anybody can tell.
+        // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. So does one in
+        // use.
         let lives = is_used(scene, agent.main(), &below)
             || below.iter().any(|p| self.world.agent_of(*p).is_some())
             || !self.rules.reap_agent(&agent.name);

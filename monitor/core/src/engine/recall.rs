@@ -168,15 +168,14 @@ impl Engine {
         let exited = start.as_ref().and_then(|start| start.owner_exited);
         let since = exited.map_or(now, |at| at.min(now));
         let dead = dead.map(|owner| {
-            let TrackedOwner { main, name, uid, implied } = owner;
+            let TrackedOwner { main, name, uid, implied, quarters } = owner;
             let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
             let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
             let origin = Origin { process: main, execs: 0 };
-            let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
+            let (above, unit) = (None, None);
+            let new = NewAgent { name, implied, main, origin, uid, sid: 0, above, unit, quarters, account };
             let ran = self.recall.witnessed.get(&main).cloned();
-            let key = self.dead_agent(since, new, false, ran);
-            self.exempt_by_rules(key);
-            key
+            self.dead_agent(since, new, false, ran)
         });
         let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };
         let owner = living.or(dead);
@@ -210,18 +209,21 @@ impl Engine {
     /// Makes the owner that an earlier daemon knew an agent again, if it is alive: no rule may know it. Returns false
     /// if it has to be asked what it runs; the server is recognised once more with the answer.
     fn owner_recalled(&mut self, now: BootTime, owner: TrackedOwner, recognised: &Recognised) -> bool {
-        let TrackedOwner { main, name, implied, .. } = owner;
-        if self.world.agent_of(main).is_some() || !self.recall.alive.contains(&main) {
-            return true;
+        let TrackedOwner { main, name, implied, quarters, .. } = owner;
+        if self.world.agent_of(main).is_none() && self.recall.alive.contains(&main) {
+            self.enter_host(now, main, |_| {});
+            let Some(node) = self.world.node(main).filter(|node| !node.protected) else { return true };
+            if node.unit == ObservedUnit::Unasked {
+                self.ask_creator(main, recognised.clone());
+                return false;
+            }
+            self.agent_recognised(now, main, name, implied);
         }
-        self.enter_host(now, main, |_| {});
-        let Some(node) = self.world.node(main).filter(|node| !node.protected) else { return true };
-        if node.unit == ObservedUnit::Unasked {
-            self.ask_creator(main, recognised.clone());
-            return false;
-        }
-        self.agent_recognised(now, main, name, implied);
         if let Some(key) = self.world.agent_of(main) {
+            // The agents above it may have ended.
+            for one in quarters {
+                self.world.lodge(key, one);
+            }
             self.exempt_by_rules(key);
         }
         true

@@ -234,6 +234,7 @@ impl Engine {
             node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));
         }
         node.place = seen.place.as_deref().map(Into::into);
+        node.slices = seen.place.is_some().then(|| seen.slices.clone().into());
         node.hints.clone_from(&seen.hints);
         let confirmed = !node.pending;
         self.world.enter(node, up);
@@ -282,6 +283,7 @@ impl Engine {
         self.world.change(id, |node| {
             if node.unit == ObservedUnit::Unasked {
                 node.unit = ObservedUnit::Known(host.unit.clone().map(Box::new));
+                node.slices = Some(host.slices.clone().into());
             }
         });
         self.world.identify(&self.rules, id, &host.image, None);

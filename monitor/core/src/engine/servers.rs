@@ -277,7 +277,8 @@ impl Engine {
         let unsettled = account.is_none();
         let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
-        let new = NewAgent { name, implied, main, origin, uid, sid, above, unit: None, account };
+        let (unit, quarters) = (None, Vec::new());
+        let new = NewAgent { name, implied, main, origin, uid, sid, above, unit, quarters, account };
         Some(self.dead_agent(at, new, unsettled, Some(maker.program.image.clone())))
     }
 
@@ -296,6 +297,7 @@ impl Engine {
         let key = self.world.start_dead_agent(new, at);
         let ran = ran.map(Image::shortened);
         self.world.change_agent(key, |agent| (agent.unsettled, agent.ran) = (unsettled, ran));
+        self.exempt_by_rules(key);
         key
     }
 

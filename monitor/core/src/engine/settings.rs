@@ -82,8 +82,8 @@ impl Engine {
         }
     }
 
-    /// Enters whether the rules exempt an agent that was known before them, and whether it is a daemon by them. One that has
-    /// ended is asked about by what it ran, or else by its name: a rule that is gone exempts nothing any more.
+    /// Enters whether the present rules exempt an agent, by its program or its place, and whether it is a daemon by them. One that
+    /// has ended is asked about by what it ran, or else by its name: a rule that is gone exempts nothing any more.
     pub(super) fn exempt_by_rules(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
         let (exempt, daemon) = if agent.is_alive() {
@@ -95,6 +95,7 @@ impl Engine {
             let named = || Image::new(name.clone(), vec![name.clone()], true);
             (self.rules.may_exempt(&agent.ran.clone().unwrap_or_else(named)), agent.daemon)
         };
+        let exempt = exempt || self.rules.exempt_one_of(&agent.quarters).is_some();
         self.world.change_agent(key, |agent| (agent.exempt, agent.daemon) = (exempt, daemon));
     }
 

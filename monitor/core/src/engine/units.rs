@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Engine, servers::Recognised};
 use crate::{
-    lineage::{AgentKey, ObservedUnit, ServerKey},
+    lineage::{AgentKey, Node, ObservedUnit, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, Fact, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner,
+        About, Answer, BootTime, Effect, Fact, ProcessId, Quarters, SHOWN, Snapshot, Tracked, TrackedOwner,
         TrackedStart, Tracking, Unit, UnitFacts,
     },
     recognise::Role,
@@ -35,6 +35,7 @@ impl Engine {
                     let unit = seen.unit.map(Box::new);
                     node.unit = if gone { ObservedUnit::Gone } else { ObservedUnit::Known(unit) };
                     (node.place, node.hints) = (seen.place.map(Into::into), seen.hints);
+                    node.slices = Some(seen.slices.into());
                 }
                 if is_new {
                     (node.uid, node.sid) = (seen.uid, seen.sid);
@@ -61,7 +62,10 @@ impl Engine {
                 });
                 return false;
             }
-            Some(ObservedUnit::Known(unit)) => self.settle(at, top, unit),
+            Some(ObservedUnit::Known(unit)) => {
+                self.settle(at, top, unit);
+                self.lodge(top, server.new.main);
+            }
             Some(ObservedUnit::Gone) | None => {}
         }
         self.report_withheld(owner);
@@ -80,6 +84,21 @@ impl Engine {
         if self.world.agent(owner).is_some_and(|a| !a.is_alive()) {
             self.run_may_have_ended(at, owner);
         }
+    }
+
+    /// The agent runs where this process does: enters that, and what the rules say of it.
+    pub(super) fn lodge(&mut self, key: AgentKey, process: ProcessId) {
+        if let Some(quarters) = self.world.node(process).and_then(Node::quarters) {
+            self.world.lodge(key, quarters);
+            return self.exempt_by_rules(key);
+        }
+        self.ask(None, About::Process(process), move |engine, _, answer| {
+            if let Answer::Process { process: Some(seen) } = answer {
+                let unit = seen.unit.map(|facts| facts.unit);
+                engine.world.lodge(key, Quarters { unit, slices: seen.slices, uid: seen.uid });
+            }
+            engine.exempt_by_rules(key);
+        });
     }
 
     /// A service manager was started. The execs of its children are needed if rules name units.
@@ -212,5 +231,12 @@ impl Engine {
 }
 
 pub(super) fn tracked_owner(agent: &Agent) -> TrackedOwner {
-    TrackedOwner { main: agent.main(), name: agent.name.clone(), uid: agent.uid, implied: agent.implied }
+    let quarters = agent.quarters.clone();
+    TrackedOwner {
+        main: agent.main(),
+        name: agent.name.clone(),
+        uid: agent.uid,
+        implied: agent.implied,
+        quarters,
+    }
 }

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    model::{AgentHints, BootTime, Image, Killer, ProcessId, Stdio, UnitFacts},
+    model::{AgentHints, BootTime, Image, Killer, ProcessId, Quarters, Stdio, UnitFacts},
     recognise::{Role, container_client, is_opener},
 };
 
@@ -130,6 +130,8 @@ pub struct Node {
     pub unit: ObservedUnit,
     /// Its place among the units when the unit was read: [`crate::model::SnapshotProcess::place`].
     pub place: Option<Box<str>>,
+    /// The systemd slices above it, by name. Of most processes that are found in /proc neither these nor the unit were read.
+    pub slices: Option<Box<[String]>>,
     /// By what a person recognises it, if it is an agent. Read with the unit.
     pub hints: Option<Box<AgentHints>>,
     /// The nearest agent among the process and its creators, copied at birth.
@@ -175,6 +177,14 @@ impl Node {
         let origin = Origin { process: id, execs: 0 };
         let exec = Arc::new(Exec { origin, ..Exec::default() });
         Self { id, exec, pending: true, ..Self::default() }
+    }
+
+    /// Where it runs; `None` if that was not read.
+    pub fn quarters(&self) -> Option<Quarters> {
+        let slices = self.slices.as_ref()?.to_vec();
+        let unit =
+            if let ObservedUnit::Known(Some(facts)) = &self.unit { Some(facts.unit.clone()) } else { None };
+        Some(Quarters { unit, slices, uid: self.uid })
     }
 
     pub fn fork(&self, child: ProcessId, uid: u32, sid: u32) -> Self {

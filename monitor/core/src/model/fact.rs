@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Image, Losses, ProcessId, Run, RunKey, ServerHints,
-    Signal, Stdio,
+    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Image, Losses, ProcessId, Quarters, Run, RunKey,
+    ServerHints, Signal, Stdio,
 };
 
 /// A fact to store. Storing the same fact twice has the effect of storing it once.
@@ -196,6 +196,9 @@ pub struct TrackedOwner {
     pub uid: u32,
     /// Whether no rule matched it.
     pub implied: bool,
+    /// Where it ran, and the agents above it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub quarters: Vec<Quarters>,
 }
 
 /// What earlier daemons stored. The daemon reads it from the store when it starts, and hands it in as the

@@ -93,6 +93,9 @@ pub struct SnapshotProcess {
     /// compared; empty outside of units. Read with `unit`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<String>,
+    /// The systemd slices above it, by name. Read with `unit`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub slices: Vec<String>,
     /// By what a person recognises it, if it is an agent. Read with `unit`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hints: Option<Box<AgentHints>>,

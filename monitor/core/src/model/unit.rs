@@ -41,6 +41,17 @@ pub struct UnitFacts {
     pub state: UnitState,
 }
 
+/// Where a process runs, as exemptions name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quarters {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unit: Option<Unit>,
+    /// The slices above it, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub slices: Vec<String>,
+    pub uid: u32,
+}
+
 /// The state of a unit, according to its manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", content = "invocation_id", rename_all = "snake_case")]

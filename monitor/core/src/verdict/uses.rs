@@ -6,7 +6,7 @@ use super::{candidates::candidates, inspection::Inspection, membership::Members,
 use crate::{
     model::{
         Doubt, Image, ProcessId, ReachedBy, Stdio,
-        scene::{Endpoint, Holder, ProcessRow, Scene},
+        scene::{Holder, ProcessRow, Scene},
     },
     reach::{Edge, Party, Source, Way, mark},
     recognise::{Role, Rules, container_client, runs_itself, text_of_shell},
@@ -148,15 +148,17 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     !behind.is_empty() && closed(&Members { core, ..Members::default() }) == [true; 2]
 }
 
-/// Whether an agent that may have been left behind has clients, or a debugger. What is `below` it works for it. Its pipes lead to its servers and to
-/// whoever reads its log.
+/// Whether somebody can reach an agent that may have been left behind, or waits for what it writes, or a person may type to it.
+/// What is `below` it works for it.
 pub fn is_used(scene: &Scene, process: ProcessId, below: &[ProcessId]) -> bool {
-    let reach = mark(scene, &[Party { members: BTreeSet::from([process]), ..Party::default() }]);
-    let is_outside = |from: Source| !matches!(from, Source::Root(process) if below.contains(&process));
-    let mut edges = reach.edges_to(0).filter(|edge| is_outside(edge.from));
-    edges.any(|edge| match scene.endpoint(edge.endpoint) {
-        Some(Endpoint::Open { .. } | Endpoint::Pipe { named: true, .. }) => true,
-        Some(endpoint @ Endpoint::Connection { .. }) => endpoint.is_call(),
-        _ => edge.way == Way::Trace,
-    })
+    let stdio = scene.full(&[process]).next().map(|row| row.stdio).unwrap_or_default();
+    // A connection that it began (the journal's socket) is no wire.
+    let is_call = |wire| scene.endpoints.iter().any(|endpoint| endpoint.is(wire) && endpoint.is_call());
+    let wires = [stdio[0], stdio[1]].map(|wire| if is_call(wire) { Stdio::Closed } else { wire });
+    let reach = mark(scene, &[Party { members: BTreeSet::from([process]), wires, ..Party::default() }]);
+    let is_below = |from: Source| matches!(from, Source::Root(process) if below.contains(&process));
+    wires.contains(&Stdio::Terminal) || reach.edges_to(0).any(|edge| !is_below(edge.from))
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,13 +9,16 @@ use super::World;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Origin, ServerKey},
-    model::{AgentHints, BootTime, CopyFacts, Image, ProcessId, RunKey, RunView, UnitFacts},
+    model::{AgentHints, BootTime, CopyFacts, Image, ProcessId, Quarters, RunKey, RunView, UnitFacts},
 };
 
 /// Dead agents are forgotten only if there are more of them than this.
 const DEAD_MIN: usize = 32;
 /// The most ended processes that are remembered of a dead agent.
 pub(super) const ENDED: usize = 256;
+
+/// The most places that are remembered of an agent.
+const QUARTERS: usize = 8;
 
 /// An agent: alive, or remembered because some of its servers are alive.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +42,8 @@ pub struct Agent {
     pub unit: Option<Box<UnitFacts>>,
     /// Its place among the units; absent if it could not be read.
     pub place: Option<Box<str>>,
+    /// Where it ran when it was recognised, and the agents above it: what an exempt place starts is exempt anywhere.
+    pub quarters: Vec<Quarters>,
     /// By what a person recognises it.
     pub hints: AgentHints,
     /// The run it belongs to: its own run, or that of its top-most agent.
@@ -99,6 +104,7 @@ pub struct NewAgent {
     pub sid: u32,
     pub above: Option<AgentKey>,
     pub unit: Option<Box<UnitFacts>>,
+    pub quarters: Vec<Quarters>,
     pub account: RunView,
 }
 
@@ -144,11 +150,25 @@ impl World {
         let above = new.above.filter(|above| self.agents.contains_key(above));
         let key = AgentKey(self.last_agent.map_or(NonZeroU32::MIN, |last| last.0.saturating_add(1)));
         self.last_agent = Some(key);
-        let NewAgent { name, implied, main, origin, uid, sid, unit, account, .. } = new;
+        let NewAgent { name, implied, main, origin, uid, sid, unit, quarters, account, .. } = new;
+        let inherited = above.and_then(|above| self.agent(above)).map(|above| above.quarters.clone());
         let agent = Agent { name, implied, main, origin, uid, sid, above, unit, account, ..Agent::default() };
         self.agents.insert(key, agent);
         self.by_main.insert(main, key);
+        for one in quarters.into_iter().chain(inherited.into_iter().flatten()) {
+            self.lodge(key, one);
+        }
         key
+    }
+
+    /// The agent runs here.
+    pub fn lodge(&mut self, key: AgentKey, quarters: Quarters) {
+        if let Some(agent) = self.agents.get_mut(&key)
+            && agent.quarters.len() < QUARTERS
+            && !agent.quarters.contains(&quarters)
+        {
+            agent.quarters.push(quarters);
+        }
     }
 
     /// Makes `successor` continue the work of the agent. Returns whether it can: it must be alive and must not be an

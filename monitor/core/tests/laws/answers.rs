@@ -123,6 +123,7 @@ pub fn describe(p: &Process) -> SnapshotProcess {
         stdio: p.files.standard_with_wire(),
         unit: None,
         place: Some(String::new()),
+        slices: Vec::new(),
         hints: None,
         stale_binary: false,
     }

@@ -64,6 +64,7 @@ fn seen() -> impl Strategy<Value = SnapshotProcess> {
             stdio,
             unit,
             place: (sid != 2).then(|| format!("/{}.scope", sid % 2)),
+            slices: (0..sid % 3).map(|slice| format!("{slice}.slice")).collect(),
             hints: None,
             stale_binary: sid == 1,
         },

@@ -108,7 +108,12 @@ pub(super) fn tracked(pid: u32, key: RunKey, generation: u64) -> Tracked {
         rule: "npm-mcp".to_owned(),
         uid: Some(1000),
         processes: vec![id(pid), id(pid + 1)],
-        owner: Some(TrackedOwner { main: id(7), name: "claude".to_owned(), uid: 1000, implied: false }),
+        owner: Some(TrackedOwner {
+            main: id(7),
+            name: "claude".to_owned(),
+            uid: 1000,
+            ..TrackedOwner::default()
+        }),
         run: Some((key, generation)),
         start: Some(TrackedStart { adopted: true, ..TrackedStart::default() }),
     }

@@ -6,7 +6,7 @@ use crate::model::{
     Tracked, TrackedOwner, TrackedStart,
 };
 
-fn ready() -> Input {
+pub(super) fn ready() -> Input {
     Input::Ready { kernel: String::new(), hooks: Vec::new() }
 }
 

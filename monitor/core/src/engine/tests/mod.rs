@@ -15,6 +15,7 @@ mod containers_podman;
 mod daemons;
 mod duplicates;
 mod endings;
+mod exempt_places;
 mod first_messages;
 mod found;
 mod growth;

@@ -76,6 +76,8 @@ pub struct Story {
     pub rss_bytes: u64,
     /// What /proc says about a creator.
     pub creator: Option<SnapshotProcess>,
+    /// The slices above every process.
+    pub slices: Vec<String>,
     /// The units that processes run in, by pid.
     pub units: BTreeMap<u32, UnitFacts>,
     /// Processes that have run a program.

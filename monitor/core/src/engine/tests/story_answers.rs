@@ -34,9 +34,9 @@ impl Story {
                 let lives = unit.is_some() || self.ran.contains(&process.pid);
                 let known = known.or_else(|| lives.then(plain)).or_else(|| self.creator.clone());
                 let (place, hints) = (self.place.clone(), self.agent_hints.clone().map(Box::new));
-                Answer::Process {
-                    process: known.map(|known| SnapshotProcess { unit, place, hints, ..known }),
-                }
+                let slices = self.slices.clone();
+                let answered = |known| SnapshotProcess { unit, place, slices, hints, ..known };
+                Answer::Process { process: known.map(answered) }
             }
             About::Hints { server, lines, .. } => {
                 self.lines_asked.extend(self.hints.contains_key(&server.pid).then_some(lines));
