@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Probe, activity};
+use super::{ManagerError, Probe, activity};
 use crate::read::pipe;
 use orphand_core::model::{
-    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject,
+    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject, Unit, UnitState,
     scene::{Scene, SceneServer},
 };
 
@@ -24,7 +24,41 @@ impl Probe {
                 row.pss_bytes = weights.get(&row.process).copied();
             }
         }
-        subjects.iter().zip(scenes).map(|(subject, scene)| self.facts_beside(subject, scene)).collect()
+        // After the scenes: who began to end them meanwhile is heard. Once for a unit, whatever it has.
+        let mut asked = BTreeMap::new();
+        let stopping: Vec<bool> = subjects
+            .iter()
+            .zip(&scenes)
+            .map(|(subject, scene)| self.is_stopping(subject, scene, &mut asked))
+            .collect();
+        let all = subjects.iter().zip(scenes).zip(stopping);
+        all.map(|((subject, scene), stopping)| ServerFacts { stopping, ..self.facts_beside(subject, scene) })
+            .collect()
+    }
+
+    /// Whether the unit that it runs in is being stopped: then its manager is ending it. Who does not answer says no, and is asked
+    /// about no other unit.
+    fn is_stopping(
+        &self,
+        subject: &Subject,
+        scene: &Scene,
+        asked: &mut BTreeMap<Unit, Result<bool, ManagerError>>,
+    ) -> bool {
+        let mut rows = scene.full(&subject.processes).filter(|_| subject.unit);
+        let found = rows.find_map(|row| {
+            let unit = row.unit.as_ref()?;
+            let goes_on = matches!(unit.state, UnitState::Active(_)) && !unit.left_behind();
+            goes_on.then(|| (row.process, unit.unit.clone()))
+        });
+        let Some((process, unit)) = found else { return false };
+        let is_silent = |(other, said): (&Unit, &Result<bool, ManagerError>)| {
+            other.manager == unit.manager && matches!(said, Err(ManagerError::Silent(_)))
+        };
+        if asked.iter().any(is_silent) {
+            return false;
+        }
+        let said = asked.entry(unit).or_insert_with(|| Ok(self.service(process).1?.stopping));
+        matches!(said, Ok(true))
     }
 
     fn facts_beside(&self, subject: &Subject, scene: Scene) -> ServerFacts {
@@ -35,7 +69,7 @@ impl Probe {
         let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
         let due = subject.question.servers.first();
         let unread_input = due.and_then(|server| self.unread_input(server, subject.input));
-        ServerFacts { scene, work, unread_input, container, enclosing }
+        ServerFacts { scene, work, unread_input, stopping: false, container, enclosing }
     }
 
     fn unread_input(&self, server: &SceneServer, is_asked: bool) -> Option<FirstMessage> {

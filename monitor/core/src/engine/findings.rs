@@ -65,7 +65,7 @@ impl Engine {
             self.server_event(now, key, Event::Inconclusive { again });
             return;
         }
-        self.wait_for_tools(now, key, &mut finding, &rows);
+        self.wait_for_tools(now, key, &mut finding, &rows, facts.stopping);
         if let Some(server) = self.world.server_mut(key) {
             server.apart.clone_from(&finding.members.let_go);
             let own: Vec<_> = rows.full(server).filter(|row| !server.apart.contains(&row.process)).collect();
@@ -142,8 +142,16 @@ impl Engine {
         self.world.server(key).is_none()
     }
 
-    /// Adds a doubt if nothing but the work of its tools speaks against the end of a server, and they still have time.
-    fn wait_for_tools(&mut self, now: BootTime, key: ServerKey, finding: &mut Finding, rows: &Rows<'_>) {
+    /// Adds a doubt if nothing speaks against the end of a server but the work of its tools, or that its unit is being `stopped`:
+    /// its manager is ending it. They still have time.
+    fn wait_for_tools(
+        &mut self,
+        now: BootTime,
+        key: ServerKey,
+        finding: &mut Finding,
+        rows: &Rows<'_>,
+        stopped: bool,
+    ) {
         let Some(server) = self.world.server(key) else { return };
         let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);
         if server.phase.is_terminating() || server.phase.asked_anyway() || is_in_grace {
@@ -189,17 +197,21 @@ impl Engine {
         };
         let needed = jobs.iter().filter(is_needed).map(|(job, _)| job.id);
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();
-        let Some(&tool) = works.first() else {
+        if works.is_empty() && !stopped {
             seen.awaited = None;
             return;
-        };
+        }
         // For who can do nothing no time passes: at the first look that finds it going on, all of it begins.
         let is_held = works.iter().any(|tool| rows.row(*tool).is_some_and(|row| row.held));
         if std::mem::replace(&mut seen.held, is_held) || is_held {
             seen.awaited = Some(now);
         }
-        if *seen.awaited.get_or_insert(now) + self.policy.work_grace > now {
-            finding.case.doubts.push(Doubt::Working);
+        if *seen.awaited.get_or_insert(now) + self.policy.work_grace <= now {
+            return;
+        }
+        let own = [(!works.is_empty(), Doubt::Working), (stopped, Doubt::Stopping)];
+        finding.case.doubts.extend(own.into_iter().filter(|(is, _)| *is).map(|(_, doubt)| doubt));
+        if let Some(&tool) = works.first() {
             let path = vec![at_work(&self.rules, rows, tool)];
             self.reached(key, path);
         }
@@ -218,7 +230,11 @@ impl Engine {
     /// Until when the end of a server waits for its tools, if it does.
     pub(super) fn tools_deadline(&self, key: ServerKey) -> Option<BootTime> {
         let verdict = self.world.server(key)?.phase.verdict()?;
-        let awaited = self.tools.get(&key)?.awaited.filter(|_| verdict.doubts.contains(&Doubt::Working))?;
+        let awaited = self
+            .tools
+            .get(&key)?
+            .awaited
+            .filter(|_| verdict.doubts.iter().any(|doubt| doubt.has_deadline()))?;
         Some(awaited + self.policy.work_grace)
     }
 }

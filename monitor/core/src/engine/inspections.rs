@@ -84,6 +84,7 @@ impl Engine {
             container: self.container_query(server).map(Box::new),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
             input: server.rule == PROTOCOL,
+            unit: !server.phase.is_clear(),
         };
         let Some(observed) = self.observe(key) else { return };
         let user = server.share();

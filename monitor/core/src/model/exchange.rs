@@ -209,6 +209,8 @@ pub struct Subject {
     pub work: bool,
     /// Whether it matters what waits in its standard input: [`ServerFacts::unread_input`].
     pub input: bool,
+    /// Whether it matters that its unit is being stopped: [`ServerFacts::stopping`].
+    pub unit: bool,
 }
 
 /// A process and the pipe or socket that is its standard input.

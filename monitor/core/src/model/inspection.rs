@@ -19,6 +19,9 @@ pub struct ServerFacts {
     /// where it was not; absent if it could not be found out whether anything does.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unread_input: Option<FirstMessage>,
+    /// Whether its unit is being stopped, by its manager's word, if that was asked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stopping: bool,
     /// The container that its client works for; absent if there is none, or if its engine did not tell exactly
     /// one.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -212,7 +212,7 @@ pub enum Notice {
         cpu_ms: Option<u64>,
         /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
         after_ms: u64,
-        /// When the doubt `working` ends; absent without it. In nanoseconds since boot. `deadline` has it as RFC 3339.
+        /// When the doubt `working` or `stopping` ends; absent without. In nanoseconds since boot. `deadline` has it as RFC 3339.
         #[serde(rename = "deadline_boot_ns", skip_serializing_if = "Option::is_none", default)]
         deadline: Option<super::BootTime>,
     },

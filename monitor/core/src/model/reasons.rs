@@ -180,6 +180,12 @@ reasons! {
             changes "This ends with the tool, at the latest after the time of work_grace."
             about "A tool that it started goes on with its work: it has used the processor, has read or written something, or has just \
                 begun; or it rests, but waits for a time, or for somebody to whom it is connected. It has until `deadline` (`work_grace`)."
+        Stopping "stopping"
+            short "its unit is being stopped"
+            says "Its unit is being stopped: its manager is ending it."
+            changes "This ends when the unit is stopped, at the latest after the time of work_grace."
+            about "Its unit is being stopped (systemd says `deactivating`): its manager is ending it, and lets it save what it has. It has \
+                until `deadline` (`work_grace`)."
     }
 }
 
@@ -236,6 +242,13 @@ reasons! {
                 would live on. Without its engine (`[containers]`) it cannot be stopped, or it is not certain which container it is. Or it \
                 was found in a container, without a client and an owner: its engine would know nothing of a signal. `container` has the \
                 command that a person can run."
+    }
+}
+
+impl Doubt {
+    /// Whether it counts for the time of `work_grace` at most.
+    pub const fn has_deadline(self) -> bool {
+        matches!(self, Self::Working | Self::Stopping)
     }
 }
 

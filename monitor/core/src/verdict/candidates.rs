@@ -16,7 +16,7 @@ use crate::{
     case::By,
     lineage::{Graph, Node},
     model::{
-        CopyFacts, Doubt, Guard, ProcessId, UnitFacts,
+        CopyFacts, Guard, ProcessId, UnitFacts,
         scene::{ProcessRow, Wait},
         text::base,
     },
@@ -79,7 +79,8 @@ fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
     let inspection = &Inspection { server, ..*inspection };
     let own = members(inspection);
     let keeps = |guard: &Guard| !matches!(guard, Guard::Observe | Guard::Found | Guard::Container);
-    let is_at_work = server.phase.verdict().is_some_and(|verdict| verdict.doubts.contains(&Doubt::Working));
+    let is_at_work =
+        server.phase.verdict().is_some_and(|verdict| verdict.doubts.iter().any(|doubt| doubt.has_deadline()));
     let acts = is_at_work
         || guards(inspection, &own).iter().any(keeps)
         || only_named(inspection).is_some()

@@ -116,6 +116,7 @@ impl Bus {
             timeout_stop_ms: Some(stop).filter(|stop| *stop != u64::MAX).map(|stop| stop / 1000),
             delegate: property(SERVICE, "Delegate", "b")?.u32()? != 0,
             fragment: property(UNIT, "FragmentPath", "s")?.string()?,
+            stopping: property(UNIT, "ActiveState", "s")?.string()? == "deactivating",
         }))
     }
 

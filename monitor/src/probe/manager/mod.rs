@@ -1,5 +1,4 @@
-//! What a service manager says about its units, over D-Bus. For `orphand doctor`: the daemon itself does not
-//! use it.
+//! What a service manager says about its units, over D-Bus: for `orphand doctor`, and whether a unit is being stopped.
 //!
 //! The code asks a manager at the manager's own socket, without a bus in between. It reaches the path of the
 //! socket through `/proc/PID/root`, so the mount and network namespaces of the manager do not matter. Where

@@ -46,6 +46,7 @@ fn what_a_manager_tells() {
         timeout_stop_ms: None,
         delegate: true,
         fragment: "/etc/systemd/system/bot.service".to_owned(),
+        stopping: true,
     };
     assert_eq!(found, expected);
     asked.join().unwrap();

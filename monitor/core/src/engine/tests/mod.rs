@@ -43,6 +43,7 @@ mod restarts;
 mod room;
 mod sessions;
 mod spawners;
+mod stopping;
 mod story;
 mod story_answers;
 mod story_scene;

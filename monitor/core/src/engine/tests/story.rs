@@ -76,6 +76,8 @@ pub struct Story {
     pub rss_bytes: u64,
     /// What /proc says about a creator.
     pub creator: Option<SnapshotProcess>,
+    /// Whether the units of all servers are being stopped.
+    pub stopping: bool,
     /// The slices above every process.
     pub slices: Vec<String>,
     /// The units that processes run in, by pid.

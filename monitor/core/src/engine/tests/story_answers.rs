@@ -95,7 +95,8 @@ impl Story {
     }
 
     fn answer_server(&mut self, subject: Subject) -> Answer {
-        let Subject { processes, question, work, .. } = subject;
+        let Subject { processes, question, work, unit, .. } = subject;
+        let stopping = unit && self.stopping;
         self.looks.push(self.now);
         let (uid, rss_bytes) = (self.uid, self.rss_bytes);
         let sockets = self.sockets.clone();
@@ -125,7 +126,7 @@ impl Story {
         let server = question.servers.first().cloned().unwrap_or_default();
         let scene = scene(&server, &outside, &others);
         let Outside { unread_input, container, enclosing, .. } = outside;
-        Answer::Server { facts: ServerFacts { scene, work, unread_input, container, enclosing } }
+        Answer::Server { facts: ServerFacts { scene, work, unread_input, stopping, container, enclosing } }
     }
 
     /// The number of its creator, or of init if that has ended.

@@ -39,6 +39,7 @@ fn serve(peer: &mut Bus) -> io::Result<()> {
             }
             (_, Ok("LoadState")) => (RETURN, "v", variant("s", &put(state))),
             (_, Ok("FragmentPath")) => (RETURN, "v", variant("s", &put("/etc/systemd/system/bot.service"))),
+            (_, Ok("ActiveState")) => (RETURN, "v", variant("s", &put("deactivating"))),
             (_, Ok("MainPID")) => (RETURN, "v", variant("u", &7_u32.to_ne_bytes())),
             (_, Ok("KillMode")) => (RETURN, "v", variant("s", &put("process"))),
             (_, Ok("Restart")) => (RETURN, "v", variant("s", &put("always"))),
