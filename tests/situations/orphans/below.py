@@ -169,7 +169,7 @@ def tied_browser(stage):
     about="A server that no rule knows waits for a tool on its wires that is named like a server; the agent is killed: the tool comes to its end, then the server ends.",
 )
 @scene(
-    "orphan", name="tool_that_is_stopped", twin="orphans/tool_at_work_for_ever", stopped=25,
+    "orphan", name="tool_that_is_stopped", twin="orphans/tool_at_work_for_ever", stopped=25, steps=20,
     about="A server waits for a tool that somebody stops for longer than `work_grace`; the agent is killed: the tool goes on to its end, then the server ends.",
 )
 @scene(
