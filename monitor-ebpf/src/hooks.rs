@@ -3,8 +3,8 @@
 use aya_ebpf::{helpers::bpf_get_current_comm, programs::RawTracePointContext};
 use aya_log_ebpf::debug;
 use monitor_common::{
-    ARGV_MAX, COMM_LEN, Candidate, Counter, EXE_MAX, ExecRecord, ForkRecord, Kind, State, TAIL_MAX,
-    ValueRecord, contains_mcp, flags, is_shell,
+    ARGV_MAX, COMM_LEN, Candidate, Counter, EXE_MAX, ExecRecord, ForkRecord, Kind, State, StreamRecord,
+    TAIL_MAX, ValueRecord, contains_mcp, flags, is_shell,
 };
 
 use crate::{
@@ -84,6 +84,16 @@ pub fn exec(ctx: &RawTracePointContext) -> Result<(), Counter> {
 
 #[inline(always)]
 fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room) -> Result<(), Counter> {
+    let descriptors = or_counted(task.descriptors(), core::ptr::null());
+    let streams = [
+        or_counted(stream(descriptors, 0), CLOSED),
+        or_counted(stream(descriptors, 1), CLOSED),
+        or_counted(stream(descriptors, 2), CLOSED),
+    ];
+    // What was said to a program on two wires can be seen until it reads that, which may be a millisecond.
+    let is_wire = |stream: StreamRecord| is_fifo(stream.mode) || is_socket(stream.mode);
+    let urgency =
+        if is_wire(streams[0]) && is_wire(streams[1]) { Urgency::AtOnce } else { Urgency::Ordinary };
     let scratch = SCRATCH.get_ptr_mut(0).ok_or(Counter::NoScratch)?;
     // SAFETY: the pointer came from a per-CPU map, see SCRATCH.
     let tail = unsafe { &raw mut (*scratch).tail }.cast::<u8>();
@@ -93,7 +103,6 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
     // SAFETY: `exe_len` is below EXE_MAX, so ARGV_MAX bytes are left.
     let (argv_len, more) = or_counted(task.argv(unsafe { tail.add(exe_len as usize) }), (0, true));
     let argv_len = through_map(argv_len, scratch) & (2 * ARGV_MAX as u64 - 1);
-    let descriptors = or_counted(task.descriptors(), core::ptr::null());
     let record = ExecRecord {
         header: room.header(current_tgid(), task.group_birth()?),
         parent_start: parent.group_birth()?,
@@ -103,23 +112,14 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
         flags: if more { flags::ARGV_TRUNCATED } else { 0 },
         exe_len: exe_len as u32,
         argv_len: argv_len as u32,
-        streams: [
-            or_counted(stream(descriptors, 0), CLOSED),
-            or_counted(stream(descriptors, 1), CLOSED),
-            or_counted(stream(descriptors, 2), CLOSED),
-        ],
+        streams,
     };
-    let is_wired = [record.streams[0].mode, record.streams[1].mode]
-        .map(|mode| is_fifo(mode) || is_socket(mode))
-        == [true; 2];
     // SAFETY: as above; the record comes first in the buffer.
     unsafe { scratch.cast::<ExecRecord>().write(record) };
     let len = exe_len + argv_len;
     if len > TAIL_MAX as u64 {
         return Ok(());
     }
-    // What was said to a program on two wires can be seen until it reads that, which may be a millisecond.
-    let urgency = if is_wired { Urgency::AtOnce } else { Urgency::Ordinary };
     room.emit_bytes(scratch.cast(), (size_of::<ExecRecord>() as u64 + len) as u32, urgency);
     Ok(())
 }
