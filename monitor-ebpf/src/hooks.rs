@@ -1,6 +1,9 @@
 //! The events: filter, fill, emit.
 
-use aya_ebpf::{helpers::bpf_get_current_comm, programs::RawTracePointContext};
+use aya_ebpf::{
+    helpers::{bpf_get_current_comm, generated::bpf_ktime_get_boot_ns},
+    programs::RawTracePointContext,
+};
 use aya_log_ebpf::debug;
 use monitor_common::{
     ARGV_MAX, COMM_LEN, Candidate, Counter, EXE_MAX, ExecRecord, ForkRecord, Kind, State, StreamRecord,
@@ -11,7 +14,7 @@ use crate::{
     emit::{Room, Urgency},
     file::{CLOSED, Inode, is_fifo, is_socket, opened, stream},
     filter,
-    maps::{self, CANDIDATES, SCRATCH, Scratch, global},
+    maps::{self, CANDIDATES, SCRATCH, Scratch, WOKEN, global},
     members, signals,
     task::{Task, current_tgid, current_thread, executed_file},
 };
@@ -90,10 +93,10 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
         or_counted(stream(descriptors, 1), CLOSED),
         or_counted(stream(descriptors, 2), CLOSED),
     ];
-    // What was said to a program on two wires can be seen until it reads that, which may be a millisecond.
+    // What was said to a program on two wires can be seen until it reads that, which may be some milliseconds.
     let is_wire = |stream: StreamRecord| is_fifo(stream.mode) || is_socket(stream.mode);
-    let urgency =
-        if is_wire(streams[0]) && is_wire(streams[1]) { Urgency::AtOnce } else { Urgency::Ordinary };
+    let is_urgent = is_wire(streams[0]) && is_wire(streams[1]) && is_seldom();
+    let urgency = if is_urgent { Urgency::AtOnce } else { Urgency::Ordinary };
     let scratch = SCRATCH.get_ptr_mut(0).ok_or(Counter::NoScratch)?;
     // SAFETY: the pointer came from a per-CPU map, see SCRATCH.
     let tail = unsafe { &raw mut (*scratch).tail }.cast::<u8>();
@@ -122,6 +125,22 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
     }
     room.emit_bytes(scratch.cast(), (size_of::<ExecRecord>() as u64 + len) as u32, urgency);
     Ok(())
+}
+
+/// Whether no exec on this CPU has woken the reader in the last millisecond: a storm of them keeps it from nothing.
+#[inline(always)]
+fn is_seldom() -> bool {
+    const PAUSE: u64 = 1_000_000;
+    let Some(woken) = WOKEN.get_ptr_mut(0) else { return false };
+    // SAFETY: no precondition.
+    let now = unsafe { bpf_ktime_get_boot_ns() };
+    // SAFETY: the pointer came from a per-CPU map.
+    let woken = unsafe { &mut *woken };
+    let is_seldom = now.wrapping_sub(*woken) >= PAUSE;
+    if is_seldom {
+        *woken = now;
+    }
+    is_seldom
 }
 
 /// The same value. To the verifier, what comes out of a map is any value: it looks once at what follows, and not once for each

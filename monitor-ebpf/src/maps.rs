@@ -72,6 +72,10 @@ pub static WANTED: HashMap<u64, u8> = HashMap::with_max_entries(1 << 13, BPF_F_N
 #[map]
 pub static READER_IDLE: Array<u32> = Array::with_max_entries(1, 0);
 
+/// One entry: when an exec on this CPU woke the reader last, in nanoseconds since boot.
+#[map]
+pub static WOKEN: PerCpuArray<u64> = PerCpuArray::with_max_entries(1, 0);
+
 /// One entry: see `Counter`.
 #[map]
 pub static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(1, 0);

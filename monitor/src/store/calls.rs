@@ -4,12 +4,15 @@
 //! Invariant: what is kept of another boot says nothing about this one's processes.
 
 use std::{
-    fs, io,
+    fs,
+    hash::BuildHasher as _,
+    io,
     path::Path,
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     time::Duration,
 };
 
+use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::os::{if_there, replace_file, start};
@@ -59,7 +62,7 @@ impl Keeper {
         let ((end, ending), (done, ended)) = (channel(), channel());
         let (path, boot) = (dir.join(FILE), boot.to_owned());
         start("calls", move || {
-            let (mut last, mut works) = (Vec::new(), true);
+            let (mut last, mut works) = (None, true);
             loop {
                 let ends = ending.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
                 let kept = keep(&path, &mut last, &Kept { boot: boot.clone(), ports: known() });
@@ -84,11 +87,13 @@ impl Drop for Keeper {
 }
 
 /// Writes it, unless the file has it already.
-fn keep<T: Serialize>(path: &Path, last: &mut Vec<u8>, kept: &Kept<T>) -> io::Result<()> {
+fn keep<T: Serialize>(path: &Path, last: &mut Option<u64>, kept: &Kept<T>) -> io::Result<()> {
     let text = serde_json::to_vec(kept)?;
-    if text != *last {
+    // Users decide how long it is.
+    let hash = Some(FxBuildHasher.hash_one(&text));
+    if hash != *last {
         replace_file(path, &text)?;
-        *last = text;
+        *last = hash;
     }
     Ok(())
 }
