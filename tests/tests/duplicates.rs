@@ -139,7 +139,8 @@ fn without_a_daemon_proc_is_enough() -> Result<()> {
             let mut command = std::process::Command::new(orphand()?);
             command.args(args).args(["--below", s.below(), "--socket", &nobody.to_string_lossy()]);
             let told = output(&mut command)?;
-            Ok((told.status.code().context("killed")?, String::from_utf8(told.stdout)?))
+            let text = String::from_utf8([told.stdout, told.stderr].concat())?;
+            Ok((told.status.code().context("killed")?, text))
         };
         let (code, text) = verb(&["reap", "--duplicates", &older.pid.to_string(), "--yes"])?;
         ensure!(code == 0 && text.contains("1 server ended"), "ended with {code}: {text}");

@@ -33,6 +33,9 @@ const READ_AGAIN: Duration = Duration::from_millis(200);
 /// So many servers are inspected by one reading of /proc.
 const TOGETHER: usize = 128;
 
+/// In so many passes it is found out who is whose duplicate; each asks about some servers.
+const COMPARED: usize = 8;
+
 /// Of so many servers the settings are read: that takes milliseconds each, and somebody waits.
 const HINTED: usize = 64;
 
@@ -93,6 +96,10 @@ impl Offline {
         for _ in 0..2 {
             let now = clock::now();
             offline.pass_time(now)?;
+        }
+        for _ in 0..COMPARED {
+            offline.driver.tell(Engine::compare_at_once);
+            offline.pass_time(clock::now())?;
         }
         offline.driver.tell(Engine::measure);
         offline.perform()?;

@@ -35,6 +35,8 @@ const WHILE_DOUBTFUL: Duration = Duration::from_secs(1);
 /// The part of the identity that the host is asked for: the working directory, and the command line where it matters.
 type Identity = (u64, Option<u64>);
 type Compared<'a> = (AgentKey, &'a str, &'a [String], Identity);
+/// Births are told in clock ticks: of those of one tick the number tells, which was given out later.
+type Age = (u64, u32, ServerKey);
 /// Of duplicates, the newest server of the same identity.
 pub(super) type Newest = BTreeMap<ServerKey, ProcessId>;
 
@@ -63,6 +65,12 @@ impl Engine {
         let entry = self.duplicates.entry(key).or_insert_with(|| Entry { settles, ..Entry::default() });
         let at = entry.settles;
         self.agenda.hasten(Task::Duplicates, at.max(now + self.pause()));
+    }
+
+    /// For whoever looks once and does not wait for the pause between two passes.
+    pub fn compare_at_once(&mut self) {
+        let is_due = self.agenda.at(Task::Duplicates).is_some();
+        self.agenda.set(Task::Duplicates, is_due.then(BootTime::default));
     }
 
     fn pause(&self) -> Duration {
@@ -184,27 +192,27 @@ impl Engine {
     /// The servers of each identity, the oldest first. `started_alike`: apart by the environments that they were started with, and
     /// only where those are known.
     fn groups(&self, started_alike: bool) -> impl Iterator<Item = Vec<ServerKey>> {
-        let mut groups = BTreeMap::<_, Vec<(u64, ServerKey)>>::new();
+        let mut groups = BTreeMap::<_, Vec<Age>>::new();
         for key in self.duplicates.keys() {
             let Some(((one, environment), server)) = self.compared(*key).zip(self.world.server(*key)) else {
                 continue;
             };
             if !started_alike || environment.is_some() {
                 let environment = environment.filter(|_| started_alike);
-                groups.entry((one, environment)).or_default().push((server.id.start, *key));
+                groups.entry((one, environment)).or_default().push((server.id.start, server.id.pid, *key));
             }
         }
         groups.into_values().map(|mut one| {
             one.sort_unstable();
-            one.into_iter().map(|(_, key)| key).collect()
+            one.into_iter().map(|(.., key)| key).collect()
         })
     }
 
     /// The age of another server, in the order of [`Engine::groups`], if it has the identity and the environment of this one.
-    pub(super) fn age_of_twin(&self, key: ServerKey, other: ServerKey) -> Option<(u64, ServerKey)> {
+    pub(super) fn age_of_twin(&self, key: ServerKey, other: ServerKey) -> Option<Age> {
         let own = self.compared(key).filter(|(_, environment)| environment.is_some())?;
         let server = self.world.server(other).filter(|_| self.compared(other) == Some(own))?;
-        Some((server.id.start, other))
+        Some((server.id.start, server.id.pid, other))
     }
 
     /// Those of which there is another one with the same identity and environment.

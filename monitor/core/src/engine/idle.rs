@@ -168,7 +168,7 @@ impl Engine {
         let served =
             self.idle.all.iter().filter(|(_, idle)| idle.served.is_some_and(|begin| begin >= changed));
         let ages = served.filter_map(|(other, _)| self.age_of_twin(key, *other));
-        ages.filter(|age| *age > own).max().map(|(_, newest)| newest)
+        ages.filter(|age| *age > own).max().map(|(.., newest)| newest)
     }
 
     /// An inspection, or another look, tells what the processes of a server have done.
