@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{
-    process::Member,
+    process::{Member, oldest},
     rows::{Key, Rows},
 };
 use orphand_core::model::{
@@ -40,7 +40,7 @@ impl Joints {
         questions: &[&SceneQuestion],
         asked: &BTreeSet<ProcessId>,
     ) -> Self {
-        let mut joints = Self { ports, ..Self::default() };
+        let mut joints = Self { ports, oldest: oldest(questions), ..Self::default() };
         for member in members {
             for inode in member.sockets() {
                 insert(&mut joints.owners, inode, member.process);
@@ -53,8 +53,6 @@ impl Joints {
         for server in questions.iter().flat_map(|question| &question.servers).filter(is_asked) {
             let of_server = server.processes.iter().map(|process| (*process, [server.stdin, server.stdout]));
             joints.servers.extend(of_server);
-            let oldest = server.processes.iter().min_by_key(|process| process.start);
-            joints.oldest.extend(server.processes.iter().copied().zip(oldest.copied().into_iter().cycle()));
             for (wire, side) in [(server.stdin, Side::Reads), (server.stdout, Side::Writes)] {
                 if wire.is_wire() {
                     joints.wires.entry(wire).or_default().insert(side);

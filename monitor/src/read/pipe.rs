@@ -95,11 +95,9 @@ pub(crate) struct Duplicate {
 impl Duplicate {
     /// What waits there and stays, as far as `most` bytes. The visit ends before: somebody else looks.
     pub(crate) fn waiting(self, dir: &ProcessDir, most: usize) -> Result<Vec<u8>, Errno> {
-        dir.waiting_in(self.without_visit(), most)
-    }
-
-    fn without_visit(self) -> OwnedFd {
-        self.file
+        let Self { file, _at: visit } = self;
+        drop(visit);
+        dir.waiting_in(file, most)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The processes that were asked about, in full.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 use rustix::io::Errno;
 
@@ -11,11 +11,11 @@ use super::{
     rows::{Rows, in_brief},
     waits::{self, Places},
 };
-use crate::host::{FdTable, ProcessDir, UNANSWERED};
+use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
 use orphand_core::{
     model::{
         BootTime, ProcessId,
-        scene::{ProcessRow, SceneQuestion, Wait},
+        scene::{ProcessRow, SceneQuestion, SceneServer, Wait},
     },
     recognise::{entry_names_port, entry_names_service, is_debugger},
 };
@@ -40,17 +40,23 @@ impl Member {
     }
 }
 
+/// Of each process of these servers the oldest one of its server.
+pub(super) fn oldest(questions: &[&SceneQuestion]) -> HashMap<ProcessId, ProcessId> {
+    let servers = questions.iter().flat_map(|question| &question.servers);
+    let of_server = |server: &SceneServer| {
+        let oldest = server.processes.iter().copied().min_by_key(|process| process.start);
+        server.processes.clone().into_iter().zip(oldest.into_iter().cycle())
+    };
+    servers.flat_map(of_server).collect()
+}
+
 /// Reads the processes that were asked about, and enters their rows. With the ports that their environments name.
 pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Member>, BTreeSet<u16>) {
     let copies: BTreeSet<ProcessId> =
         questions.iter().flat_map(|question| &question.copies).copied().collect();
     let waits: BTreeSet<ProcessId> =
         questions.iter().filter(|question| question.waits).flat_map(|question| due(question)).collect();
-    let mut oldest = BTreeMap::new();
-    for server in questions.iter().flat_map(|question| &question.servers) {
-        let first = server.processes.iter().map(|process| process.born()).min();
-        oldest.extend(server.processes.iter().zip(std::iter::repeat(first.unwrap_or_default())));
-    }
+    let oldest = oldest(questions);
     let (mut members, mut ports, mut descriptors) = (Vec::new(), BTreeSet::new(), 0);
     for &process in rows.asked {
         if descriptors > MOST {
@@ -64,7 +70,7 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Mem
         let found = rows.proc.identified(process).and_then(|dir| {
             let read = |dir: ProcessDir| {
                 let parent = rows.parent(&dir);
-                let since = oldest.get(&process).copied().unwrap_or_default();
+                let since = oldest.get(&process).map(|oldest| oldest.born()).unwrap_or_default();
                 read(&dir, parent, since, [&copies, &waits].map(|all| all.contains(&process)), &mut ports)
             };
             dir.map(read).transpose()
@@ -84,6 +90,16 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Mem
         }
     }
     (members, ports)
+}
+
+/// The slices above a process. An exemption may be about them: what cannot be read holds the verdict back.
+fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
+    match dir.cgroup() {
+        Ok(text) => Ok(slices(&text)),
+        // A kernel without control groups.
+        Err(Errno::NOENT) if dir.still_alive() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// One process; `None` if it is exiting.
@@ -117,6 +133,8 @@ fn read(
     };
     let [opted_out, told_to_serve] = dir.environment_has([&mut |entry| entry == OPT_OUT, &mut names_service]);
     let row = ProcessRow {
+        held: dir.is_held().unwrap_or_default(),
+        slices: slices_above(dir)?,
         stdio: dir.stdio(),
         waits: if rests { Wait::Ends } else { Wait::Anything },
         reads,

@@ -9,7 +9,7 @@ use nix::libc;
 use rustix::io::Errno;
 
 use crate::{
-    host::{Proc, ProcessDir, Room, slices},
+    host::{Proc, ProcessDir, Room},
     source::kernel_side::{Caller, OpenEnd},
 };
 use orphand_core::{
@@ -210,12 +210,25 @@ impl<'a> Rows<'a> {
     /// Whose call this is, if that is known and it still counts: of one that has ended that of who stands for it.
     pub fn who_calls(&mut self, caller: Caller) -> Option<ProcessId> {
         let Caller::Process { by, above, lately } = caller else { return None };
-        let lives = self.may_live(by);
-        let stands = |pid: &u32| self.proc.process(*pid).ok().map(|dir| dir.id());
-        // A number that was given out again since is a younger process's.
-        let above = above.iter().filter(|_| !lives).filter_map(stands).find(|id| id.start <= by.start);
-        let sender = above.filter(|above| self.may_live(*above)).unwrap_or(by);
+        let stands = if self.may_live(by) { Ok(None) } else { self.stands_for(by, above) };
+        // Who cannot be read may be the one, and call again.
+        let Ok(stands) = stands else { return Some(by) };
+        let sender = stands.unwrap_or(by);
         (lately || self.may_call_again(sender)).then_some(sender)
+    }
+
+    /// The first process with one of these numbers that lives. One that is younger than `by` has been given the number since.
+    fn stands_for(&mut self, by: ProcessId, numbers: [u32; 2]) -> Result<Option<ProcessId>, Errno> {
+        for pid in numbers {
+            let found = match self.proc.process(pid) {
+                Err(Errno::NOENT | Errno::SRCH) => continue,
+                found => found?.id(),
+            };
+            if found.start <= by.start && self.may_live(found) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     fn may_live(&mut self, process: ProcessId) -> bool {
@@ -333,16 +346,6 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The slices above a process. An exemption may be about them: what cannot be read holds the verdict back.
-fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
-    match dir.cgroup() {
-        Ok(text) => Ok(slices(&text)),
-        // A kernel without control groups.
-        Err(Errno::NOENT) if dir.still_alive() => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
-}
-
 /// What is told of every process.
 pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<ProcessRow, Errno> {
     let signals = dir.signals()?;
@@ -352,8 +355,6 @@ pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<Pr
         sid: dir.stat().sid,
         parent,
         image: dir.image(),
-        held: dir.is_held().unwrap_or_default(),
-        slices: slices_above(dir)?,
         ignores_hangup: signals.ignores(libc::SIGHUP),
         ignores_interrupt: signals.ignores(libc::SIGINT),
         catches_term: signals.catches(libc::SIGTERM),

@@ -159,3 +159,16 @@ fn a_browser_does_not_call_again_and_the_call_of_one_that_has_ended_is_its_paren
         "it lives: these are its own"
     );
 }
+
+#[test]
+fn who_stands_for_a_caller_and_cannot_be_read_may_call_again() {
+    let root = tempfile::tempdir().unwrap();
+    // No directory: neither read nor gone.
+    std::fs::write(root.path().join("7"), "").unwrap();
+    let (proc, asked) = (Proc::at(root.path()).unwrap(), BTreeSet::new());
+    let mut rows = Rows::new(&proc, &|_| None, &asked);
+    let by = ProcessId::new(4, 1);
+    rows.gone(by);
+    let mut calls = |head| rows.who_calls(Caller::Process { by, above: [head, 0], lately: false });
+    assert_eq!([7, 8].map(&mut calls), [Some(by), None]);
+}
