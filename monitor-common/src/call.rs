@@ -58,8 +58,8 @@ pub struct Caller {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct CallKey {
-    /// The address of its network namespace in the kernel, in two halves: in one of his own a user may give a connection any ends.
-    pub network: [u32; 2],
+    /// As [`Caller::network`]: in one of his own a user may give a connection any ends.
+    pub network: u32,
     /// The addresses of the side that began it and of the other one, as IPv6 has them, each word in network byte order; an IPv4
     /// address is mapped (RFC 4291).
     pub own: [u32; 4],
@@ -69,4 +69,4 @@ pub struct CallKey {
 }
 
 const _: () = assert!(size_of::<CallRecord>() == (2 + 5 * CALLERS_OF_A_PORT) * 8);
-const _: () = assert!(size_of::<CallKey>() == (2 + 4 + 4) * 4 + 2 * 2);
+const _: () = assert!(size_of::<CallKey>() == (1 + 4 + 4) * 4 + 2 * 2);

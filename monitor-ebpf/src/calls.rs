@@ -75,7 +75,7 @@ fn begins(sk: u64) -> Result<(), Counter> {
     let mut task = Task::current();
     let mut caller = ANYBODY;
     (caller.start, caller.tgid) = (task.group_birth()?, tgid);
-    caller.network = read(network(sk)? as *const u8, global!(CALL_OFFSETS.network_number))?;
+    caller.network = network(sk)?;
     let mut is_agent = members::is_agent(tgid);
     for _ in 0..LEVELS {
         task = task.parent()?;
@@ -95,7 +95,7 @@ fn begins(sk: u64) -> Result<(), Counter> {
 fn is_there(sk: u64) -> Result<(), Counter> {
     let (near, far) = ports(sk)?;
     let Some((own, other)) = addresses(sk)? else { return Ok(()) };
-    let key = CallKey { network: halves(network(sk)?), own, other, near, far };
+    let key = CallKey { network: network(sk)?, own, other, near, far };
     let is_within = is_within_the_host(own, other);
     let Some(at) = CALLERS.get_ptr_mut(sk) else {
         if is_within {
@@ -151,7 +151,7 @@ fn is_over(sk: u64) -> Result<(), Counter> {
     let mut caller = ANYBODY;
     if is_within_the_host(own, other) {
         // As the other side has it.
-        let key = CallKey { network: halves(network(sk)?), own: other, other: own, near: far, far: near };
+        let key = CallKey { network: network(sk)?, own: other, other: own, near: far, far: near };
         // SAFETY: the value is copied; its writer was done before this connection was there.
         if let Some(known) = unsafe { OUTGOING.get(key) } {
             caller = *known;
@@ -250,13 +250,9 @@ fn ports(sk: u64) -> Result<(u16, u16), Counter> {
 }
 
 #[inline(always)]
-fn network(sk: u64) -> Result<u64, Counter> {
-    read(sk as *const u8, global!(CALL_OFFSETS.sock_network))
-}
-
-#[inline(always)]
-const fn halves(address: u64) -> [u32; 2] {
-    [address as u32, (address >> 32) as u32]
+fn network(sk: u64) -> Result<u32, Counter> {
+    let network: u64 = read(sk as *const u8, global!(CALL_OFFSETS.sock_network))?;
+    read(network as *const u8, global!(CALL_OFFSETS.network_number))
 }
 
 /// The own address and that of the other side. None: it is no internet socket.

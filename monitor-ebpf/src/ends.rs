@@ -6,7 +6,7 @@ use aya_ebpf::{bindings::seq_file, helpers::generated::bpf_seq_write};
 use monitor_common::{Counter, EndRecord, end_flags, wanted};
 
 use crate::{
-    file::{File, Inode, Terminal, is_fifo, is_socket},
+    file::{File, Inode, Terminal, is_fifo, is_fifo_or_socket, is_socket},
     maps::{self, WANTED, global},
     task::Task,
 };
@@ -45,8 +45,7 @@ pub fn visit(ctx: &TaskFile) {
     let mode = File::new(file).inode().and_then(Inode::mode);
     let mut terminal = None;
     if let Ok(mode) = mode
-        && !is_fifo(mode)
-        && !is_socket(mode)
+        && !is_fifo_or_socket(mode)
     {
         terminal = wanted_terminal(file, mode);
         if terminal.is_none() && !is_other_wanted(Task::new(task), file) {

@@ -213,3 +213,8 @@ pub const fn is_fifo(mode: u32) -> bool {
 pub const fn is_socket(mode: u32) -> bool {
     mode & S_IFMT == S_IFSOCK
 }
+
+#[inline(always)]
+pub const fn is_fifo_or_socket(mode: u32) -> bool {
+    is_fifo(mode) || is_socket(mode)
+}

@@ -6,13 +6,13 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use monitor_common::{
-    ARGV_MAX, COMM_LEN, Candidate, Counter, EXE_MAX, ExecRecord, ForkRecord, Kind, State, StreamRecord,
-    TAIL_MAX, ValueRecord, contains_mcp, flags, is_shell,
+    ARGV_MAX, COMM_LEN, Candidate, Counter, EXE_MAX, ExecRecord, ForkRecord, Kind, State, TAIL_MAX,
+    ValueRecord, contains_mcp, flags, is_shell,
 };
 
 use crate::{
     emit::{Room, Urgency},
-    file::{CLOSED, Inode, is_fifo, is_socket, opened, stream},
+    file::{CLOSED, Inode, is_fifo_or_socket, opened, stream},
     filter,
     maps::{self, CANDIDATES, SCRATCH, Scratch, WOKEN, global},
     members, signals,
@@ -94,8 +94,8 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
         or_counted(stream(descriptors, 2), CLOSED),
     ];
     // What was said to a program on two wires can be seen until it reads that, which may be some milliseconds.
-    let is_wire = |stream: StreamRecord| is_fifo(stream.mode) || is_socket(stream.mode);
-    let is_urgent = is_wire(streams[0]) && is_wire(streams[1]) && is_seldom();
+    let has_wires = is_fifo_or_socket(streams[0].mode) && is_fifo_or_socket(streams[1].mode);
+    let is_urgent = has_wires && is_seldom();
     let urgency = if is_urgent { Urgency::AtOnce } else { Urgency::Ordinary };
     let scratch = SCRATCH.get_ptr_mut(0).ok_or(Counter::NoScratch)?;
     // SAFETY: the pointer came from a per-CPU map, see SCRATCH.
@@ -206,8 +206,7 @@ fn is_wire(inode: Inode) -> Result<bool, Counter> {
     if inode.is_null() {
         return Ok(false);
     }
-    let mode = inode.mode()?;
-    Ok(is_fifo(mode) || is_socket(mode))
+    inode.mode().map(is_fifo_or_socket)
 }
 
 /// `do_exit()` (kernel/exit.c) calls this for every thread, whatever ended it.

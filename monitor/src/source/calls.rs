@@ -130,8 +130,9 @@ impl Calls {
     }
 }
 
-/// What such a record says `now` of this network: in another one the same port is another's. `is_older`: the server that has the
-/// port was there when the hook was attached. An earlier call than its birth (`born`) was one of another that had the port. What was after `lately` counts, whoever called.
+/// What such a record says of this network: in another one the same port is another's. `is_older`: the server that has the port
+/// was there when the hook was attached. An earlier call than its birth (`born`) was one of another that had the port. What was
+/// after `lately` counts, whoever called.
 fn callers(
     record: &CallRecord,
     network: u32,

@@ -159,6 +159,11 @@ impl Attempt {
 }
 
 impl Verdict {
+    /// Whether one of its doubts counts for the time of `work_grace` at most.
+    pub fn has_deadline(&self) -> bool {
+        self.doubts.iter().any(|doubt| doubt.has_deadline())
+    }
+
     /// Without any findings. There is none without a cause: no default says that an owner exited.
     pub fn new(cause: Cause) -> Self {
         Self {

@@ -70,8 +70,7 @@ impl Engine {
             self.world.assign(key, id, above, implied);
             key
         } else {
-            let quarters = Vec::new();
-            let new = NewAgent { name, implied, main: id, origin, uid, sid, above, unit, quarters, account };
+            let new = NewAgent { name, implied, main: id, origin, uid, sid, above, unit, account };
             self.world.start_agent(new, implied)
         };
         if let Some(agent) = self.world.agent_mut(key) {

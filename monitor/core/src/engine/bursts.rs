@@ -88,9 +88,8 @@ impl Engine {
         }
         let (origin, sid, daemon) = (node.origin(), node.sid, self.is_daemon(node));
         let account = RunView::unknown(&name, user);
-        let (implied, unit, quarters) = (false, None, Vec::new());
         let new =
-            NewAgent { name, implied, main: id, origin, uid: user, sid, above, unit, quarters, account };
+            NewAgent { name, implied: false, main: id, origin, uid: user, sid, above, unit: None, account };
         let key = self.world.start_agent(new, false);
         self.world.change_agent(key, |agent| {
             (agent.withheld, agent.unsettled, agent.daemon) = (Some(at), above.is_none(), daemon);

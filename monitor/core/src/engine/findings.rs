@@ -142,7 +142,7 @@ impl Engine {
         self.world.server(key).is_none()
     }
 
-    /// Adds a doubt if nothing speaks against the end of a server but the work of its tools, or that its unit is being `stopped`:
+    /// Adds a doubt if nothing speaks against the end of a server but the work of its tools, or that its unit is `stopping`:
     /// its manager is ending it. They still have time.
     fn wait_for_tools(
         &mut self,
@@ -150,7 +150,7 @@ impl Engine {
         key: ServerKey,
         finding: &mut Finding,
         rows: &Rows<'_>,
-        stopped: bool,
+        stopping: bool,
     ) {
         let Some(server) = self.world.server(key) else { return };
         let is_in_grace = server.phase.grace().is_some_and(|deadline| now < deadline);
@@ -197,7 +197,7 @@ impl Engine {
         };
         let needed = jobs.iter().filter(is_needed).map(|(job, _)| job.id);
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();
-        if works.is_empty() && !stopped {
+        if works.is_empty() && !stopping {
             seen.awaited = None;
             return;
         }
@@ -209,7 +209,7 @@ impl Engine {
         if *seen.awaited.get_or_insert(now) + self.policy.work_grace <= now {
             return;
         }
-        let own = [(!works.is_empty(), Doubt::Working), (stopped, Doubt::Stopping)];
+        let own = [(!works.is_empty(), Doubt::Working), (stopping, Doubt::Stopping)];
         finding.case.doubts.extend(own.into_iter().filter(|(is, _)| *is).map(|(_, doubt)| doubt));
         if let Some(&tool) = works.first() {
             let path = vec![at_work(&self.rules, rows, tool)];
@@ -230,11 +230,7 @@ impl Engine {
     /// Until when the end of a server waits for its tools, if it does.
     pub(super) fn tools_deadline(&self, key: ServerKey) -> Option<BootTime> {
         let verdict = self.world.server(key)?.phase.verdict()?;
-        let awaited = self
-            .tools
-            .get(&key)?
-            .awaited
-            .filter(|_| verdict.doubts.iter().any(|doubt| doubt.has_deadline()))?;
+        let awaited = self.tools.get(&key)?.awaited.filter(|_| verdict.has_deadline())?;
         Some(awaited + self.policy.work_grace)
     }
 }

@@ -6,9 +6,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Engine, servers::Recognised};
 use crate::{
-    lineage::{ObservedUnit, Origin, Provenance},
+    lineage::{AgentKey, ObservedUnit, Origin, Provenance},
     model::{
-        BootTime, Class, End, Fact, Image, Knowledge, Notice, ProcessId, RememberedServer, RunView,
+        BootTime, Class, End, Fact, Image, Knowledge, Notice, ProcessId, Quarters, RememberedServer, RunView,
         ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
     },
     recognise::PROTOCOL,
@@ -172,10 +172,11 @@ impl Engine {
             let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
             let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
             let origin = Origin { process: main, execs: 0 };
-            let (above, unit) = (None, None);
-            let new = NewAgent { name, implied, main, origin, uid, sid: 0, above, unit, quarters, account };
+            let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
             let ran = self.recall.witnessed.get(&main).cloned();
-            self.dead_agent(since, new, false, ran)
+            let key = self.dead_agent(since, new, false, ran);
+            self.lodge_again(key, quarters);
+            key
         });
         let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };
         let owner = living.or(dead);
@@ -220,13 +221,17 @@ impl Engine {
             self.agent_recognised(now, main, name, implied);
         }
         if let Some(key) = self.world.agent_of(main) {
-            // The agents above it may have ended.
-            for one in quarters {
-                self.world.lodge(key, one);
-            }
-            self.exempt_by_rules(key);
+            self.lodge_again(key, quarters);
         }
         true
+    }
+
+    /// It ran here, and the agents above it did, which may have ended.
+    fn lodge_again(&mut self, key: AgentKey, quarters: Vec<Quarters>) {
+        for one in quarters {
+            self.world.lodge(key, one);
+        }
+        self.exempt_by_rules(key);
     }
 
     /// Reports the remaining servers as ended: every server that still exists has been found by now.

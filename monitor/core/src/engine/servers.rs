@@ -277,8 +277,7 @@ impl Engine {
         let unsettled = account.is_none();
         let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
         let (main, origin) = (maker.process, maker.origin);
-        let (unit, quarters) = (None, Vec::new());
-        let new = NewAgent { name, implied, main, origin, uid, sid, above, unit, quarters, account };
+        let new = NewAgent { name, implied, main, origin, uid, sid, above, unit: None, account };
         Some(self.dead_agent(at, new, unsettled, Some(maker.program.image.clone())))
     }
 

@@ -6,15 +6,16 @@ use crate::model::{Image, Quarters, Unit, redact};
 impl Rules {
     /// Whether the configuration exempts what runs in this unit, below these slices, as this user.
     pub fn exempts(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> bool {
-        self.exempt.iter().any(|rule| rule.is_about(unit, slices, uid))
+        self.exempts_by(unit, slices, uid).is_some()
     }
 
     /// The name of the rule that exempts the first of these places that one exempts.
     pub fn exempt_one_of(&self, quarters: &[Quarters]) -> Option<&str> {
-        let by = |one: &Quarters| {
-            self.exempt.iter().find(|rule| rule.is_about(one.unit.as_ref(), &one.slices, one.uid))
-        };
-        quarters.iter().find_map(by).map(|rule| &*rule.name)
+        quarters.iter().find_map(|one| self.exempts_by(one.unit.as_ref(), &one.slices, one.uid))
+    }
+
+    fn exempts_by(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> Option<&str> {
+        self.exempt.iter().find(|rule| rule.is_about(unit, slices, uid)).map(|rule| &*rule.name)
     }
 
     /// Whether what a program leaves is exempt, a supervisor's or a multiplexer's, by what was kept of its command line: what was

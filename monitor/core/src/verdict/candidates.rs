@@ -13,7 +13,7 @@ use super::{
     rows::Sides,
 };
 use crate::{
-    case::By,
+    case::{By, Verdict},
     lineage::{Graph, Node},
     model::{
         CopyFacts, Guard, ProcessId, UnitFacts,
@@ -79,8 +79,7 @@ fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
     let inspection = &Inspection { server, ..*inspection };
     let own = members(inspection);
     let keeps = |guard: &Guard| !matches!(guard, Guard::Observe | Guard::Found | Guard::Container);
-    let is_at_work =
-        server.phase.verdict().is_some_and(|verdict| verdict.doubts.iter().any(|doubt| doubt.has_deadline()));
+    let is_at_work = server.phase.verdict().is_some_and(Verdict::has_deadline);
     let acts = is_at_work
         || guards(inspection, &own).iter().any(keeps)
         || only_named(inspection).is_some()

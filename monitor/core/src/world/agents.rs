@@ -104,7 +104,6 @@ pub struct NewAgent {
     pub sid: u32,
     pub above: Option<AgentKey>,
     pub unit: Option<Box<UnitFacts>>,
-    pub quarters: Vec<Quarters>,
     pub account: RunView,
 }
 
@@ -150,14 +149,24 @@ impl World {
         let above = new.above.filter(|above| self.agents.contains_key(above));
         let key = AgentKey(self.last_agent.map_or(NonZeroU32::MIN, |last| last.0.saturating_add(1)));
         self.last_agent = Some(key);
-        let NewAgent { name, implied, main, origin, uid, sid, unit, quarters, account, .. } = new;
-        let inherited = above.and_then(|above| self.agent(above)).map(|above| above.quarters.clone());
-        let agent = Agent { name, implied, main, origin, uid, sid, above, unit, account, ..Agent::default() };
+        let NewAgent { name, implied, main, origin, uid, sid, unit, account, .. } = new;
+        let quarters = above.and_then(|above| self.agent(above)).map(|above| above.quarters.clone());
+        let quarters = quarters.unwrap_or_default();
+        let agent = Agent {
+            name,
+            implied,
+            main,
+            origin,
+            uid,
+            sid,
+            above,
+            unit,
+            quarters,
+            account,
+            ..Agent::default()
+        };
         self.agents.insert(key, agent);
         self.by_main.insert(main, key);
-        for one in quarters.into_iter().chain(inherited.into_iter().flatten()) {
-            self.lodge(key, one);
-        }
         key
     }
 

@@ -24,7 +24,6 @@ fn agent(main: u32) -> NewAgent {
         sid: 0,
         above: None,
         unit: None,
-        quarters: Vec::new(),
         account: RunView::unknown("claude", 0),
     }
 }
