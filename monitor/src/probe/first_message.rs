@@ -22,10 +22,11 @@ use rustix::{
 
 use super::{
     Probe,
-    pipe::{duplicate_any, is_empty, is_file},
+    pipe::{duplicate_any, has_hung_up, is_empty, is_file},
 };
+use crate::host::Target;
 use orphand_core::{
-    model::{FirstMessage, OwnEnd, Stdio},
+    model::{FirstMessage, OwnEnd, Stdio, scene::Side},
     recognise::first_message,
 };
 
@@ -36,7 +37,8 @@ impl Probe {
     /// What the first message on this standard input says. As long as nothing is there this takes some ten microseconds.
     pub(super) fn first_message(&self, end: OwnEnd) -> FirstMessage {
         match self.waiting(end) {
-            Ok(Some(bytes)) => first_message(&bytes, bytes.len() < MOST),
+            Ok(Some(Waiting { bytes, over: true })) if bytes.is_empty() => FirstMessage::Over,
+            Ok(Some(Waiting { bytes, .. })) => first_message(&bytes, bytes.len() < MOST),
             Ok(None) => FirstMessage::Unknown,
             Err(errno) => {
                 tracing::debug!("cannot read the first message to {}: {errno}", end.process);
@@ -45,9 +47,9 @@ impl Probe {
         }
     }
 
-    /// The bytes that wait there; `None` if the process has ended, or has another standard input or one that is
+    /// What waits there; `None` if the process has ended, or has another standard input or one that is
     /// no wire.
-    fn waiting(&self, end: OwnEnd) -> Result<Option<Vec<u8>>, Errno> {
+    fn waiting(&self, end: OwnEnd) -> Result<Option<Waiting>, Errno> {
         let Some(dir) = self.proc.identified(end.process)? else { return Ok(None) };
         let fds = dir.fd_dir()?;
         let is_it = || fds.stdio(0) == end.stdin;
@@ -57,9 +59,17 @@ impl Probe {
         let Some(copy) = duplicate_any(&dir, 0)?.filter(|copy| is_wire(&copy.file, end.stdin)) else {
             return Ok(None);
         };
+        // Any process may open a FIFO that has a name.
+        let over = !matches!(fds.target(0), Some(Target::Path(_))) && has_hung_up(&copy.file, Side::Reads);
         let bytes = if is_empty(&copy.file)? { Vec::new() } else { copy.waiting(&dir, MOST)? };
-        Ok((is_it() && dir.still_alive()).then_some(bytes))
+        Ok((is_it() && dir.still_alive()).then_some(Waiting { bytes, over }))
     }
+}
+
+struct Waiting {
+    bytes: Vec<u8>,
+    /// Whether nobody can write any more.
+    over: bool,
 }
 
 /// Whether it is this pipe, or this socket. Of sockets only a stream of the unix family is a wire: a connection over the network

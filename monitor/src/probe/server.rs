@@ -80,8 +80,7 @@ impl Probe {
         let messages =
             server.processes.iter().map(|process| self.first_message(OwnEnd { process: *process, stdin }));
         // Where there is only the beginning of a message, something waits all the same.
-        let is_known =
-            |message: &FirstMessage| !matches!(message, FirstMessage::Nothing | FirstMessage::Unknown);
+        let is_known = |message: &FirstMessage| !message.is_nothing() && *message != FirstMessage::Unknown;
         Some(messages.take_while(|_| is_asked).find(is_known).unwrap_or(FirstMessage::Unknown))
     }
 

@@ -146,7 +146,7 @@ fn status(file: impl AsFd) -> Result<Statx, Errno> {
 
 /// poll(2) reports both events without a request. A file that is open for reading and writing is both ends,
 /// so it is its own reader and writer.
-fn has_hung_up(file: &OwnedFd, side: Side) -> bool {
+pub(crate) fn has_hung_up(file: &OwnedFd, side: Side) -> bool {
     let mark = match side {
         Side::Reads => PollFlags::HUP,
         _ => PollFlags::ERR,

@@ -103,9 +103,13 @@ def dev_server(stage):
     "in use", name="hook_that_is_told_no_event", twin="orphans/clean_exit", about="The same, and what it is told names no event.",
     said={"timestamp": 1764000000000, "cwd": "/", "toolName": "bash", "toolArgs": "{}", "toolResult": {"resultType": "success"}},
 )
+@scene(
+    "in use", name="hook_that_is_told_nothing", twin="orphans/clean_exit", said=None,
+    about="The same, and its input is at its end from the start, as is that of one that has read it at once.",
+)
 def hook_named_like_a_server(stage, said={"session_id": "s", "cwd": "/", "hook_event_name": "PostToolUse"}):
     """An agent calls a program named mcp-notify as a hook and does not wait for it; the agent is killed, the hook works on."""
-    # It starts slowly: whoever reads at once has read before anybody can look.
+    # It starts slowly: what it is told is seen.
     stage.part("mcp-notify", """
         here()
         time.sleep(3)
@@ -114,7 +118,7 @@ def hook_named_like_a_server(stage, said={"session_id": "s", "cwd": "/", "hook_e
     """)
     agent = stage.rests("claude", f"""
         hook = start("mcp-notify", asked=False)
-        os.write(hook.w, json.dumps({said!r}).encode())
+        os.write(hook.w, json.dumps({said!r}).encode() if {said!r} else b"")
         os.close(hook.w)
     """)
     stage.beats("hook")

@@ -19,7 +19,7 @@ use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{BootTime, ProcessId, Stdio},
     recognise::PROTOCOL,
-    world::feeder,
+    world::{Agent, feeder},
 };
 
 /// The most wires of one user whose processes are asked about at a time.
@@ -111,6 +111,8 @@ pub(super) struct Awaited {
     pub(super) since: Option<BootTime>,
     /// How often nothing was there.
     pub(super) looks: u32,
+    /// Whether nobody could write any more at the last look.
+    pub(super) over: bool,
     /// What was said on these wires, to it or to a launcher or shell above: it is for the server.
     pub(super) said: Option<Said>,
     /// Until when it is on trial: a shell's start-up file runs programs on the shell's own wires, and none of them is
@@ -132,7 +134,7 @@ impl Awaited {
             lines.remove(0);
         }
         let (origin, uid) = (node.origin(), node.uid);
-        Self { origin, uid, wires, since: None, looks: 0, said, trial: None, lines }
+        Self { origin, uid, wires, since: None, looks: 0, over: false, said, trial: None, lines }
     }
 }
 
@@ -215,6 +217,21 @@ impl Engine {
     pub(super) fn awaits_confirmation(&self, key: ServerKey) -> bool {
         let is_implied = || self.world.owner(key).is_some_and(|owner| owner.implied);
         self.world.server(key).is_some_and(|server| server.only_named || !server.spoken && is_implied())
+    }
+
+    /// It may outlive its agent, and is no server by whatever name.
+    pub(super) fn is_a_hook(&mut self, now: BootTime, id: ProcessId, origin: Origin) {
+        let is_named = |key| self.world.server(key).is_some_and(|server| server.only_named);
+        let node = self.world.node(id).filter(|node| node.origin() == origin);
+        if node.and_then(|node| self.server_on_its_wire(node)).is_some_and(is_named) {
+            self.leave_server(now, id);
+        }
+        self.is_no_server(id);
+    }
+
+    pub(super) fn has_living_owner(&self, id: ProcessId) -> bool {
+        let key = self.world.node(id).and_then(|node| node.server);
+        key.and_then(|key| self.world.owner(key)).is_some_and(Agent::is_alive)
     }
 
     /// A server has begun: asks what is said to it, if that matters.

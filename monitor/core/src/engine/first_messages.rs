@@ -124,6 +124,9 @@ impl Engine {
         let is_old = awaited.looks >= LOOKS;
         let is_late = awaited.looks == 0 && awaited.since.is_some_and(|since| now.since(since) > LATE);
         awaited.looks += 1;
+        // Twice: its agent may end just now.
+        let is_over = message == FirstMessage::Over;
+        let stays_over = std::mem::replace(&mut awaited.over, is_over) && is_over;
         let (looks, said, trial) = (awaited.looks, awaited.said.clone(), awaited.trial);
         if is_late {
             self.world.change(id, |node| node.unheard = Some(now));
@@ -150,7 +153,7 @@ impl Engine {
         if let Some(said) = said {
             // Who runs another program leaves it what was said. One that has read that itself is the server (`mise mcp`), and a
             // shell below which it was read (`npm ci && tee log | server`).
-            let is_read = matches!(message, FirstMessage::Nothing | FirstMessage::Other);
+            let is_read = matches!(message, FirstMessage::Nothing | FirstMessage::Over | FirstMessage::Other);
             let node = self.world.node(id).filter(|_| is_read);
             if node.is_some_and(|node| self.started_on_the_same_streams(node).is_none()) {
                 self.recognised_by_what_was_said(now, now, id, said);
@@ -160,7 +163,12 @@ impl Engine {
             return;
         }
         let said = match message {
-            FirstMessage::Nothing if looks < LOOKS => {
+            // Its agent lives and gave it all of its input at once, as to a hook that read it before anybody looked.
+            FirstMessage::Over if stays_over && looks == SILENT + 1 && self.has_living_owner(id) => {
+                self.is_a_hook(now, id, origin);
+                return;
+            }
+            FirstMessage::Nothing | FirstMessage::Over if looks < LOOKS => {
                 self.agenda.set(Task::FirstMessage(id), Some(now + pause));
                 if looks == SILENT {
                     self.ask_settings(id);
@@ -168,16 +176,10 @@ impl Engine {
                 return;
             }
             FirstMessage::Hook => {
-                // It may outlive its agent, and is no server by whatever name.
-                let is_named = |key| self.world.server(key).is_some_and(|server| server.only_named);
-                let node = self.world.node(id).filter(|node| node.origin() == origin);
-                if node.and_then(|node| self.server_on_its_wire(node)).is_some_and(is_named) {
-                    self.leave_server(now, id);
-                }
-                self.is_no_server(id);
+                self.is_a_hook(now, id, origin);
                 return;
             }
-            FirstMessage::Nothing | FirstMessage::Other | FirstMessage::Unknown => {
+            FirstMessage::Nothing | FirstMessage::Over | FirstMessage::Other | FirstMessage::Unknown => {
                 self.is_no_server(id);
                 return;
             }

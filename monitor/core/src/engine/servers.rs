@@ -204,9 +204,9 @@ impl Engine {
         let wrappers = if chain { new.wrappers } else { Vec::new() };
         let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
         let Some(key) = self.world.start_server(new) else { return };
+        self.seek_confirmation(key);
         self.confirm_server(key);
         self.inspect(now, key);
-        self.seek_confirmation(key);
     }
 
     /// A recognised server begins whose wire was made by a process that no rule knows.
@@ -246,6 +246,8 @@ impl Engine {
 
     fn start_server(&mut self, now: BootTime, at: BootTime, new: NewServer) {
         let Some(key) = self.world.start_server(new) else { return };
+        // First of all: the process is about to read what was said to it.
+        self.seek_confirmation(key);
         self.confirm_server(key);
         self.report_server_started(at, key);
         // The owner may have exited between the fork and the exec of the server.
@@ -253,7 +255,6 @@ impl Engine {
             self.left_behind(now, key, since, false);
         }
         self.follow_spawner(key);
-        self.seek_confirmation(key);
     }
 
     /// Makes a process an agent because it made the wire of a server.

@@ -156,6 +156,8 @@ pub enum FirstMessage {
     /// Nothing is there, or only the beginning of a message. The process may have read the message already.
     #[default]
     Nothing,
+    /// Nothing is there, and nobody can write any more.
+    Over,
     Mcp {
         /// The name in `clientInfo`, bounded and without control characters; absent if there is none.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -172,4 +174,11 @@ pub enum FirstMessage {
     Other,
     /// It cannot be read: the process is gone, has other streams now, or does not answer.
     Unknown,
+}
+
+impl FirstMessage {
+    /// Whether nothing waits to be read.
+    pub const fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing | Self::Over)
+    }
 }

@@ -104,7 +104,7 @@ fn took_no_message(inspection: &Inspection<'_>) -> Option<Doubt> {
     let is_later = |message: &FirstMessage| match message {
         FirstMessage::Mcp { client } => server.client.is_some() && *client != server.client,
         FirstMessage::Other => server.client.is_some(),
-        message => *message == FirstMessage::Nothing,
+        message => message.is_nothing(),
     };
     let waits = inspection.facts.unread_input.as_ref().is_some_and(|message| !is_later(message));
     let waits = server.rule == PROTOCOL && waits;

@@ -79,7 +79,7 @@ fn may_owe_an_answer(inspection: &Inspection<'_>, members: &Members) -> bool {
             && row.waits == Wait::Ends
             && !rows.is_connected(row.process, server.wires(), members)
     };
-    inspection.facts.unread_input != Some(FirstMessage::Nothing)
+    !inspection.facts.unread_input.as_ref().is_some_and(FirstMessage::is_nothing)
         || own.is_empty()
         || !own.iter().all(is_at_rest)
         || rows.new_below(&known, inspection.world.graph()).next().is_some()

@@ -214,6 +214,36 @@ fn a_named_fifo_is_read_without_being_opened() {
 }
 
 #[test]
+fn an_input_is_over_if_nothing_waits_and_nobody_can_write_any_more() {
+    for says in ["", "{\"a\":1}"] {
+        let expected = if says.is_empty() { FirstMessage::Over } else { FirstMessage::Hook };
+        let mut reader = Reader::start(Std::piped());
+        let (end, mut stdin) = (reader.end(), reader.0.0.stdin.take().unwrap());
+        stdin.write_all(says.as_bytes()).unwrap();
+        drop(stdin);
+        assert_eq!(look(end), expected);
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let reader = Reader::start(std::os::fd::OwnedFd::from(theirs));
+        ours.write_all(says.as_bytes()).unwrap();
+        let end = reader.end();
+        drop(ours);
+        assert_eq!(look(end), expected);
+    }
+}
+
+#[test]
+fn a_fifo_with_a_name_is_never_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fifo");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, mode, 0).unwrap();
+    let both = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let reader = Reader::start(fs::File::open(&path).unwrap());
+    drop(both);
+    assert_eq!(reader.says(), FirstMessage::Nothing);
+}
+
+#[test]
 fn what_is_no_wire_or_another_one_is_unknown() {
     let mut reader = Reader::start(Std::piped());
     reader.0.0.stdin.as_mut().unwrap().write_all(INITIALIZE).unwrap();

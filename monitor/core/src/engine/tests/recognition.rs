@@ -83,6 +83,31 @@ fn a_hook_is_no_server_whatever_its_name() {
     }
 }
 
+/// Who reads it at once has read it before anybody looks.
+#[test]
+fn what_a_living_agent_gave_all_of_its_input_at_once_is_no_server_by_its_name_alone() {
+    let ended = |argv, over_after, agent_ends_after| {
+        let mut story = started(Policy::default(), CLAUDE, argv, FirstMessage::Nothing);
+        let (over_after, lives) =
+            (Duration::from_millis(over_after), Duration::from_millis(agent_ends_after));
+        story.pass(over_after.min(lives));
+        if lives <= over_after {
+            story.end(20);
+        }
+        story.messages.insert(30, FirstMessage::Over);
+        if lives > over_after {
+            story.pass(lives.saturating_sub(over_after));
+            story.end(20);
+        }
+        story.pass_secs(11);
+        story.sent() == [(30, Signal::Term)]
+    };
+    assert!(!ended(BACKUP, 0, 2_000) && !ended(BACKUP, 100, 2_000));
+    assert!(ended(BACKUP, 200, 2_000), "it was given up later");
+    assert!(ended(BACKUP, 5, 5) && ended(BACKUP, 200, 200), "its agent has ended");
+    assert!(ended(SERVER, 0, 2_000), "only servers are called so");
+}
+
 #[test]
 fn what_confirmed_a_name_is_known_after_a_restart() {
     for said in [mcp(), FirstMessage::Other] {
