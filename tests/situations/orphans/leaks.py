@@ -27,6 +27,15 @@ def busy_timer(stage, leak="timer", agent="claude"):
     stage.server("mcp-server-fake", leak)
     return stage.killed(stage.rests(agent, 'start("mcp-server-fake")'), orphans=["mcp-server-fake"])
 
+@scene("orphan", twin="shell_jobs/loop")
+def loop_around_it(stage):
+    """A shell starts a server again whenever that ends, as it does with its input; the agent is killed, and the loop goes on."""
+    stage.server("mcp-server-fake", "exit")
+    agent = stage.rests("claude", 'start("/bin/sh", "-c", f"while :; do {BIN}/mcp-server-fake; sleep 1; done")')
+    loop = [p for p in stage.find("sh") if "while" in p.argv()[-1]]
+    stage.who("mcp-server-fake")
+    return stage.killed(agent, orphans=loop)
+
 @scene("orphan", twin="let_go/site_on_its_wires")
 def behind_a_script(stage):
     """A script with the name of a server runs the real one on its own streams, and is killed; the real one serves on; then the agent is killed."""

@@ -106,6 +106,10 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         let (claim, wrappers) = trace(&self.world, node);
         let (provenance, only_named) = (node.provenance, self.is_only_named(id, &recognised.new.rule));
+        let has_launched = |link: &&ProcessId| self.world.node(**link).is_some_and(|node| node.launched);
+        if let Some(head) = wrappers.iter().rev().find(has_launched).filter(|_| !only_named) {
+            return self.launched_again(now, at, *head, recognised.new);
+        }
         recognised.new = NewServer { only_named, wrappers, provenance, ..recognised.new };
         if provenance.is_found() && self.server_recalled(now, &recognised) {
             return;
@@ -147,6 +151,19 @@ impl Engine {
                 self.begin_seeking(now, recognised, false, false);
             }
             Claim::Nobody | Claim::Adopted | Claim::Elsewhere => self.begin(now, at, recognised, None),
+        }
+    }
+
+    /// A launcher starts a server again that ended after its agent, as a loop around it does. However often it does so, the launcher
+    /// is one server that was left behind, which has one grace.
+    fn launched_again(&mut self, now: BootTime, at: BootTime, head: ProcessId, again: NewServer) {
+        let Some(node) = self.world.node(head) else { return };
+        let (name, rule, client) = (again.name.clone(), again.rule.clone(), again.client.clone());
+        let recognised = Recognised::new(node, name, rule, client);
+        self.world.change(head, |node| node.launched = false);
+        self.server_recognised(now, at, recognised);
+        if let Some(key) = self.world.node(again.main).and_then(|node| node.server) {
+            self.named_deeper(at, key, again);
         }
     }
 

@@ -140,6 +140,8 @@ pub struct Node {
     pub server: Option<ServerKey>,
     /// The server it launched without being part of it, for example as the shell around it.
     pub wraps: Option<ServerKey>,
+    /// Whether a server that it launched has ended after its owner. What it launches from then on is that one again.
+    pub launched: bool,
     /// The process of its server that ran it, or ran what created it, as a tool, and has ended. Copied at birth.
     pub ran_by: Option<ProcessId>,
     /// Whether a shell left it, or who created it. Copied at birth.
@@ -250,6 +252,7 @@ impl Node {
     /// of its creator, and what it does to them before its exec is decided by the program of its creator.
     pub fn run(&mut self, program: Program, streams: [Stdio; 3], provenance: Provenance) {
         self.provenance = provenance;
+        self.launched = false;
         self.openers = self.openers.saturating_add(u8::from(is_opener(&program.image)));
         let before = &self.exec;
         let origin = Origin { process: self.id, execs: before.origin.execs.saturating_add(1) };

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{NewAgent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
+use super::{Agent, NewAgent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
 use crate::{
     lineage::{AgentKey, LeftByShell, Node, ServerKey},
     model::{BootTime, ProcessId},
@@ -156,8 +156,9 @@ impl World {
     /// Removes a server and returns everything that is known of it.
     pub fn end_server(&mut self, key: ServerKey) -> Option<Server> {
         let server = self.servers.remove(&key)?;
+        let is_left = server.owner.is_some_and(|owner| !self.agent(owner).is_some_and(Agent::is_alive));
         for wrapper in &server.wrappers {
-            self.change(*wrapper, |node| node.wraps = None);
+            self.change(*wrapper, |node| (node.wraps, node.launched) = (None, is_left));
         }
         for process in &server.processes {
             self.change(*process, |node| node.server = None);

@@ -145,6 +145,43 @@ fn a_program_that_leaves_the_message_and_ends_is_no_server() {
     assert_eq!(story.engine.first_messages.len(), 0);
 }
 
+/// `while :; do server; sleep 1; done`: each server ends with its input, and the loop starts the next one.
+#[test]
+fn a_loop_around_a_server_is_one_server_that_was_left() {
+    let looped = |host, server| {
+        let mut story = started(Policy::default(), host, SHELL, FirstMessage::Nothing);
+        story.start(30, 31, server, WIRE);
+        story.pass_secs(2);
+        story.end(20);
+        for pid in 32..45 {
+            story.end(pid - 1);
+            story.pass_secs(1);
+            story.start(30, pid, server, WIRE);
+        }
+        story
+    };
+    let mut story = looped(CLAUDE, SERVER);
+    assert!(story.sent().contains(&(30, Signal::Term)));
+    let told = story.told();
+    let count = |name: &str| told.iter().filter(|event| event.starts_with(name)).count();
+    let counts = ["server_started", "orphan_suspected", "orphan_detected"].map(count);
+    assert_eq!(counts, [2, 2, 1], "{told:?}");
+    assert_eq!(looped(HOST, BACKUP).sent(), [], "only its name says that it is a server");
+}
+
+/// `server; backup`: what the shell runs after its server is no server.
+#[test]
+fn what_a_shell_does_after_its_server_has_ended_goes_on() {
+    let mut story = started(Policy::default(), CLAUDE, SHELL, FirstMessage::Nothing);
+    story.start(30, 31, SERVER, WIRE);
+    story.pass_secs(2);
+    story.end(20);
+    story.end(31);
+    story.start(30, 32, &["/usr/bin/rsync", "-a", "x", "y"], WIRE);
+    story.pass_secs(3600);
+    assert_eq!(story.sent(), []);
+}
+
 /// `npm ci && server`: the message waits for the second one. The first one works on when nobody is left to write more.
 #[test]
 fn a_program_is_no_server_while_the_message_waits() {
