@@ -15,7 +15,7 @@ use orphand::{
     store::{Facts, Limits, Opened, Store, history::history},
 };
 use orphand_core::model::{
-    End, Evidence, Fact, HistoryQuery, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner,
+    Evidence, Fact, Fate, HistoryQuery, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner,
 };
 
 const BOOT: &str = "bench";
@@ -121,7 +121,7 @@ fn life(pid: u32) -> Vec<Fact> {
         run: Some((key, generation)),
         start: None,
     };
-    let end = End::Reaped {
+    let end = Fate::Reaped {
         signal: Some(Signal::Term),
         took_ms: Some(42),
         freed_bytes: 197_132_288,

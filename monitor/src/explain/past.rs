@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Moment, Page};
 use crate::sink::history::asked_by;
-use orphand_core::model::{Outcome, PastOrphan, Reason, RunView, text};
+use orphand_core::model::{Fate, PastOrphan, Reason, RunView, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
     Page {
@@ -33,19 +33,19 @@ pub(super) fn said(all: &[impl Copy + Into<&'static Reason>]) -> Vec<String> {
 
 pub(super) fn fields(one: &PastOrphan) -> Value {
     let by = match one.outcome {
-        Outcome::Reaped { .. } | Outcome::Ending => Some("orphand"),
-        Outcome::Exited { ref ending } if ending.is_by_orphand() => Some("orphand"),
-        Outcome::Exited { .. } | Outcome::Unseen | Outcome::Stays => None,
+        Fate::Reaped { .. } | Fate::Ending => Some("orphand"),
+        Fate::Exited { ref ending } if ending.is_by_orphand() => Some("orphand"),
+        Fate::Exited { .. } | Fate::Unseen | Fate::Stays => None,
     };
     json!({ "server": one, "ended_by": by })
 }
 
 const fn state(one: &PastOrphan) -> &'static str {
     match one.outcome {
-        Outcome::Reaped { .. } => "ended by orphand",
-        Outcome::Exited { .. } | Outcome::Unseen => "ended",
-        Outcome::Ending => "signalled by orphand",
-        Outcome::Stays => "its end is not known",
+        Fate::Reaped { .. } => "ended by orphand",
+        Fate::Exited { .. } | Fate::Unseen => "ended",
+        Fate::Ending => "signalled by orphand",
+        Fate::Stays => "its end is not known",
     }
 }
 
@@ -71,17 +71,17 @@ fn what(one: &PastOrphan, moment: &Moment) -> Vec<String> {
 fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
     let at = one.ended.map(|at| format!(" {}", moment.time(at))).unwrap_or_default();
     let mut all = vec![match one.outcome {
-        Outcome::Reaped { signal, took_ms, .. } => {
+        Fate::Reaped { signal, took_ms, .. } => {
             let signal = signal.map(|signal| format!(" with {}", signal.name())).unwrap_or_default();
             let took = took_ms.map(Duration::from_millis).map(text::duration);
             let took = took.map(|took| format!(", {took} after the first signal")).unwrap_or_default();
             format!("orphand ended it{signal}{at}{took}.")
         }
-        Outcome::Exited { ref ending } if ending.signal.is_some() => format!("It {},{at}.", ending.told()),
-        Outcome::Exited { ref ending } => format!("It {}{at}. orphand did not end it.", ending.words()),
-        Outcome::Unseen => format!("It exited{at} while no daemon saw it."),
-        Outcome::Ending => "orphand sent it a signal, and did not see its end.".to_owned(),
-        Outcome::Stays => "It is not there, and no daemon saw its end.".to_owned(),
+        Fate::Exited { ref ending } if ending.signal.is_some() => format!("It {},{at}.", ending.told()),
+        Fate::Exited { ref ending } => format!("It {}{at}. orphand did not end it.", ending.words()),
+        Fate::Unseen => format!("It exited{at} while no daemon saw it."),
+        Fate::Ending => "orphand sent it a signal, and did not see its end.".to_owned(),
+        Fate::Stays => "It is not there, and no daemon saw its end.".to_owned(),
     }];
     if let Some(by) = &one.asked_by {
         let spite = if one.doubts.is_empty() && one.guards.is_empty() {
@@ -91,7 +91,7 @@ fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
         };
         all.push(format!("{} asked for that{spite}.", text::sanitise(by)));
     }
-    if let Outcome::Reaped { freed_bytes, freed_pss_bytes, .. } = one.outcome {
+    if let Fate::Reaped { freed_bytes, freed_pss_bytes, .. } = one.outcome {
         all.push(format!("{}.", text::freed(freed_bytes, freed_pss_bytes)));
     }
     if let Some(failure) = &one.failure {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::{Explanation, Moment, past::said};
 use orphand_core::model::{
-    Doubt, Evidence, Explained, Outcome, PastOrphan, ReachedBy, ServerReport, State, TakenFor, text,
+    Doubt, Evidence, Explained, Fate, PastOrphan, ReachedBy, ServerReport, State, TakenFor, text,
 };
 
 const ADVICE: &str = "A stdio server is expected to exit when its standard input ends: the client closes it to shut \
@@ -74,14 +74,14 @@ fn ended(one: &PastOrphan) -> String {
     reasons(&mut told, &one.evidence, &one.doubts);
     line(&mut told, "What it cost", &format!("{} of memory", text::size(one.rss_bytes)));
     let end = match &one.outcome {
-        Outcome::Reaped { signal: Some(signal), took_ms: Some(ms), .. } => {
+        Fate::Reaped { signal: Some(signal), took_ms: Some(ms), .. } => {
             format!("by {} of orphand, in {ms} ms", signal.name())
         }
-        Outcome::Reaped { .. } | Outcome::Ending => "by a signal of orphand".to_owned(),
-        Outcome::Exited { ending } if ending.is_by_orphand() => "by a signal of orphand".to_owned(),
-        Outcome::Exited { ending } if ending.signal.is_some() => "by a signal, not of orphand".to_owned(),
-        Outcome::Exited { .. } => "by itself".to_owned(),
-        Outcome::Unseen | Outcome::Stays => "not seen".to_owned(),
+        Fate::Reaped { .. } | Fate::Ending => "by a signal of orphand".to_owned(),
+        Fate::Exited { ending } if ending.is_by_orphand() => "by a signal of orphand".to_owned(),
+        Fate::Exited { ending } if ending.signal.is_some() => "by a signal, not of orphand".to_owned(),
+        Fate::Exited { .. } => "by itself".to_owned(),
+        Fate::Unseen | Fate::Stays => "not seen".to_owned(),
     };
     line(&mut told, "How it ended", &end);
     told
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_was_never_judged_is_accused_of_nothing() {
-        let past = PastOrphan { evidence: Vec::new(), ..past(Outcome::Unseen) };
+        let past = PastOrphan { evidence: Vec::new(), ..past(Fate::Unseen) };
         let all = Explanation { ended: vec![past], ..Explanation::default() };
         assert_eq!(
             report(&all, &moment(), "6"),
@@ -160,7 +160,7 @@ mod tests {
             (Some(Killer::of(KilledBy::Orphand)), "by a signal of orphand"),
             (None, "by a signal, not of orphand"),
         ] {
-            let past = past(Outcome::Exited { ending: Ending::signal(15, killer) });
+            let past = past(Fate::Exited { ending: Ending::signal(15, killer) });
             let all = Explanation { ended: vec![past], asked_daemon: true, ..Explanation::default() };
             let told = report(&all, &moment(), "6");
             assert!(told.contains(&format!("How it ended: {how}\n")), "{told}");

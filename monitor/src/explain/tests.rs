@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::*;
 use orphand_core::model::{
-    AgentHints, AgentView, Container, Doubt, Ending, Evidence, Guard, KilledBy, Killer, NextStep, NoServer,
-    Nothing, Outcome, ProcessView, RunView, ServerView, Signal, State, Stdio,
+    AgentHints, AgentView, Container, Doubt, Ending, Evidence, Fate, Guard, KilledBy, Killer, NextStep,
+    NoServer, Nothing, ProcessView, RunView, ServerView, Signal, State, Stdio,
 };
 
 const WALL: WallClock = WallClock { offset_ns: 1_785_153_600_000_000_000 };
@@ -260,7 +260,7 @@ fn an_agent(servers: u64, implied: bool) -> Explained {
     Explained { taken_for, agent, servers, report: None, owner: None, next: None, ..server(State::Live) }
 }
 
-pub(super) fn past(outcome: Outcome) -> PastOrphan {
+pub(super) fn past(outcome: Fate) -> PastOrphan {
     let at = |second| WALL.timestamp(seconds(second));
     PastOrphan {
         id: "4711@4711".to_owned(),
@@ -289,8 +289,8 @@ pub(super) fn past(outcome: Outcome) -> PastOrphan {
     }
 }
 
-fn reaped(signal: Option<Signal>, took_ms: Option<u64>) -> Outcome {
-    Outcome::Reaped { signal, took_ms, freed_bytes: 48 << 20, freed_pss_bytes: Some(40 << 20) }
+fn reaped(signal: Option<Signal>, took_ms: Option<u64>) -> Fate {
+    Fate::Reaped { signal, took_ms, freed_bytes: 48 << 20, freed_pss_bytes: Some(40 << 20) }
 }
 
 #[test]
@@ -315,8 +315,8 @@ fn whole_pages_keep_to_80_columns() {
     (unproven.next, unproven.due) = (Some(NextStep::InspectedAgain), Some(seconds(280)));
     let nothing = Nothing { reason: NoServer::NearMiss, rule: None, streams: [Stdio::Terminal; 2] };
     let nothing = Explained::nothing(process(7, "my\u{202e}mcp"), nothing);
-    let failed = PastOrphan { failure: Some("no permission".to_owned()), ..past(Outcome::Stays) };
-    let unseen = PastOrphan { doubts: vec![Doubt::Clients], ended: None, run: None, ..past(Outcome::Unseen) };
+    let failed = PastOrphan { failure: Some("no permission".to_owned()), ..past(Fate::Stays) };
+    let unseen = PastOrphan { doubts: vec![Doubt::Clients], ended: None, run: None, ..past(Fate::Unseen) };
     let killer = Killer {
         pid: Some(4711),
         program: Some("pkill".to_owned()),
@@ -327,11 +327,11 @@ fn whole_pages_keep_to_80_columns() {
         past(reaped(Some(Signal::Term), Some(30))),
         PastOrphan { asked_by: Some("alice".to_owned()), ..past(reaped(Some(Signal::Kill), None)) },
         past(reaped(None, None)),
-        past(Outcome::Exited { ending: Ending::code(0) }),
-        past(Outcome::Exited { ending: Ending::signal(15, Some(killer)) }),
-        PastOrphan { evidence: Vec::new(), ..past(Outcome::Exited { ending: Ending::signal(11, None) }) },
+        past(Fate::Exited { ending: Ending::code(0) }),
+        past(Fate::Exited { ending: Ending::signal(15, Some(killer)) }),
+        PastOrphan { evidence: Vec::new(), ..past(Fate::Exited { ending: Ending::signal(11, None) }) },
         unseen,
-        PastOrphan { owner: None, run: None, guards: vec![Guard::OptedOut], ..past(Outcome::Ending) },
+        PastOrphan { owner: None, run: None, guards: vec![Guard::OptedOut], ..past(Fate::Ending) },
         failed,
     ];
     let blind =

@@ -15,7 +15,7 @@ use super::{
     text,
     wall_clock::shown as when,
 };
-use orphand_core::model::{AgentHints, History, Outcome, PastOrphan, PastRun, PastSignal, RunView, list};
+use orphand_core::model::{AgentHints, Fate, History, PastOrphan, PastRun, PastSignal, RunView, list};
 
 /// How many unremarkable orphans are listed, the latest first. `--json` has all.
 const LATEST: usize = 10;
@@ -79,7 +79,7 @@ fn table_of(columns: &str, rows: impl IntoIterator<Item = Vec<String>>, paint: P
 }
 
 const fn is_there(one: &PastOrphan) -> bool {
-    matches!(one.outcome, Outcome::Stays | Outcome::Ending)
+    matches!(one.outcome, Fate::Stays | Fate::Ending)
 }
 
 /// The orphans to list: those still there or that could not be ended, and the latest of the rest; how many are left out.
@@ -143,20 +143,20 @@ fn row_of_orphan(orphan: &PastOrphan, users: Users, watched: Watched, zone: &Tim
         doubts => human::list_doubts(doubts, &[]),
     };
     let mut why = cell((!orphan.evidence.is_empty()).then(|| list(&orphan.evidence)));
-    if matches!(orphan.outcome, Outcome::Stays) && !stays.is_empty() {
+    if matches!(orphan.outcome, Fate::Stays) && !stays.is_empty() {
         why = format!("{why}; stays: {stays}");
     }
     if let Some(failure) = &orphan.failure {
         why = format!("{why}; {}", text::sanitise(failure));
     }
     let outcome = match orphan.outcome {
-        Outcome::Reaped { signal: Some(signal), .. } => format!("reaped by {}", signal.name()),
-        Outcome::Reaped { signal: None, .. } => "reaped".to_owned(),
-        Outcome::Exited { ref ending } => ending.words(),
-        Outcome::Unseen => "exited unseen".to_owned(),
-        Outcome::Ending | Outcome::Stays if !watched.by_daemon() => "not known".to_owned(),
-        Outcome::Ending => "being ended".to_owned(),
-        Outcome::Stays => "still there".to_owned(),
+        Fate::Reaped { signal: Some(signal), .. } => format!("reaped by {}", signal.name()),
+        Fate::Reaped { signal: None, .. } => "reaped".to_owned(),
+        Fate::Exited { ref ending } => ending.words(),
+        Fate::Unseen => "exited unseen".to_owned(),
+        Fate::Ending | Fate::Stays if !watched.by_daemon() => "not known".to_owned(),
+        Fate::Ending => "being ended".to_owned(),
+        Fate::Stays => "still there".to_owned(),
     } + &asked_by(orphan);
     let [run, uid] = whose(users, orphan.run.as_ref(), orphan.owner.as_deref());
     vec![name_of(orphan), when(orphan.judged, zone), run, uid, text::size(orphan.rss_bytes), outcome, why]

@@ -105,11 +105,12 @@ pub(super) fn write(db: &Connection, boot: i64, now: i64, fact: &Fact) -> rusqli
         ),
         // Its processes, and what they ran, are no longer needed.
         Fact::Ended { .. } => change(
-            "ended = ?2, how = ?3->>'$.end.how', signal = ?3->>'$.end.signal', took_ms = ?3->>'$.end.took_ms',
+            "ended = ?2, how = ?3->>'$.end.outcome', took_ms = ?3->>'$.end.took_ms',
+             signal = iif(?3->>'$.end.outcome' = 'reaped', ?3->>'$.end.signal', NULL),
+             exit_signal = iif(?3->>'$.end.outcome' = 'exited', ?3->>'$.end.signal', NULL),
              freed = ?3->>'$.end.freed_bytes', freed_pss = ?3->>'$.end.freed_pss_bytes',
-             exit_code = ?3->>'$.end.ending.exit_code', exit_signal = ?3->>'$.end.ending.signal',
-             killed_by = ?3->>'$.end.ending.killed_by', processes = NULL, start_known = NULL,
-             guards = iif(?3->>'$.end.how' = 'reaped' AND asked_by IS NULL, '[]', guards)",
+             exit_code = ?3->>'$.end.exit_code', killed_by = ?3->>'$.end.killed_by', processes = NULL, start_known = NULL,
+             guards = iif(?3->>'$.end.outcome' = 'reaped' AND asked_by IS NULL, '[]', guards)",
         ),
         Fact::Leftovers { .. } => run(LEFTOVERS),
         Fact::AgentHints { .. } => run("UPDATE runs SET hints = ?3->>'$.hints'

@@ -10,7 +10,7 @@ use crate::{
     case::{self, Action, Announcement, Event, Facts, Failure, Outcome, Owner, Pace, Phase, Stage, Verdict},
     lineage::{AgentKey, Provenance, ServerKey},
     model::{
-        AgentView, BootTime, Class, Effect, End, Ending, Fact, Notice, ProcessId, ProcessView, ServerView,
+        AgentView, BootTime, Class, Effect, Ending, Fact, Fate, Notice, ProcessId, ProcessView, ServerView,
         Signal,
     },
     verdict::Finding,
@@ -292,24 +292,20 @@ impl Engine {
     /// Stores and reports how a case, and its subject, ended.
     pub(super) fn announce_end(&mut self, at: BootTime, ended: Reported, outcome: Outcome) {
         let Reported { id, class, server, owner, ending, let_go, asked_by } = ended;
+        let exited = Fate::Exited { ending: ending.clone() };
         let (end, notice) = match outcome {
-            Outcome::Exited => (
-                End::Exited { ending: ending.clone() },
-                Notice::ServerExited { server, owner, ending, let_go },
-            ),
+            Outcome::Exited => (exited, Notice::ServerExited { server, owner, ending, let_go }),
             Outcome::Cleared { since } => {
                 let (after_ms, reason) = (millis(at, since), "exited".to_owned());
-                let end = End::Exited { ending: ending.clone() };
-                (end, Notice::OrphanCleared { server, after_ms, reason, owner: None, ending, let_go })
+                (exited, Notice::OrphanCleared { server, after_ms, reason, owner: None, ending, let_go })
             }
-            Outcome::OrphanExited { .. } => (
-                End::OrphanExited { ending: ending.clone() },
-                Notice::OrphanExited { class, server, owner, ending, let_go },
-            ),
+            Outcome::OrphanExited { .. } => {
+                (exited, Notice::OrphanExited { class, server, owner, ending, let_go })
+            }
             Outcome::Reaped { signal, first_signal, rss_bytes, pss_bytes, asked } => {
                 let (signal, took_ms) = (Some(signal), Some(millis(at, first_signal)));
                 let (freed_bytes, freed_pss_bytes) = (rss_bytes, pss_bytes);
-                let end = End::Reaped { signal, took_ms, freed_bytes, freed_pss_bytes };
+                let end = Fate::Reaped { signal, took_ms, freed_bytes, freed_pss_bytes };
                 let notice = Notice::OrphanReaped {
                     class,
                     recovered: false,

@@ -8,8 +8,8 @@ use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{AgentKey, ObservedUnit, Origin, Provenance},
     model::{
-        BootTime, Class, End, Fact, Image, Knowledge, Notice, ProcessId, Quarters, RememberedServer, RunView,
-        ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
+        BootTime, Class, Fact, Fate, Image, Knowledge, Notice, ProcessId, Quarters, RememberedServer,
+        RunView, ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
     },
     recognise::PROTOCOL,
     world::{NewAgent, NewServer},
@@ -246,7 +246,7 @@ impl Engine {
                 continue;
             }
             let reaped = orphan.filter(|o| o.reaping);
-            let end = reaped.as_ref().map_or(End::Unseen, |o| End::Reaped {
+            let end = reaped.as_ref().map_or(Fate::Unseen, |o| Fate::Reaped {
                 signal: None,
                 took_ms: None,
                 freed_bytes: o.rss_bytes,

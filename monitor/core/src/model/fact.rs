@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentHints, BootTime, Doubt, Ending, Evidence, Guard, Image, Losses, ProcessId, Quarters, Run, RunKey,
+    AgentHints, BootTime, Doubt, Evidence, Fate, Guard, Image, Losses, ProcessId, Quarters, Run, RunKey,
     ServerHints, Signal, Stdio,
 };
 
@@ -72,7 +72,7 @@ pub enum Fact {
     },
     Ended {
         server: ProcessId,
-        end: End,
+        end: Fate,
     },
     /// Agents of a run have ended and left processes behind that are no servers.
     Leftovers {
@@ -94,31 +94,6 @@ pub enum Fact {
     Lost {
         losses: Losses,
     },
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "how", rename_all = "snake_case")]
-pub enum End {
-    /// Without orphand, while its owner was alive or within the grace period.
-    Exited {
-        ending: Ending,
-    },
-    OrphanExited {
-        ending: Ending,
-    },
-    Reaped {
-        /// The last signal that was needed; absent if the daemon that sent it did not see the exit.
-        signal: Option<Signal>,
-        /// Milliseconds from the first signal to the exit of the last process; absent if the exit was not
-        /// seen.
-        took_ms: Option<u64>,
-        /// Resident memory in bytes before it was ended.
-        freed_bytes: u64,
-        /// Proportional memory (PSS) in bytes before it was ended: what the host regained.
-        freed_pss_bytes: Option<u64>,
-    },
-    /// While no daemon was running.
-    Unseen,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -136,7 +136,7 @@ pub struct PastOrphan {
     pub failure: Option<String>,
     /// What became of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: Fate,
     /// When it exited.
     pub ended: Option<Timestamp>,
 }
@@ -180,10 +180,10 @@ pub struct PastSignal {
     pub doubts: Vec<Doubt>,
 }
 
-/// What became of an orphan, or of an unproven server.
+/// What became of a server. In a fact it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum Fate {
     /// orphand ended it.
     Reaped {
         /// The last signal that was needed; absent if the daemon that sent it did not see the exit.

@@ -14,7 +14,7 @@ use super::{
     },
     is_there, place, table_of, users, when, whose,
 };
-use orphand_core::model::{AgentHints, History, Outcome, RunView};
+use orphand_core::model::{AgentHints, Fate, History, RunView};
 
 const LEAKS: &str = "RUN|?>UID|STARTED|>ORPHANS|>MEMORY|>REAPED|>LEFT|LAST|WHERE";
 
@@ -56,7 +56,7 @@ pub fn leaks(past: &History) -> Vec<Leak> {
         });
         leak.orphans += 1;
         leak.rss_bytes = leak.rss_bytes.saturating_add(orphan.rss_bytes);
-        leak.reaped += u64::from(matches!(orphan.outcome, Outcome::Reaped { .. }));
+        leak.reaped += u64::from(matches!(orphan.outcome, Fate::Reaped { .. }));
         leak.left += u64::from(is_there(orphan));
         leak.last = leak.last.max(orphan.judged);
     }

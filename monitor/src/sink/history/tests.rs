@@ -19,7 +19,7 @@ fn claude(generation: u64) -> RunView {
     }
 }
 
-fn orphan(name: &str, judged: &str, outcome: Outcome) -> PastOrphan {
+fn orphan(name: &str, judged: &str, outcome: Fate) -> PastOrphan {
     PastOrphan {
         id: "1234@229468".to_owned(),
         name: name.to_owned(),
@@ -40,7 +40,7 @@ fn orphan(name: &str, judged: &str, outcome: Outcome) -> PastOrphan {
     }
 }
 
-const REAPED: Outcome = Outcome::Reaped {
+const REAPED: Fate = Fate::Reaped {
     signal: Some(Signal::Term),
     took_ms: Some(42),
     freed_bytes: 197_132_288,
@@ -75,16 +75,16 @@ pub(super) fn past() -> History {
     };
     let mut orphans: Vec<_> = (0..12).map(|_| orphan("server-filesystem", "08:12:44", REAPED)).collect();
     let guards = vec![Guard::Multiplexer, Guard::OwnUnit];
-    orphans.insert(0, PastOrphan { guards, ..orphan("\u{1b}[2Jevil", "08:12:43", Outcome::Stays) });
+    orphans.insert(0, PastOrphan { guards, ..orphan("\u{1b}[2Jevil", "08:12:43", Fate::Stays) });
     let failure = Some("pid 7: not permitted".to_owned());
-    orphans.push(PastOrphan { failure, run: None, ..orphan("time", "08:20:00", Outcome::Ending) });
+    orphans.push(PastOrphan { failure, run: None, ..orphan("time", "08:20:00", Fate::Ending) });
     let doubted = |outcome| PastOrphan {
         doubts: vec![Doubt::WireHeld, Doubt::Clients],
         pss_bytes: None,
         ..orphan("fetch", "08:12:50", outcome)
     };
     let unproven =
-        vec![doubted(Outcome::Stays), doubted(Outcome::Exited { ending: Ending::code(0) }), doubted(REAPED)];
+        vec![doubted(Fate::Stays), doubted(Fate::Exited { ending: Ending::code(0) }), doubted(REAPED)];
     let daemon = |started, stopped: Option<&str>| DaemonLife {
         started: time(started),
         stopped: stopped.map(time),

@@ -118,7 +118,7 @@ fn a_user_with_many_rows_loses_its_own() {
             let server = Tracked { uid: Some(hostile), owner: None, ..tracked(100_000 + n, key, 1) };
             let ended = Fact::Ended {
                 server: server.id,
-                end: End::Exited { ending: orphand_core::model::Ending::default() },
+                end: Fate::Exited { ending: orphand_core::model::Ending::default() },
             };
             [Fact::Run { run }, Fact::Server { server }, ended].map(|fact| (DAY * 191 + u64::from(n), fact))
         });

@@ -22,7 +22,7 @@ fn writes_until_it_is_killed() {
     let Opened { mut store, knowledge: known, .. } = open_in(Path::new(&dir), BOOT, OFFSET).unwrap();
     let mut out = std::io::stdout();
     // What was judged and did not end while the previous daemon ran.
-    let unseen = |id| Fact::Ended { server: id, end: End::Unseen };
+    let unseen = |id| Fact::Ended { server: id, end: Fate::Unseen };
     record(&mut store, known.servers.iter().map(|one| (1, unseen(one.server.id))));
     let last = known.runs.iter().map(|run| run.run.generation).max().unwrap_or(0);
     for generation in last + 1.. {

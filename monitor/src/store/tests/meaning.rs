@@ -119,7 +119,7 @@ fn an_end_is_the_end() {
     record(
         &mut store,
         [
-            (9, end(End::Unseen)),
+            (9, end(Fate::Unseen)),
             (10, server(10, claude(), 2)),
             (11, orphan(10, &[Guard::Observe])),
             (12, Fact::Cleared { server: id(10) }),
@@ -194,7 +194,7 @@ fn unproven_is_a_fact_like_others() {
             6,
             Fact::Ended {
                 server: id(10),
-                end: End::Exited { ending: orphand_core::model::Ending::default() },
+                end: Fate::Exited { ending: orphand_core::model::Ending::default() },
             },
         )],
     );

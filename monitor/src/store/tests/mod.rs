@@ -18,7 +18,7 @@ use std::{
 
 use super::*;
 use orphand_core::model::{
-    Doubt, End, Evidence, Guard, Knowledge, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner,
+    Doubt, Evidence, Fate, Guard, Knowledge, ProcessId, Run, RunKey, Signal, Tracked, TrackedOwner,
     TrackedStart, Unit,
 };
 
@@ -143,7 +143,7 @@ pub(super) fn unproven(pid: u32, doubts: &[Doubt]) -> Fact {
 }
 
 pub(super) fn reaped(pid: u32) -> Fact {
-    let end = End::Reaped {
+    let end = Fate::Reaped {
         signal: Some(Signal::Term),
         took_ms: Some(42),
         freed_bytes: 1_000_000,

@@ -1,7 +1,7 @@
 //! What `orphand history` reads.
 
 use super::{super::history::history, *};
-use orphand_core::model::{Doubt, Ending, HistoryQuery, KilledBy, Killer, Losses, Outcome, PastOrphan};
+use orphand_core::model::{Doubt, Ending, HistoryQuery, KilledBy, Killer, Losses, PastOrphan};
 
 fn query() -> HistoryQuery {
     HistoryQuery { boot_id: Some(BOOT.to_owned()), ..HistoryQuery::default() }
@@ -29,7 +29,7 @@ fn story(store: &mut Store) {
         (22, Fact::Reaping { server: id(20), asked_by: None }),
         (22, Fact::ReapFailed { server: id(20), pid: 21, error: "not permitted".to_owned() }),
         (23, reaped(10)),
-        (24, Fact::Ended { server: id(40), end: End::Exited { ending: Ending::code(0) } }),
+        (24, Fact::Ended { server: id(40), end: Fate::Exited { ending: Ending::code(0) } }),
     ];
     let nobodys = Tracked { run: None, owner: None, ..tracked(50, unit(), 0) };
     facts.push((25, Fact::Server { server: nobodys }));
@@ -75,7 +75,7 @@ fn beside_a_running_daemon_and_after_it() {
 
     let outcomes: Vec<_> =
         beside.orphans.iter().map(|o| (o.id.as_str(), o.outcome.clone(), o.failure.as_deref())).collect();
-    let reaped = Outcome::Reaped {
+    let reaped = Fate::Reaped {
         signal: Some(Signal::Term),
         took_ms: Some(42),
         freed_bytes: 1_000_000,
@@ -85,9 +85,9 @@ fn beside_a_running_daemon_and_after_it() {
         outcomes,
         [
             ("10@100", reaped, None),
-            ("20@200", Outcome::Ending, Some("not permitted")),
-            ("30@300", Outcome::Stays, None),
-            ("50@500", Outcome::Stays, None),
+            ("20@200", Fate::Ending, Some("not permitted")),
+            ("30@300", Fate::Stays, None),
+            ("50@500", Fate::Stays, None),
         ]
     );
     assert_eq!(beside.orphans[2].guards, [Guard::Multiplexer]);
@@ -121,11 +121,11 @@ fn after_another_boot() {
     let now = HistoryQuery { boot_id: Some("another".to_owned()), ..query() };
     let past = history(dir.path(), &now).unwrap();
     assert!(past.runs.iter().all(|run| run.ended.is_some() && run.account.left == 0));
-    assert!(past.orphans.iter().all(|orphan| !matches!(orphan.outcome, Outcome::Stays | Outcome::Ending)));
+    assert!(past.orphans.iter().all(|orphan| !matches!(orphan.outcome, Fate::Stays | Fate::Ending)));
     drop(open_in(dir.path(), "another", OFFSET + 3_600_000_000_000).unwrap());
     let past = history(dir.path(), &now).unwrap();
     assert_eq!(past.runs[1].ended, Some(time(3600)));
-    assert_eq!(past.orphans[2].outcome, Outcome::Unseen);
+    assert_eq!(past.orphans[2].outcome, Fate::Unseen);
 }
 
 #[test]
@@ -163,16 +163,16 @@ fn the_guards_are_those_of_now() {
         let PastOrphan { guards, outcome, .. } = history(dir.path(), &query()).unwrap().orphans.remove(0);
         (guards, outcome)
     };
-    assert_eq!(kept(&[]), (observe(), Outcome::Stays));
-    assert_eq!(kept(&[spared(&[Guard::ExemptRule])]), (vec![Guard::ExemptRule], Outcome::Stays));
-    assert_eq!(kept(&[reaping(None)]), (vec![], Outcome::Ending));
+    assert_eq!(kept(&[]), (observe(), Fate::Stays));
+    assert_eq!(kept(&[spared(&[Guard::ExemptRule])]), (vec![Guard::ExemptRule], Fate::Stays));
+    assert_eq!(kept(&[reaping(None)]), (vec![], Fate::Ending));
     // A pause after the first signal, and its end.
-    assert_eq!(kept(&[reaping(None), spared(&observe())]), (observe(), Outcome::Stays));
-    assert_eq!(kept(&[reaping(None), spared(&observe()), reaping(None)]), (vec![], Outcome::Ending));
+    assert_eq!(kept(&[reaping(None), spared(&observe())]), (observe(), Fate::Stays));
+    assert_eq!(kept(&[reaping(None), spared(&observe()), reaping(None)]), (vec![], Fate::Ending));
     let (guards, outcome) = kept(&[reaping(None), spared(&observe()), reaped(10)]);
-    assert!(guards.is_empty() && matches!(outcome, Outcome::Reaped { .. }), "{guards:?} {outcome:?}");
+    assert!(guards.is_empty() && matches!(outcome, Fate::Reaped { .. }), "{guards:?} {outcome:?}");
     // A person's word goes over a guard.
-    assert_eq!(kept(&[reaping(Some("alice"))]), (observe(), Outcome::Ending));
+    assert_eq!(kept(&[reaping(Some("alice"))]), (observe(), Fate::Ending));
     assert_eq!(kept(&[reaping(Some("alice")), reaped(10)]).0, observe());
     // What is unproven by now has doubts and no guards.
     let unproven = [unproven(10, &[Doubt::Clients]), spared(&observe())];
@@ -195,10 +195,10 @@ fn what_is_unproven_is_counted_by_itself() {
         // Its doubts changed; it is still there.
         (4, unproven(10, &[Doubt::WireHeld, Doubt::Clients])),
         // One exited by itself, a user ended one, and the end of one was not observed.
-        (4, Fact::Ended { server: id(20), end: End::Exited { ending: Ending::code(0) } }),
+        (4, Fact::Ended { server: id(20), end: Fate::Exited { ending: Ending::code(0) } }),
         (4, Fact::Reaping { server: id(30), asked_by: None }),
         (5, reaped(30)),
-        (5, Fact::Ended { server: id(60), end: End::Unseen }),
+        (5, Fact::Ended { server: id(60), end: Fate::Unseen }),
         // One lost its last doubt and was ended as an orphan; for one a living owner was found.
         (4, orphan(40, &[])),
         (5, Fact::Reaping { server: id(40), asked_by: None }),
@@ -219,7 +219,7 @@ fn what_is_unproven_is_counted_by_itself() {
             (one.id.as_str(), one.judged, one.doubts.as_slice(), one.outcome.clone(), one.guards.len())
         })
         .collect();
-    let ended = Outcome::Reaped {
+    let ended = Fate::Reaped {
         signal: Some(Signal::Term),
         took_ms: Some(42),
         freed_bytes: 1_000_000,
@@ -228,11 +228,11 @@ fn what_is_unproven_is_counted_by_itself() {
     assert_eq!(
         told,
         [
-            ("10@100", time(3), [Doubt::WireHeld, Doubt::Clients].as_slice(), Outcome::Stays, 0),
-            ("20@200", time(3), &[Doubt::WireHeld], Outcome::Exited { ending: Ending::code(0) }, 0),
+            ("10@100", time(3), [Doubt::WireHeld, Doubt::Clients].as_slice(), Fate::Stays, 0),
+            ("20@200", time(3), &[Doubt::WireHeld], Fate::Exited { ending: Ending::code(0) }, 0),
             ("30@300", time(3), &[Doubt::WireHeld], ended, 0),
-            ("60@600", time(3), &[Doubt::WireHeld], Outcome::Unseen, 0),
-            ("70@700", time(7), &[Doubt::StdoutRead], Outcome::Stays, 0),
+            ("60@600", time(3), &[Doubt::WireHeld], Fate::Unseen, 0),
+            ("70@700", time(7), &[Doubt::StdoutRead], Fate::Stays, 0),
         ]
     );
     let orphans: Vec<_> = past.orphans.iter().map(|one| (one.id.as_str(), one.doubts.len())).collect();
@@ -320,15 +320,15 @@ fn who_ended_a_server_is_kept() {
             (2, server(20, claude(), 1)),
             (2, server(30, claude(), 1)),
             (3, orphan(10, &[Guard::Observe])),
-            (4, Fact::Ended { server: id(10), end: End::OrphanExited { ending: killed.clone() } }),
-            (5, Fact::Ended { server: id(20), end: End::Exited { ending: Ending::signal(15, None) } }),
+            (4, Fact::Ended { server: id(10), end: Fate::Exited { ending: killed.clone() } }),
+            (5, Fact::Ended { server: id(20), end: Fate::Exited { ending: Ending::signal(15, None) } }),
         ],
     );
     let past = history(dir.path(), &query()).unwrap();
-    assert_eq!(past.orphans[0].outcome, Outcome::Exited { ending: killed });
+    assert_eq!(past.orphans[0].outcome, Fate::Exited { ending: killed });
     assert_eq!(past.never_judged, []);
     let past = history(dir.path(), &HistoryQuery { never_judged: true, ..query() }).unwrap();
     let [one] = past.never_judged.as_slice() else { panic!("{:?}", past.never_judged) };
     assert_eq!((one.id.as_str(), one.ended), ("20@200", Some(time(5))));
-    assert_eq!(one.outcome, Outcome::Exited { ending: Ending::signal(15, None) });
+    assert_eq!(one.outcome, Fate::Exited { ending: Ending::signal(15, None) });
 }

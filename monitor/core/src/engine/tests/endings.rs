@@ -2,7 +2,7 @@
 
 use super::story::{Story, id};
 use crate::model::{
-    End, Ending, ExitStatus, Fact, Input, KilledBy, Killer, Mode, Notice, Policy, ProcessEvent, Signal,
+    Ending, ExitStatus, Fact, Fate, Input, KilledBy, Killer, Mode, Notice, Policy, ProcessEvent, Signal,
 };
 
 const DAEMON: u32 = 99;
@@ -56,7 +56,7 @@ fn ended(story: &Story) -> (&'static str, Ending) {
     let all: Vec<_> = all.collect();
     assert_eq!(all.len(), 1, "{:?}", story.notices);
     let stored = story.facts_persisted.iter().find_map(|fact| match fact {
-        Fact::Ended { end: End::Exited { ending } | End::OrphanExited { ending }, .. } => Some(ending),
+        Fact::Ended { end: Fate::Exited { ending }, .. } => Some(ending),
         _ => None,
     });
     assert_eq!(stored, Some(&all[0].1), "the store has what the event says");

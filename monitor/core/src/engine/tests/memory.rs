@@ -6,7 +6,7 @@ use super::{
     units::{NOTHING, facts},
 };
 use crate::model::{
-    End, Evidence, ExitStatus, Fact, Input, Knowledge, Notice, Policy, RememberedOrphan, RememberedRun,
+    Evidence, ExitStatus, Fact, Fate, Input, Knowledge, Notice, Policy, RememberedOrphan, RememberedRun,
     RememberedServer, Signal, SnapshotProcess,
 };
 
@@ -64,7 +64,7 @@ fn next(first: &Story, found: Vec<SnapshotProcess>) -> Story {
     next
 }
 
-fn ends(story: &Story) -> Vec<(u32, End)> {
+fn ends(story: &Story) -> Vec<(u32, Fate)> {
     let ended = story.facts_persisted.iter().filter_map(|fact| match fact {
         Fact::Ended { server, end } => Some((server.pid, end.clone())),
         _ => None,
@@ -195,7 +195,7 @@ fn a_number_that_belongs_to_another_process_now_is_not_the_server() {
     let mut next = next(&first, vec![seen(10, 1, &["bash"], TERMINAL), other]);
     next.pass_secs(100);
     assert_eq!(next.sent(), [], "nobody knows whose it is");
-    assert_eq!(ends(&next), [(30, End::Unseen)]);
+    assert_eq!(ends(&next), [(30, Fate::Unseen)]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn what_was_signalled_and_is_gone_was_reaped() {
     assert_eq!(first.sent(), [(30, Signal::Term)]);
     let mut next = next(&first, Vec::new());
     assert_eq!(next.told(), ["orphan_reaped", "ready"]);
-    let reaped = End::Reaped { signal: None, took_ms: None, freed_bytes: 7, freed_pss_bytes: Some(5) };
+    let reaped = Fate::Reaped { signal: None, took_ms: None, freed_bytes: 7, freed_pss_bytes: Some(5) };
     assert_eq!(ends(&next), [(30, reaped)]);
     // The number of the run that ended meanwhile is not given again.
     next.exec(50, 10, CLAUDE, TERMINAL);
