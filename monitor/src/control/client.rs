@@ -93,12 +93,7 @@ impl Client {
     pub fn events(&self, query: EventQuery) -> Result<EventLines, ClientError> {
         let (life, lines) = self.open(&Request::Events { query })?;
         // The next event may be far away. Whether the daemon is there the kernel tells.
-        let waits = lines.get_ref().set_read_timeout(None);
-        waits.map_err(|source| ClientError::Broken {
-            operation: "read events of",
-            path: self.path.clone(),
-            source,
-        })?;
+        lines.get_ref().set_read_timeout(None).map_err(self.broken("read events of"))?;
         Ok(EventLines { lines, life })
     }
 
@@ -106,12 +101,14 @@ impl Client {
         self.open(ask).map(|(answer, _)| answer)
     }
 
+    fn broken(&self, operation: &'static str) -> impl FnOnce(io::Error) -> ClientError + use<> {
+        let path = self.path.clone();
+        move |source| ClientError::Broken { operation, path, source }
+    }
+
     /// Sends a request and reads the answer. What follows the answer is read from the returned connection.
     fn open<T: DeserializeOwned>(&self, ask: &Request) -> Result<(T, BufReader<UnixStream>), ClientError> {
-        let broken = |operation| {
-            let path = self.path.clone();
-            move |source| ClientError::Broken { operation, path, source }
-        };
+        let broken = |operation| self.broken(operation);
         let connected = UnixStream::connect(&self.path);
         let mut stream = connected.map_err(|source| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {

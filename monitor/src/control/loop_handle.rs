@@ -30,7 +30,7 @@ use crate::{
     probe::holdings,
     store::{StoreError, history, standing},
 };
-use orphand_core::model::{Decided, Explained, Holdings, Memory, ProcessId, Report, ServerReport, Status};
+use orphand_core::model::{Decided, Explained, Memory, ProcessId, Report, ServerReport, Status};
 
 /// How long the loop may take to answer. Normally it takes a few milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -67,49 +67,49 @@ impl LoopHandle {
 
     /// Answers a request of this user: what only the loop knows from there, the rest from here.
     pub(super) async fn answer(&self, request: Request, user: u32) -> Result<Answer, String> {
-        match request {
+        let is_plan = matches!(request, Request::Plan { .. });
+        let request = match request {
             // Without the loop. While too many others read, it is an error.
             Request::History { query } => {
                 let history = self.read_store(move |dir| history::history(dir, &query)).await?;
-                Ok(Answer::History { history: Box::new(history) })
+                return Ok(Answer::History { history: Box::new(history) });
             }
             Request::Status { pss } => {
-                let status = Box::new(self.status(pss).await?);
-                Ok(Answer::Status { status })
+                return Ok(Answer::Status { status: Box::new(self.status(pss).await?) });
             }
             Request::Decide { decision, on_behalf_of } => {
                 let by = beside(move || person(user, on_behalf_of)).await?;
-                match self.query(Request::Decide { decision, on_behalf_of: Some(by) }, user).await? {
-                    Answer::Decided { decided } => {
-                        Ok(Answer::Decided { decided: self.remembered(decided).await })
-                    }
-                    other => Ok(other),
-                }
+                Request::Decide { decision, on_behalf_of: Some(by) }
             }
             Request::Reap { request, on_behalf_of } => {
                 let by = beside(move || person(user, on_behalf_of)).await?;
-                self.query(Request::Reap { request, on_behalf_of: Some(by) }, user).await
+                Request::Reap { request, on_behalf_of: Some(by) }
             }
-            Request::Plan { .. } | Request::Explain { .. } => match self.query(request, user).await? {
-                Answer::Plan { planned } => {
-                    let mut planned = self.measured(planned).await?;
-                    let groups = planned.iter().take(HELD).map(|one| one.server.ids()).collect();
-                    let held = self.holdings(groups).await?;
-                    planned.iter_mut().zip(held).for_each(|(one, held)| one.holdings = held);
-                    Ok(Answer::Plan { planned })
-                }
-                Answer::Explained { mut explained } => {
-                    let held = self.holdings(explained.iter().map(Explained::processes).collect()).await?;
-                    explained.iter_mut().zip(held).for_each(|(one, held)| one.holdings = held);
-                    let reports = explained.iter().filter_map(|one| one.report.as_deref().cloned()).collect();
-                    let shown = explained.iter_mut().filter_map(|one| one.report.as_deref_mut());
-                    shown.zip(self.measured(reports).await?).for_each(|(one, measured)| *one = measured);
-                    Ok(Answer::Explained { explained })
-                }
-                other => Ok(other),
-            },
-            request => self.query(request, user).await,
-        }
+            request => request,
+        };
+        Ok(match self.query(request, user).await? {
+            Answer::Decided { decided } => Answer::Decided { decided: self.remembered(decided).await },
+            Answer::Plan { planned } if is_plan => {
+                let look = |proc: &Proc, planned: &mut Vec<ServerReport>| {
+                    measure(proc, planned.iter_mut().collect(), false);
+                    for one in planned.iter_mut().take(HELD) {
+                        one.holdings = holdings(proc, &one.server.ids());
+                    }
+                };
+                Answer::Plan { planned: self.look(planned, look).await? }
+            }
+            Answer::Explained { explained } => {
+                let look = |proc: &Proc, explained: &mut Vec<Explained>| {
+                    for one in explained.iter_mut() {
+                        one.holdings = holdings(proc, &one.processes());
+                    }
+                    let reports = explained.iter_mut().filter_map(|one| one.report.as_deref_mut());
+                    measure(proc, reports.collect(), false);
+                };
+                Answer::Explained { explained: self.look(explained, look).await? }
+            }
+            other => other,
+        })
     }
 
     /// The status with memory measured now, and with proportional memory (PSS) if `pss` is set.
@@ -117,35 +117,26 @@ impl LoopHandle {
         let Answer::Status { status } = self.query(Request::Status { pss }, 0).await? else {
             return Err(STOPPED.to_owned());
         };
-        let proc = self.proc.clone();
-        beside(move || {
-            with_deadline(move || {
-                let mut status = (*status).clone();
-                measure(&proc, status.report.servers_mut().collect(), pss);
-                mark_stale_binaries(&proc, &mut status.report);
-                status
-            })
-        })
-        .await
+        let look = move |proc: &Proc, status: &mut Status| {
+            measure(proc, status.report.servers_mut().collect(), pss);
+            mark_stale_binaries(proc, &mut status.report);
+        };
+        self.look(*status, look).await
     }
 
-    /// The same servers, with their memory as it is now.
-    async fn measured(&self, all: Vec<ServerReport>) -> Result<Vec<ServerReport>, String> {
+    /// The same, with what a look at /proc adds to it.
+    async fn look<T: Clone + Send + Sync + 'static>(
+        &self,
+        of: T,
+        look: impl Fn(&Proc, &mut T) + Send + Sync + 'static,
+    ) -> Result<T, String> {
         let proc = self.proc.clone();
-        beside(move || {
-            with_deadline(move || {
-                let mut all = all.clone();
-                measure(&proc, all.iter_mut().collect(), false);
-                all
-            })
-        })
-        .await
-    }
-
-    async fn holdings(&self, groups: Vec<Vec<ProcessId>>) -> Result<Vec<Holdings>, String> {
-        let proc = self.proc.clone();
-        beside(move || with_deadline(move || groups.iter().map(|group| holdings(&proc, group)).collect()))
-            .await
+        let looked = move || {
+            let mut of = of.clone();
+            look(&proc, &mut of);
+            of
+        };
+        beside(|| with_deadline(looked)).await
     }
 
     async fn remembered(&self, mut decided: Decided) -> Decided {

@@ -15,9 +15,8 @@ use crate::{
     commands::{explain, offline},
     control::client::{Client, ClientError},
     events::{EventLine, EventQuery},
-    host::{Proc, with_deadline},
     os::{self, clock},
-    probe::holdings,
+    probe::Probe,
     sink::{
         history::{self, Watched},
         human::Text,
@@ -105,13 +104,11 @@ fn listen(client: &Client, tell: &Sender<News>) {
 
 /// Adds the ports of what lost its owner. What may not be read has none.
 fn read_ports(report: &mut Report) {
-    let Ok(proc) = Proc::system() else { return };
+    let Ok(probe) = Probe::new() else { return };
     let unread =
         |server: &&mut ServerReport| server.state != State::Live && server.holdings == Holdings::default();
-    let lost = report.servers_mut().filter(unread);
-    for server in lost.take(PORTS) {
-        let (processes, proc) = (server.server.ids(), proc.clone());
-        server.holdings = with_deadline(move || holdings(&proc, &processes));
+    for server in report.servers_mut().filter(unread).take(PORTS) {
+        server.holdings = probe.holdings(&server.server.ids());
     }
 }
 
