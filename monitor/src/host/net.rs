@@ -92,14 +92,14 @@ impl ProcessDir {
     /// The local addresses of its network namespace. Of the loopback range only the single addresses are
     /// listed. `None` if the list cannot be read or is longer than `ADDRESSES_MAX`.
     pub fn addresses(&self) -> Option<Vec<IpAddr>> {
-        let read = |file| {
-            let (text, more) = self.file(file, ADDRESSES_MAX).ok()?;
-            (!more).then(|| String::from_utf8_lossy(&text).into_owned())
+        let read = |file| match self.file(file, ADDRESSES_MAX) {
+            Ok((text, false)) => Some(String::from_utf8_lossy(&text).into_owned()),
+            // A kernel without IPv6, or without IPv4, does not have its file. Nor has a process that ends.
+            Err(Errno::NOENT) if self.still_alive() => Some(String::new()),
+            _ => None,
         };
-        let mut found: Vec<IpAddr> = ipv4_addresses(&read("net/fib_trie")?).map(IpAddr::V4).collect();
-        // A kernel without IPv6 does not have this file.
-        found.extend(read("net/if_inet6").iter().flat_map(|text| ipv6_addresses(text)).map(IpAddr::V6));
-        Some(found)
+        let (ipv4, ipv6) = (read("net/fib_trie")?, read("net/if_inet6")?);
+        Some(ipv4_addresses(&ipv4).map(IpAddr::V4).chain(ipv6_addresses(&ipv6).map(IpAddr::V6)).collect())
     }
 
     /// The lines of a table but the first, which names the columns. Users decide how many there are: one is kept at a time. The

@@ -3,6 +3,7 @@
 use std::{
     net::{TcpListener, TcpStream, UdpSocket},
     os::unix::{fs::MetadataExt as _, net::UnixListener},
+    path::PathBuf,
 };
 
 use super::*;
@@ -80,15 +81,31 @@ fn our_own_sockets_are_listed() {
     assert_eq!((found.is_named, found.state), (true, UnixSocketLine::UNCONNECTED));
 }
 
-/// Anybody may fill the table that all share: whoever reads it for a process does not hold that for slow.
-#[test]
-fn a_long_table_is_no_cost_of_a_process() {
+/// A /proc with this process alone, its number, and its folder of tables.
+fn made_up() -> (tempfile::TempDir, u32, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let pid = std::process::id();
     let net = folder.path().join(pid.to_string()).join("net");
     std::fs::create_dir_all(&net).unwrap();
     let stat = std::fs::read("/proc/self/stat").unwrap();
     std::fs::write(net.with_file_name("stat"), stat).unwrap();
+    (folder, pid, net)
+}
+
+#[test]
+fn addresses_that_cannot_be_read_are_not_known() {
+    let (folder, pid, net) = made_up();
+    let addresses = || Proc::at(folder.path()).unwrap().process(pid).unwrap().addresses();
+    std::fs::write(net.join("fib_trie"), "").unwrap();
+    assert_eq!(addresses(), Some(Vec::new()), "a kernel without IPv6");
+    std::fs::create_dir(net.join("if_inet6")).unwrap();
+    assert_eq!(addresses(), None);
+}
+
+/// Anybody may fill the table that all share: whoever reads it for a process does not hold that for slow.
+#[test]
+fn a_long_table_is_no_cost_of_a_process() {
+    let (folder, pid, net) = made_up();
     let line = "   0: 0100007F:1F90 0100007F:1F91 08 00000000:00000000 00:00000000 00000000  1000        0 0 1 0 100 0";
     let table = format!("the columns\n{}", format!("{line}\n").repeat(100_000));
     for file in ["tcp", "tcp6"] {
