@@ -15,7 +15,6 @@ use std::{
 use super::{
     Engine,
     agenda::{Task, in_turn},
-    inspections::LOST,
     released::holds,
 };
 use crate::{
@@ -39,8 +38,8 @@ const SIGNAL_CODES: u8 = 128;
 pub(super) struct WireWatch {
     /// The last server of each user that was asked about.
     last: BTreeMap<Share, ServerKey>,
-    /// The question that is open about servers of a user, and since when.
-    open: BTreeMap<Share, (u64, BootTime)>,
+    /// The users about whose servers a question is open.
+    open: BTreeSet<Share>,
 }
 
 impl Engine {
@@ -63,15 +62,11 @@ impl Engine {
         let chosen = in_turn(&self.wire_watch.last, watched, AT_ONCE);
         self.wire_watch.last.retain(|user, _| chosen.contains_key(user));
         for (user, keys) in chosen {
-            match self.wire_watch.open.get(&user) {
-                // They are not left out, but asked about when that is answered.
-                Some((_, since)) if now.since(*since) < LOST => continue,
-                Some((token, _)) => self.questions.give_up(*token),
-                None => {}
+            // They are not left out, but asked about when that is answered.
+            if self.wire_watch.open.insert(user) {
+                self.wire_watch.last.extend(keys.last().map(|key| (user, *key)));
+                self.ask_about_wires(user, &keys, true);
             }
-            self.wire_watch.last.extend(keys.last().map(|key| (user, *key)));
-            let token = self.ask_about_wires(user, &keys, true);
-            self.wire_watch.open.extend(token.map(|token| (user, (token, now))));
         }
     }
 
@@ -84,13 +79,13 @@ impl Engine {
     }
 
     /// `in_turn`: no other question of this kind about servers of this user is asked until it is answered.
-    fn ask_about_wires(&mut self, user: Share, keys: &[ServerKey], in_turn: bool) -> Option<u64> {
+    fn ask_about_wires(&mut self, user: Share, keys: &[ServerKey], in_turn: bool) {
         let (mut servers, mut ends) = (Vec::new(), Vec::new());
         for (key, server) in keys.iter().filter_map(|key| Some((*key, self.world.server(*key)?))) {
             servers.push((key, server.main_process()));
             ends.push(OwnEnd { process: server.main_process(), stdin: server.stdin });
         }
-        let then = move |engine: &mut Self, now, answer| {
+        self.ask(Some((user, Haste::InTurn)), About::HungUp(ends), move |engine, now, answer| {
             if in_turn {
                 engine.wire_watch.open.remove(&user);
             }
@@ -102,8 +97,7 @@ impl Engine {
                     engine.release(now, key, By::Owner, now);
                 }
             }
-        };
-        (!ends.is_empty()).then(|| self.ask(Some((user, Haste::InTurn)), About::HungUp(ends), then))
+        });
     }
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the

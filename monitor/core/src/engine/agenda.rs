@@ -56,20 +56,13 @@ pub(super) enum Task {
     Case(CaseOf),
 }
 
-/// An inspection of a server that was asked for and is not answered yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) token: u64,
-    pub(super) since: BootTime,
-    pub(super) user: Share,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     /// Each task, with the user whose turn it uses if it is a case.
     at: BTreeMap<Task, (Option<Share>, BootTime)>,
     by_user: BTreeMap<Option<Share>, BTreeSet<(BootTime, Task)>>,
-    pub(super) under_way: BTreeMap<ServerKey, Asked>,
+    /// The servers of which an inspection was asked for and is not answered yet, with the users in whose turn it is made.
+    pub(super) under_way: BTreeMap<ServerKey, Share>,
     served: Option<Share>,
 }
 
@@ -119,7 +112,7 @@ impl Agenda {
     }
 
     fn has_room(&self, user: Option<Share>) -> bool {
-        let of_user = || self.under_way.values().filter(|asked| Some(asked.user) == user);
+        let of_user = || self.under_way.values().filter(|asked| Some(**asked) == user);
         self.under_way.len() < UNDER_WAY || of_user().count() < UNDER_WAY
     }
 

@@ -15,7 +15,6 @@ use std::{
 
 use super::{
     Engine,
-    agenda::Asked,
     cases::CaseOf,
     findings::may_have_tools,
     released::{PROCESSES, holds, is_released},
@@ -36,9 +35,6 @@ const INSPECT_SOON: Duration = Duration::from_millis(100);
 /// After this number of inspections in a row during which a server changed, the server counts as one that changes
 /// all the time.
 const RESTLESS: u32 = 3;
-/// A question that was not answered for this time is asked again. It is far longer than any queue: who is given up in the queue
-/// stands behind all others again, and is never judged on a host that is busy enough.
-pub(super) const LOST: Duration = Duration::from_secs(900);
 /// The most processes of other servers that one scene describes in full.
 const JUDGED_TOGETHER: usize = 512;
 
@@ -69,12 +65,9 @@ impl Engine {
     /// Asks for an inspection of a server, unless one is under way.
     pub(super) fn inspect(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
-        if let Some(Asked { token, since, .. }) = self.agenda.under_way.get(&key).copied() {
-            if now.since(since) < LOST {
-                self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
-                return;
-            }
-            self.questions.give_up(token);
+        if self.agenda.under_way.contains_key(&key) {
+            self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
+            return;
         }
         let owner_lives = self.world.owner(key).is_some_and(Agent::is_alive);
         let is_used = owner_lives && By::ALL.into_iter().any(|by| holds(server, by));
@@ -90,13 +83,13 @@ impl Engine {
         let user = server.share();
         self.set_deadline(CaseOf::Server(key), Some(now + INSPECT_AGAIN));
         let turn = Some((user, Haste::InTurn));
-        let token = self.ask(turn, About::Server(subject), move |engine, now, answer| {
+        self.agenda.under_way.insert(key, user);
+        self.ask(turn, About::Server(subject), move |engine, now, answer| {
             engine.agenda.under_way.remove(&key);
             if let Answer::Server { facts } = answer {
                 engine.inspection_answered(now, key, &observed, &facts);
             }
         });
-        self.agenda.under_way.insert(key, Asked { token, since: now, user });
     }
 
     /// Who is judged together with a server: the other servers of its dead owner, and the copies of that. For a server

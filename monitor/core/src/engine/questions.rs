@@ -1,7 +1,8 @@
 //! Questions to the host: each is kept with what is done with its answer.
 //!
-//! Invariant: an answer is used once, and only if its question is still open. An exit is reported before anything that
-//! follows from it: a question about the exit of an agent is closed before any other input, answered or not.
+//! Invariant: each question is answered, however late, and the answer is used once, if the question is still open. An exit
+//! is reported before anything that follows from it: a question about the exit of an agent is closed before any other
+//! input, answered or not.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -25,13 +26,6 @@ struct Question {
     exit_of: Option<AgentKey>,
 }
 
-impl Questions {
-    /// The question was not answered for too long: an answer counts no more.
-    pub(super) fn give_up(&mut self, token: u64) {
-        self.open.remove(&token);
-    }
-}
-
 impl Engine {
     /// The agents about whose exit a question is open.
     pub fn exiting(&self) -> Vec<AgentKey> {
@@ -43,12 +37,11 @@ impl Engine {
         turn: Option<(Share, Haste)>,
         about: About,
         then: impl FnOnce(&mut Self, BootTime, Answer) + Send + 'static,
-    ) -> u64 {
+    ) {
         self.questions.last += 1;
         let token = self.questions.last;
         self.questions.open.insert(token, Question { then: Box::new(then), exit_of: None });
         self.effects.push_back(Effect::Ask { token, about, turn });
-        token
     }
 
     /// Asks something that has to be known when the exit of this agent is reported, if it can be.
@@ -58,8 +51,8 @@ impl Engine {
         about: About,
         then: impl FnOnce(&mut Self, BootTime, Answer) + Send + 'static,
     ) {
-        let token = self.ask(None, about, then);
-        if let Some(question) = self.questions.open.get_mut(&token) {
+        self.ask(None, about, then);
+        if let Some(question) = self.questions.open.get_mut(&self.questions.last) {
             question.exit_of = Some(agent);
         }
     }

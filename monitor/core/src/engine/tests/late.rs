@@ -69,17 +69,6 @@ fn one_look_is_under_way_at_a_time() {
     assert_eq!(story.told(), ["orphan_detected"]);
 }
 
-/// An answer that is never given does not keep the server from being judged.
-#[test]
-fn a_lost_answer_is_asked_for_again() {
-    let mut story = being_looked_at();
-    story.pass_secs(930);
-    assert_eq!(story.looks.len(), 2);
-    story.answer_late();
-    assert_eq!(story.told(), ["orphan_detected"]);
-    assert_eq!(story.sent(), [(30, Signal::Term)]);
-}
-
 /// A further inspection may show that the server is in use. What was found before does not count.
 #[test]
 fn what_came_into_use_meanwhile_is_left_alone() {
@@ -154,9 +143,11 @@ fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
     let mut story = being_looked_at();
     let image = super::story::image(CLAUDE);
     let older = ProcessRow { process: ProcessId::new(40, 7), image, ..ProcessRow::default() };
-    story.late.as_mut().unwrap().clear();
+    // What was found before is stale.
+    story.fork(31, 32);
+    story.answer_late();
     story.facts.stdin = WireState::Held { holders: vec![older], unseen: false };
-    story.pass_secs(901);
+    story.pass(Duration::from_millis(100));
     story.exec(40, 10, CLAUDE, TERMINAL);
     story.told();
     story.answer_late();
