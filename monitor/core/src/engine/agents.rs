@@ -12,7 +12,7 @@ use crate::{
         Tracking, scene::ProcessRow,
     },
     recognise::Role,
-    world::{Agent, NewAgent, Server, TopMost, agent_view},
+    world::{Agent, Server, TopMost, agent_view},
 };
 
 #[derive(Clone, Debug)]
@@ -70,7 +70,9 @@ impl Engine {
             self.world.assign(key, id, above, implied);
             key
         } else {
-            let new = NewAgent { name, implied, main: id, origin, uid, sid, above, unit, account };
+            let mut new = Agent::new(id, origin, name);
+            (new.implied, new.uid, new.sid) = (implied, uid, sid);
+            (new.above, new.unit, new.account) = (above, unit, account);
             self.world.start_agent(new, implied)
         };
         if let Some(agent) = self.world.agent_mut(key) {

@@ -129,9 +129,9 @@ impl Engine {
 
     /// A process of the server, known to this daemon, that an earlier daemon saw above this guard.
     pub(super) fn guarded_by(&self, guard: ProcessId) -> Option<ProcessId> {
-        let (server, _) = self.recall.guards.get(&guard)?;
+        let (processes, _) = self.recall.guards.get(&guard)?;
         let is_known = |process: &&ProcessId| self.world.node(**process).is_some_and(|node| !node.protected);
-        self.recall.guarded.get(server)?.iter().find(is_known).copied()
+        processes.iter().find(is_known).copied()
     }
 
     /// Makes a guard an agent again that no rule knows.

@@ -56,8 +56,6 @@ pub(super) struct Left {
     pub(super) heads: BTreeMap<ProcessId, Option<Branch>>,
     /// How many further heads there were at the last look.
     beyond: u64,
-    /// How many questions are open.
-    asked: u32,
 }
 
 impl Engine {
@@ -107,7 +105,6 @@ impl Engine {
         let Some(left) = self.leftovers.of_agent.get_mut(&key) else { return };
         let new: Vec<ProcessId> = heads.into_iter().filter(|head| !left.heads.contains_key(head)).collect();
         left.beyond = new.len().saturating_sub(HEADS) as u64;
-        left.asked += u32::from(!new.is_empty());
         if new.is_empty() {
             self.forget_if_nothing_is_left(key);
             return;
@@ -121,9 +118,6 @@ impl Engine {
             branches.push(branch);
         }
         self.ask(Some((turn, Haste::InTurn)), About::Leftovers(branches), move |engine, now, answer| {
-            if let Some(left) = engine.leftovers.of_agent.get_mut(&key) {
-                left.asked = left.asked.saturating_sub(1);
-            }
             if let Answer::Leftovers { branches } = answer {
                 engine.leftovers_answered(now, key, branches);
             }
@@ -146,9 +140,8 @@ impl Engine {
             let is_apart = was != Some(place) || adopter.is_some_and(Agent::is_alive);
             any |= !is_apart;
             self.cut_off(key, &branch.apart);
-            if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
-                left.heads.insert(head, (!is_apart).then_some(branch));
-            }
+            let left = self.leftovers.of_agent.entry(key).or_default();
+            left.heads.insert(head, (!is_apart).then_some(branch));
         }
         if any {
             self.tell_leftovers(now, key);
@@ -158,12 +151,9 @@ impl Engine {
 
     /// These were detached from the branch that they are in.
     pub(super) fn cut_off(&mut self, key: AgentKey, apart: &[ProcessId]) {
-        for process in
-            apart.iter().filter(|process| self.is_left(key, **process)).copied().collect::<Vec<_>>()
-        {
-            if let Some(left) = self.leftovers.of_agent.get_mut(&key) {
-                left.heads.insert(process, None);
-            }
+        let apart = apart.iter().filter(|process| self.is_left(key, **process));
+        for process in apart.copied().collect::<Vec<_>>() {
+            self.leftovers.of_agent.entry(key).or_default().heads.insert(process, None);
         }
     }
 
@@ -309,8 +299,7 @@ impl Engine {
     }
 
     fn forget_if_nothing_is_left(&mut self, key: AgentKey) {
-        let is_over =
-            |left: &Left| left.due.is_none() && left.heads.is_empty() && left.beyond == 0 && left.asked == 0;
+        let is_over = |left: &Left| left.due.is_none() && left.heads.is_empty() && left.beyond == 0;
         if self.leftovers.of_agent.get(&key).is_some_and(is_over) {
             self.leftovers.of_agent.remove(&key);
         }

@@ -12,7 +12,7 @@ use crate::{
         RunView, ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
     },
     recognise::PROTOCOL,
-    world::{NewAgent, NewServer},
+    world::{Agent, NewServer},
 };
 
 /// What began in so much time before a daemon ended may not have been seen by it.
@@ -23,10 +23,8 @@ const LAST_MOMENT: Duration = Duration::from_secs(2);
 pub(super) struct Recall {
     servers: FxHashMap<ProcessId, RememberedServer>,
     by_process: FxHashMap<ProcessId, ProcessId>,
-    /// By the guard: the server that it guards, and the name of an agent that no rule knows.
-    pub(super) guards: FxHashMap<ProcessId, (ProcessId, Option<String>)>,
-    /// The processes of such a server.
-    pub(super) guarded: FxHashMap<ProcessId, Vec<ProcessId>>,
+    /// By the guard: the processes of the server that it guards, and the name of an agent that no rule knows.
+    pub(super) guards: FxHashMap<ProcessId, (Vec<ProcessId>, Option<String>)>,
     /// What processes that matter were seen to run, and who was seen to create them.
     witnessed: FxHashMap<ProcessId, Image>,
     pub(super) creators: FxHashMap<ProcessId, ProcessId>,
@@ -125,8 +123,8 @@ impl Engine {
             }
             self.recall.by_process.insert(id, id);
             for guard in server.server.start.iter().flat_map(|start| &start.guarded_by) {
-                self.recall.guards.insert(guard.process, (id, guard.implied.clone()));
-                self.recall.guarded.entry(id).or_insert_with(|| server.server.processes.clone());
+                let guarded = (server.server.processes.clone(), guard.implied.clone());
+                self.recall.guards.insert(guard.process, guarded);
             }
             if server.orphan.as_ref().is_some_and(|orphan| orphan.announced) {
                 self.recall.announced.insert(id);
@@ -170,9 +168,9 @@ impl Engine {
         let dead = dead.map(|owner| {
             let TrackedOwner { main, name, uid, implied, quarters } = owner;
             let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
-            let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
-            let origin = Origin { process: main, execs: 0 };
-            let new = NewAgent { name, implied, main, origin, uid, sid: 0, above: None, unit: None, account };
+            let mut new = Agent::new(main, Origin { process: main, execs: 0 }, name);
+            (new.implied, new.uid) = (implied, uid);
+            new.account = account.unwrap_or_else(|| RunView::unknown(&new.name, uid));
             let ran = self.recall.witnessed.get(&main).cloned();
             let key = self.dead_agent(since, new, false, ran);
             self.lodge_again(key, quarters);

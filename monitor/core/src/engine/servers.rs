@@ -8,7 +8,7 @@ use crate::{
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
     model::{About, Answer, BootTime, FirstMessage, Haste, Image, Notice, OwnEnd, ProcessId, RunView, Share},
     recognise::{PROTOCOL, Role, Rules, are_of_one_package},
-    world::{Agent, Claim, NewAgent, NewServer, Server, agent_view, is_run_by, trace},
+    world::{Agent, Claim, NewServer, Server, agent_view, is_run_by, trace},
 };
 
 /// A process that a rule recognises as a server. It becomes one when its owner is known.
@@ -289,13 +289,12 @@ impl Engine {
     /// The process that made the wire exited before it was known as an agent. Enters it as an agent that has exited.
     fn agent_gone(&mut self, at: BootTime, id: ProcessId, maker: &Maker) -> Option<AgentKey> {
         let node = self.world.node(id)?;
-        let (uid, sid, above) = (node.uid, node.sid, node.agent);
-        let (name, implied) = (maker.program.name(), !maker.program.is_agent());
-        let account = above.and_then(|a| self.world.agent(a)).map(|a| a.account.clone());
+        let mut new = Agent::new(maker.process, maker.origin, maker.program.name());
+        (new.uid, new.sid, new.above) = (node.uid, node.sid, node.agent);
+        new.implied = !maker.program.is_agent();
+        let account = new.above.and_then(|a| self.world.agent(a)).map(|a| a.account.clone());
         let unsettled = account.is_none();
-        let account = account.unwrap_or_else(|| RunView::unknown(&name, uid));
-        let (main, origin) = (maker.process, maker.origin);
-        let new = NewAgent { name, implied, main, origin, uid, sid, above, unit: None, account };
+        new.account = account.unwrap_or_else(|| RunView::unknown(&new.name, new.uid));
         Some(self.dead_agent(at, new, unsettled, Some(maker.program.image.clone())))
     }
 
@@ -303,11 +302,11 @@ impl Engine {
     pub(super) fn dead_agent(
         &mut self,
         at: BootTime,
-        new: NewAgent,
+        new: Agent,
         unsettled: bool,
         ran: Option<Image>,
     ) -> AgentKey {
-        let same = self.world.agents().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main);
+        let same = self.world.agents().find(|(_, agent)| !agent.is_alive() && agent.main() == new.main());
         if let Some((key, _)) = same {
             return key;
         }

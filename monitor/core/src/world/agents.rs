@@ -76,6 +76,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// A living agent of which only this is known.
+    pub fn new(main: ProcessId, origin: Origin, name: String) -> Self {
+        Self { name, main, origin, ..Self::default() }
+    }
+
     pub const fn main(&self) -> ProcessId {
         self.main
     }
@@ -91,20 +96,6 @@ impl Agent {
     pub const fn is_alive(&self) -> bool {
         self.exited.is_none()
     }
-}
-
-/// What is known of a process when it turns out to be an agent. The fields are those of [`Agent`].
-#[derive(Clone, Debug)]
-pub struct NewAgent {
-    pub name: String,
-    pub implied: bool,
-    pub main: ProcessId,
-    pub origin: Origin,
-    pub uid: u32,
-    pub sid: u32,
-    pub above: Option<AgentKey>,
-    pub unit: Option<Box<UnitFacts>>,
-    pub account: RunView,
 }
 
 impl World {
@@ -145,28 +136,14 @@ impl World {
         self.agents.values().any(|a| a.is_alive() && a.above.is_none() && of_run(a))
     }
 
-    pub(super) fn enter_agent(&mut self, new: NewAgent) -> AgentKey {
-        let above = new.above.filter(|above| self.agents.contains_key(above));
+    pub(super) fn enter_agent(&mut self, mut agent: Agent) -> AgentKey {
+        agent.above = agent.above.filter(|above| self.agents.contains_key(above));
+        let above = agent.above.and_then(|above| self.agent(above));
+        agent.quarters = above.map(|above| above.quarters.clone()).unwrap_or_default();
         let key = AgentKey(self.last_agent.map_or(NonZeroU32::MIN, |last| last.0.saturating_add(1)));
         self.last_agent = Some(key);
-        let NewAgent { name, implied, main, origin, uid, sid, unit, account, .. } = new;
-        let quarters = above.and_then(|above| self.agent(above)).map(|above| above.quarters.clone());
-        let quarters = quarters.unwrap_or_default();
-        let agent = Agent {
-            name,
-            implied,
-            main,
-            origin,
-            uid,
-            sid,
-            above,
-            unit,
-            quarters,
-            account,
-            ..Agent::default()
-        };
+        self.by_main.insert(agent.main, key);
         self.agents.insert(key, agent);
-        self.by_main.insert(main, key);
         key
     }
 

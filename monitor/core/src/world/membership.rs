@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, num::NonZeroU32};
 
-use super::{Agent, NewAgent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
+use super::{Agent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
 use crate::{
     lineage::{AgentKey, LeftByShell, Node, ServerKey},
     model::{BootTime, ProcessId},
@@ -293,8 +293,8 @@ impl World {
 
     /// Makes a process an agent. The process belongs to that agent from now on. With `descendants`, so does what it
     /// created, if it belonged to the agent above.
-    pub fn start_agent(&mut self, new: NewAgent, descendants: bool) -> AgentKey {
-        let (main, above) = (new.main, new.above);
+    pub fn start_agent(&mut self, new: Agent, descendants: bool) -> AgentKey {
+        let (main, above) = (new.main(), new.above);
         let key = self.enter_agent(new);
         self.assign(key, main, above, descendants);
         key
@@ -312,7 +312,7 @@ impl World {
     }
 
     /// Enters an agent that has already exited, because one of its servers exists.
-    pub fn start_dead_agent(&mut self, new: NewAgent, at: BootTime) -> AgentKey {
+    pub fn start_dead_agent(&mut self, new: Agent, at: BootTime) -> AgentKey {
         let key = self.enter_agent(new);
         self.end_agent(key, at, false);
         key

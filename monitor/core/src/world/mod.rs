@@ -14,7 +14,7 @@ mod tools;
 mod view;
 mod watch;
 
-pub use agents::{Agent, NewAgent};
+pub use agents::Agent;
 pub use membership::Exited;
 pub use owner::{Claim, feeder, trace};
 pub use runs::{Held, Runs, TopMost};

@@ -14,18 +14,10 @@ fn id(pid: u32) -> ProcessId {
     ProcessId::new(pid, u64::from(pid))
 }
 
-fn agent(main: u32) -> NewAgent {
-    NewAgent {
-        name: "claude".to_owned(),
-        implied: false,
-        main: id(main),
-        origin: Origin { process: id(main), execs: 1 },
-        uid: 0,
-        sid: 0,
-        above: None,
-        unit: None,
-        account: RunView::unknown("claude", 0),
-    }
+fn agent(main: u32) -> Agent {
+    let mut agent = Agent::new(id(main), Origin { process: id(main), execs: 1 }, "claude".to_owned());
+    agent.account = RunView::unknown("claude", 0);
+    agent
 }
 
 /// Agent 20 with a server: wrapper 30, main process 31 and its child 32.
