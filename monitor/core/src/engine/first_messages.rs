@@ -24,7 +24,7 @@ use crate::{
     lineage::{Node, Origin, ServerKey},
     model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share},
     recognise::{PROTOCOL, Role},
-    world::{NewServer, Server, is_run_by},
+    world::{NewServer, is_run_by},
 };
 
 /// The first pause between two looks. Each further one is twice as long.
@@ -55,8 +55,7 @@ impl Engine {
             return false;
         }
         // On wires of its own it may be a server of the server's, or of an agent that this has started.
-        if let Some(key) = self.server_on_its_wire(node).filter(|key| !self.is_job(*key)) {
-            self.deeper_link(at, key, id);
+        if self.server_on_its_wire(node).is_some_and(|key| !self.is_job(key)) {
             return false;
         }
         let found = node.provenance.is_found();
@@ -302,19 +301,6 @@ impl Engine {
         let Some(node) = self.world.node(id) else { return };
         let recognised = Recognised::new(node, name, PROTOCOL.to_owned(), client).since(exec, now);
         self.server_recognised(now, at, recognised);
-    }
-
-    /// A process of a server that was recognised by the protocol runs a program on both of the server's streams: it is
-    /// the server, and what was recognised first had only launched it. If that does its work itself, the program is a tool that
-    /// it runs: that the first message still waits says nothing about who will read it.
-    fn deeper_link(&mut self, at: BootTime, key: ServerKey, id: ProcessId) {
-        let Some(node) = self.world.node(id).filter(|node| !hands_on(node)) else { return };
-        let is_its = |server: &&Server| server.rule == PROTOCOL && server.wires() == node.wires();
-        let is_run = |server: &Server| is_run_by(self.world.graph(), server, id);
-        if self.world.server(key).filter(is_its).is_some_and(|server| !is_run(server)) {
-            let (name, rule) = (self.title(id), PROTOCOL.to_owned());
-            self.named_deeper(at, key, NewServer { main: id, name, rule, ..NewServer::default() });
-        }
     }
 
     /// Whether a program that does its work itself, and may be a server, or is one by the protocol, has started it on its own streams:

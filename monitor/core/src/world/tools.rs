@@ -3,7 +3,7 @@
 //! Who has the wires of a server is a link of its launch chain, or was run by the server. A launcher runs the server in its
 //! place, so what it started on its streams is the server, also when the launcher has ended. What a recognised process that does
 //! its work itself started is a tool of the server, also when that process has ended: then each of those it leaves
-//! keeps who ran it ([`Node::ran_by`]). So is what a launcher started beside the server, on the same streams.
+//! keeps who ran it ([`Node::ran_by`]).
 
 use super::{Server, World};
 use crate::{
@@ -86,9 +86,6 @@ impl World {
                 stack.push(process);
             }
         }
-        if id == server.main_process {
-            run.extend(server.processes.iter().filter(|process| is_beside(graph, server, **process)));
-        }
         for process in run {
             if let Some(node) = graph.get_mut(process) {
                 node.ran_by = Some(id);
@@ -106,25 +103,8 @@ pub fn is_run_by(graph: &Graph, server: &Server, process: ProcessId) -> bool {
     if let Some(by) = node.ran_by {
         return !is_copy_of(by);
     }
-    match graph.near_ancestors(process).find(is_recognised) {
-        Some(above) => runs_itself(above) && !is_copy_of(above.id),
-        None => is_beside_main(graph, server, process),
-    }
-}
-
-/// Whether a launcher has started this process beside the recognised main process: it is neither above nor below that.
-fn is_beside(graph: &Graph, server: &Server, process: ProcessId) -> bool {
-    is_beside_main(graph, server, process)
-        && !graph.near_ancestors(process).any(|above| server.recognised.contains(&above.id))
-}
-
-/// The same of a process that is below no recognised one.
-fn is_beside_main(graph: &Graph, server: &Server, process: ProcessId) -> bool {
-    let main = server.main_process;
-    main != process
-        && server.recognised.contains(&main)
-        && graph.get(main).is_some_and(|node| node.stdin() == server.stdin && runs_itself(node))
-        && !graph.near_ancestors(main).any(|above| above.id == process)
+    let mut above = graph.near_ancestors(process);
+    above.find(is_recognised).is_some_and(|above| runs_itself(above) && !is_copy_of(above.id))
 }
 
 fn runs_itself(node: &Node) -> bool {
