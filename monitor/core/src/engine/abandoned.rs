@@ -125,7 +125,7 @@ impl Engine {
     pub(super) fn watch_since_its_head_was_killed(&mut self, now: BootTime, key: ServerKey) {
         let is_closed = |server: &Server| holds(server, By::Owner) && !server.phase.is_terminating();
         if self.world.server(key).is_some_and(is_closed) {
-            self.watch_anew(now, key, By::Owner);
+            self.watch(now, key, By::Owner);
         }
     }
 }

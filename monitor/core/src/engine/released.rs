@@ -41,7 +41,7 @@ impl Engine {
             // It is watched since the thread ended, which may be long ago.
             By::Thread => self.watch_its_grace(now, key),
             By::Session | By::Manager | By::Idle => {
-                self.watch_anew(now, key, by);
+                self.watch(now, key, by);
                 self.watch_its_grace(now, key);
             }
         }
@@ -52,13 +52,8 @@ impl Engine {
     }
 
     /// Begins to watch what a server does since it was released. What it did before counts no more.
-    pub(super) fn watch_anew(&mut self, now: BootTime, key: ServerKey, by: By) {
-        self.world.change_server(key, |server| _ = server.watches.remove(&by));
-        self.watch(now, key, by);
-    }
-
-    /// Begins to watch what a server does, unless it is watched for that already.
     pub(super) fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
+        self.world.change_server(key, |server| _ = server.watches.remove(&by));
         let settled = now + SETTLE.min(self.policy.abandoned_grace / 10);
         self.look(key, Look::Begin(by));
         self.agenda.set(Task::Look(key, Look::Settled(by)), Some(settled));

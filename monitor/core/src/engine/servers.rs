@@ -310,7 +310,8 @@ impl Engine {
         if let Some((key, _)) = same {
             return key;
         }
-        let key = self.world.start_dead_agent(new, at);
+        let key = self.world.start_agent(new, false);
+        self.world.end_agent(key, at, false);
         let ran = ran.map(Image::shortened);
         self.world.change_agent(key, |agent| (agent.unsettled, agent.ran) = (unsettled, ran));
         self.exempt_by_rules(key);

@@ -37,9 +37,12 @@ impl Engine {
         if sessions != self.policy.sessions {
             self.reconfigure_sessions(now);
         }
-        self.judge_threads_anew(now);
         // What was not to be ended did not wait for its tools.
         self.tools.values_mut().for_each(|tools| tools.awaited = None);
+        // What the rules say of threads may be new.
+        for key in self.world.server_keys() {
+            self.judge_thread(now, key);
+        }
         // A guard may hold now that did not, or the reverse.
         for key in self.world.server_keys() {
             self.server_event(now, key, Event::RulesChanged);

@@ -54,16 +54,9 @@ impl Engine {
         }
     }
 
-    /// The rules have changed: what they say of threads may be new.
-    pub(super) fn judge_threads_anew(&mut self, now: BootTime) {
-        for key in self.world.server_keys() {
-            self.judge_thread(now, key);
-        }
-    }
-
     /// Opens a case for a server whose thread has ended, if a rule says that it ends with its thread. Closes such a case
     /// if none does.
-    fn judge_thread(&mut self, now: BootTime, key: ServerKey) {
+    pub(super) fn judge_thread(&mut self, now: BootTime, key: ServerKey) {
         let Some(server) = self.world.server(key) else { return };
         if !self.ends_with_its_thread(server) {
             if is_released(server, By::Thread) && !server.phase.is_terminating() {

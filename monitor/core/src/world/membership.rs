@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 use super::{Agent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
 use crate::{
     lineage::{AgentKey, LeftByShell, Node, ServerKey},
-    model::{BootTime, ProcessId},
+    model::ProcessId,
 };
 
 /// How many processes that a server let go are kept for its report.
@@ -309,12 +309,5 @@ impl World {
                 node.agent = Some(key);
             }
         }
-    }
-
-    /// Enters an agent that has already exited, because one of its servers exists.
-    pub fn start_dead_agent(&mut self, new: Agent, at: BootTime) -> AgentKey {
-        let key = self.enter_agent(new);
-        self.end_agent(key, at, false);
-        key
     }
 }
