@@ -83,7 +83,7 @@ impl Engine {
                 agent.above = None;
             }
         }
-        self.lodge(key, id);
+        self.add_placement(key, id);
         self.unit_started_anew(at, key);
         self.leave_server(at, id);
         self.claim_made(at, key, id);

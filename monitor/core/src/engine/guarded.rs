@@ -72,7 +72,7 @@ impl Engine {
                 let owner = self.world.owner_of(server)?;
                 let name = &owner.name;
                 let ran = || Image::new(name.clone(), vec![name.clone()], true);
-                let by_place = || Some(by_rule(self.rules.exempt_one_of(&owner.quarters)?));
+                let by_place = || Some(by_rule(self.rules.exempt_one_of(&owner.placements)?));
                 let via = exempt(Some(&self.rules.role(&owner.ran.clone().unwrap_or_else(ran))))
                     .or_else(by_place)?;
                 Some(step(*guard, owner.main(), owner.uid, Some(name), format!("is its owner, and {via}")))

@@ -8,7 +8,7 @@ use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{AgentKey, ObservedUnit, Origin, Provenance},
     model::{
-        BootTime, Class, Fact, Fate, Image, Knowledge, Notice, ProcessId, Quarters, RememberedServer,
+        BootTime, Class, Fact, Fate, Image, Knowledge, Notice, Placement, ProcessId, RememberedServer,
         RunView, ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
     },
     recognise::PROTOCOL,
@@ -166,14 +166,14 @@ impl Engine {
         let exited = start.as_ref().and_then(|start| start.owner_exited);
         let since = exited.map_or(now, |at| at.min(now));
         let dead = dead.map(|owner| {
-            let TrackedOwner { main, name, uid, implied, quarters } = owner;
+            let TrackedOwner { main, name, uid, implied, placements } = owner;
             let account = run.and_then(|(key, generation)| self.world.runs().account_of(&key, generation));
             let mut new = Agent::new(main, Origin { process: main, execs: 0 }, name);
             (new.implied, new.uid) = (implied, uid);
             new.account = account.unwrap_or_else(|| RunView::unknown(&new.name, uid));
             let ran = self.recall.witnessed.get(&main).cloned();
             let key = self.dead_agent(since, new, false, ran);
-            self.lodge_again(key, quarters);
+            self.restore_placements(key, placements);
             key
         });
         let provenance = if living.is_some() { Provenance::FOUND } else { Provenance::Recovered };
@@ -208,7 +208,7 @@ impl Engine {
     /// Makes the owner that an earlier daemon knew an agent again, if it is alive: no rule may know it. Returns false
     /// if it has to be asked what it runs; the server is recognised once more with the answer.
     fn owner_recalled(&mut self, now: BootTime, owner: TrackedOwner, recognised: &Recognised) -> bool {
-        let TrackedOwner { main, name, implied, quarters, .. } = owner;
+        let TrackedOwner { main, name, implied, placements, .. } = owner;
         if self.world.agent_of(main).is_none() && self.recall.alive.contains(&main) {
             self.enter_host(now, main, |_| {});
             let Some(node) = self.world.node(main).filter(|node| !node.protected) else { return true };
@@ -219,15 +219,15 @@ impl Engine {
             self.agent_recognised(now, main, name, implied);
         }
         if let Some(key) = self.world.agent_of(main) {
-            self.lodge_again(key, quarters);
+            self.restore_placements(key, placements);
         }
         true
     }
 
     /// It ran here, and the agents above it did, which may have ended.
-    fn lodge_again(&mut self, key: AgentKey, quarters: Vec<Quarters>) {
-        for one in quarters {
-            self.world.lodge(key, one);
+    fn restore_placements(&mut self, key: AgentKey, placements: Vec<Placement>) {
+        for one in placements {
+            self.world.add_placement(key, one);
         }
         self.exempt_by_rules(key);
     }

@@ -98,7 +98,7 @@ impl Engine {
             let named = || Image::new(name.clone(), vec![name.clone()], true);
             (self.rules.may_exempt(&agent.ran.clone().unwrap_or_else(named)), agent.daemon)
         };
-        let exempt = exempt || self.rules.exempt_one_of(&agent.quarters).is_some();
+        let exempt = exempt || self.rules.exempt_one_of(&agent.placements).is_some();
         self.world.change_agent(key, |agent| (agent.exempt, agent.daemon) = (exempt, daemon));
     }
 

@@ -6,7 +6,7 @@ use super::{Engine, servers::Recognised};
 use crate::{
     lineage::{AgentKey, Node, ObservedUnit, ServerKey},
     model::{
-        About, Answer, BootTime, Effect, Fact, ProcessId, Quarters, SHOWN, Snapshot, Tracked, TrackedOwner,
+        About, Answer, BootTime, Effect, Fact, Placement, ProcessId, SHOWN, Snapshot, Tracked, TrackedOwner,
         TrackedStart, Tracking, Unit, UnitFacts,
     },
     recognise::Role,
@@ -64,7 +64,7 @@ impl Engine {
             }
             Some(ObservedUnit::Known(unit)) => {
                 self.settle(at, top, unit);
-                self.lodge(top, server.new.main);
+                self.add_placement(top, server.new.main);
             }
             Some(ObservedUnit::Gone) | None => {}
         }
@@ -87,15 +87,15 @@ impl Engine {
     }
 
     /// The agent runs where this process does: enters that, and what the rules say of it.
-    pub(super) fn lodge(&mut self, key: AgentKey, process: ProcessId) {
-        if let Some(quarters) = self.world.node(process).and_then(Node::quarters) {
-            self.world.lodge(key, quarters);
+    pub(super) fn add_placement(&mut self, key: AgentKey, process: ProcessId) {
+        if let Some(placement) = self.world.node(process).and_then(Node::placement) {
+            self.world.add_placement(key, placement);
             return self.exempt_by_rules(key);
         }
         self.ask(None, About::Process(process), move |engine, _, answer| {
             if let Answer::Process { process: Some(seen) } = answer {
                 let unit = seen.unit.map(|facts| facts.unit);
-                engine.world.lodge(key, Quarters { unit, slices: seen.slices, uid: seen.uid });
+                engine.world.add_placement(key, Placement { unit, slices: seen.slices, uid: seen.uid });
             }
             engine.exempt_by_rules(key);
         });
@@ -231,12 +231,12 @@ impl Engine {
 }
 
 pub(super) fn tracked_owner(agent: &Agent) -> TrackedOwner {
-    let quarters = agent.quarters.clone();
+    let placements = agent.placements.clone();
     TrackedOwner {
         main: agent.main(),
         name: agent.name.clone(),
         uid: agent.uid,
         implied: agent.implied,
-        quarters,
+        placements,
     }
 }

@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    model::{AgentHints, BootTime, Image, Killer, ProcessId, Quarters, Stdio, UnitFacts},
+    model::{AgentHints, BootTime, Image, Killer, Placement, ProcessId, Stdio, UnitFacts},
     recognise::{Role, container_client, is_opener},
 };
 
@@ -182,11 +182,11 @@ impl Node {
     }
 
     /// Where it runs; `None` if that was not read.
-    pub fn quarters(&self) -> Option<Quarters> {
+    pub fn placement(&self) -> Option<Placement> {
         let slices = self.slices.as_ref()?.to_vec();
         let unit =
             if let ObservedUnit::Known(Some(facts)) = &self.unit { Some(facts.unit.clone()) } else { None };
-        Some(Quarters { unit, slices, uid: self.uid })
+        Some(Placement { unit, slices, uid: self.uid })
     }
 
     pub fn fork(&self, child: ProcessId, uid: u32, sid: u32) -> Self {

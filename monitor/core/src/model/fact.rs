@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentHints, BootTime, Doubt, Evidence, Fate, Guard, Image, Losses, ProcessId, Quarters, Run, RunKey,
+    AgentHints, BootTime, Doubt, Evidence, Fate, Guard, Image, Losses, Placement, ProcessId, Run, RunKey,
     ServerHints, Signal, Stdio,
 };
 
@@ -173,7 +173,7 @@ pub struct TrackedOwner {
     pub implied: bool,
     /// Where it ran, and the agents above it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub quarters: Vec<Quarters>,
+    pub placements: Vec<Placement>,
 }
 
 /// What earlier daemons stored. The daemon reads it from the store when it starts, and hands it in as the

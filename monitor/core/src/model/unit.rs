@@ -43,7 +43,7 @@ pub struct UnitFacts {
 
 /// Where a process runs, as exemptions name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Quarters {
+pub struct Placement {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unit: Option<Unit>,
     /// The slices above it, by name.

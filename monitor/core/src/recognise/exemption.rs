@@ -1,7 +1,7 @@
 //! Exemptions: by unit and user, and the rule that describes a program.
 
 use super::{Carrier, Program, Role, Rule, RuleError, Rules, may_be, program, text};
-use crate::model::{Image, Quarters, Unit, redact};
+use crate::model::{Image, Placement, Unit, redact};
 
 impl Rules {
     /// Whether the configuration exempts what runs in this unit, below these slices, as this user.
@@ -10,8 +10,8 @@ impl Rules {
     }
 
     /// The name of the rule that exempts the first of these places that one exempts.
-    pub fn exempt_one_of(&self, quarters: &[Quarters]) -> Option<&str> {
-        quarters.iter().find_map(|one| self.exempts_by(one.unit.as_ref(), &one.slices, one.uid))
+    pub fn exempt_one_of(&self, placements: &[Placement]) -> Option<&str> {
+        placements.iter().find_map(|one| self.exempts_by(one.unit.as_ref(), &one.slices, one.uid))
     }
 
     fn exempts_by(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> Option<&str> {

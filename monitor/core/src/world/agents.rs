@@ -9,7 +9,7 @@ use super::World;
 use crate::{
     case::Phase,
     lineage::{AgentKey, Node, Origin, ServerKey},
-    model::{AgentHints, BootTime, CopyFacts, Image, ProcessId, Quarters, RunKey, RunView, UnitFacts},
+    model::{AgentHints, BootTime, CopyFacts, Image, Placement, ProcessId, RunKey, RunView, UnitFacts},
 };
 
 /// Dead agents are forgotten only if there are more of them than this.
@@ -18,7 +18,7 @@ const DEAD_MIN: usize = 32;
 pub(super) const ENDED: usize = 256;
 
 /// The most places that are remembered of an agent.
-const QUARTERS: usize = 8;
+const PLACEMENTS: usize = 8;
 
 /// An agent: alive, or remembered because some of its servers are alive.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ pub struct Agent {
     /// Its place among the units; absent if it could not be read.
     pub place: Option<Box<str>>,
     /// Where it ran when it was recognised, and the agents above it: what an exempt place starts is exempt anywhere.
-    pub quarters: Vec<Quarters>,
+    pub placements: Vec<Placement>,
     /// By what a person recognises it.
     pub hints: AgentHints,
     /// The run it belongs to: its own run, or that of its top-most agent.
@@ -139,7 +139,7 @@ impl World {
     pub(super) fn enter_agent(&mut self, mut agent: Agent) -> AgentKey {
         agent.above = agent.above.filter(|above| self.agents.contains_key(above));
         let above = agent.above.and_then(|above| self.agent(above));
-        agent.quarters = above.map(|above| above.quarters.clone()).unwrap_or_default();
+        agent.placements = above.map(|above| above.placements.clone()).unwrap_or_default();
         let key = AgentKey(self.last_agent.map_or(NonZeroU32::MIN, |last| last.0.saturating_add(1)));
         self.last_agent = Some(key);
         self.by_main.insert(agent.main, key);
@@ -148,12 +148,12 @@ impl World {
     }
 
     /// The agent runs here.
-    pub fn lodge(&mut self, key: AgentKey, quarters: Quarters) {
+    pub fn add_placement(&mut self, key: AgentKey, placement: Placement) {
         if let Some(agent) = self.agents.get_mut(&key)
-            && agent.quarters.len() < QUARTERS
-            && !agent.quarters.contains(&quarters)
+            && agent.placements.len() < PLACEMENTS
+            && !agent.placements.contains(&placement)
         {
-            agent.quarters.push(quarters);
+            agent.placements.push(placement);
         }
     }
 
