@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{host::TaskRow, source::kernel_side::KernelSide};
 use orphand_core::model::{
-    ProcessId, Stdio,
-    scene::{Endpoint, ProcessRow, Side},
+    ProcessId,
+    scene::{Endpoint, Side},
 };
 
 /// What is looked for among all processes of the host, each with its endpoint.
@@ -26,7 +26,7 @@ struct Wanted {
     leaders: Vec<(ProcessId, u32)>,
     /// By the threads of debuggers.
     debuggers: HashMap<u32, u32>,
-    /// The processes that may have let a child go, by their numbers.
+    /// Who was asked about, by number: a child may be to end with any of them, whatever streams they share.
     parents: HashMap<u32, ProcessId>,
     /// By device and inode number of the mapped file.
     memory: HashMap<(String, u64), u32>,
@@ -43,10 +43,16 @@ impl Wanted {
 
 /// Enters what these processes offer, and who depends on it.
 pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], lines: &Lines, kernel: &KernelSide) {
+    let wanted = wanted(rows, members);
+    ask_tasks(rows, &wanted, lines, kernel);
+    ask_maps(rows, &wanted);
+}
+
+fn wanted(rows: &mut Rows<'_>, members: &[Member]) -> Wanted {
     let mut wanted = Wanted::default();
-    let wires = wires(rows);
     for member in members {
         let process = member.process;
+        wanted.parents.insert(process.pid, process);
         for terminal in &member.ends.terminals {
             let at = serves(rows, process, Key::Terminal(*terminal), Endpoint::Terminal);
             wanted.terminals.insert(*terminal, (at, process));
@@ -83,13 +89,9 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], lines: &Lines, kern
             }
             wanted.memory.insert(memory.file.clone(), at);
         }
-        if may_have_let_go(rows, &wires, process) {
-            wanted.parents.insert(process.pid, process);
-        }
         traced(rows, member);
     }
-    ask_tasks(rows, &wanted, lines, kernel);
-    ask_maps(rows, &wanted);
+    wanted
 }
 
 /// Enters that this process offers this.
@@ -127,7 +129,8 @@ fn traced(rows: &mut Rows<'_>, member: &Member) {
 /// Enters who depends on what is wanted, of all tasks of the host.
 fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, lines: &Lines, kernel: &KernelSide) {
     let all = wanted.depends();
-    if all.is_empty() && wanted.parents.is_empty() {
+    // /proc does not tell with whom a process is to end.
+    if all.is_empty() && kernel.tasks.is_none() {
         return;
     }
     let list = match kernel.tasks(rows.proc) {
@@ -139,6 +142,10 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, lines: &Lines, kernel: &Kerne
             return rows.unread(None, why);
         }
     };
+    enter_tasks(rows, wanted, lines, &list);
+}
+
+fn enter_tasks(rows: &mut Rows<'_>, wanted: &Wanted, lines: &Lines, list: &[TaskRow]) {
     let living = || list.iter().filter(|row| !row.dead);
     for (process, at) in &wanted.namespaces {
         let Some(first) = list.iter().find(|row| row.process == *process) else { continue };
@@ -179,22 +186,6 @@ fn ask_tasks(rows: &mut Rows<'_>, wanted: &Wanted, lines: &Lines, kernel: &Kerne
     }
 }
 
-/// Whether this process has a child that has none of its wires, as far as can be told: it may have been let go. Links of
-/// a launch chain hand their wires on, so few servers have any.
-fn may_have_let_go(rows: &Rows<'_>, wires: &HashMap<u32, Vec<Stdio>>, process: ProcessId) -> bool {
-    let Ok(Some(dir)) = rows.proc.identified(process) else { return false };
-    let own = wires.get(&process.pid).map(Vec::as_slice).unwrap_or_default();
-    let is_joined =
-        |child: &u32| wires.get(child).is_some_and(|its| its.iter().any(|wire| own.contains(wire)));
-    dir.children().map_or(true, |children| !children.iter().all(is_joined))
-}
-
-/// The wires of each process that was described, by its number.
-fn wires(rows: &Rows<'_>) -> HashMap<u32, Vec<Stdio>> {
-    let of = |row: &ProcessRow| row.stdio.iter().copied().filter(|one| one.is_wire()).collect();
-    rows.scene.processes.iter().map(|row| (row.process.pid, of(row))).collect()
-}
-
 fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {
     if wanted.memory.is_empty() {
         return;
@@ -225,5 +216,47 @@ fn ask_maps(rows: &mut Rows<'_>, wanted: &Wanted) {
             // It may have any of them.
             Err(_) => wanted.memory.values().for_each(|at| rows.unreadable(*at, Side::Writes)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        process::{Command, Stdio as Std},
+    };
+
+    use super::*;
+    use crate::{
+        host::Proc,
+        probe::tests::{Started, ourselves, subject},
+        read::process,
+    };
+    use orphand_core::model::{Stdio, scene::Holder};
+
+    /// Standard error is what all children share. Who is to end with nobody, or with somebody else, is not told.
+    #[test]
+    fn whoever_is_to_end_with_a_process_is_told_whatever_streams_they_share() {
+        let (us, child) = (ourselves(), Started::sleeper(Std::null()));
+        let stranger = Started::new(Command::new("sleep").arg("600").stdin(Std::null()));
+        let (proc, asked, subject) =
+            (Proc::system().unwrap(), BTreeSet::from([us]), subject(&[us], Stdio::Null));
+        let streams = |process: ProcessId| proc.process(process.pid).unwrap().stdio();
+        assert_eq!(streams(us)[2], streams(child.id())[2]);
+        let ends_with =
+            |started: &Started, ends_with| TaskRow { process: started.id(), ends_with, ..TaskRow::default() };
+        let told = |list: &[TaskRow]| {
+            let mut rows = Rows::new(&proc, &|_| None, &asked);
+            let (members, _) = process::all(&mut rows, &[&subject.question]);
+            let wanted = wanted(&mut rows, &members);
+            enter_tasks(&mut rows, &wanted, &Lines::default(), list);
+            let ends = rows.finish().scene.ends.into_iter();
+            ends.filter(|end| end.side == Side::Depends).map(|end| end.holder).collect::<Vec<_>>()
+        };
+        let none = ends_with(&stranger, None);
+        let other = ends_with(&stranger, Some(us.pid + 1));
+        let own = ends_with(&child, Some(us.pid));
+        assert_eq!(told(&[own, none.clone(), other.clone()]), [Holder::Process(child.id())]);
+        assert_eq!(told(&[none, other]), []);
     }
 }

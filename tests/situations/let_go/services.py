@@ -167,20 +167,21 @@ def dev_server_that_is_read(stage, kind="tcp"):
     stage.when_over("person", f"on_call('person', lambda: call('{kind}', 'web-server'))\n")
     return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-shell"])
 
+@scene("in use", name="dies_with_its_parent_on_its_errors", twin="let_go/dev_server", output="sys.stderr", about="The same with the server's standard error for its output and errors, as servers in Go start it.")
 @scene("in use", twin="let_go/dev_server")
-def dies_with_its_parent(stage):
+def dies_with_its_parent(stage, output="subprocess.DEVNULL"):
     """A server started a dev server in a session of its own, which is to die with it (prctl(2), PR_SET_PDEATHSIG); a person visits it. The agent is killed."""
     stage.part("web-server", "here()\nanswer_calls(listen('tcp'), closes='server')\n")
-    stage.part("mcp-server-starter", """
+    stage.part("mcp-server-starter", f"""
         def tied():
             os.setsid()
             assert libc.prctl(1, signal.SIGTERM) == 0
-        subprocess.Popen([f"{BIN}/web-server"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                         stderr=subprocess.DEVNULL, preexec_fn=tied)
+        subprocess.Popen([f"{{BIN}}/web-server"], stdin=subprocess.DEVNULL, stdout={output},
+                         stderr={output}, preexec_fn=tied)
         present("web-server")
         serve()
     """)
-    agent = stage.agent("mcp-server-starter")
+    agent = stage.rests("claude", 'start("mcp-server-starter", stderr=subprocess.PIPE)')
     stage.uses("person", "use('person', lambda: call('tcp', 'web-server', 'server'))\n")
     return stage.killed(agent, in_use=["web-server"], may_end=["mcp-server-starter"])
 
