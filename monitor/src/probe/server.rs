@@ -1,87 +1,95 @@
 //! All facts from the host that a verdict on one server needs.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
-use super::{ManagerError, Probe, activity};
+use super::{Probe, activity};
 use crate::read::pipe;
 use orphand_core::model::{
-    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject, Unit, UnitState,
-    scene::{Scene, SceneServer},
+    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject, Unit, UnitState, scene::SceneServer,
 };
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
 /// Resident bytes count what processes share once for each of them: they may be several times what a server takes.
 const WEIGHED: u64 = 4 << 30;
+/// After so long no further manager is asked for the same servers.
+const TOGETHER: Duration = Duration::from_secs(2);
+
+/// Which units are being stopped.
+#[derive(Default)]
+struct Asked {
+    said: BTreeMap<Unit, bool>,
+    since: Option<Instant>,
+}
 
 impl Probe {
     pub fn facts(&self, subjects: &[&Subject]) -> Vec<ServerFacts> {
+        let mut asked = Asked::default();
+        self.facts_after(subjects, |subject| {
+            let stopping = self.is_stopping(subject, &mut asked);
+            let enclosing = self.enclosing(&subject.processes).map(Box::new);
+            let container =
+                subject.container.as_deref().and_then(|query| self.container(query)).map(Box::new);
+            let unread_input = subject.input.then(|| self.waiting_message(subject)).flatten();
+            ServerFacts { stopping, enclosing, container, unread_input, ..ServerFacts::default() }
+        })
+    }
+
+    /// First what others answer (`beside`: managers, engines, helpers), who may take seconds, and what is no evidence: who uses a
+    /// server is read last, and who comes meanwhile is seen.
+    fn facts_after(
+        &self,
+        subjects: &[&Subject],
+        beside: impl FnMut(&Subject) -> ServerFacts,
+    ) -> Vec<ServerFacts> {
         let questions: Vec<_> = subjects.iter().map(|subject| &subject.question).collect();
-        // First what takes its time and is no evidence: who uses a server is to be read last.
         let weights: Vec<_> = subjects.iter().map(|subject| self.weights(subject)).collect();
-        let mut scenes = self.scenes(&questions);
-        for (scene, weights) in scenes.iter_mut().zip(&weights) {
-            for row in scene.processes.iter_mut().filter(|row| row.full) {
+        let mut all: Vec<_> = subjects.iter().copied().map(beside).collect();
+        for ((subject, facts), scene) in subjects.iter().zip(&mut all).zip(self.scenes(&questions)) {
+            facts.scene = scene;
+            let inside = facts.container.iter().flat_map(|container| &container.processes);
+            let processes: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
+            facts.work = if subject.work { activity::of_all(&self.proc, &processes) } else { Vec::new() };
+            let due = subject.question.servers.first();
+            let message = facts.unread_input.take().unwrap_or(FirstMessage::Unknown);
+            facts.unread_input = due.and_then(|server| self.unread_input(server, message));
+        }
+        for (facts, weights) in all.iter_mut().zip(&weights) {
+            for row in facts.scene.processes.iter_mut().filter(|row| row.full) {
                 row.pss_bytes = weights.get(&row.process).copied();
             }
         }
-        // After the scenes: who began to end them meanwhile is heard. Once for a unit, whatever it has.
-        let mut asked = BTreeMap::new();
-        let stopping: Vec<bool> = subjects
-            .iter()
-            .zip(&scenes)
-            .map(|(subject, scene)| self.is_stopping(subject, scene, &mut asked))
-            .collect();
-        let all = subjects.iter().zip(scenes).zip(stopping);
-        all.map(|((subject, scene), stopping)| ServerFacts { stopping, ..self.facts_beside(subject, scene) })
-            .collect()
+        all
     }
 
-    /// Whether the unit that it runs in is being stopped: then its manager is ending it. Who does not answer says no, and is asked
-    /// about no other unit.
-    fn is_stopping(
-        &self,
-        subject: &Subject,
-        scene: &Scene,
-        asked: &mut BTreeMap<Unit, Result<bool, ManagerError>>,
-    ) -> bool {
-        let mut rows = scene.full(&subject.processes).filter(|_| subject.unit);
-        let found = rows.find_map(|row| {
-            let unit = row.unit.as_ref()?;
+    /// Whether the unit that it runs in is being stopped: then its manager is ending it. Who does not answer says no. Each is asked
+    /// once, and none after [`TOGETHER`].
+    fn is_stopping(&self, subject: &Subject, asked: &mut Asked) -> bool {
+        let found = subject.processes.iter().filter(|_| subject.unit).find_map(|process| {
+            let unit = self.unit(*process)?;
             let goes_on = matches!(unit.state, UnitState::Active(_)) && !unit.left_behind();
-            goes_on.then(|| (row.process, unit.unit.clone()))
+            goes_on.then_some((*process, unit.unit))
         });
         let Some((process, unit)) = found else { return false };
-        let is_silent = |(other, said): (&Unit, &Result<bool, ManagerError>)| {
-            other.manager == unit.manager && matches!(said, Err(ManagerError::Silent(_)))
-        };
-        if asked.iter().any(is_silent) {
-            return false;
-        }
-        let said = asked.entry(unit).or_insert_with(|| Ok(self.service(process).1?.stopping));
-        matches!(said, Ok(true))
+        let is_over = asked.since.get_or_insert_with(Instant::now).elapsed() >= TOGETHER;
+        let ask = || !is_over && self.service(process).1.is_ok_and(|said| said.stopping);
+        *asked.said.entry(unit).or_insert_with(ask)
     }
 
-    fn facts_beside(&self, subject: &Subject, scene: Scene) -> ServerFacts {
-        let enclosing = self.enclosing(&subject.processes).map(Box::new);
-        let container = subject.container.as_deref().and_then(|query| self.container(query)).map(Box::new);
-        let inside = container.iter().flat_map(|container| &container.processes);
-        let all: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
-        let work = if subject.work { activity::of_all(&self.proc, &all) } else { Vec::new() };
-        let due = subject.question.servers.first();
-        let unread_input = due.and_then(|server| self.unread_input(server, subject.input));
-        ServerFacts { scene, work, unread_input, stopping: false, container, enclosing }
+    /// `message`: what was seen to wait there before.
+    fn unread_input(&self, server: &SceneServer, message: FirstMessage) -> Option<FirstMessage> {
+        let waits = pipe::has_unread(&self.proc, &server.processes, server.stdin)?;
+        Some(if waits { message } else { FirstMessage::Nothing })
     }
 
-    fn unread_input(&self, server: &SceneServer, is_asked: bool) -> Option<FirstMessage> {
-        let stdin = server.stdin;
-        if !pipe::has_unread(&self.proc, &server.processes, stdin)? {
-            return Some(FirstMessage::Nothing);
-        }
-        let messages =
-            server.processes.iter().map(|process| self.first_message(OwnEnd { process: *process, stdin }));
+    fn waiting_message(&self, subject: &Subject) -> Option<FirstMessage> {
+        let SceneServer { processes, stdin, .. } = subject.question.servers.first()?;
+        let mut messages =
+            processes.iter().map(|process| self.first_message(OwnEnd { process: *process, stdin: *stdin }));
         // Where there is only the beginning of a message, something waits all the same.
-        let is_known = |message: &FirstMessage| !message.is_nothing() && *message != FirstMessage::Unknown;
-        Some(messages.take_while(|_| is_asked).find(is_known).unwrap_or(FirstMessage::Unknown))
+        messages.find(|message| !message.is_nothing() && *message != FirstMessage::Unknown)
     }
 
     /// The proportional memory of the server's processes, as far as it can be read. It is reported and no evidence.

@@ -4,10 +4,13 @@ use std::{
 };
 
 use super::*;
-use crate::probe::tests::{Started, facts, our_session, ourselves, subject};
+use crate::{
+    os::forks_of_tests::calm,
+    probe::tests::{Started, facts, our_session, ourselves, subject},
+};
 use orphand_core::model::{
     About, Answer, Stdio,
-    scene::{Scene, Wait},
+    scene::{Holder, Scene, Side, Wait},
 };
 
 #[test]
@@ -128,4 +131,24 @@ fn what_waits_in_the_input_is_told_where_it_is_asked() {
     stdin.write_all(b"\n").unwrap();
     let told = Some(FirstMessage::Mcp { client: None });
     assert_eq!([read(true), read(true), read(false)], [told.clone(), told, unknown]);
+}
+
+/// A manager, an engine or a helper may take seconds: who comes, or goes, meanwhile is in the scene.
+#[test]
+fn who_uses_a_server_is_read_after_what_others_answer() {
+    let mut server = Started::bare(Std::piped(), Std::null(), Std::null());
+    let (id, wire) = (server.id(), server.wire());
+    let subject = subject(&[id], wire);
+    let mut found = calm(|| {
+        let answers = |_: &Subject| {
+            server.0.stdin.take();
+            ServerFacts { stopping: true, unread_input: Some(FirstMessage::Over), ..ServerFacts::default() }
+        };
+        Probe::new().unwrap().facts_after(&[&subject], answers)
+    });
+    let found = found.remove(0);
+    let holders: Vec<_> = found.scene.ends.iter().map(|end| (end.side, end.holder)).collect();
+    assert_eq!(holders, [(Side::Reads, Holder::Process(id))]);
+    // What waited before has been read by now.
+    assert!(found.stopping && found.unread_input == Some(FirstMessage::Nothing));
 }
