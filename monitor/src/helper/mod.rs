@@ -33,8 +33,8 @@ use rustix::{
         pidfd_send_signal, set_dumpable_behavior,
     },
     thread::{
-        LinkNameSpaceType, capabilities, move_into_link_name_space, set_thread_groups, set_thread_res_gid,
-        set_thread_res_uid,
+        CapabilitySet, LinkNameSpaceType, capabilities, move_into_link_name_space, set_thread_groups,
+        set_thread_res_gid, set_thread_res_uid,
     },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -166,8 +166,7 @@ fn started(
 ) -> io::Result<Child> {
     let _hidden = namespace.as_ref().map(|_| Hidden::begin()).transpose()?;
     if let Some(namespace) = namespace {
-        // The PID namespace of new children.
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))?;
+        enter(&namespace)?;
     }
     if let Some((uid, gid)) = user {
         let _raised = raise(OTHER_USERS).ok_or(Errno::PERM)?;
@@ -179,6 +178,13 @@ fn started(
         set_thread_res_uid(nobody, uid, nobody)?;
     }
     os::launch(command(task).stdin(stdin).stdout(stdout))
+}
+
+/// New children of this thread are in this PID namespace from now on.
+fn enter(namespace: &OwnedFd) -> Result<(), Errno> {
+    // Without the capability the kernel refuses that.
+    let _raised = raise(CapabilitySet::SYS_ADMIN);
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))
 }
 
 fn command(task: Task) -> Command {
@@ -269,6 +275,25 @@ mod tests {
         assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
         drop(hidden);
         assert_eq!(dumpable_behavior().unwrap(), before);
+    }
+
+    /// The daemon holds the capability back.
+    #[test]
+    fn a_namespace_is_entered_by_a_right_that_is_out_of_effect() {
+        if !capabilities(None).unwrap().effective.contains(CapabilitySet::SYS_ADMIN) {
+            return;
+        }
+        std::thread::spawn(|| {
+            let had = capabilities(None).unwrap();
+            let effective = had.effective - CapabilitySet::SYS_ADMIN;
+            rustix::thread::set_capabilities(None, rustix::thread::CapabilitySets { effective, ..had })
+                .unwrap();
+            let own = OwnedFd::from(File::open("/proc/self/ns/pid").unwrap());
+            enter(&own).unwrap();
+            assert_eq!(capabilities(None).unwrap().effective, effective);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

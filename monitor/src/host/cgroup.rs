@@ -47,6 +47,20 @@ impl Lodging {
         Some(Self { unit, hierarchy })
     }
 
+    /// The units of all kinds that a process with this text of `/proc/PID/cgroup` is in, each below the one before: a
+    /// session's scope; the service of a user's manager, and a scope of that; the scope of a container, and a service in it.
+    pub fn all(cgroup: &str) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for hierarchy in [Hierarchy::Named, Hierarchy::Unified] {
+            for unit in path(cgroup, hierarchy).into_iter().flat_map(|path| walk(path).1) {
+                if all.iter().all(|other| other.unit != unit) {
+                    all.push(Self { unit, hierarchy });
+                }
+            }
+        }
+        all
+    }
+
     /// Where a process with this text of `/proc/PID/cgroup` is among services and scopes, as text to be compared: the
     /// path of the innermost one in each hierarchy; empty outside of them.
     pub fn place(cgroup: &str) -> String {
@@ -107,27 +121,49 @@ enum At<'a> {
     Other,
 }
 
+/// The service at the end of the path.
 fn unit(path: &str) -> Option<Unit> {
-    let mut at = At::Above;
+    match walk(path).0 {
+        At::Service { manager, name } => Some(Unit { manager: manager.to_owned(), name: name.to_owned() }),
+        At::Above | At::Slices(_) | At::Other => None,
+    }
+}
+
+/// Where the path ends, and the services and scopes on it that managers made.
+fn walk(path: &str) -> (At<'_>, Vec<Unit>) {
+    let (mut at, mut units) = (At::Above, Vec::new());
     let mut end = 0;
-    for raw in path.strip_prefix('/')?.split('/') {
+    for raw in path.strip_prefix('/').into_iter().flat_map(|path| path.split('/')) {
         // The path before this component. It is the root of a manager whose layout starts here.
-        let above = path.get(..end)?;
+        let above = path.get(..end).unwrap_or_default();
         end += 1 + raw.len();
         // `cg_unescape()` in systemd's basic/cgroup-util.c: systemd puts a `_` before a name that the
         // kernel uses itself (`cgroup.procs`).
         let name = raw.strip_prefix('_').unwrap_or(raw);
+        let mut made =
+            |manager: &str| units.push(Unit { manager: manager.to_owned(), name: name.to_owned() });
         at = match (at, kind(name)) {
             // A slice below a unit starts the layout of another manager.
             (At::Above | At::Service { .. } | At::Other, Kind::Slice) => At::Slices(above),
             (slices @ At::Slices(_), Kind::Slice) => slices,
-            (At::Above, Kind::Service) => At::Service { manager: above, name },
+            (At::Above, Kind::Service) => {
+                made(above);
+                At::Service { manager: above, name }
+            }
             (At::Above, Kind::Other) => At::Above,
-            (At::Slices(manager), Kind::Service) => At::Service { manager, name },
+            (At::Slices(manager), Kind::Service) => {
+                made(manager);
+                At::Service { manager, name }
+            }
             // `cg_path_get_user_unit()`: a user's manager before version 247 keeps services outside of
             // slices, too.
             (At::Service { name: outer, .. }, Kind::Service) if user_of_manager(outer).is_some() => {
+                made(above);
                 At::Service { manager: above, name }
+            }
+            (At::Slices(manager), Kind::Scope) => {
+                made(manager);
+                At::Other
             }
             (_, Kind::Scope) | (At::Slices(_), Kind::Other) | (At::Other, Kind::Service | Kind::Other) => {
                 At::Other
@@ -136,10 +172,7 @@ fn unit(path: &str) -> Option<Unit> {
             (service @ At::Service { .. }, Kind::Service | Kind::Other) => service,
         };
     }
-    match at {
-        At::Service { manager, name } => Some(Unit { manager: manager.to_owned(), name: name.to_owned() }),
-        At::Above | At::Slices(_) | At::Other => None,
-    }
+    (at, units)
 }
 
 enum Kind {

@@ -1,34 +1,23 @@
 //! All facts from the host that a verdict on one server needs.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
 
-use super::{Probe, activity};
+use super::{Probe, activity, manager::Asked};
 use crate::read::pipe;
 use orphand_core::model::{
-    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject, Unit, UnitState, scene::SceneServer,
+    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject, scene::SceneServer,
 };
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
 /// Resident bytes count what processes share once for each of them: they may be several times what a server takes.
 const WEIGHED: u64 = 4 << 30;
-/// After so long no further manager is asked for the same servers.
-const TOGETHER: Duration = Duration::from_secs(2);
-
-/// Which units are being stopped.
-#[derive(Default)]
-struct Asked {
-    said: BTreeMap<Unit, bool>,
-    since: Option<Instant>,
-}
 
 impl Probe {
     pub fn facts(&self, subjects: &[&Subject]) -> Vec<ServerFacts> {
         let mut asked = Asked::default();
         self.facts_after(subjects, |subject| {
-            let stopping = self.is_stopping(subject, &mut asked);
+            let mut processes = subject.processes.iter().filter(|_| subject.unit);
+            let stopping = processes.any(|process| self.is_being_stopped(*process, &mut asked));
             let enclosing = self.enclosing(&subject.processes).map(Box::new);
             let container =
                 subject.container.as_deref().and_then(|query| self.container(query)).map(Box::new);
@@ -62,20 +51,6 @@ impl Probe {
             }
         }
         all
-    }
-
-    /// Whether the unit that it runs in is being stopped: then its manager is ending it. Who does not answer says no. Each is asked
-    /// once, and none after [`TOGETHER`].
-    fn is_stopping(&self, subject: &Subject, asked: &mut Asked) -> bool {
-        let found = subject.processes.iter().filter(|_| subject.unit).find_map(|process| {
-            let unit = self.unit(*process)?;
-            let goes_on = matches!(unit.state, UnitState::Active(_)) && !unit.left_behind();
-            goes_on.then_some((*process, unit.unit))
-        });
-        let Some((process, unit)) = found else { return false };
-        let is_over = asked.since.get_or_insert_with(Instant::now).elapsed() >= TOGETHER;
-        let ask = || !is_over && self.service(process).1.is_ok_and(|said| said.stopping);
-        *asked.said.entry(unit).or_insert_with(ask)
     }
 
     /// `message`: what was seen to wait there before.

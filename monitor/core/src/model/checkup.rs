@@ -89,9 +89,6 @@ pub struct UnitProperties {
     pub delegate: bool,
     /// `FragmentPath`, the unit file; empty if there is none.
     pub fragment: String,
-    /// Whether its `ActiveState` is `deactivating`.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub stopping: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

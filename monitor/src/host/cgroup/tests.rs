@@ -86,6 +86,32 @@ fn what_is_no_service() {
 }
 
 #[test]
+fn units_of_all_kinds_and_those_around_them() {
+    let all = |cgroup: &str| {
+        let all = Lodging::all(cgroup).into_iter();
+        all.map(|one| format!("{}:{}", one.unit.manager, one.unit.name)).collect::<Vec<_>>()
+    };
+    let at = |path: &str| all(&format!("0::{path}\n"));
+    assert_eq!(at("/system.slice/x.service/made/y.service"), [":x.service"]);
+    assert_eq!(at("/user.slice/user-7.slice/session-3.scope"), [":session-3.scope"]);
+    let user = "/user.slice/user-7.slice/user@7.service";
+    let tab = [":user@7.service".to_owned(), format!("{user}:tab.scope")];
+    assert_eq!(at(&format!("{user}/app.slice/tab.scope")), tab);
+    // Before version 247.
+    assert_eq!(at(&format!("{user}/x.service")), [":user@7.service".to_owned(), format!("{user}:x.service")]);
+    let inner = "/machine.slice/libpod-0a1b.scope";
+    let expected = [":libpod-0a1b.scope".to_owned(), format!("{inner}:x.service")];
+    assert_eq!(at(&format!("{inner}/system.slice/x.service")), expected);
+    for none in ["/", "", "/docker/0a1b/init.scope", "/system.slice", "system.slice/x.service"] {
+        assert_eq!(at(none), [] as [&str; 0], "{none}");
+    }
+    assert_eq!(all("1:name=systemd:/system.slice/x.service\n0::/system.slice/x.service\n"), [":x.service"]);
+    let box_in =
+        "1:name=systemd:/system.slice/box.service\n0::/system.slice/box.service/user.slice/s.scope\n";
+    assert_eq!(all(box_in), [":box.service", "/system.slice/box.service:s.scope"]);
+}
+
+#[test]
 fn hybrid_and_first_version() {
     let name =
         |cgroup| Lodging::parse(cgroup).map(|found| format!("{}:{}", found.unit.manager, found.unit.name));

@@ -1,7 +1,7 @@
 //! The D-Bus conversation with a service manager: the handshake, and calls whose replies are one string, one path or one
 //! variant of a basic type (D-Bus Specification, "Message Protocol" and "Authentication Protocol").
 //!
-//! It is written here because a whole client of D-Bus is seventy crates for seven calls of `orphand doctor`, and takes a manager
+//! It is written here because a whole client of D-Bus is seventy crates for eight calls, and takes a manager
 //! for an error that names itself in its messages by its well-known name, as it does at its own socket.
 //!
 //! Invariant: whatever the other side sends, this returns in [`PATIENCE`], having taken at most [`LONGEST`] bytes a message.
@@ -28,15 +28,32 @@ const UNIT: &str = "org.freedesktop.systemd1.Unit";
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// The longest message that is taken, in bytes.
-const LONGEST: usize = 64 << 10;
+const LONGEST: usize = 1 << 20;
 /// The byte order of this host, as a message tells its own.
 const ENDIAN: u8 = if cfg!(target_endian = "little") { b'l' } else { b'B' };
 const CALL: u8 = 1;
 const RETURN: u8 = 2;
 const ERROR: u8 = 3;
 
-/// Asks the manager at `socket`. The descriptor may be one opened with `O_PATH`.
-pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperties, ManagerError> {
+/// Asks the manager at `socket` about a unit. The descriptor may be one opened with `O_PATH`.
+pub(super) fn ask(
+    socket: impl AsFd,
+    question: &Question,
+    unit: &str,
+) -> Result<UnitProperties, ManagerError> {
+    talk(socket, question, |bus| bus.properties(unit))?.ok_or(ManagerError::NoUnit)
+}
+
+/// The same about the names of all units that it is stopping.
+pub(super) fn stopping(socket: impl AsFd, question: &Question) -> Result<Vec<String>, ManagerError> {
+    talk(socket, question, Bus::stopping)
+}
+
+fn talk<T>(
+    socket: impl AsFd,
+    question: &Question,
+    say: impl FnOnce(&mut Bus) -> io::Result<T>,
+) -> Result<T, ManagerError> {
     let stream = reach(socket, question)?;
     if let Some(manager) = question.manager {
         // The peer is the process that called listen(2). Containers that share /run have the socket of one manager in common.
@@ -47,13 +64,10 @@ pub(super) fn ask(socket: impl AsFd, question: &Question) -> Result<UnitProperti
         }
     }
     let mut bus = Bus::new(stream);
-    match bus.talk(question) {
-        Ok(said) => said.ok_or(ManagerError::NoUnit),
-        Err(why) if matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-            Err(ManagerError::Silent(question.path.clone()))
-        }
-        Err(why) => Err(ManagerError::refused(&why)),
-    }
+    bus.begin(question).and_then(|()| say(&mut bus)).map_err(|why| match why.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ManagerError::Silent(question.path.clone()),
+        _ => ManagerError::refused(&why),
+    })
 }
 
 /// Connects without waiting. A listener whose queue is full counts as silent.
@@ -93,17 +107,26 @@ impl Bus {
         Self { stream, until: Instant::now() + PATIENCE, serial: 0, destination: None }
     }
 
-    fn talk(&mut self, question: &Question) -> io::Result<Option<UnitProperties>> {
+    fn begin(&mut self, question: &Question) -> io::Result<()> {
         self.log_in(question.uid)?;
         if question.manager.is_none() {
             self.destination = Some(BUS);
-            self.call("/org/freedesktop/DBus", BUS, "Hello", &[])?;
+            self.call("/org/freedesktop/DBus", BUS, "Hello", "", &[])?;
             self.destination = Some(SYSTEMD);
         }
+        Ok(())
+    }
+
+    fn stopping(&mut self) -> io::Result<Vec<String>> {
+        self.call(MANAGER_PATH, MANAGER, "ListUnitsFiltered", "as", &["deactivating"])?.units()
+    }
+
+    fn properties(&mut self, unit: &str) -> io::Result<Option<UnitProperties>> {
         // As `systemctl show` does: the manager reads a unit that is not in memory, and starts nothing.
-        let path = self.call(MANAGER_PATH, MANAGER, "LoadUnit", &[&question.unit])?.string()?;
-        let mut property =
-            |interface, name, kind| self.call(&path, PROPERTIES, "Get", &[interface, name])?.variant(kind);
+        let path = self.call(MANAGER_PATH, MANAGER, "LoadUnit", "s", &[unit])?.string()?;
+        let mut property = |interface, name, kind| {
+            self.call(&path, PROPERTIES, "Get", "ss", &[interface, name])?.variant(kind)
+        };
         if property(UNIT, "LoadState", "s")?.string()? == "not-found" {
             return Ok(None);
         }
@@ -116,7 +139,6 @@ impl Bus {
             timeout_stop_ms: Some(stop).filter(|stop| *stop != u64::MAX).map(|stop| stop / 1000),
             delegate: property(SERVICE, "Delegate", "b")?.u32()? != 0,
             fragment: property(UNIT, "FragmentPath", "s")?.string()?,
-            stopping: property(UNIT, "ActiveState", "s")?.string()? == "deactivating",
         }))
     }
 
@@ -138,9 +160,16 @@ impl Bus {
     }
 
     /// Calls, and gives the body of the reply. An error is told by its name and its text.
-    fn call(&mut self, path: &str, interface: &str, member: &str, arguments: &[&str]) -> io::Result<Body> {
+    fn call(
+        &mut self,
+        path: &str,
+        interface: &str,
+        member: &str,
+        signature: &str,
+        arguments: &[&str],
+    ) -> io::Result<Body> {
         self.serial += 1;
-        self.send(&call(self.serial, self.destination, [path, interface, member], arguments))?;
+        self.send(&call(self.serial, self.destination, [path, interface, member], signature, arguments))?;
         loop {
             let (kind, to, error, mut body) = self.message()?;
             match kind {
@@ -213,16 +242,20 @@ impl Bus {
     }
 }
 
-/// A call of the method `member`, with strings.
+/// A call of the method `member`, with strings, or with one array of strings.
 fn call(
     serial: u32,
     destination: Option<&str>,
     [path, interface, member]: [&str; 3],
+    signature: &str,
     arguments: &[&str],
 ) -> Vec<u8> {
     let mut body = Vec::new();
     for argument in arguments {
         put_string(&mut body, argument);
+    }
+    if signature.starts_with('a') {
+        body.splice(..0, size(&body));
     }
     let mut fields = Vec::new();
     let named = [(1, "o", path), (2, "s", interface), (3, "s", member)];
@@ -230,16 +263,19 @@ fn call(
         put_field(&mut fields, field, kind);
         put_string(&mut fields, value);
     }
-    if !arguments.is_empty() {
+    if !signature.is_empty() {
         put_field(&mut fields, 8, "g");
-        put_signature(&mut fields, &"s".repeat(arguments.len()));
+        put_signature(&mut fields, signature);
     }
     message(CALL, serial, &fields, &body)
 }
 
+fn size(part: &[u8]) -> [u8; 4] {
+    u32::try_from(part.len()).unwrap_or(u32::MAX).to_ne_bytes()
+}
+
 /// The fields begin 16 bytes into the message, so they are aligned in it as they are alone.
 fn message(kind: u8, serial: u32, fields: &[u8], body: &[u8]) -> Vec<u8> {
-    let size = |part: &[u8]| u32::try_from(part.len()).unwrap_or(u32::MAX).to_ne_bytes();
     let mut message = vec![ENDIAN, kind, 0, 1];
     message.extend([size(body), serial.to_ne_bytes(), size(fields)].concat());
     message.extend(fields);
@@ -276,6 +312,21 @@ impl Body {
     fn variant(mut self, kind: &str) -> io::Result<Self> {
         let found = self.signature()?;
         if found == kind { Ok(self) } else { Err(odd(&format!("a value of type {found:?}"))) }
+    }
+
+    /// The names in a list of units: an array of (ssssssouso).
+    fn units(mut self) -> io::Result<Vec<String>> {
+        let length = self.u32()? as usize;
+        let end = self.at.next_multiple_of(8).saturating_add(length);
+        let mut names = Vec::new();
+        while self.at.next_multiple_of(8) < end {
+            self.align(8)?;
+            names.push(self.string()?);
+            (0..6).try_for_each(|_| self.string().map(drop))?;
+            self.u32()?;
+            (0..2).try_for_each(|_| self.string().map(drop))?;
+        }
+        Ok(names)
     }
 
     fn string(&mut self) -> io::Result<String> {

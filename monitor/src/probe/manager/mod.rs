@@ -11,10 +11,15 @@
 
 mod bus;
 
-use std::{fmt, os::fd::OwnedFd, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
 
 use rustix::{io::Errno, process::geteuid};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     Probe,
@@ -24,7 +29,7 @@ use crate::{
     helper::{self, Order, Task},
     host::{Lodging, ProcessDir, with_deadline},
 };
-use orphand_core::model::{Place, ProcessId, UnitProperties};
+use orphand_core::model::{Place, ProcessId, Unit, UnitProperties};
 
 /// How long a manager may be silent before the code gives up.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -37,6 +42,9 @@ pub enum ManagerError {
     Silent(String),
     #[error("its manager has no unit of that name any more")]
     NoUnit,
+    /// The question could not be put to it.
+    #[error("{0}")]
+    Unasked(String),
     #[error("{0}")]
     Other(String),
 }
@@ -63,13 +71,17 @@ struct Question {
     manager: Option<u32>,
     /// Our user id in the user namespace of the other side.
     uid: u32,
-    unit: String,
+    /// What is asked: the properties of this unit, or which units it is stopping.
+    unit: Option<String>,
 }
 
 /// The answer to a question, in the helper. The one file is the manager's socket, opened with `O_PATH`.
 pub(super) fn help(question: &[u8], files: &[OwnedFd]) -> Option<Vec<u8>> {
     let [socket] = files else { return None };
-    helper::answered(question, |question: Question| bus::ask(socket, &question))
+    helper::answered(question, |question: Question| match &question.unit {
+        Some(unit) => serde_json::to_value(bus::ask(socket, &question, unit)).ok(),
+        None => serde_json::to_value(bus::stopping(socket, &question)).ok(),
+    })
 }
 
 impl Probe {
@@ -82,7 +94,19 @@ impl Probe {
                 return (Place::default(), Err(ManagerError::Other(why.to_owned())));
             };
             let place = this.place(&manager);
-            (place, ask(&manager, place, &unit))
+            (place, ask(&manager, place, Some(&unit)))
+        })
+    }
+
+    /// Whether a unit that this process is in, of whatever kind and however far above it, is being stopped: then a manager is ending
+    /// it. A manager that did not answer in time, or could not be asked, may be; one that refuses, and who has none, are not.
+    pub(super) fn is_being_stopped(&self, process: ProcessId, asked: &mut Asked) -> bool {
+        let Ok(Some(dir)) = self.proc.identified(process) else { return false };
+        Lodging::all(&dir.cgroup().unwrap_or_default()).iter().any(|lodging| {
+            asked.is_stopping(&lodging.unit, || match self.manager(&dir, lodging) {
+                Some(manager) => ask(&manager, self.place(&manager), None),
+                None => Ok(Vec::new()),
+            })
         })
     }
 
@@ -104,8 +128,40 @@ impl Probe {
     }
 }
 
+/// What the managers say that they are stopping: each is asked once, and none any more after [`PATIENCE`].
+#[derive(Default)]
+pub(super) struct Asked {
+    /// By the root of the manager. Absent: not known.
+    said: BTreeMap<String, Option<Vec<String>>>,
+    since: Option<Instant>,
+}
+
+impl Asked {
+    fn is_stopping(&mut self, unit: &Unit, ask: impl FnOnce() -> Result<Vec<String>, ManagerError>) -> bool {
+        let is_over = self.since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE;
+        let said = self.said.entry(unit.manager.clone()).or_insert_with(|| {
+            if is_over {
+                return None;
+            }
+            ask().map_or_else(
+                |why| {
+                    tracing::debug!("whether {} is being stopped is not known: {why}", unit.name);
+                    let is_known = !matches!(why, ManagerError::Silent(_) | ManagerError::Unasked(_));
+                    is_known.then(Vec::new)
+                },
+                Some,
+            )
+        });
+        said.as_ref().is_none_or(|names| names.contains(&unit.name))
+    }
+}
+
 /// Tries the manager's sockets in turn until one answers. Gives up at the first that is silent.
-fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties, ManagerError> {
+fn ask<T: DeserializeOwned>(
+    manager: &ProcessDir,
+    place: Place,
+    unit: Option<&str>,
+) -> Result<T, ManagerError> {
     let pid = manager.id().pid;
     let unseen = |errno: Errno| {
         let what = format!("cannot look at its manager, process {pid} ({errno})");
@@ -132,13 +188,17 @@ fn ask(manager: &ProcessDir, place: Place, unit: &str) -> Result<UnitProperties,
         // A bus answers from any PID namespace.
         let away = own && place.container.is_some();
         let namespace = if away { Some(manager.open_file("ns/pid").map_err(unseen)?) } else { None };
-        let question =
-            Question { path: told, manager: own.then_some(own_pid), uid: inside, unit: unit.to_owned() };
+        let question = Question {
+            path: told,
+            manager: own.then_some(own_pid),
+            uid: inside,
+            unit: unit.map(str::to_owned),
+        };
         let patience = PATIENCE + Duration::from_secs(1);
         let order = Order { task: Task::Manager, files: vec![socket], user, namespace, patience };
         let said = helper::ask(order, &question).unwrap_or_else(|why| {
             let what = format!("cannot ask its manager as user {as_uid} ({why})");
-            Err(ManagerError::Other(format!("{what}: run `orphand doctor` as that user")))
+            Err(ManagerError::Unasked(format!("{what}: run `orphand doctor` as that user")))
         });
         match said {
             Ok(_) | Err(ManagerError::Silent(_) | ManagerError::NoUnit) => return said,

@@ -31,6 +31,8 @@ fn serve(peer: &mut Bus) -> io::Result<()> {
     for serial in 1.. {
         let (_, _, _, mut asked) = peer.message()?;
         let (kind, signature, body) = match (asked.string()?.as_str(), asked.string().as_deref()) {
+            // An array is read as one string here.
+            (states, Err(_)) if states.contains("deactivating") => (RETURN, "a(ssssssouso)", list()),
             (KNOWN, Err(_)) => (RETURN, "o", put("/known")),
             ("odd.service", Err(_)) => (ERROR, "s", put("not\nfor you")),
             (_, Err(_)) => {
@@ -39,7 +41,6 @@ fn serve(peer: &mut Bus) -> io::Result<()> {
             }
             (_, Ok("LoadState")) => (RETURN, "v", variant("s", &put(state))),
             (_, Ok("FragmentPath")) => (RETURN, "v", variant("s", &put("/etc/systemd/system/bot.service"))),
-            (_, Ok("ActiveState")) => (RETURN, "v", variant("s", &put("deactivating"))),
             (_, Ok("MainPID")) => (RETURN, "v", variant("u", &7_u32.to_ne_bytes())),
             (_, Ok("KillMode")) => (RETURN, "v", variant("s", &put("process"))),
             (_, Ok("Restart")) => (RETURN, "v", variant("s", &put("always"))),
@@ -64,6 +65,23 @@ fn serve(peer: &mut Bus) -> io::Result<()> {
     Ok(())
 }
 
+/// Two units that are being stopped.
+fn list() -> Vec<u8> {
+    let mut units = Vec::new();
+    for (name, job) in [(KNOWN, "stop"), ("session-2.scope", "")] {
+        units.resize(units.len().next_multiple_of(8), 0);
+        for text in [name, "A bot", "loaded", "deactivating", "stop-sigterm", "", "/known"] {
+            put_string(&mut units, text);
+        }
+        units.resize(units.len().next_multiple_of(4), 0);
+        units.extend(7_u32.to_ne_bytes());
+        put_string(&mut units, job);
+        put_string(&mut units, "/job");
+    }
+    // The first one begins at a multiple of eight.
+    [size(&units).to_vec(), vec![0; 4], units].concat()
+}
+
 fn put(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_string(&mut bytes, text);
@@ -81,7 +99,7 @@ fn variant(kind: &str, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn foreign_bytes_are_an_error_and_no_panic() {
-    let whole = call(1, None, ["/x", "i", "m"], &["a", "b"]);
+    let whole = call(1, None, ["/x", "i", "m"], "ss", &["a", "b"]);
     for length in 0..=whole.len() {
         for byte in [0, 0x7f, 0xff] {
             let mut bytes = whole.clone();
@@ -95,7 +113,7 @@ fn foreign_bytes_are_an_error_and_no_panic() {
             drop(peer);
             let mut bus = Bus::new(ours);
             if let Ok((.., mut body)) = bus.message() {
-                let _ = (body.string(), body.u64(), body.signature());
+                let _ = (body.string(), body.u64(), body.signature(), body.units());
             }
         }
     }
