@@ -23,6 +23,11 @@ def job_adopted_before_a_restart(stage):
     how="stdin=subprocess.PIPE, start_new_session=True", waits="",
 )
 @scene(
+    "in use", name="job_with_an_idle_input_in_the_session", twin="orphans/helper_below_a_server",
+    about="A server started a job in its own session with a log for its output, and keeps a pipe to its input; the agent is killed, the job works on.",
+    how="stdin=subprocess.PIPE", waits="",
+)
+@scene(
     "in use", name="job_of_a_go_server", twin="orphans/tool_with_a_log",
     about="A server in Go, whose first thread happens to wait for a job with a log, while another one serves; the agent is killed, the job works on.",
     how="stdin=subprocess.DEVNULL", waits="signal.signal(signal.SIGURG, lambda *_: None); in_background(serve); job.wait()",

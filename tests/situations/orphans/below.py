@@ -44,7 +44,7 @@ def helper_below_a_server(stage):
     """A server started a helper on streams of its own, which starts no server; their agent is killed."""
     stage.part("assistant.py", "here()\nrest()\n")
     stage.part("mcp-server-agents", """
-        start("assistant.py", wire=None, stdin=subprocess.PIPE)
+        start("assistant.py", wire=None, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         present("assistant.py")
         serve()
     """)
@@ -55,7 +55,7 @@ def helper_below_a_server(stage):
 def below_what_was_opened(stage):
     """An agent opened another one by `xdg-open`, as in an editor; that is killed, its server and the server's helper stay."""
     stage.part("assistant.py", "here()\nrest()\n")
-    stage.part("mcp-server-agents", 'start("assistant.py", wire=None, stdin=subprocess.PIPE)\npresent("assistant.py")\nserve()\n')
+    stage.part("mcp-server-agents", 'start("assistant.py", wire=None, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\npresent("assistant.py")\nserve()\n')
     stage.part("codex", 'start("mcp-server-agents")\nhere()\nrest()\n')
     stage.put("xdg-open", f"#!/bin/sh\n{stage.dir}/bin/codex\n")
     stage.rests("claude", 'start("xdg-open", wire=None)')

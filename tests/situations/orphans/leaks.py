@@ -121,7 +121,7 @@ def moved_wire(stage):
 def pid_namespace(stage):
     """The server is the first process of a PID namespace, with a child of its own; its agent is killed."""
     stage.part("mcp-server-fake", """
-        tool = subprocess.Popen([BIN + "/tool"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        tool = subprocess.Popen([BIN + "/tool"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         present("tool")
         serve()
     """)

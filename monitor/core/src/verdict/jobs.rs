@@ -21,17 +21,13 @@ impl Bonds<'_> {
             let is_a_copy = || origin(facts).is_some_and(|own| origin(parent) == Some(own));
             parent.stdio[1] == facts.stdio[1] && (facts.stdio[1].is_wire() || is_a_copy())
         };
-        let has_a_channel = || {
-            let (rows, process) = (self.inspection.rows, facts.process);
-            rows.is_called_by(process, &self.held) || rows.is_fed_by(process, &self.held)
-        };
         let is_left = |parent: &ProcessRow| {
             is_a_shell(parent)
                 || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null)
                     || (facts.stdio[1] == parent.stdio[2] && facts.stdio[1] != Stdio::Closed)
                     || self.is_read_elsewhere(facts))
                     && !hands_output_on(parent)
-                    && !has_a_channel())
+                    && !self.inspection.rows.has_a_channel(facts.process, &self.held))
         };
         // A shell waits for what it started last, unless that is in the background, too.
         let is_older = |parent: &ProcessRow| {

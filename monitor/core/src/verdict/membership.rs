@@ -245,13 +245,12 @@ impl<'a> Bonds<'a> {
     }
 
     /// Which of its standard streams may tie it. Standard error may only of a browser, which says there where it can be called. What
-    /// has only files, or nothing, for its output is not driven over its input where it has a session of its own
-    /// (`spawn(job, {detached: true, stdio: ["pipe", log, log]})`), or whoever started it has ended, and it has its input from him.
+    /// has only files, or nothing, for its output is not driven over its input: `spawn(job, {stdio: ["pipe", log, log]})`. Many a
+    /// runtime makes that pipe unasked.
     fn binding(&self, facts: &ProcessRow) -> Range<usize> {
         let [_, output @ ..] = &facts.stdio;
         let is_apart = || {
-            (!self.members.sessions.contains(&facts.sid) || self.is_adopted(facts))
-                && output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
+            output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
                 && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX)
         };
         let was_tied = self.was_tied(facts);

@@ -137,17 +137,20 @@ impl<'a> Rows<'a> {
         ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
     }
 
-    /// Whether the process is the only one that reads a pipe to which a process of a server, which has these ends, writes. What
-    /// somebody inherited by accident is read by others, too.
-    pub fn is_fed_by(&self, process: ProcessId, held: &Sides) -> bool {
+    /// Whether the process has a channel to a process of a server, which has these ends: a connection, or a pipe that it alone reads.
+    /// What somebody inherited by accident is read by others, too. Its standard input is none, unless it is what another writes as
+    /// its output (`exec > >(cat)`).
+    pub fn has_a_channel(&self, process: ProcessId, held: &Sides) -> bool {
         let is_another = |end: &&End| end.side == Side::Reads && end.holder.process() != Some(process);
         let is_read_by_others =
             |end: &End| self.by_endpoint.get(&end.endpoint).into_iter().flatten().any(is_another);
-        self.of(process).any(|(endpoint, end)| {
-            matches!(endpoint, Endpoint::Pipe { named: false, .. })
-                && end.side == Side::Reads
-                && is_opposed(end, held)
-                && !is_read_by_others(end)
+        let is_output = |end: &End| end.numbers.iter().any(|number| matches!(number, 1 | 2));
+        let is_input = |end: &End| end.numbers == [0] && !self.opposite(end).any(is_output);
+        let mut channels = self.of(process).filter(|(_, end)| !is_input(end) && is_opposed(end, held));
+        channels.any(|(endpoint, end)| match endpoint {
+            Endpoint::Connection { .. } => true,
+            Endpoint::Pipe { named: false, .. } => end.side == Side::Reads && !is_read_by_others(end),
+            _ => false,
         })
     }
 

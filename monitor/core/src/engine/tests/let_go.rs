@@ -36,13 +36,21 @@ fn jobs_in_a_pipeline_with_a_log_are_tied_only_together_with_a_reader() {
     }
 }
 
-/// `spawn(job, {detached: true, stdio: ["pipe", log, log]})`. The pipe leads to a process outside of the server then.
+/// `spawn(job, {stdio: ["pipe", log, log]})`. The pipe leads to a process outside of the server then. The twins report elsewhere than to
+/// a file, and read the output of their server.
 #[test]
-fn an_input_does_not_tie_a_job_with_a_log_in_a_session_of_its_own() {
-    for (sid, output, tied) in [(31, Stdio::File, false), (10, Stdio::File, true), (31, Stdio::Other, true)] {
-        let stdio = [Stdio::Pipe(7), output, output];
+fn an_input_does_not_tie_a_job_with_a_log() {
+    for (sid, output, from, tied) in [
+        (31, Stdio::File, 7, false),
+        (10, Stdio::File, 7, false),
+        (10, Stdio::Null, 7, false),
+        (31, Stdio::Other, 7, true),
+        (10, Stdio::Other, 7, true),
+        (10, Stdio::File, 2, true),
+    ] {
+        let stdio = [Stdio::Pipe(from), output, output];
         let mut story = with_job(JOB, stdio);
-        let server = ProcessFacts { read_by: Some((Stdio::Pipe(7), id(31))), ..apart(10, WIRE) };
+        let server = ProcessFacts { read_by: Some((Stdio::Pipe(from), id(31))), ..apart(10, WIRE) };
         story.apart.extend([(31, apart(sid, stdio)), (30, server)]);
         let mut story = judged(story);
         if tied {
@@ -132,11 +140,13 @@ fn ends(story: Story, pid: u32) -> bool {
     story.sent().contains(&(pid, Signal::Term))
 }
 
-/// What has a log for its output and only inherited a pipe of the server's from a tool that has ended. The twin's tool lives.
+/// What has a log for its output and only inherited a pipe of the server's from a tool that has ended. The twin reports elsewhere.
 #[test]
 fn who_was_left_with_a_log_is_not_driven_over_what_it_inherited() {
-    for tool_lives in [false, true] {
-        let stdio = [Stdio::Pipe(7), Stdio::File, Stdio::File];
+    for (tool_lives, output, tied) in
+        [(false, Stdio::File, false), (true, Stdio::File, false), (true, Stdio::Other, true)]
+    {
+        let stdio = [Stdio::Pipe(7), output, output];
         let mut story = with_job(JOB, [Stdio::Pipe(7), Stdio::Pipe(8), Stdio::Null]);
         story.start(31, 32, &["worker"], stdio);
         let parent = if tool_lives { 31 } else { 1 };
@@ -152,7 +162,7 @@ fn who_was_left_with_a_log_is_not_driven_over_what_it_inherited() {
         let mut story = judged(story);
         story.pass_secs(400);
         let sent = story.sent();
-        assert_eq!(sent.contains(&(32, Signal::Term)), tool_lives, "{sent:?} {:?}", story.told());
+        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{sent:?} {:?}", story.told());
     }
 }
 

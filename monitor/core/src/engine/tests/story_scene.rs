@@ -167,8 +167,8 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             ..ProcessRow::default()
         };
         scene.processes.push(row);
-        add_sockets(&mut scene, facts);
     }
+    outside.processes.iter().for_each(|facts| add_sockets(&mut scene, facts));
     if let Some(row) = scene.processes.first_mut() {
         row.opted_out = outside.opted_out;
     }
@@ -252,8 +252,14 @@ fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
         let at = endpoint(scene, Endpoint::Pipe { inode, named: false });
         let is_input = facts.stdio[0] == Stdio::Pipe(inode);
         let (near, far) = if is_input { (Side::Reads, Side::Writes) } else { (Side::Writes, Side::Reads) };
-        end(scene, at, own, near, u32::from(!is_input));
-        end(scene, at, Holder::Process(reader), far, 0);
+        let number = |process: ProcessId| {
+            let row = scene.processes.iter().find(|row| row.process == process);
+            let stream = row.and_then(|row| row.stdio.iter().position(|one| *one == Stdio::Pipe(inode)));
+            stream.map_or(6, |stream| u32::try_from(stream).unwrap())
+        };
+        let (own_number, other_number) = (number(facts.process), number(reader));
+        end(scene, at, own, near, own_number);
+        end(scene, at, Holder::Process(reader), far, other_number);
     }
     if !facts.feeds.is_empty() {
         let at = endpoint(scene, Endpoint::Pipe { inode: 70, named: false });
