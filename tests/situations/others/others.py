@@ -169,12 +169,18 @@ def job_named_like_a_server(stage):
     "in use", name="goes_on_behind_a_launcher_and_restarts", twin="orphans/restarts_of_orphand", line=["npx", "-y", "mcp-server-fake"], restart=True,
     about="The same, and orphand is restarted again and again.",
 )
-def goes_on_in_the_background(stage, line=("mcp-server-fake",)):
+@scene(
+    "in use", name="goes_on_with_a_log", twin="orphans/moved_wire",
+    about="The same, with a log for its output.",
+    writes="log = os.open(DIR + '/service.log', os.O_WRONLY | os.O_CREAT, 0o600); os.dup2(log, 1); os.dup2(log, 2)",
+)
+def goes_on_in_the_background(stage, line=("mcp-server-fake",), writes=""):
     """A server put /dev/null in the place of its streams, as a service does that goes into the background; the agent is killed, it works on."""
     stage.part("npx", "here()\nsubprocess.run(['/bin/sh', '-c', f'{BIN}/mcp-server-fake; exit'])\n")
-    stage.part("mcp-server-fake", """
+    stage.part("mcp-server-fake", f"""
         answer(os.read(0, 65536))
         goes_into_the_background()
+        {writes}
         here()
         use("service", lambda: None)
     """)

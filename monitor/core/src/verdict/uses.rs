@@ -105,8 +105,8 @@ fn step(rules: &Rules, rows: &Rows<'_>, process: Option<ProcessId>, (by, via): (
 }
 
 /// Whether the server put its wires away by itself: it may be a service now. Where its owner lives and let it go, one closed wire
-/// may say so; else it must have put nothing in the place of both, as a program does that goes into the background. A
-/// launcher that waits for it has them still, and uses neither. What a launcher has started so may be the server, of which a
+/// may say so; else it must have neither, and nothing for its input, as a program has that goes into the background, perhaps with
+/// a log. A launcher that waits for it has them still, and uses neither. What a launcher has started so may be the server, of which a
 /// daemon that has begun later knows no more.
 fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let server = inspection.server;
@@ -136,7 +136,7 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
     let launchers = launching.into_iter().filter(|row| !is_a_script(row));
     let launchers: BTreeSet<ProcessId> = launchers.map(|row| row.process).collect();
     let is_in_background = |row: &ProcessRow| {
-        row.stdio[..2] == [Stdio::Null; 2]
+        row.stdio[0] == Stdio::Null
             && (members.core.contains(&row.process)
                 || row.parent.is_some_and(|parent| launchers.contains(&parent)))
     };

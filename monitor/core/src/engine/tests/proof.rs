@@ -200,6 +200,7 @@ fn a_copy_that_writes_to_the_file_of_its_creator_is_a_part_of_it() {
         let mut story = Story::agent_with_server(Policy::default());
         story.fork(30, 31);
         story.apart.extend([(30, apart(10, moved)), (31, apart(10, [Stdio::Null, output, Stdio::Null]))]);
+        story.facts.own_ends = [true, true];
         assert_eq!(goes_along(&mut story, 31, false), tied, "{output:?}");
     }
 }

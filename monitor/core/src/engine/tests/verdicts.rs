@@ -4,10 +4,10 @@ use super::story_scene::{ProcessFacts, WireState};
 use std::time::Duration;
 
 use super::first_messages::{OWN, mcp, started};
-use super::proof::{HOST, ended, judged, unproven};
+use super::proof::{HOST, apart, ended, judged, unproven};
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
 use super::units::facts;
-use crate::model::{FirstMessage, Input, Losses, Policy, Signal, SnapshotProcess};
+use crate::model::{FirstMessage, Input, Losses, Policy, Signal, SnapshotProcess, Stdio};
 
 const JUDGED: [&str; 3] = ["agent_exited", "orphan_suspected", "orphan_detected"];
 
@@ -97,6 +97,27 @@ fn no_verdict_rests_on_a_look_that_failed() {
     story.pass_secs(30);
     assert_eq!(story.told().first().map(String::as_str), Some(JUDGED[2]));
     assert_eq!(story.sent().first(), Some(&(30, Signal::Term)));
+}
+
+/// /dev/null for its input, and a log, or nothing, for its output. The twins have their wires elsewhere (SDK 2), or another input.
+#[test]
+fn what_goes_on_in_the_background_may_be_a_service() {
+    for (input, output, own_ends, stays) in [
+        (Stdio::Null, Stdio::Null, false, true),
+        (Stdio::Null, Stdio::File, false, true),
+        (Stdio::Null, Stdio::File, true, false),
+        (Stdio::File, Stdio::File, false, false),
+    ] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.apart.insert(30, apart(0, [input, output, output]));
+        story.facts.own_ends = [own_ends; 2];
+        let mut story = judged(story);
+        if stays {
+            unproven(&mut story, "wire_unknown");
+        } else {
+            ended(&mut story, 30);
+        }
+    }
 }
 
 #[test]
