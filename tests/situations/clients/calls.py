@@ -205,12 +205,16 @@ def told_its_port_by_its_environment(stage):
     return stage.killed(agent, in_use=["mcp-server-web"])
 
 @scene("in use", twin="orphans/silent_listener")
-def gateway(stage):
+@scene(
+    "in use", name="gateway_with_nothing_behind_it", twin="orphans/helper_behind_a_listener", then="inner.child.kill(); inner.child.wait()",
+    about="The same, but it starts that server for a call only, and has none just now.",
+)
+def gateway(stage, then=""):
     """A gateway serves HTTP at its usual port, which nobody told it, and passes requests on to a server; its launcher is killed."""
     stage.server("mcp-server-inner")
-    stage.part("mcp-proxy", 'inner = start("mcp-server-inner")\nin_background(answer_calls, listen("tcp"))\nserve()\n')
-    agent = stage.rests("launcher", 'start("mcp-proxy")')
-    return stage.killed(agent, in_use=["mcp-proxy", "mcp-server-inner"])
+    stage.part("mcp-proxy", f'inner = start("mcp-server-inner")\n{then}\nin_background(answer_calls, listen("tcp"))\nserve()\n')
+    agent = stage.agent("mcp-proxy") if then else stage.rests("launcher", 'start("mcp-proxy")')
+    return stage.killed(agent, in_use=["mcp-proxy"] if then else ["mcp-proxy", "mcp-server-inner"])
 
 @scene("in use", twin="orphans/helper_behind_a_listener", begin="session")
 @scene(

@@ -337,6 +337,11 @@ impl Engine {
         } else {
             self.world.recognise(key, id);
         }
+        // What it has for those who call it, it may start only when somebody does, and end when it is idle.
+        let is_gateway = self.world.server(key).is_some_and(|server| {
+            self.world.inner(server).any(|node| node.id == id && !self.world.is_of_its_package(server, node))
+        });
+        self.world.change_server(key, |server| server.gateway |= is_gateway);
         self.server_changed(at, key);
     }
 

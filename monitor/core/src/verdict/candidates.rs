@@ -114,13 +114,11 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
     }
 }
 
-/// Whether it talks to a server that it started, on wires of its own. It has that for those who call it, wherever it
+/// Whether it talks, or has talked, to a server that it started, on wires of its own. It has that for those who call it, wherever it
 /// listens: a gateway has a port without being told one.
 fn is_gateway(inspection: &Inspection<'_>) -> bool {
-    let (world, server) = (inspection.world, inspection.server);
-    server.gateway
-        || world.inner(server).any(|node| !world.is_of_its_package(server, node))
-        || world.unheard(server).next().is_some()
+    let server = inspection.server;
+    server.gateway || inspection.world.unheard(server).next().is_some()
 }
 
 /// Whether a process that it started, and reads from, listens for others: a web server that a person has asked for. Of a server

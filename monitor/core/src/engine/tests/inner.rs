@@ -1,4 +1,4 @@
-//! What a server speaks to itself, and that no rule knows: it makes the server a gateway, or a program that it started an agent.
+//! What a server speaks to itself, by a rule or by the protocol: it makes the server a gateway, or a program that it started an agent.
 
 use std::time::Duration;
 
@@ -42,6 +42,28 @@ fn a_server_that_speaks_to_one_of_its_own_is_a_gateway() {
         let found: Vec<SnapshotProcess> =
             vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 30, OWN, INNER)];
         assert_eq!(is_ended(next(&gateway, "", found)), ended, "after a restart: {message:?}");
+    }
+}
+
+/// A rule knows it, and it is started for a call only. The twins are a command, and a link of the server's own launch chain.
+#[test]
+fn who_ever_had_a_server_behind_it_is_a_gateway() {
+    const NAMED: &[&str] = &["/usr/bin/mcp-server-memory"];
+    for (argv, streams, ended) in
+        [(NAMED, INNER, false), (&["/usr/bin/rg"], INNER, true), (NAMED, WIRE, true)]
+    {
+        for lives in [true, false] {
+            let mut story = Story::agent_with_server(Policy::default());
+            story.start(30, 31, argv, streams);
+            story.pass_secs(1);
+            if !lives {
+                story.end(31);
+            }
+            let found = vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)];
+            let next = next(&story, "", found);
+            assert_eq!(is_ended(story), ended, "{argv:?} {lives}");
+            assert_eq!(is_ended(next), ended, "after a restart: {argv:?} {lives}");
+        }
     }
 }
 
