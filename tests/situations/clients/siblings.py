@@ -115,3 +115,18 @@ def used_by_one_that_stays(stage, who="mcp-server-agents", agent="claude", how="
     agent = stage.rests(agent, f'session("mcp-server-web")\nstart("{who}"{how})')
     stage.beats("user")
     return stage.killed(agent, in_use=[who, "mcp-server-web"])
+
+@scene("in use", twin="orphans/siblings")
+def sibling_that_went_into_the_background(stage):
+    """Two servers of one agent; one goes into the background, as a service does, and asks the other over a connection that it keeps; the agent is killed."""
+    stage.part("mcp-server-inner", 'in_background(answer_calls, listen("tcp"))\nserve()\n')
+    stage.part("mcp-server-ops", """
+        answer(os.read(0, 65536))
+        line = dial("tcp", "mcp-server-inner")
+        goes_into_the_background()
+        here()
+        use("ops", lambda: ask_over(line))
+    """)
+    agent = stage.rests("claude", 'start("mcp-server-inner")\nstart("mcp-server-ops")\n')
+    stage.beats("ops")
+    return stage.killed(agent, in_use=["mcp-server-inner", "mcp-server-ops"])

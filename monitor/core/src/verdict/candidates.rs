@@ -8,7 +8,7 @@ use super::{
     inspection::Inspection,
     membership::{Members, members},
     programs::is_a_browser,
-    proof::only_named,
+    proof::stays_by_itself,
     rest::{is_unused, stays_silent},
     rows::Sides,
 };
@@ -16,7 +16,7 @@ use crate::{
     case::{By, Verdict},
     lineage::{Graph, Node},
     model::{
-        CopyFacts, Guard, ProcessId, UnitFacts,
+        CopyFacts, Doubt, Guard, ProcessId, UnitFacts,
         scene::{ProcessRow, Wait},
         text::base,
     },
@@ -73,16 +73,16 @@ fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
     Party { owner, family, released, ..of_server(inspection, own) }
 }
 
-/// Another server of a dead owner. One that stays, whatever happens, acts by itself, and so does one that may be none or is at
-/// work; the client of a container does not.
+/// Another server of a dead owner. One that stays, whatever happens and whoever reaches it, acts by itself, and so does one that is
+/// at work; the client of a container does not. What waits in its standard input only its own inspection tells.
 fn sibling(inspection: &Inspection<'_>, server: &Server) -> Party {
     let inspection = &Inspection { server, ..*inspection };
     let own = members(inspection);
     let keeps = |guard: &Guard| !matches!(guard, Guard::Observe | Guard::Found | Guard::Container);
-    let is_at_work = server.phase.verdict().is_some_and(Verdict::has_deadline);
-    let acts = is_at_work
+    let stays = |verdict: &Verdict| verdict.has_deadline() || verdict.doubts.contains(&Doubt::OnlyNamed);
+    let acts = server.phase.verdict().is_some_and(stays)
         || guards(inspection, &own).iter().any(keeps)
-        || only_named(inspection).is_some()
+        || stays_by_itself(inspection, &own).next().is_some()
         || server.all().any(|process| inspection.rows.is_unread(process));
     Party { acts, ..of_server(inspection, &own) }
 }

@@ -13,7 +13,7 @@ use super::{
     inspection::Inspection,
     membership::{Members, members},
     rest::{must_rest, somebody_uses_it},
-    uses::{Uses, uses},
+    uses::{Uses, uses, wire_unknown},
 };
 use crate::{
     case::{self, By},
@@ -41,13 +41,11 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
     let own = [
         owner_is_unknown(inspection, &members, &uses),
         somebody_uses_it(inspection, &members),
-        only_named(inspection),
         took_no_message(inspection),
-        is_cleaned_up(inspection, &members),
     ];
+    let own = own.into_iter().flatten().chain(stays_by_itself(inspection, &members));
     let inside = container::doubts(inspection, &members);
-    let doubts: BTreeSet<Doubt> =
-        uses.doubts.iter().copied().chain(own.into_iter().flatten()).chain(inside).collect();
+    let doubts: BTreeSet<Doubt> = uses.doubts.iter().copied().chain(own).chain(inside).collect();
     let container = container::to_stop(inspection, &members).map(|found| found.container.clone());
     let case = case::Finding {
         has_owner: uses.host.is_some(),
@@ -63,6 +61,16 @@ pub fn examine(inspection: &Inspection<'_>) -> Finding {
     };
     let must_rest = must_rest(inspection, &members);
     Finding { case, host: uses.host, must_rest, path: uses.path, members }
+}
+
+/// The doubts of a server that no edge tells: for who stays because of them nobody has to reach it, so it acts by itself.
+pub(super) fn stays_by_itself(
+    inspection: &Inspection<'_>,
+    members: &Members,
+) -> impl Iterator<Item = Doubt> + use<> {
+    let doubts =
+        [wire_unknown(inspection, members), only_named(inspection), is_cleaned_up(inspection, members)];
+    doubts.into_iter().flatten()
 }
 
 /// Conditions 1 and 3: the server had an owner, and the owner has exited. There is a doubt if it is not known who
@@ -89,7 +97,7 @@ fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members, uses: &Uses)
 
 /// Condition 1: it is a server. Below an agent that a rule knows, a name says so. Any other program may start jobs on
 /// pipes, and their names may have the same words.
-pub(super) fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
+fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
     (inspection.server.only_named && !is_of_known_agent(inspection)).then_some(Doubt::OnlyNamed)
 }
 

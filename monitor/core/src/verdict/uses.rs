@@ -10,7 +10,7 @@ use crate::{
     },
     reach::{Edge, Party, Source, Way, mark},
     recognise::{Role, Rules, container_client, runs_itself, text_of_shell},
-    world::Agent,
+    world::{Agent, Server},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,15 +33,7 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
     let parties = candidates(inspection, members);
     let reach = mark(scene, &parties);
     let mut doubts: BTreeSet<Doubt> = reach.edges_to(0).copied().map(doubt).collect();
-    // What is not a wire cannot hang up, and of a pipe that is both nobody knows where the answers go.
-    let no_wire = !server.stdin.is_wire() || !server.stdout.is_wire();
-    let both = matches!(server.stdin, Stdio::Pipe(_)) && server.stdin == server.stdout;
-    if no_wire
-        || both
-        || reach.is_reached(0) && doubts.is_empty()
-        || may_have_closed(inspection, members)
-        || rows.lack_an_end_of(server.wires(), members)
-    {
+    if reach.is_reached(0) && doubts.is_empty() {
         doubts.insert(Doubt::WireUnknown);
     }
     let own = parties.first().map(|party| &party.members).cloned().unwrap_or_default();
@@ -57,12 +49,27 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
         }),
         hung_up: [
             server.stdin.is_wire() && talkers.is_empty(),
-            !no_wire && !both && talkers.is_empty() && readers.is_empty(),
+            !lacks_a_wire(server) && talkers.is_empty() && readers.is_empty(),
         ],
         listens: members.all().any(|process| rows.has_listener(process)),
         path: reach.path_to(0).into_iter().map(|edge| reached_by(inspection, edge)).collect(),
         doubts,
     }
+}
+
+/// What is not a wire cannot hang up, and of a pipe that is both nobody knows where the answers go.
+fn lacks_a_wire(server: &Server) -> bool {
+    let [stdin, stdout] = server.wires();
+    !stdin.is_wire() || !stdout.is_wire() || matches!(stdin, Stdio::Pipe(_)) && stdin == stdout
+}
+
+/// What is not known of its wires, whoever has an end of them.
+pub(super) fn wire_unknown(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
+    let server = inspection.server;
+    let is_unknown = lacks_a_wire(server)
+        || may_have_closed(inspection, members)
+        || inspection.rows.lack_an_end_of(server.wires(), members);
+    is_unknown.then_some(Doubt::WireUnknown)
 }
 
 /// What an edge over which a server is reached says against its end.

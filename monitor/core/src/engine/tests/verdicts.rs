@@ -4,8 +4,8 @@ use super::story_scene::{ProcessFacts, WireState};
 use std::time::Duration;
 
 use super::first_messages::{OWN, mcp, started};
-use super::proof::{HOST, apart, ended, judged, unproven};
-use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, seen};
+use super::proof::{HOST, OTHER, apart, ended, judged, unproven};
+use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use super::units::facts;
 use crate::model::{FirstMessage, Input, Losses, Policy, Signal, SnapshotProcess, Stdio};
 
@@ -117,6 +117,19 @@ fn what_goes_on_in_the_background_may_be_a_service() {
         } else {
             ended(&mut story, 30);
         }
+    }
+}
+
+/// It is connected to the server, another one of the same dead agent. The twin has not gone into the background, and nobody reaches it.
+#[test]
+fn who_may_be_a_service_now_uses_its_siblings() {
+    for (streams, stays) in [([Stdio::Null; 3], true), ([Stdio::Other; 3], false)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(20, 40, SERVER, OTHER);
+        story.apart.insert(40, apart(0, streams));
+        story.sockets.inside = vec![id(40)];
+        let sent = judged(story).sent();
+        assert_eq!(!sent.iter().any(|(pid, _)| *pid == 30), stays, "{streams:?}");
     }
 }
 
