@@ -168,9 +168,7 @@ pub(super) fn find(program: &Program<'_>) -> Option<&'static Agent> {
     let is_python = script
         && program.name != stem(program.name)
         && !matches!(program.name.rsplit_once('.'), Some((_, "js" | "mjs" | "cjs" | "ts")));
-    // npm ships native programs as `bin/claude.exe`, on Linux too
     let name = program.stem();
-    let name = name.strip_suffix(".exe").unwrap_or(name);
     AGENTS.iter().find(|a| {
         let named = a.programs.contains(&name) && !is_python;
         let Some(package) = program.package else {

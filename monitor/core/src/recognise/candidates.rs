@@ -32,7 +32,10 @@ impl Rules {
         // An agent may run on a terminal. What else runs a program is reported only if standard input is a wire.
         for program in AGENTS.iter().flat_map(|agent| agent.programs) {
             add(program, false);
-            add(&format!("{program}.exe"), false);
+            for file in [format!("{program}.exe"), format!(".{program}-wrapped"), format!(".{program}-real")]
+            {
+                add(&file, false);
+            }
         }
         for program in VERSIONED {
             add(program, false);
@@ -43,7 +46,11 @@ impl Rules {
         }
         for row in ROWS {
             for name in row.names {
-                add(name.trim_end_matches('*'), !row.hosts_agents);
+                let name = name.trim_end_matches('*');
+                add(name, !row.hosts_agents);
+                if row.hosts_agents {
+                    add(&format!("{name}.exe"), false);
+                }
             }
         }
         let known = [LAUNCHERS, CONTAINER_CLIENTS, servers::KNOWN].into_iter().flatten().copied();
@@ -52,7 +59,9 @@ impl Rules {
         }
         for (table, rules) in self.tables() {
             for name in rules.iter().filter_map(super::Rule::file_name) {
-                add(name, table != "agent");
+                for file in [name.to_owned(), format!(".{name}-wrapped"), format!(".{name}-real")] {
+                    add(&file, table != "agent");
+                }
             }
         }
         if self.agent.iter().any(super::Rule::is_about_place) {

@@ -9,7 +9,7 @@ use wildmatch::WildMatch;
 use super::{
     known_programs::{SHELLS, contains},
     program::{Carrier, Program, interpreter},
-    text::{base, stem, unscoped, without_deleted},
+    text::{base, program_name, stem, unscoped, without_deleted},
 };
 use crate::model::{Image, Unit, duration, redact};
 
@@ -66,9 +66,10 @@ impl Pattern {
             let path = if runs_itself { exe } else { program.path };
             return program.module.is_none() && self.matches(path);
         }
-        self.matches(program.name)
-            || self.matches(stem(program.name))
-            || (program.carrier == Carrier::Itself && self.matches(base(exe)))
+        // As it is called, and as its file is.
+        [program.name, stem(program.name), base(program.path)].into_iter().any(|name| self.matches(name))
+            || (program.carrier == Carrier::Itself
+                && (self.matches(base(exe)) || self.matches(program_name(exe))))
             || program.module.is_some_and(|name| self.matches(name))
     }
 

@@ -18,7 +18,16 @@ pub(super) fn program_name(path: &str) -> &str {
     {
         return base(folder);
     }
-    name
+    unwrapped(name)
+}
+
+/// The name that a program is called by. Nix and Guix wrap programs: `.NAME-wrapped` (with `_` behind it for each further time), or
+/// `.NAME-real`, is what the wrapper runs. npm ships native programs as `NAME.exe`, on Linux too.
+fn unwrapped(name: &str) -> &str {
+    let hidden = name.strip_prefix('.').map(|rest| rest.trim_end_matches('_'));
+    let real = hidden.and_then(|rest| rest.strip_suffix("-wrapped").or_else(|| rest.strip_suffix("-real")));
+    let real = real.or_else(|| name.strip_suffix(".exe")).filter(|real| !real.is_empty());
+    real.unwrap_or(name)
 }
 
 #[rustfmt::skip]
@@ -136,6 +145,14 @@ mod tests {
         assert_eq!(program_name("/home/u/.local/share/claude/versions/2.1.3"), "claude");
         assert_eq!(program_name("/versions/2.1.3"), "2.1.3");
         assert_eq!(program_name("versions/7z"), "7z");
+        for path in
+            ["/x/bin/.gemini-wrapped", ".gemini-wrapped__", "/x/.gemini-real", "bin/gemini.exe", "gemini"]
+        {
+            assert_eq!(program_name(path), "gemini", "{path}");
+        }
+        for name in [".-wrapped", ".gemini", "gemini-wrapped", ".exe", "gemini-real"] {
+            assert_eq!(program_name(name), name);
+        }
         assert_eq!(stem("server.test.js"), "server.test");
         assert_eq!(stem("mcp-server-time"), "mcp-server-time");
         assert_eq!(stem(".js"), ".js");

@@ -57,8 +57,13 @@ fn agents() {
         droid exec => agent droid
         # native programs of npm's packages, on Linux too
         /x/node_modules/@anthropic-ai/claude-code/bin/claude.exe --output-format stream-json => agent claude
-        /usr/lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe mcp serve => server claude.exe by mcp-arguments
+        /usr/lib/node_modules/@anthropic-ai/claude-code/bin/claude.exe mcp serve => server claude by mcp-arguments
         claude.exe => agent claude
+        /nix/store/a-claude-code-2/bin/.claude-wrapped -p x => agent claude
+        exe: /nix/store/n/bin/node node /nix/store/g-gemini-cli/bin/.gemini-wrapped -p x => agent gemini
+        node /gnu/store/c/bin/.codex-real exec x => agent codex
+        node /nix/store/g-gemini-cli/bin/.gemini-wrapped mcp list => other gemini
+        node /x/bin/gemini-wrapped => other gemini-wrapped
         /x/node_modules/@anthropic-ai/claude-code-linux-x64/claude -p x => agent claude
         /x/node_modules/@anthropic-ai/claude-agent-sdk-linux-x64-musl/claude --input-format stream-json => agent claude
         /h/.vscode/extensions/anthropic.claude-code-2.1.330-linux-x64/resources/native-binary/claude => agent claude

@@ -230,3 +230,16 @@ fn a_shell_script_is_an_agent_by_rule_only() {
     let mine = rules("[[agent]]\nname = \"mine\"\nprogram = \"claude\"\n");
     check_with(&mine, "/bin/bash /usr/local/bin/claude => agent mine");
 }
+
+/// By the name that it is called by, and by that of its file.
+#[test]
+fn a_rule_knows_a_wrapped_program() {
+    for name in ["tool", ".tool-wrapped"] {
+        let book = rules(&format!("[[exempt]]\nname = 'mine'\nprogram = '{name}'"));
+        for line in ["/nix/store/x/bin/.tool-wrapped", "node /nix/store/x/bin/.tool-wrapped"] {
+            assert!(matches!(book.role(&image(line)), Role::Exempt { .. }), "{name}: {line}");
+        }
+        let other = book.role(&image("/nix/store/x/bin/.other-wrapped"));
+        assert!(!matches!(other, Role::Exempt { .. }), "{name}");
+    }
+}
