@@ -185,7 +185,7 @@ subprocess.run(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=sys.stderr)""
 @scene(
     "mixed", name="job_of_a_helper_with_a_log", twin="orphans/tool_with_a_log",
     about="A leaking server has a helper with a log, which started a job with another log; the agent is killed, the job works on.",
-    starts="""subprocess.Popen([f"{BIN}/tool"], stdin=subprocess.PIPE, stdout=open(f"{DIR}/tool.log", "w"), stderr=subprocess.PIPE)""",
+    starts="""subprocess.Popen([f"{BIN}/tool"], stdin=subprocess.PIPE, stdout=open(f"{DIR}/tool.log", "w"))""",
     tool="""subprocess.Popen([f"{BIN}/job"], stdin=subprocess.DEVNULL, stdout=open(f"{DIR}/job.log", "w"), stderr=subprocess.STDOUT)
 os.read(0, 1)""",
 )

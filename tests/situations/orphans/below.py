@@ -42,9 +42,9 @@ def driver(stage, stdout="None"):
 @scene("orphan", twin="others/own_agent_below_a_server")
 def helper_below_a_server(stage):
     """A server started a helper on streams of its own, which starts no server; their agent is killed."""
-    stage.part("assistant.py", "here()\nrest()\n")
+    stage.part("assistant.py", "here()\nos.read(0, 1)\n")
     stage.part("mcp-server-agents", """
-        start("assistant.py", wire=None, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        start("assistant.py", wire=None, stdin=subprocess.PIPE)
         present("assistant.py")
         serve()
     """)
@@ -54,8 +54,8 @@ def helper_below_a_server(stage):
 @scene("orphan", twin="let_go/document")
 def below_what_was_opened(stage):
     """An agent opened another one by `xdg-open`, as in an editor; that is killed, its server and the server's helper stay."""
-    stage.part("assistant.py", "here()\nrest()\n")
-    stage.part("mcp-server-agents", 'start("assistant.py", wire=None, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\npresent("assistant.py")\nserve()\n')
+    stage.part("assistant.py", "here()\nos.read(0, 1)\n")
+    stage.part("mcp-server-agents", 'start("assistant.py", wire=None, stdin=subprocess.PIPE)\npresent("assistant.py")\nserve()\n')
     stage.part("codex", 'start("mcp-server-agents")\nhere()\nrest()\n')
     stage.put("xdg-open", f"#!/bin/sh\n{stage.dir}/bin/codex\n")
     stage.rests("claude", 'start("xdg-open", wire=None)')

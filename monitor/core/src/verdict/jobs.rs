@@ -4,7 +4,10 @@
 use super::membership::{Bonds, age};
 use crate::{
     lineage::{LeftByShell, Node},
-    model::{Stdio, scene::ProcessRow},
+    model::{
+        Stdio,
+        scene::{ProcessRow, Wait},
+    },
     recognise::Role,
 };
 
@@ -27,7 +30,8 @@ impl Bonds<'_> {
                     || (facts.stdio[1] == parent.stdio[2] && facts.stdio[1] != Stdio::Closed)
                     || self.is_read_elsewhere(facts))
                     && !hands_output_on(parent)
-                    && !self.inspection.rows.has_a_channel(facts.process, &self.held))
+                    && !self.inspection.rows.has_a_channel(facts.process, &self.held)
+                    && !self.waits_for_input(facts))
         };
         // A shell waits for what it started last, unless that is in the background, too.
         let is_older = |parent: &ProcessRow| {
@@ -50,6 +54,13 @@ impl Bonds<'_> {
             parent.awaits(facts.process) && !waits_for_another(parent) && !is_in_background(parent)
         };
         parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
+    }
+
+    /// Whether nothing but its standard input brings it anything, in the session of the server, and it waits for that.
+    pub(super) fn waits_for_input(&self, facts: &ProcessRow) -> bool {
+        let is_apart = !self.members.sessions.contains(&facts.sid) || self.is_adopted(facts);
+        let rests = facts.waits == Wait::Ends && !facts.awaits_child && !facts.reaps;
+        !is_apart && rests && self.inspection.rows.has_input_alone(facts.process)
     }
 
     /// Whether it was started to go on: a shell left it, or it ignores SIGHUP and the server itself does not (`nohup`). What was

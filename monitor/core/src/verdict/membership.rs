@@ -245,13 +245,14 @@ impl<'a> Bonds<'a> {
     }
 
     /// Which of its standard streams may tie it. Standard error may only of a browser, which says there where it can be called. What
-    /// has only files, or nothing, for its output is not driven over its input: `spawn(job, {stdio: ["pipe", log, log]})`. Many a
-    /// runtime makes that pipe unasked.
+    /// has only files, or nothing, for its output is not driven over its input, unless it waits for that alone: `spawn(job, {stdio:
+    /// ["pipe", log, log]})`. Many a runtime makes that pipe unasked.
     fn binding(&self, facts: &ProcessRow) -> Range<usize> {
         let [_, output @ ..] = &facts.stdio;
         let is_apart = || {
             output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
                 && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX)
+                && !self.waits_for_input(facts)
         };
         let was_tied = self.was_tied(facts);
         let end = if was_tied || self.is_a_browser(facts) { 3 } else { 2 };
@@ -326,7 +327,7 @@ impl<'a> Bonds<'a> {
 
     /// Whether its creator has ended, and its parent adopted it: a server may be who adopts (prctl(2), `PR_SET_CHILD_SUBREAPER`,
     /// or the first process of a PID namespace). What was there before the daemon, below such a first process, may have been.
-    fn is_adopted(&self, facts: &ProcessRow) -> bool {
+    pub(super) fn is_adopted(&self, facts: &ProcessRow) -> bool {
         let (Some(node), Some(parent)) = (self.inspection.node(facts.process), facts.parent) else {
             return false;
         };

@@ -154,6 +154,12 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// Whether its standard input is all that joins the process with anything.
+    pub fn has_input_alone(&self, process: ProcessId) -> bool {
+        let mut ends = self.of(process).peekable();
+        ends.peek().is_some() && ends.all(|(_, end)| end.numbers == [0])
+    }
+
     /// Whether the process waits for callers, and has no connection that a process of a server, which has these ends, began.
     pub fn serves_beyond(&self, process: ProcessId, held: &Sides) -> bool {
         let is_open =

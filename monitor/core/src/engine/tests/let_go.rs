@@ -37,21 +37,24 @@ fn jobs_in_a_pipeline_with_a_log_are_tied_only_together_with_a_reader() {
 }
 
 /// `spawn(job, {stdio: ["pipe", log, log]})`. The pipe leads to a process outside of the server then. The twins report elsewhere than to
-/// a file, and read the output of their server.
+/// a file, read the output of their server, or wait for their input.
 #[test]
 fn an_input_does_not_tie_a_job_with_a_log() {
-    for (sid, output, from, tied) in [
-        (31, Stdio::File, 7, false),
-        (10, Stdio::File, 7, false),
-        (10, Stdio::Null, 7, false),
-        (31, Stdio::Other, 7, true),
-        (10, Stdio::Other, 7, true),
-        (10, Stdio::File, 2, true),
+    let (works, rests) = (true, false);
+    for (sid, output, from, busy, tied) in [
+        (31, Stdio::File, 7, works, false),
+        (31, Stdio::File, 7, rests, false),
+        (10, Stdio::File, 7, works, false),
+        (10, Stdio::Null, 7, works, false),
+        (10, Stdio::File, 7, rests, true),
+        (31, Stdio::Other, 7, works, true),
+        (10, Stdio::Other, 7, works, true),
+        (10, Stdio::File, 2, works, true),
     ] {
         let stdio = [Stdio::Pipe(from), output, output];
         let mut story = with_job(JOB, stdio);
         let server = ProcessFacts { read_by: Some((Stdio::Pipe(from), id(31))), ..apart(10, WIRE) };
-        story.apart.extend([(31, apart(sid, stdio)), (30, server)]);
+        story.apart.extend([(31, ProcessFacts { busy, ..apart(sid, stdio) }), (30, server)]);
         let mut story = judged(story);
         if tied {
             story.pass_secs(400);
@@ -157,7 +160,7 @@ fn who_was_left_with_a_log_is_not_driven_over_what_it_inherited() {
         story.apart.extend([
             (30, apart(10, WIRE)),
             (31, apart(10, PLAIN)),
-            (32, ProcessFacts { parent, read_by, ..apart(10, stdio) }),
+            (32, ProcessFacts { parent, read_by, busy: true, ..apart(10, stdio) }),
         ]);
         let mut story = judged(story);
         story.pass_secs(400);

@@ -71,6 +71,8 @@ pub struct ProcessFacts {
     pub ignores_interrupt: bool,
     pub catches_term: bool,
     pub awaits_child: bool,
+    /// Whether it may go on by itself.
+    pub busy: bool,
     pub awaited: Option<u32>,
     pub reaps: bool,
     pub held: bool,
@@ -160,7 +162,7 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             held: facts.held,
             hears_of_ends: facts.hears_of_ends,
             stale_binary: facts.stale_binary,
-            waits: outside.waits,
+            waits: if facts.busy { Wait::Anything } else { outside.waits },
             full: true,
             rss_bytes: facts.rss_bytes,
             pss_bytes: facts.pss_bytes,
