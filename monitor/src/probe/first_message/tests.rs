@@ -213,6 +213,17 @@ fn a_named_fifo_is_read_without_being_opened() {
     assert_eq!(reader.gets(), INITIALIZE);
 }
 
+/// What another test forks has copies of all descriptors until its exec.
+fn settles(end: OwnEnd, expected: &FirstMessage) -> FirstMessage {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let said = look(end);
+        if said == *expected || Instant::now() > until {
+            return said;
+        }
+    }
+}
+
 #[test]
 fn an_input_is_over_if_nothing_waits_and_nobody_can_write_any_more() {
     for says in ["", "{\"a\":1}"] {
@@ -221,13 +232,13 @@ fn an_input_is_over_if_nothing_waits_and_nobody_can_write_any_more() {
         let (end, mut stdin) = (reader.end(), reader.0.0.stdin.take().unwrap());
         stdin.write_all(says.as_bytes()).unwrap();
         drop(stdin);
-        assert_eq!(look(end), expected);
+        assert_eq!(settles(end, &expected), expected);
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let reader = Reader::start(std::os::fd::OwnedFd::from(theirs));
         ours.write_all(says.as_bytes()).unwrap();
         let end = reader.end();
         drop(ours);
-        assert_eq!(look(end), expected);
+        assert_eq!(settles(end, &expected), expected);
     }
 }
 
