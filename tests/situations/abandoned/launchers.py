@@ -59,33 +59,6 @@ def launcher_killed_by_another(stage):
         situation.Process(f.read()).kill()
     return stage.truth(in_use=[agent, "mcp-server-batch"])
 
-@scene("in use", twin="abandoned/launcher_killed")
-def results_by_send_on_sockets(stage):
-    """The same over sockets, with a server that answers by send(2), as Bun does: its results are in no account of the kernel."""
-    stage.part("mcp-server-bun", """
-        out = socket.socket(fileno=os.dup(1))
-        here()
-        while os.read(0, 65536):
-            pass
-        while True:
-            time.sleep(0.4)
-            out.send(b"result\\n")
-    """)
-    agent = stage.uses("claude", """
-        (near, input), (results, output) = socket.socketpair(), socket.socketpair()
-        launcher = subprocess.Popen(["/bin/sh", "-c", f"{BIN}/mcp-server-bun; true"], stdin=input, stdout=output)
-        input.close()
-        output.close()
-        present("mcp-server-bun")
-        near.close()
-        tell("go/launcher", str(launcher.pid))
-        here()
-        use("claude", lambda: results.recv(1000) or 1 / 0)
-    """)
-    with open(f"{stage.dir}/go/launcher") as f:
-        situation.Process(f.read()).kill()
-    return stage.truth(in_use=[agent, "mcp-server-bun"])
-
 @scene(
     "orphan", twin="abandoned/launcher_exits_after_the_last_request",
     cost="a launcher that exits with success may have done its work, and the agent can read the results",

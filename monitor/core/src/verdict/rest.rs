@@ -20,14 +20,14 @@ pub fn is_unused(inspection: &Inspection<'_>, members: &Members, by: By) -> bool
 }
 
 /// Whether nothing was written, since the head of the launch chain was killed and for the grace, by any process of the
-/// server that can write an answer. One that works on writes its results; where the accounts do not tell that, it must rest. A server that is being ended has last words:
+/// server that can write an answer. One that works on writes its results. A server that is being ended has last words:
 /// for it that was proven before.
 pub fn stays_silent(inspection: &Inspection<'_>, members: &Members) -> bool {
     let answers = |facts: &&ProcessRow| {
         members.core.contains(&facts.process) || facts.stdio.contains(&inspection.server.stdout)
     };
     let writers = inspection.processes(members).filter(answers).map(|facts| facts.process);
-    let silent = || inspection.server.watches.get(&By::Owner)?.silent(writers, inspection.server.stdout);
+    let silent = || inspection.server.watches.get(&By::Owner)?.silent(writers);
     is_being_ended(inspection) || silent().is_some_and(|silent| silent >= inspection.policy.abandoned_grace)
 }
 

@@ -96,17 +96,14 @@ impl Watch {
         processes.all(is_unused).then(|| self.looked.since(self.changed))
     }
 
-    /// For how long these processes have been watched, if none of them has written anything to this standard output since the moment
-    /// that is left for the end of the last request, except what wakes its own threads. `None` if one of them has, or may have.
-    /// What they compute and read does not count, where the accounts tell what is written: through a pipe.
-    pub fn silent(&self, mut processes: impl Iterator<Item = ProcessId>, output: Stdio) -> Option<Duration> {
+    /// For how long these processes have been watched, if none of them has written anything since the moment that is
+    /// left for the end of the last request, except what wakes its own threads. `None` if one of them has, or may have.
+    /// What they compute and read does not count.
+    pub fn silent(&self, mut processes: impl Iterator<Item = ProcessId>) -> Option<Duration> {
         let settled = self.settled.as_ref()?;
-        let counts_answers = matches!(output, Stdio::Pipe(_));
         let is_silent = |process: ProcessId| {
             let accounts = settled.get(&process).zip(self.last.get(&process));
-            accounts.is_some_and(|(settled, last)| {
-                settled == last || (counts_answers && wrote_wake_ups_only(settled, last))
-            })
+            accounts.is_some_and(|(settled, last)| wrote_wake_ups_only(settled, last))
         };
         processes.all(is_silent).then(|| self.looked.since(self.since))
     }
@@ -194,7 +191,7 @@ mod tests {
         watch.rests_from(at(5000));
         watch.look(at(5001), false, &[done]);
         assert_eq!(watch.unused([SERVER].into_iter(), PIPES), Some(Duration::from_secs(1)));
-        assert_eq!(watch.silent([SERVER].into_iter(), PIPES[1]), Some(Duration::from_secs(1)));
+        assert_eq!(watch.silent([SERVER].into_iter()), Some(Duration::from_secs(1)));
     }
 
     #[test]
@@ -238,13 +235,12 @@ mod tests {
 
     #[test]
     fn who_writes_is_not_silent() {
-        let silent_at = |output: Stdio, done: Work| {
+        let silent = |done: Work| {
             let mut watch = Watch::begin(at(0), &[work(5, 100, 100)]);
             watch.look(at(1), true, &[work(6, 100, 250)]);
             watch.look(at(30), false, &[done]);
-            watch.silent([SERVER].into_iter(), output)
+            watch.silent([SERVER].into_iter())
         };
-        let silent = |done| silent_at(PIPES[1], done);
         let settled = work(6, 100, 250);
         assert_eq!(silent(settled), Some(Duration::from_secs(30)), "a moment is left for its last words");
         assert_eq!(silent(Work { cpu_ns: 900, read_bytes: 900, ..settled }), Some(Duration::from_secs(30)));
@@ -254,13 +250,7 @@ mod tests {
         assert_eq!(silent(Work { writes: 7, ..settled }), None, "a write that failed");
         assert_eq!(silent(Work { process: ProcessId::new(31, 8), ..settled }), None, "unreadable");
         let unsettled = Watch::begin(at(0), &[settled]);
-        assert_eq!(unsettled.silent([SERVER].into_iter(), PIPES[1]), None);
-        assert_eq!(silent_at(SOCKETS[1], settled), Some(Duration::from_secs(30)));
-        assert_eq!(
-            silent_at(SOCKETS[1], Work { cpu_ns: 900, ..settled }),
-            None,
-            "what is sent may not count"
-        );
+        assert_eq!(unsettled.silent([SERVER].into_iter()), None);
     }
 
     #[test]
