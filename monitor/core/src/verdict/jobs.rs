@@ -56,11 +56,12 @@ impl Bonds<'_> {
         parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
     }
 
-    /// Whether nothing but its standard input brings it anything, in the session of the server, and it waits for that.
+    /// Whether nothing but what the server writes to its standard input brings it anything, in the session of the server, and it waits
+    /// for that.
     pub(super) fn waits_for_input(&self, facts: &ProcessRow) -> bool {
         let is_apart = !self.members.sessions.contains(&facts.sid) || self.is_adopted(facts);
         let rests = facts.waits == Wait::Ends && !facts.awaits_child && !facts.reaps;
-        !is_apart && rests && self.inspection.rows.has_input_alone(facts.process)
+        !is_apart && rests && self.inspection.rows.has_input_alone(facts.process, &self.held)
     }
 
     /// Whether it was started to go on: a shell left it, or it ignores SIGHUP and the server itself does not (`nohup`). What was

@@ -154,10 +154,11 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Whether its standard input is all that joins the process with anything.
-    pub fn has_input_alone(&self, process: ProcessId) -> bool {
+    /// Whether its standard input is all that joins the process with anything, and leads to a process of a server, which has these
+    /// ends.
+    pub fn has_input_alone(&self, process: ProcessId, held: &Sides) -> bool {
         let mut ends = self.of(process).peekable();
-        ends.peek().is_some() && ends.all(|(_, end)| end.numbers == [0])
+        ends.peek().is_some() && ends.all(|(_, end)| end.numbers == [0] && is_opposed(end, held))
     }
 
     /// Whether the process waits for callers, and has no connection that a process of a server, which has these ends, began.
