@@ -41,7 +41,8 @@ const LARGER: [(CapabilitySet, CapabilitySet); 3] = [
 pub const OTHER_USERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
 /// What is out of effect but for moments ([`raise`]): to enter other network namespaces, in which the sockets of
-/// containers are, and their PID namespaces, in which their service managers answer, and to start helpers as the users whose files they read.
+/// containers are, and their PID namespaces, in which their service managers answer, and to start helpers as the users whose
+/// files they read.
 const HELD_BACK: CapabilitySet = CapabilitySet::SYS_ADMIN.union(OTHER_USERS);
 
 fn failed(operation: &str) -> impl FnOnce(Errno) -> anyhow::Error {

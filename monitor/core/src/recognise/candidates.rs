@@ -9,7 +9,7 @@ use super::{
     carriers::ROWS,
     known_programs::{CONTAINER_CLIENTS, LAUNCHERS},
     servers,
-    text::base,
+    text::{base, wrapped},
 };
 
 /// `TASK_COMM_LEN` - 1, in bytes: the kernel cuts names to this length.
@@ -32,10 +32,10 @@ impl Rules {
         // An agent may run on a terminal. What else runs a program is reported only if standard input is a wire.
         for program in AGENTS.iter().flat_map(|agent| agent.programs) {
             add(program, false);
-            for file in [format!("{program}.exe"), format!(".{program}-wrapped"), format!(".{program}-real")]
-            {
+            for file in wrapped(program) {
                 add(&file, false);
             }
+            add(&format!("{program}.exe"), false);
         }
         for program in VERSIONED {
             add(program, false);
@@ -59,7 +59,8 @@ impl Rules {
         }
         for (table, rules) in self.tables() {
             for name in rules.iter().filter_map(super::Rule::file_name) {
-                for file in [name.to_owned(), format!(".{name}-wrapped"), format!(".{name}-real")] {
+                add(name, table != "agent");
+                for file in wrapped(name) {
                     add(&file, table != "agent");
                 }
             }

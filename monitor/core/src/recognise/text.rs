@@ -30,6 +30,11 @@ fn unwrapped(name: &str) -> &str {
     real.unwrap_or(name)
 }
 
+/// The names of what the wrappers of Nix and Guix run for this program, as [`program_name`] takes them.
+pub(super) fn wrapped(name: &str) -> [String; 2] {
+    ["wrapped", "real"].map(|what| format!(".{name}-{what}"))
+}
+
 #[rustfmt::skip]
 const SCRIPT_EXTENSIONS: &[&str] = &[
     "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "py", "pyc", "pyz", "rb", "php", "pl", "sh", "bash", "jar",
