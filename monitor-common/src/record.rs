@@ -89,6 +89,8 @@ pub struct ExecRecord {
 pub mod flags {
     /// The record does not have all arguments: there are more, or they could not be read.
     pub const ARGV_TRUNCATED: u32 = 1;
+    /// It began with SIGINT ignored.
+    pub const IGNORES_INTERRUPT: u32 = 2;
 }
 
 /// What is told about a thread group in one number.

@@ -16,6 +16,8 @@ use crate::maps::global;
 
 /// `SIGNAL_GROUP_EXIT`, include/linux/sched/signal.h: the group is ending by `exit_group(2)` or a fatal signal.
 const SIGNAL_GROUP_EXIT: u32 = 4;
+/// `SIG_IGN`, include/uapi/asm-generic/signal-defs.h.
+const IGNORED: u64 = 1;
 
 #[inline(always)]
 pub fn current_tgid() -> u32 {
@@ -145,6 +147,17 @@ impl Task {
         let first = global!(SIGNAL_OFFSETS.first_handler);
         let size = global!(SIGNAL_OFFSETS.second_handler).wrapping_sub(first);
         Ok(pointer(handlers, first + (signal - 1) * size)?.is_null())
+    }
+
+    /// Whether it ignores SIGINT. False where the kernel lacks a field.
+    #[inline(always)]
+    pub fn ignores_interrupt(self) -> Result<bool, Counter> {
+        let at = global!(SIGNAL_OFFSETS.second_handler);
+        if at == 0 {
+            return Ok(false);
+        }
+        let handlers = pointer(self.0, global!(SIGNAL_OFFSETS.task_sighand))?;
+        Ok(!handlers.is_null() && read::<u64>(handlers, at)? == IGNORED)
     }
 
     #[inline(always)]

@@ -22,7 +22,6 @@ pub(crate) struct Cgroup {
 const PREFIX: &str = "orphand-scene-";
 
 impl Cgroup {
-    /// Creates one.
     pub(crate) fn create() -> Result<Self> {
         /// How many there were in this process.
         static COUNT: AtomicU32 = AtomicU32::new(0);

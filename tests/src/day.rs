@@ -24,7 +24,6 @@ pub struct Day<'s> {
     scene: &'s Scene,
     /// The manager of the unit.
     pub manager: Manager,
-    /// The service.
     pub service: Service,
     agents: Vec<Told>,
 }

@@ -54,7 +54,6 @@ const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=10
 pub enum Kind {
     /// Docker, with a daemon of the scene.
     Docker,
-    /// podman.
     Podman,
 }
 

@@ -21,7 +21,6 @@ use crate::{
 
 const INSTALL: &str = include_str!("../stage/install.sh");
 
-/// The unit.
 pub const UNIT: &str = "orphand.service";
 
 /// Installed, and its service manager running. It ends with its scene.

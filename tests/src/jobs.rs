@@ -56,7 +56,6 @@ pub struct Plan {
 /// What a job tells when it is over.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Report {
-    /// Its name.
     pub name: String,
     /// How it was to end.
     pub end: End,
@@ -136,7 +135,6 @@ pub fn job(argument: &str) -> Option<String> {
 /// A running gateway.
 #[derive(Debug)]
 pub struct Gateway {
-    /// Its SDK.
     pub sdk: Sdk,
     id: Identity,
     stdin: ChildStdin,
@@ -144,7 +142,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts one.
     pub fn start(s: &Scene, sdk: Sdk) -> Result<Self> {
         let fixtures = Fixtures::open()?;
         let (name, text, interpreter) = match sdk {

@@ -23,7 +23,6 @@ const PROGRAM: &str = "/usr/bin/redis-server";
 pub struct Redis {
     /// Its process.
     pub id: Identity,
-    /// Its port.
     pub port: u16,
 }
 
@@ -34,7 +33,6 @@ impl Redis {
         Self::start_at(s, port)
     }
 
-    /// Starts one on this port.
     pub fn start_at(s: &Scene, port: u16) -> Result<Self> {
         ensure!(Path::new(PROGRAM).exists(), "no {PROGRAM}: run `cargo xtask setup --tests`");
         let mut command = s.command(PROGRAM)?;

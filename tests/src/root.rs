@@ -19,7 +19,6 @@ use crate::{binary::orphand, host::output};
 
 const STAGE: &str = include_str!("../stage/root.sh");
 
-/// A root.
 #[derive(Debug)]
 pub struct Root {
     keeper: Child,
@@ -91,7 +90,6 @@ impl Root {
         self.run(&[&["dpkg"], options, &["--install", &format!("/tmp/{name}")]].concat())
     }
 
-    /// Install a package.
     pub fn install(&self, package: &Path) -> Result<()> {
         let output = self.dpkg(package, &[])?;
         ensure!(output.status.success(), "dpkg: {}", String::from_utf8_lossy(&output.stderr));

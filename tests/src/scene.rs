@@ -119,7 +119,6 @@ impl Scene {
         })
     }
 
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }

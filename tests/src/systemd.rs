@@ -44,7 +44,6 @@ pub struct System {
 /// A service manager of a system: the system's own, or a user's.
 #[derive(Clone, Debug)]
 pub struct Manager {
-    /// The system it is in.
     pub system: System,
     user: Option<u32>,
 }
@@ -184,7 +183,6 @@ impl Manager {
         format!("{status}\n{}", self.system.journal())
     }
 
-    /// A property of a unit.
     pub fn property(&self, unit: &str, name: &str) -> Result<String> {
         self.systemctl(&["show", "--property", name, "--value", unit])
     }

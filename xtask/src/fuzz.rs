@@ -62,7 +62,6 @@ fn play(only: Option<&str>, seconds: u32, at_a_time: usize) -> Result<()> {
     Ok(())
 }
 
-/// What builds them.
 pub fn building() -> Command {
     let mut cargo = workspace::cargo();
     cargo.args(["build", "--quiet", "--package", "fuzz", "--features", "engine"]);

@@ -164,7 +164,9 @@ impl History {
             argv_truncated: false,
         };
         let at = BootTime(self.now);
-        self.made.push(ProcessEvent::Exec { at, process, parent, uid: 1000, sid: 1, image, stdio });
+        let (uid, ignores_interrupt) = (1000, false);
+        let event = ProcessEvent::Exec { at, process, parent, uid, sid: 1, image, stdio, ignores_interrupt };
+        self.made.push(event);
     }
 
     fn exit(&mut self, process: ProcessId) {

@@ -164,7 +164,10 @@ impl Completer {
             }
             _ => {}
         }
-        let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } = event else { return event };
+        let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt } = event
+        else {
+            return event;
+        };
         // What a user's processes make this wait is bounded and charged there.
         let found = if image.argv_truncated { procfs.command_line(process) } else { None };
         let found = found.and_then(|found| completed(&image, &found)).filter(|found| {
@@ -173,7 +176,7 @@ impl Completer {
         });
         let found = found.filter(|found| self.command_lines.enter(process, uid, found.size()));
         let image = found.unwrap_or(image);
-        ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio }
+        ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt }
     }
 }
 

@@ -120,7 +120,19 @@ fn exec(process: ProcessId, parent: ProcessId, argv: &[&str], stdio: Stdio) -> I
     let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
     let image = Image { exe: argv[0].clone(), argv, argv_truncated: false };
     let stdio = [stdio, stdio, Stdio::Null];
-    Input::Process { event: ProcessEvent::Exec { at: at(1), process, parent, uid: 0, sid: 0, image, stdio } }
+    let ignores_interrupt = false;
+    Input::Process {
+        event: ProcessEvent::Exec {
+            at: at(1),
+            process,
+            parent,
+            uid: 0,
+            sid: 0,
+            image,
+            stdio,
+            ignores_interrupt,
+        },
+    }
 }
 
 /// An agent with a server; the agent is killed.

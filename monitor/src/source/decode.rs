@@ -68,7 +68,8 @@ fn exec(at: BootTime, process: ProcessId, bytes: &[u8]) -> Option<ProcessEvent> 
     let is_cut = flags & flags::ARGV_TRUNCATED != 0;
     let image = Image::new(String::from_utf8_lossy(exe).into_owned(), arguments(argv), is_cut);
     let parent = id(parent, parent_start);
-    Some(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio: streams.map(stdio) })
+    let (stdio, ignores_interrupt) = (streams.map(stdio), flags & flags::IGNORES_INTERRUPT != 0);
+    Some(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt })
 }
 
 fn killer(record: &SignalRecord, receiver: ProcessId) -> Killer {

@@ -62,6 +62,27 @@ wait()
     assert_eq!(stdio, [Stdio::Closed, Stdio::File, Stdio::Terminal]);
 }
 
+/// A background job of a shell without a terminal, whatever it does about SIGINT from then on. A handler is none.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn what_ignores_sigint_at_its_beginning() {
+    let play = play(
+        r#"
+for name, action in ("ignores", signal.SIG_IGN), ("handles", lambda *_: None), ("default", signal.SIG_DFL):
+    if os.fork() == 0:
+        signal.signal(signal.SIGINT, action); say(name)
+        os.execv("/bin/true", ["true"])
+    wait()
+"#,
+    );
+    let began =
+        ["ignores", "handles", "default"].map(|name| match execs(&play.events, play.truth.id(name))[..] {
+            [ProcessEvent::Exec { ignores_interrupt, .. }] => *ignores_interrupt,
+            ref other => panic!("{other:?}"),
+        });
+    assert_eq!(began, [true, false, false]);
+}
+
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn nothing_open_and_no_arguments_to_speak_of() {

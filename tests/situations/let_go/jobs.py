@@ -156,6 +156,11 @@ def server_crashed(stage):
     commands="{BIN}/job 2>&1 < /dev/null | tee {DIR}/job.log > /dev/null &",
 )
 @scene(
+    "in use", name="shell_pipeline_with_the_output_of_the_shell", twin="orphans/shell_job_that_is_waited_for", stays=True,
+    about="The same as people type it: tee writes to the shell's own output, too, which the server reads.",
+    commands="{BIN}/job 2>&1 < /dev/null | tee {DIR}/job.log &",
+)
+@scene(
     "mixed", name="shell_job_beside_another", twin="orphans/shell_job_that_is_waited_for",
     about="A leaking server keeps one shell for all commands, and ran `job > log 2>&1 &` and `tail -f log` there; the agent is killed, the job works on.",
     commands="{BIN}/job > {DIR}/job.log 2>&1 < /dev/null &\\ntail -f {DIR}/job.log",
@@ -211,7 +216,7 @@ job.stdout.close()""",
     "mixed", twin="orphans/shell_job_that_is_waited_for",
     starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",
 )
-def shell_job(stage, starts=None, commands=None, tool=""):
+def shell_job(stage, starts=None, commands=None, tool="", stays=False):
     """A leaking server's shell tool ran `job > log 2>&1 &`, in the server's session; the agent is killed, the job works on."""
     starts = starts or f"""shell = subprocess.Popen("/bin/bash", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 shell.stdin.write(f"{commands}\\n".encode())
@@ -219,7 +224,7 @@ shell.stdin.flush()"""
     stage.part("job", JOB)
     stage.part("tool", f"{tool}\nos._exit(0)\n")
     stage.part("mcp-server-shell", f"{starts}\npresent('job')\nserve()\n")
-    return works_on(stage, orphans=["mcp-server-shell"])
+    return works_on(stage, **{"may_end" if stays else "orphans": ["mcp-server-shell"]})
 
 @scene("mixed", twin="orphans/helper_below_a_server")
 def job_without_output(stage):
@@ -341,7 +346,6 @@ LEADS = """
         start("mcp-server-shell", preexec_fn=lead)
 """
 
-
 @scene("in use", twin="orphans/leads_a_terminal")
 @scene(
     "orphan", name="orphans/leads_a_terminal", twin="let_go/in_the_terminal_that_it_leads", job=False,
@@ -363,19 +367,31 @@ def in_the_terminal_that_it_leads(stage, job=True):
         return stage.killed(agent, in_use=["job", "mcp-server-shell"])
     return stage.killed(agent, orphans=["mcp-server-shell"])
 
-@scene("mixed", twin="orphans/waits_for_its_tool")
-def job_that_reports_to_the_journal(stage):
+@scene(
+    "mixed", name="job_that_reports_to_the_kernel", twin="orphans/waits_for_its_tool", output='open("/dev/full", "wb", buffering=0)',
+    about="A leaking server started a job that writes to a device, and does not wait for it; the agent is killed.",
+)
+@scene(
+    "mixed", name="job_that_reports_to_a_journal_of_its_own", twin="orphans/waits_for_its_tool", output='dial("unix", "journal")',
+    about="A leaking server dialled the journal for a job (`systemd.journal.stream()`), and does not wait for it; the agent is killed.",
+)
+@scene("mixed", twin="orphans/waits_for_its_tool", output="sys.stderr")
+def job_that_reports_to_the_journal(stage, output):
     """A server whose errors go to a connection, as in a unit of systemd, started a job that writes there and does not wait for it; the agent is killed."""
     stage.run(stage.part("journal", """
         sock = listen("unix")
         here()
-        connection = sock.accept()[0]
-        while connection.recv(65536):
-            pass
+        def read(connection):
+            while connection.recv(65536):
+                pass
+        while True:
+            in_background(read, sock.accept()[0])
     """))
     stage.part("train", "here()\nuse('train', lambda: tell('step', str(time.time())))\n")
-    stage.part("mcp-server-train", """
-        subprocess.Popen([f"{BIN}/train"], stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=sys.stderr)
+    stage.part("mcp-server-train", f"""
+        output = {output}
+        subprocess.Popen([f"{{BIN}}/train"], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        del output
         present("train")
         serve()
     """)

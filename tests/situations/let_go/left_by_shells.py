@@ -1,3 +1,4 @@
+import textwrap
 from services import display
 from situation import scene
 
@@ -46,14 +47,25 @@ JOB = """
     about="`job & sleep 7200` in the shell tool of a server, which kills the shell at its time limit; the session ends cleanly, the job works on.",
 )
 @scene(
+    "in use", name="job_with_a_handler_beside_what_took_too_long", twin="orphans/job_of_a_killed_shell", line="BIN/job & sleep 7200", leak="timer", kill="'--kill'", handles=True,
+    about="The same with a job that has a handler for SIGINT, as celery, vite and node have, below a server that leaks; the agent is killed.",
+)
+@scene(
+    "in use", name="job_below_a_nohup_host", twin="orphans/job_of_a_killed_shell", line="BIN/job & sleep 7200", leak="timer", kill="'--kill'", nohup=True,
+    about="The same below an agent that was started by `nohup claude &`, so that all ignore SIGINT and SIGHUP.",
+)
+@scene(
     "orphan", name="orphans/job_of_a_killed_shell", twin="let_go/dump_in_the_background", line="BIN/job; true", leak="timer", kill="'--kill'",
     about="A server killed the shell of a tool that took too long, and leaks; the agent is killed: the tool, which hangs on its pipes, is ended, too.",
 )
-def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'"):
-    stage.part("job", JOB if leak == "exit" or "&" in line else "here()\nos.read(0, 1)\nrest()\n")
+def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'", handles=False, nohup=False):
+    job = JOB if leak == "exit" or "&" in line else "here()\nos.read(0, 1)\nrest()\n"
+    stage.part("job", f"signal.signal(signal.SIGINT, lambda *_: None)\n{textwrap.dedent(job)}" if handles else job)
     stage.part("mcp-server-shell", SHELL_TOOL)
     line = line.replace("BIN", f"{stage.dir}/bin")
     program = f"""
+        for number in (signal.SIGINT, signal.SIGHUP) if {nohup} else ():
+            signal.signal(number, signal.SIG_IGN)
         server = start("mcp-server-shell", "--line", {line!r}, "--leak", {leak!r}, {kill})
         present("mcp-server-shell")
         here()

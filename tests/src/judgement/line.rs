@@ -32,7 +32,6 @@ pub struct Line {
     pub verdict: String,
     /// Evidence or doubts.
     pub reasons: String,
-    /// Guards.
     pub guards: String,
     /// Whether all orphans and no other processes were ended, and use continued.
     pub right: bool,

@@ -33,10 +33,8 @@ use crate::scene::scene;
 /// How often a situation whose orphans stayed is played again.
 const AGAIN: u32 = 2;
 
-/// Who judges.
 #[derive(Clone, Copy, Debug)]
 pub enum Judge<'a> {
-    /// The daemon.
     Daemon {
         /// Whether it is restarted in all situations, not only in those that state it.
         restarts: bool,

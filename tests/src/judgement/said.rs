@@ -14,7 +14,6 @@ pub struct Said {
     pub words: BTreeSet<String>,
     /// Evidence and doubts.
     pub reasons: BTreeSet<String>,
-    /// Guards.
     pub guards: BTreeSet<String>,
 }
 

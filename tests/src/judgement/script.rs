@@ -18,7 +18,6 @@ use crate::host::output;
 pub struct Script {
     /// Where its story is.
     pub path: PathBuf,
-    /// What it states.
     #[serde(flatten)]
     pub stated: Stated,
 }
@@ -52,7 +51,6 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("situations")
 }
 
-/// The scripts in this folder.
 pub fn in_folder(folder: &Path) -> Result<Vec<Script>> {
     let files = fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))?;
     described(files.map(|file| Ok(file?.path())).collect::<Result<_>>()?)

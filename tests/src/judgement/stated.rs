@@ -110,7 +110,6 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// Parses the line.
     pub fn parse(line: &str) -> Result<Self> {
         let told: BTreeMap<String, Value> =
             serde_json::from_str(line).with_context(|| format!("not JSON: {line:?}"))?;

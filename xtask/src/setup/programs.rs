@@ -67,12 +67,10 @@ pub struct Program {
     first: &'static str,
 }
 
-/// What is missing of a list.
 pub fn missing(list: &'static str) -> Vec<Program> {
     of(list).into_iter().filter(|program| !program.is_there()).collect()
 }
 
-/// What a list has.
 fn of(list: &'static str) -> Vec<Program> {
     let lines = list.lines().filter_map(|line| {
         let mut cells = line.split('|').map(str::trim);

@@ -11,7 +11,6 @@ use anyhow::Result;
 use super::alone;
 use crate::{command, workspace};
 
-/// A group.
 #[derive(Debug)]
 pub struct Group {
     /// Its name, for people.

@@ -183,11 +183,14 @@ impl Engine {
             ProcessEvent::Fork { at, creator, thread, child, uid, sid } => {
                 self.fork(at, (creator, thread), child, uid, sid);
             }
-            ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio } => {
+            ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt } => {
                 let (id, parent) = (process, Some(parent));
                 let seen =
                     SnapshotProcess { id, parent, uid, sid, image, stdio, ..SnapshotProcess::default() };
                 self.exec(now, at, &seen);
+                if ignores_interrupt {
+                    self.world.change(process, |node| node.correct(|exec| exec.ignores_interrupt = true));
+                }
             }
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),
             ProcessEvent::Setsid { at, process, sid } => self.setsid(at, process, sid),

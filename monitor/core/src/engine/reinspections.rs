@@ -59,7 +59,6 @@ impl Reinspections {
 }
 
 impl Engine {
-    /// A server is reached on this path.
     pub(super) fn reached(&mut self, key: ServerKey, path: Vec<ReachedBy>) {
         let reasons = &mut self.reinspections.reasons;
         reasons.extend(path.iter().filter_map(ReachedBy::process));

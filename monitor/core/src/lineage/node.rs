@@ -104,6 +104,8 @@ pub struct Exec {
     pub streams: [Stdio; 3],
     /// The process that made each stream; absent if that was not witnessed.
     pub makers: [Option<Arc<Maker>>; 3],
+    /// Whether SIGINT was ignored then. Programs change that: node takes it back, many others have a handler.
+    pub ignores_interrupt: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -270,7 +272,8 @@ impl Node {
                 }
             }
         }
-        self.exec = Arc::new(Exec { program: Some(Arc::new(program)), origin, streams, makers });
+        let program = Some(Arc::new(program));
+        self.exec = Arc::new(Exec { program, origin, streams, makers, ignores_interrupt: false });
     }
 
     pub fn correct(&mut self, change: impl FnOnce(&mut Exec)) {

@@ -36,6 +36,9 @@ pub enum ProcessEvent {
         image: Image,
         /// Standard input, output and error at that time.
         stdio: [Stdio; 3],
+        /// Whether SIGINT was ignored at that time, as what a shell starts in the background begins.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        ignores_interrupt: bool,
     },
     /// The last thread of a process exited; tracepoint `sched:sched_process_exit`.
     Exit { at: BootTime, process: ProcessId, status: ExitStatus },

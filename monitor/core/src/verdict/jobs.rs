@@ -1,7 +1,7 @@
 //! Jobs: what a server, or a shell of its tools, started to go on without it. Such a process has been let go, also while it has
 //! streams of the server's. Used by [`super::membership`] alone.
 
-use super::membership::{Bonds, age};
+use super::membership::{Bonds, age, ignores_interrupt};
 use crate::{
     lineage::{LeftByShell, Node},
     model::{
@@ -12,12 +12,12 @@ use crate::{
 };
 
 impl Bonds<'_> {
-    /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it a file
-    /// for its output, or none (`Popen(.., stdout=log)`), or its own standard error, or a pipe to another that is no part
-    /// of the server (`job | logger`). A shell without a terminal that waits for another one has the job ignore SIGINT.
+    /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it an output
+    /// that is no pipe to the server (`Popen(.., stdout=log)`, its own standard error, `job | logger`, a connection that somebody
+    /// dialled). A shell without a terminal that waits for another one has had the job ignore SIGINT.
     pub(super) fn works_apart(&self, facts: &ProcessRow) -> bool {
         let parent = self.inspection.rows.parent(facts).filter(|row| row.full);
-        let is_a_shell = |row: &ProcessRow| self.inspection.rules.role(&row.image) == Role::Shell;
+        let ignores = |row: &ProcessRow| ignores_interrupt(self.inspection, row);
         // Two files are not known to be one, unless a copy has what its creator has.
         let origin = |row: &ProcessRow| self.inspection.node(row.process).map(Node::origin);
         let hands_output_on = |parent: &ProcessRow| {
@@ -25,29 +25,28 @@ impl Bonds<'_> {
             parent.stdio[1] == facts.stdio[1] && (facts.stdio[1].is_wire() || is_a_copy())
         };
         let is_left = |parent: &ProcessRow| {
-            is_a_shell(parent)
-                || ((matches!(facts.stdio[1], Stdio::File | Stdio::Null)
-                    || (facts.stdio[1] == parent.stdio[2] && facts.stdio[1] != Stdio::Closed)
+            self.is_a_shell(parent)
+                || ((!facts.stdio[1].is_wire()
+                    || facts.stdio[1] == parent.stdio[2]
                     || self.is_read_elsewhere(facts))
                     && !hands_output_on(parent)
                     && !self.inspection.rows.has_a_channel(facts.process, &self.held)
                     && !self.waits_for_input(facts))
         };
-        // A shell waits for what it started last, unless that is in the background, too.
+        // A shell waits for what it started last, unless that is in the background, too. Below `nohup host &` all ignore SIGINT.
         let is_older = |parent: &ProcessRow| {
-            matches!(facts.stdio[1], Stdio::File | Stdio::Null)
-                && is_a_shell(parent)
+            (matches!(facts.stdio[1], Stdio::File | Stdio::Null) || ignores(parent))
+                && self.is_a_shell(parent)
                 && self.youngest.get(&parent.process).is_some_and(|youngest| *youngest > age(facts))
         };
         let waits_for_another = |parent: &ProcessRow| {
-            let is_told_apart = facts.ignores_interrupt
-                && !parent.ignores_interrupt
-                && self.interruptible.contains(&parent.process);
+            let is_told_apart =
+                ignores(facts) && !ignores(parent) && self.interruptible.contains(&parent.process);
             is_told_apart || is_older(parent)
         };
         // Who waits in the background of a shell (`cd x && job > log &`) keeps nobody there.
         let is_in_background = |row: &ProcessRow| {
-            let shell = self.inspection.rows.parent(row).filter(|above| is_a_shell(above));
+            let shell = self.inspection.rows.parent(row).filter(|above| self.is_a_shell(above));
             shell.is_some_and(|shell| shell.full && !shell.awaits(row.process))
         };
         let is_awaited = |parent: &ProcessRow| {
@@ -75,12 +74,16 @@ impl Bonds<'_> {
     pub(super) fn was_left(&self, facts: &ProcessRow) -> bool {
         match self.inspection.node(facts.process).map(|node| node.left).unwrap_or_default() {
             LeftByShell::No => false,
-            LeftByShell::InBackground => facts.ignores_interrupt && !self.core_ignores_interrupt,
+            LeftByShell::InBackground => ignores_interrupt(self.inspection, facts),
             LeftByShell::Whole => {
                 !(self.is_of_a_browser(facts)
-                    && self.inspection.rows.is_joined(facts.process, &self.held, 0..1))
+                    && self.inspection.rows.is_joined(facts.process, &self.held, |stream| stream == 0))
             }
         }
+    }
+
+    pub(super) fn is_a_shell(&self, row: &ProcessRow) -> bool {
+        self.inspection.rules.role(&row.image) == Role::Shell
     }
 
     /// Whether its output is a pipe to others, none of which belongs to the server.

@@ -66,7 +66,6 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
             bonds.members.core.insert(process);
             bonds.members.sessions.insert(facts.sid);
             bonds.core_ignores_hangup |= facts.ignores_hangup;
-            bonds.core_ignores_interrupt |= facts.ignores_interrupt;
         } else {
             others.push(*facts);
         }
@@ -112,7 +111,6 @@ pub(super) struct Bonds<'a> {
     /// when he is ended.
     serving: BTreeSet<ProcessId>,
     pub(super) core_ignores_hangup: bool,
-    pub(super) core_ignores_interrupt: bool,
     /// The parents of those that do not ignore SIGINT.
     pub(super) interruptible: BTreeSet<ProcessId>,
     /// The youngest child of each: its start and number.
@@ -121,7 +119,8 @@ pub(super) struct Bonds<'a> {
 
 impl<'a> Bonds<'a> {
     fn of(inspection: &'a Inspection<'a>, rows: &[&ProcessRow]) -> Self {
-        let interruptible = rows.iter().filter(|row| !row.ignores_interrupt).filter_map(|row| row.parent);
+        let interruptible = rows.iter().filter(|row| !ignores_interrupt(inspection, row));
+        let interruptible = interruptible.filter_map(|row| row.parent);
         let mut youngest = BTreeMap::new();
         for (parent, age) in rows.iter().filter_map(|row| Some((row.parent?, age(row)))) {
             let of_parent = youngest.entry(parent).or_insert(age);
@@ -136,7 +135,6 @@ impl<'a> Bonds<'a> {
             windows: with_windows(inspection, rows),
             serving: BTreeSet::new(),
             core_ignores_hangup: false,
-            core_ignores_interrupt: false,
             interruptible: interruptible.collect(),
             youngest,
         }
@@ -207,11 +205,12 @@ impl<'a> Bonds<'a> {
                 || self.was_joined(facts)
                 || self.is_of_a_browser(facts) && self.stays_below(facts);
         }
-        let binding = self.binding(facts);
+        let (binding, handed_on) = (self.binding(facts), self.handed_on(facts));
+        let ties = |stream: usize| binding.contains(&stream) && !handed_on.contains(&stream);
         let mut streams =
             facts.stdio.iter().take(binding.end).skip(usize::from(self.only_inherits_input(facts)));
         self.stays_below(facts)
-            || self.inspection.rows.is_joined(facts.process, &self.held, binding)
+            || self.inspection.rows.is_joined(facts.process, &self.held, ties)
             || (!self.is_a_service(facts) && streams.any(|stream| stream.is_wire() && wires.contains(stream)))
             || self.was_joined(facts)
     }
@@ -250,13 +249,22 @@ impl<'a> Bonds<'a> {
     fn binding(&self, facts: &ProcessRow) -> Range<usize> {
         let [_, output @ ..] = &facts.stdio;
         let is_apart = || {
-            output.iter().all(|stream| matches!(stream, Stdio::File | Stdio::Null))
-                && !self.inspection.rows.is_joined(facts.process, &self.held, 1..usize::MAX)
+            !output.iter().any(|stream| stream.is_wire())
+                && !self.inspection.rows.is_joined(facts.process, &self.held, |stream| stream > 0)
                 && !self.waits_for_input(facts)
         };
         let was_tied = self.was_tied(facts);
         let end = if was_tied || self.is_a_browser(facts) { 3 } else { 2 };
         usize::from(!was_tied && is_apart())..end
+    }
+
+    /// Which of its standard streams are those of the shell that it works apart from: `job | tee log &`, in a shell that a server
+    /// keeps, has the output of that, as each command has there.
+    fn handed_on(&self, facts: &ProcessRow) -> Vec<usize> {
+        let shell =
+            self.inspection.rows.parent(facts).filter(|parent| parent.full && self.is_a_shell(parent));
+        let Some(shell) = shell.filter(|_| self.works_apart(facts)) else { return Vec::new() };
+        (0..3).filter(|number| shell.stdio[*number] == facts.stdio[*number]).collect()
     }
 
     /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it, which has ended
@@ -274,13 +282,15 @@ impl<'a> Bonds<'a> {
             (self.inspection.server.ended().contains(&maker.process) && !is_shell(&maker.program))
                 || (self.members.contains(maker.process)
                     && Some(stream) != errors
-                    && self.inspection.rows.is_a_call(facts.process, stream))
+                    && self.inspection.rows.was_called_on(facts.process, stream))
         };
         let then = node.streams();
-        let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers);
-        streams.take(self.binding(facts).end).skip(usize::from(!was_tied)).any(|((then, now), maker)| {
+        let handed_on = self.handed_on(facts);
+        let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers).enumerate();
+        let mut streams = streams.take(self.binding(facts).end).skip(usize::from(!was_tied));
+        streams.any(|(number, ((then, now), maker))| {
             let made = || maker.as_ref().is_some_and(|maker| made_here(maker, *now));
-            now.is_wire() && then == now && (was_tied || made())
+            now.is_wire() && then == now && (was_tied || made()) && !handed_on.contains(&number)
         })
     }
 
@@ -350,6 +360,12 @@ impl<'a> Bonds<'a> {
         let orphan = self.inspection.server.phase.orphan();
         orphan.is_some_and(|orphan| orphan.attempt.tied.contains(&facts.process))
     }
+}
+
+/// Whether a process ignores SIGINT, or did when its program began: a shell without a terminal starts so what it runs in the
+/// background.
+pub(super) fn ignores_interrupt(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {
+    row.ignores_interrupt || inspection.node(row.process).is_some_and(|node| node.exec.ignores_interrupt)
 }
 
 /// The greater, the younger. Within a tick of the clock the numbers tell.

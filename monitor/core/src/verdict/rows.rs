@@ -1,9 +1,6 @@
 //! The rows of a scene by process and by endpoint, and what follows from them without judgement.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::membership::Members;
 use crate::{
@@ -174,17 +171,23 @@ impl<'a> Rows<'a> {
     /// Whether others have the other end of this stream of the process, and no process of a server, which has these ends.
     pub fn is_read_elsewhere(&self, process: ProcessId, stream: Stdio, held: &Sides) -> bool {
         let mut ends = self.of(process).filter(|(endpoint, _)| endpoint.is(stream));
-        ends.any(|(_, end)| self.opposite(end).next().is_some() && !is_opposed(end, held))
+        // Who was dialled on another host has no end here.
+        let is_read = |endpoint: &Endpoint, end: &End| {
+            endpoint.was_begun_at(end.side) || self.opposite(end).next().is_some()
+        };
+        ends.any(|(endpoint, end)| is_read(endpoint, end) && !is_opposed(end, held))
     }
 
-    /// Whether this stream of the process is a connection that somebody made, and no pair of sockets.
-    pub fn is_a_call(&self, process: ProcessId, stream: Stdio) -> bool {
-        self.of(process).any(|(endpoint, _)| endpoint.is(stream) && endpoint.is_call())
+    /// Whether this stream of the process is a connection that was not begun on its side, and no pair of sockets.
+    pub fn was_called_on(&self, process: ProcessId, stream: Stdio) -> bool {
+        let is_called =
+            |endpoint: &Endpoint, end: &End| endpoint.is_call() && !endpoint.was_begun_at(end.side);
+        self.of(process).any(|(endpoint, end)| endpoint.is(stream) && is_called(endpoint, end))
     }
 
     /// Whether a process of a server, which has these ends, has the other end of one of these `streams` of this process.
-    pub fn is_joined(&self, process: ProcessId, held: &Sides, streams: Range<usize>) -> bool {
-        let is_stream = |number: &u32| usize::try_from(*number).is_ok_and(|number| streams.contains(&number));
+    pub fn is_joined(&self, process: ProcessId, held: &Sides, streams: impl Fn(usize) -> bool) -> bool {
+        let is_stream = |number: &u32| usize::try_from(*number).is_ok_and(&streams);
         let is_anonymous = |endpoint: &Endpoint| match endpoint {
             Endpoint::Pipe { named, .. } => !named,
             Endpoint::Connection { .. } => true,

@@ -76,7 +76,6 @@ impl Kernel {
         }
     }
 
-    /// `client` connects to `server`.
     pub fn connect(&mut self, server: ProcessId, client: ProcessId) {
         self.works(server);
         if let Some(p) = self.get_mut(server).filter(|p| p.id != client) {

@@ -81,7 +81,6 @@ pub enum Plan {
     Exit(ProcessId, ExitStatus),
 }
 
-/// The kernel.
 #[derive(Clone, Debug)]
 pub struct Kernel {
     clock: BootTime,
@@ -271,6 +270,7 @@ impl Kernel {
             sid,
             image: program.image(),
             stdio: process.files.standard(),
+            ignores_interrupt: false,
         };
         self.records.exec(event, program.comm, id.pid, parent.pid);
         self.look_for_hang_ups();

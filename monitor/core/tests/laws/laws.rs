@@ -21,7 +21,6 @@ const SYSTEM_CALLS: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// It is an orphan.
     Orphan,
     /// It is none: never told.
     None,

@@ -64,7 +64,6 @@ pub fn visible(effects: &[Effect]) -> Vec<Effect> {
     effects.iter().filter(outer).cloned().collect()
 }
 
-/// The effects of a log.
 pub fn effects(log: &Log) -> Vec<Effect> {
     log.effects.iter().map(|(_, e)| e.clone()).collect()
 }

@@ -92,7 +92,6 @@ fn deed() -> impl Strategy<Value = Use> {
     ]
 }
 
-/// One act.
 pub fn act() -> impl Strategy<Value = Act> {
     let n = any::<u8>;
     prop_oneof![

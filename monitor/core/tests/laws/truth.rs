@@ -98,7 +98,6 @@ pub enum Bar {
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     pub services: Vec<Service>,
-    /// Their heads.
     pub heads: BTreeSet<ProcessId>,
     /// Processes that are agents by rule.
     pub agents: BTreeSet<ProcessId>,

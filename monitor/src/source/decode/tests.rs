@@ -113,14 +113,16 @@ fn the_end_of_a_thread() {
 fn an_exec() {
     let streams = [(77, 0, 0o010_600), (78, 0, 0o140_777), (4, 1 << 20 | 3, 0o020_666)];
     let bytes = exec_record(b"/usr/bin/node", b"node\0\0a b\0", 0, streams);
-    let Ok(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio }) = decode(&bytes) else {
+    let Ok(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt }) =
+        decode(&bytes)
+    else {
         panic!()
     };
     assert_eq!((at, process, parent), (BootTime(5), ProcessId::new(11, 3), ProcessId::new(7, 2)));
     assert_eq!((uid, sid), (1000, 3));
     assert_eq!(image.exe, "/usr/bin/node");
     assert_eq!(image.argv, ["node", "", "a b"]);
-    assert!(!image.argv_truncated);
+    assert!(!image.argv_truncated && !ignores_interrupt);
     assert_eq!(stdio, [Stdio::Pipe(77), Stdio::Socket(78), Stdio::Null]);
 }
 

@@ -81,6 +81,7 @@ fn inputs() -> Vec<Input> {
             sid: 1,
             image: image(),
             stdio: [Stdio::Pipe(u64::MAX), Stdio::Null, Stdio::Socket(3)],
+            ignores_interrupt: true,
         }),
         event(ProcessEvent::Exit { at, process: id, status: ExitStatus::Signal(9) }),
         event(ProcessEvent::Setsid { at, process: id, sid: 12 }),

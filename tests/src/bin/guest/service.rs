@@ -55,7 +55,6 @@ impl Service {
         Ok(Self { main: Identity::of(pid).with_context(|| format!("no process {pid}"))? })
     }
 
-    /// Its events.
     pub(crate) fn events(&self) -> Result<Vec<Event>> {
         let own = format!("_PID={}", self.main.pid);
         let entries = journal(&["-o", "json", "--all", "SYSLOG_IDENTIFIER=orphand", &own])?;
@@ -108,7 +107,6 @@ impl Service {
         Ok(next)
     }
 
-    /// Stops it.
     pub(crate) fn stop() -> Result<()> {
         systemctl(&["stop", UNIT])?;
         let result = systemctl(&["show", "--property=Result", "--value", UNIT])?;

@@ -134,6 +134,7 @@ fn cut_arguments_are_no_identity() {
             sid: 0,
             image: cut,
             stdio: WIRE,
+            ignores_interrupt: false,
         };
         story.hand_in(Input::Process { event });
     }

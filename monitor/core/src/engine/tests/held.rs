@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use super::{
     super::cases::CaseOf,
+    proof::apart,
     story::{Story, id},
     story_scene::ProcessFacts,
     tools::{with_tool, work},
 };
-use crate::model::{Input, Policy, Signal, Work};
+use crate::model::{Input, Policy, Signal, Stdio, Work};
 
 /// The host is asleep for a minute, or time passes while it is awake and nothing is read.
 fn minute(story: &mut Story, asleep: bool) {
@@ -65,7 +66,8 @@ fn nor_does_the_time_of_a_tool_that_is_held() {
         assert_eq!(story.sent(), []);
         // What is held cannot be asked what it has done.
         story.work.remove(&31);
-        story.apart.insert(31, ProcessFacts { held, ..ProcessFacts::default() });
+        let stdio = [Stdio::Null, Stdio::Pipe(9), Stdio::Null];
+        story.apart.insert(31, ProcessFacts { held, ..apart(0, stdio) });
         story.pass_secs(400);
         assert_eq!(story.sent().is_empty(), held);
         if held {

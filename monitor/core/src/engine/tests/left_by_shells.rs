@@ -16,7 +16,7 @@ fn a_shell_waits_for_what_it_started_last() {
         let mut story = Story::agent_with_server(Policy::default());
         story.start(30, 31, &["/bin/bash"], PLAIN);
         let (log, tool) =
-            ([Stdio::Null, Stdio::File, Stdio::File], [Stdio::Null, Stdio::Other, Stdio::Other]);
+            ([Stdio::Null, Stdio::File, Stdio::File], [Stdio::Null, Stdio::Pipe(9), Stdio::Pipe(9)]);
         for pid in [32, 33] {
             let stdio = if pid == job { log } else { tool };
             story.start(31, pid, JOB, stdio);
@@ -145,7 +145,7 @@ fn who_waits_in_the_background_of_a_shell_keeps_nobody() {
 #[test]
 fn what_a_shell_started_before_it_became_the_server_is_no_tool() {
     for (argv, tied) in [(&["/bin/bash", "-lc", "job & exec server"][..], false), (JOB, true)] {
-        let stdio = [Stdio::Null, Stdio::Other, Stdio::Null];
+        let stdio = [Stdio::Null, Stdio::Pipe(9), Stdio::Null];
         let mut story = Story::with_agent();
         story.start(20, 30, argv, WIRE);
         story.start(30, 31, JOB, stdio);
@@ -162,7 +162,7 @@ fn what_a_shell_started_before_it_became_the_server_is_no_tool() {
 /// A shell that launched the server has not left what that starts.
 #[test]
 fn the_shell_of_a_launch_chain_leaves_nothing() {
-    let stdio = [Stdio::Null, Stdio::Other, Stdio::Null];
+    let stdio = [Stdio::Null, Stdio::Pipe(9), Stdio::Null];
     let mut story = Story::with_agent();
     story.start(20, 29, &["sh", "-c", "server; true"], WIRE);
     story.start(29, 30, SERVER, WIRE);
@@ -174,23 +174,90 @@ fn the_shell_of_a_launch_chain_leaves_nothing() {
     assert!(story.sent().contains(&(31, Signal::Term)), "{:?}", story.sent());
 }
 
-/// `job & sleep 600`, killed by the time limit of the tool. The twins are what the shell waited for, and below a server that ignores
-/// SIGINT itself.
+/// `job & sleep 600`, killed by the time limit of the tool. The job may have taken back that it ignores SIGINT (node), and all ignore it
+/// below `nohup host &`. The twin is what the shell waited for.
 #[test]
 fn a_killed_shell_leaves_what_it_had_in_the_background() {
-    for (job, server, tied) in [(true, false, false), (false, false, true), (true, true, true)] {
+    for (began, ignores, server) in
+        [(true, true, false), (true, false, false), (false, true, true), (false, false, false)]
+    {
         let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
         let mut story = with_job(&["/bin/bash", "-c", "job & sleep 600"], stdio);
+        story.in_background.extend(began.then_some(32));
         story.start(31, 32, JOB, stdio);
         story.end_with(31, ExitStatus::Signal(9));
         let read_by = Some((Stdio::Pipe(7), id(30)));
         story.apart.extend([
             (30, ProcessFacts { ignores_interrupt: server, ..apart(10, WIRE) }),
-            (32, ProcessFacts { ignores_interrupt: job, read_by, parent: 1, ..apart(10, stdio) }),
+            (32, ProcessFacts { ignores_interrupt: ignores, read_by, parent: 1, ..apart(10, stdio) }),
+        ]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let (sent, is_left) = (story.sent(), began || ignores);
+        assert_eq!(sent.contains(&(32, Signal::Term)), !is_left, "{began} {ignores} {server} {sent:?}");
+    }
+}
+
+/// `job | tee log &` and `job &` in a shell that a server keeps: what writes to the output of the shell, and so to the server, is in the
+/// background nevertheless. The twins: the shell waits, or made the pipe for itself (coproc).
+#[test]
+fn what_a_lasting_shell_has_in_the_background_is_not_tied_by_the_output_of_the_shell() {
+    const BASH: &[&str] = &["/bin/bash"];
+    for (awaits_child, output, tied) in [(false, 7, false), (true, 7, true), (false, 8, true)] {
+        let shell = [Stdio::Pipe(5), Stdio::Pipe(7), Stdio::Pipe(7)];
+        let stdio = [Stdio::Null, Stdio::Pipe(output), Stdio::Null];
+        let mut story = with_job(BASH, shell);
+        story.start(31, 32, JOB, stdio);
+        let reader = if output == 7 { 30 } else { 31 };
+        story.apart.extend([
+            (30, apart(10, WIRE)),
+            (31, ProcessFacts { argv: BASH, awaits_child, ..apart(10, shell) }),
+            (
+                32,
+                ProcessFacts {
+                    read_by: Some((Stdio::Pipe(output), id(reader))),
+                    parent: 31,
+                    ..apart(10, stdio)
+                },
+            ),
+        ]);
+        let mut story = judged(story);
+        if tied {
+            story.pass_secs(400);
+            let sent = story.sent();
+            assert!(
+                sent.contains(&(32, Signal::Term)),
+                "{awaits_child} {output} {sent:?} {:?}",
+                story.told()
+            );
+        } else {
+            unproven(&mut story, "clients");
+        }
+    }
+}
+
+/// `job > log & sleep 600` in a shell that waits, below `nohup host &`: all ignore SIGINT, so only the younger one is waited for. Where
+/// the shell does not ignore it, the job is told apart by that it began so.
+#[test]
+fn what_is_older_than_another_is_not_waited_for_where_all_ignore_sigint() {
+    const BASH: &[&str] = &["/bin/bash"];
+    for (all, began, left) in [(true, false, true), (false, true, true), (false, false, false)] {
+        let tee = [Stdio::Pipe(8), Stdio::Pipe(9), Stdio::Null];
+        let mut story = with_job(BASH, PLAIN);
+        story.in_background.extend(began.then_some(32));
+        story.start(31, 32, JOB, tee);
+        story.start(31, 33, JOB, [Stdio::Null, Stdio::Pipe(9), Stdio::Null]);
+        let of = |stdio| ProcessFacts { ignores_interrupt: all, parent: 31, ..apart(10, stdio) };
+        story.apart.extend([
+            (30, ProcessFacts { ignores_interrupt: all, awaits_child: true, ..apart(10, WIRE) }),
+            (31, ProcessFacts { argv: BASH, awaits_child: true, parent: 30, ..of(PLAIN) }),
+            (32, of(tee)),
+            (33, of([Stdio::Null, Stdio::Pipe(9), Stdio::Null])),
         ]);
         let mut story = judged(story);
         story.pass_secs(400);
         let sent = story.sent();
-        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{job} {server} {sent:?} {:?}", story.told());
+        assert!(sent.contains(&(33, Signal::Term)), "{all} {began} {sent:?}");
+        assert_eq!(sent.contains(&(32, Signal::Term)), !left, "{all} {began} {sent:?}");
     }
 }

@@ -5,7 +5,7 @@ use super::{
     story::{SERVER, Story, WIRE, id},
     story_scene::{ProcessFacts, SocketUse},
 };
-use crate::model::{ExitStatus, Policy, Signal, Stdio};
+use crate::model::{ExitStatus, Policy, Signal, Stdio, scene::Began};
 
 pub(super) const JOB: &[&str] = &["/srv/job"];
 
@@ -47,8 +47,8 @@ fn an_input_does_not_tie_a_job_with_a_log() {
         (10, Stdio::File, 7, works, false),
         (10, Stdio::Null, 7, works, false),
         (10, Stdio::File, 7, rests, true),
-        (31, Stdio::Other, 7, works, true),
-        (10, Stdio::Other, 7, works, true),
+        (31, Stdio::Pipe(9), 7, works, true),
+        (10, Stdio::Pipe(9), 7, works, true),
         (10, Stdio::File, 2, works, true),
     ] {
         let stdio = [Stdio::Pipe(from), output, output];
@@ -80,6 +80,34 @@ fn a_job_that_writes_where_its_server_reports_is_no_tool() {
             assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
             assert_eq!(sent.contains(&(31, Signal::Term)), tied, "{output:?} {sent:?}");
         }
+    }
+}
+
+/// `Popen(job, stdin=DEVNULL, stdout=..)`: a terminal, a device, nothing, or a collector of logs that the server dialled. The twin is a
+/// connection on which the server was called (inetd).
+#[test]
+fn a_job_that_does_not_report_to_its_server_is_no_tool() {
+    let dialled = |began| (Stdio::Socket(7), Some(began));
+    for ((output, began), tied) in [
+        ((Stdio::Terminal, None), false),
+        ((Stdio::Other, None), false),
+        ((Stdio::Closed, None), false),
+        (dialled(Began::Near), false),
+        (dialled(Began::Far), true),
+    ] {
+        let stdio = [Stdio::Null, output, output];
+        let mut story = with_job(JOB, stdio);
+        let calls = began.into_iter().collect();
+        story.apart.extend([(30, apart(10, WIRE)), (31, ProcessFacts { calls, ..apart(10, stdio) })]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(
+            sent.contains(&(31, Signal::Term)),
+            tied,
+            "{output:?} {began:?} {sent:?} {:?}",
+            story.told()
+        );
     }
 }
 
@@ -147,7 +175,7 @@ fn ends(story: Story, pid: u32) -> bool {
 #[test]
 fn who_was_left_with_a_log_is_not_driven_over_what_it_inherited() {
     for (tool_lives, output, tied) in
-        [(false, Stdio::File, false), (true, Stdio::File, false), (true, Stdio::Other, true)]
+        [(false, Stdio::File, false), (true, Stdio::File, false), (true, Stdio::Pipe(9), true)]
     {
         let stdio = [Stdio::Pipe(7), output, output];
         let mut story = with_job(JOB, [Stdio::Pipe(7), Stdio::Pipe(8), Stdio::Null]);
@@ -248,7 +276,7 @@ fn a_server_that_catches_sigterm_and_let_something_go_is_not_asked() {
     for (sid, catches_term, signal) in
         [(31, true, Signal::Kill), (31, false, Signal::Term), (10, true, Signal::Term)]
     {
-        let stdio = if sid == 31 { PLAIN } else { [Stdio::Null, Stdio::Other, Stdio::Null] };
+        let stdio = if sid == 31 { PLAIN } else { [Stdio::Null, Stdio::Pipe(9), Stdio::Null] };
         let mut story = with_job(JOB, stdio);
         let server = ProcessFacts { catches_term, ..apart(10, WIRE) };
         story.apart.extend([(31, apart(sid, stdio)), (30, server)]);

@@ -7,7 +7,7 @@ use crate::model::{Policy, Signal, Stdio, Work};
 
 pub(super) const PLAIN: [Stdio; 3] = [Stdio::Null, Stdio::File, Stdio::File];
 /// What does not tell whether a process was let go.
-const IDLE: [Stdio; 3] = [Stdio::Null, Stdio::Other, Stdio::Null];
+const IDLE: [Stdio; 3] = [Stdio::Null, Stdio::Pipe(9), Stdio::Null];
 pub(super) const OTHER: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
 pub(super) const HOST: &[&str] = &["python3", "/srv/app/host.py"];
 
@@ -165,7 +165,7 @@ fn the_session_ties_only_while_the_server_proper_lives() {
 fn a_job_that_shall_outlive_its_session_is_let_go() {
     // It ignores SIGHUP; the twin's server does, too, because its agent was started so.
     for server_too in [false, true] {
-        let stdio = [Stdio::Null, Stdio::Other, Stdio::Null];
+        let stdio = [Stdio::Null, Stdio::Pipe(9), Stdio::Null];
         let mut story = with_child(stdio);
         let ignores = |ignores_hangup, stdio| ProcessFacts { ignores_hangup, ..apart(10, stdio) };
         story.apart.extend([(31, ignores(true, stdio)), (30, ignores(server_too, WIRE))]);
@@ -182,7 +182,7 @@ fn a_job_with_a_log_or_no_output_is_let_go_unless_its_server_waits_for_it() {
         (Stdio::File, true, Some(32), false),
         (Stdio::Null, false, None, false),
         (Stdio::Null, true, None, true),
-        (Stdio::Other, false, None, true),
+        (Stdio::Pipe(9), false, None, true),
     ] {
         let stdio = [Stdio::Null, output, output];
         let mut story = with_child(stdio);

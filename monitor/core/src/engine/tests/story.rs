@@ -84,6 +84,8 @@ pub struct Story {
     pub units: BTreeMap<u32, UnitFacts>,
     /// Processes that have run a program.
     pub(super) ran: BTreeSet<u32>,
+    /// Those that begin with SIGINT ignored.
+    pub in_background: BTreeSet<u32>,
     /// Processes that have exited when a question about them is answered.
     pub gone: BTreeSet<u32>,
     /// The errno(3) value that every signal fails with.
@@ -282,9 +284,9 @@ impl Story {
     ) {
         let (process, parent, image) = (id(pid), id(parent), image(argv));
         self.ran.insert(pid);
-        self.hand_in(Input::Process {
-            event: ProcessEvent::Exec { at, process, parent, uid, sid: 0, image, stdio },
-        });
+        let ignores_interrupt = self.in_background.contains(&pid);
+        let event = ProcessEvent::Exec { at, process, parent, uid, sid: 0, image, stdio, ignores_interrupt };
+        self.hand_in(Input::Process { event });
     }
 
     pub fn setsid(&mut self, pid: u32) {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::model::{
     About, Answer, Branch, CopyFacts, FirstMessage, Memory, OwnEnd, ProcessId, ServerFacts, SnapshotProcess,
-    Subject,
+    Stdio, Subject,
 };
 
 impl Story {
@@ -106,6 +106,8 @@ impl Story {
             uid,
             rss_bytes,
             sockets: sockets.clone(),
+            // A tool reports to its server, as a rule.
+            stdio: [Stdio::Closed, Stdio::Pipe(9), Stdio::Closed],
             ..ProcessFacts::default()
         };
         let apart = |id: ProcessId| {

@@ -79,6 +79,8 @@ pub struct ProcessFacts {
     pub hears_of_ends: bool,
     /// Who has the other end of this stream, which it writes; of its standard input, which it reads.
     pub read_by: Option<(Stdio, ProcessId)>,
+    /// Who began a connection with another host that is its standard output.
+    pub calls: Vec<Began>,
     /// Those who read a pipe to which it writes, beside the standard streams.
     pub feeds: Vec<ProcessId>,
 }
@@ -262,6 +264,11 @@ fn add_sockets(scene: &mut Scene, facts: &ProcessFacts) {
         let (own_number, other_number) = (number(facts.process), number(reader));
         end(scene, at, own, near, own_number);
         end(scene, at, Holder::Process(reader), far, other_number);
+    }
+    for began in &facts.calls {
+        let near = facts.stdio[1].inode().unwrap_or_default();
+        let at = endpoint(scene, Endpoint::Connection { near, far: 0, began: *began });
+        end(scene, at, own, Side::Near, 1);
     }
     if !facts.feeds.is_empty() {
         let at = endpoint(scene, Endpoint::Pipe { inode: 70, named: false });
