@@ -104,11 +104,16 @@ pub fn if_there<T>(tried: io::Result<T>) -> io::Result<Option<T>> {
 /// The one way to read a file that a person may have put there: the text of a regular file of a mebibyte at most. This neither
 /// blocks nor takes much memory.
 pub fn text_file(path: &Path) -> io::Result<String> {
-    const LIMIT: u64 = 1 << 20;
+    text_file_within(path, 1 << 20)
+}
+
+/// As [`text_file`], of so many bytes at most.
+pub fn text_file_within(path: &Path, limit: u64) -> io::Result<String> {
     // A pipe without a writer would block.
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    let kind = file.metadata()?.file_type();
+    let found = file.metadata()?;
+    let kind = found.file_type();
     if kind.is_dir() {
         return Err(Errno::ISDIR.into());
     }
@@ -116,9 +121,11 @@ pub fn text_file(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    File::take(file, LIMIT + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LIMIT {
-        return Err(io::Error::other(format!("it is larger than {LIMIT} bytes, more than it needs")));
+    if found.len() <= limit {
+        File::take(file, limit + 1).read_to_end(&mut bytes)?;
+    }
+    if found.len().max(bytes.len() as u64) > limit {
+        return Err(io::Error::other(format!("it is larger than {limit} bytes, more than it needs")));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }

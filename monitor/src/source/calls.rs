@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap as Map},
-    sync::Mutex,
+    sync::{Mutex, OnceLock},
 };
 
 use aya::{
@@ -42,6 +42,8 @@ pub struct Calls {
     since: BootTime,
     /// The same time of the clock that calls are written down with, which stands still while the host is asleep.
     awake_since: u64,
+    /// Who called a server that was born before that is not known.
+    unknown_before: OnceLock<BootTime>,
     halts: Mutex<Halts>,
 }
 
@@ -89,8 +91,14 @@ impl Calls {
             callers: maps::hash_map(programs, "CALLERS")?,
             since: clock::now(),
             awake_since: clock::awake(),
+            unknown_before: OnceLock::new(),
             halts: Mutex::default(),
         })
+    }
+
+    /// Who called before that is not known, as nobody has kept it.
+    pub fn forget_before(&self, at: BootTime) {
+        let _ = self.unknown_before.set(at);
     }
 
     /// Who called this port in this network, where a server listens whose oldest process this is: a part of it that has the port may
@@ -104,13 +112,20 @@ impl Calls {
     ) -> Result<Vec<Caller>, String> {
         let record =
             maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
-        let is_older = oldest.start <= self.since.ticks();
+        let is_older_than = |at: &BootTime| oldest.start <= at.ticks();
         // Since its birth the host has been awake for that long at most.
         let age = clock::now().since(oldest.born());
         let now = clock::awake();
         let born = now.saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
         let lately = lock(&self.halts).lately(oldest, is_held, now);
-        Ok(callers(&record, network, is_older, [self.awake_since, born, lately]))
+        let watched = if self.unknown_before.get().is_some_and(is_older_than) {
+            Watched::Never
+        } else if is_older_than(&self.since) {
+            Watched::Since(self.awake_since)
+        } else {
+            Watched::FromBirth
+        };
+        Ok(callers(&record, network, watched, [born, lately]))
     }
 
     /// What the next daemon has to know.
@@ -130,15 +145,19 @@ impl Calls {
     }
 }
 
-/// What such a record says of this network: in another one the same port is another's. `is_older`: the server that has the port
-/// was there when the hook was attached. An earlier call than its birth (`born`) was one of another that had the port. What was
-/// after `lately` counts, whoever called.
-fn callers(
-    record: &CallRecord,
-    network: u32,
-    is_older: bool,
-    [since, born, lately]: [u64; 3],
-) -> Vec<Caller> {
+/// For how long it was written down who calls a server.
+#[derive(Clone, Copy, Debug)]
+enum Watched {
+    FromBirth,
+    /// It was there when the hook was attached. Who may call again is known from before.
+    Since(u64),
+    /// Who called before is not known: he may call again, however seldom.
+    Never,
+}
+
+/// What such a record says of this network: in another one the same port is another's. An earlier call than the birth of the server
+/// that has the port (`born`) was one of another that had it. What was after `lately` counts, whoever called.
+fn callers(record: &CallRecord, network: u32, watched: Watched, [born, lately]: [u64; 2]) -> Vec<Caller> {
     let is_lately = |at: u64| at > lately;
     let here = record.by.iter().filter(|call| call.caller.network == network);
     let known = here.filter_map(|call| {
@@ -150,7 +169,12 @@ fn callers(
     let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
     // Whoever found no place may be any of those that live.
     let may_call_again = record.without_place != 0 && record.without_place >= born;
-    let unknown = (may_call_again || is_older && is_lately(since)).then_some(Caller::Unknown);
+    let was_unseen = match watched {
+        Watched::FromBirth => false,
+        Watched::Since(since) => is_lately(since),
+        Watched::Never => true,
+    };
+    let unknown = (may_call_again || was_unseen).then_some(Caller::Unknown);
     anybody.into_iter().chain(unknown).chain(known).collect()
 }
 
@@ -189,18 +213,18 @@ mod tests {
         };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
         let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
-        let says = |now: u64| callers(&record, 4, false, [MINUTE, 25 * MINUTE, before(now)]);
+        let says = |now: u64| callers(&record, 4, Watched::FromBirth, [25 * MINUTE, before(now)]);
         let caller = |pid, lately| Caller::Process { by: ProcessId::new(pid, 50), above: [6, 0], lately };
         let (process, longer_ago) = (|pid| caller(pid, true), |pid| caller(pid, false));
         assert_eq!(says(29), [Caller::Anybody, process(7), process(8)]);
         assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));
         assert_eq!(says(35), [longer_ago(7), process(8)], "both, whoever was the last");
         assert_eq!(says(41), [longer_ago(7), longer_ago(8)]);
-        let later = callers(&record, 4, false, [MINUTE, 25 * MINUTE + 1, before(45)]);
+        let later = callers(&record, 4, Watched::FromBirth, [25 * MINUTE + 1, before(45)]);
         assert_eq!(later, [longer_ago(8)], "the other one called another that had the port");
-        assert_eq!(callers(&CallRecord::default(), 4, false, [MINUTE, 0, before(2)]), []);
+        assert_eq!(callers(&CallRecord::default(), 4, Watched::FromBirth, [0, before(2)]), []);
         let crowded = CallRecord { without_place: 26 * MINUTE, ..CallRecord::default() };
-        let says = |born: u64| callers(&crowded, 4, false, [MINUTE, born * MINUTE, before(60)]);
+        let says = |born: u64| callers(&crowded, 4, Watched::FromBirth, [born * MINUTE, before(60)]);
         assert_eq!(
             [says(25), says(27)],
             [vec![Caller::Unknown], vec![]],
@@ -210,8 +234,10 @@ mod tests {
 
     #[test]
     fn who_was_there_before_is_known_after_ten_minutes() {
-        let says = |now: u64| callers(&CallRecord::default(), 4, true, [MINUTE, 0, before(now)]);
-        assert_eq!([2, 10].map(says), [(); 2].map(|()| vec![Caller::Unknown]));
-        assert_eq!(says(11), []);
+        let says = |watched, now| callers(&CallRecord::default(), 4, watched, [0, before(now)]);
+        let since = Watched::Since(MINUTE);
+        assert_eq!([2, 10].map(|now| says(since, now)), [(); 2].map(|()| vec![Caller::Unknown]));
+        assert_eq!(says(since, 11), []);
+        assert_eq!(says(Watched::Never, 1000), [Caller::Unknown], "what was kept of before is gone");
     }
 }

@@ -15,9 +15,12 @@ use std::{
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::os::{if_there, replace_file, start};
+use crate::os::{clock, if_there, replace_file, start, text_file_within};
+use orphand_core::model::BootTime;
 
 const FILE: &str = "calls.json";
+/// One record a port, with numbers of their full length: a kilobyte each.
+const LIMIT: u64 = 64 << 20;
 
 /// How much a daemon that is killed may forget.
 pub const KEEP_EVERY: Duration = Duration::from_secs(30);
@@ -28,22 +31,48 @@ const LAST: Duration = Duration::from_secs(5);
 #[derive(Serialize, Deserialize)]
 struct Kept<T> {
     boot: String,
+    /// Who called before that is not known.
+    #[serde(default)]
+    unknown_before: Option<BootTime>,
     ports: T,
 }
 
-/// What an earlier daemon of this boot has kept. Where that cannot be read it is not known who called.
-pub fn read<T: DeserializeOwned + Default>(dir: &Path, boot: &str) -> T {
+/// Whether an earlier daemon of this boot has kept who called.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Earlier {
+    Kept {
+        unknown_before: Option<BootTime>,
+    },
+    Nothing,
+    /// Why that cannot be told.
+    Unread(String),
+}
+
+/// What an earlier daemon of this boot has kept of each port, and whether it has.
+pub fn read<T: DeserializeOwned + Default>(dir: &Path, boot: &str) -> (T, Earlier) {
     let path = dir.join(FILE);
-    // One record a port at most. Nobody else writes here.
-    let kept = if_there(fs::read(&path))
-        .and_then(|text| Ok(text.map(|text| serde_json::from_slice(&text)).transpose()?));
+    let kept = if_there(text_file_within(&path, LIMIT))
+        .and_then(|text| Ok(text.map(|text| serde_json::from_str(&text)).transpose()?));
     match kept {
-        Ok(Some(Kept { boot: of, ports })) if of == boot => ports,
-        Ok(_) => T::default(),
-        Err(error) => {
-            tracing::warn!("who called servers before is not known: cannot read {}: {error}", path.display());
-            T::default()
+        Ok(Some(Kept { boot: of, unknown_before, ports })) if of == boot => {
+            (ports, Earlier::Kept { unknown_before })
         }
+        Ok(_) => (T::default(), Earlier::Nothing),
+        Err(error) => (T::default(), Earlier::Unread(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+impl Earlier {
+    /// Who called before that is not known; `was_watched`: an earlier daemon of this boot ran, or may have.
+    pub fn unknown_before(&self, was_watched: bool) -> Option<BootTime> {
+        let why = match self {
+            Self::Kept { unknown_before } => return *unknown_before,
+            Self::Nothing if !was_watched => return None,
+            Self::Nothing => "the daemon before has kept nothing",
+            Self::Unread(why) => why,
+        };
+        tracing::warn!("who called servers before is not known, so those with a TCP port stay: {why}");
+        Some(clock::now())
     }
 }
 
@@ -56,16 +85,17 @@ pub struct Keeper {
 impl Keeper {
     pub fn start<T: Serialize>(
         (dir, boot): (&Path, &str),
+        unknown_before: Option<BootTime>,
         every: Duration,
         known: impl Fn() -> T + Send + 'static,
     ) -> io::Result<Self> {
         let ((end, ending), (done, ended)) = (channel(), channel());
         let (path, boot) = (dir.join(FILE), boot.to_owned());
         start("calls", move || {
-            let (mut last, mut works) = (None, true);
+            let (mut last, mut works, mut ends) = (None, true, false);
             loop {
-                let ends = ending.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
-                let kept = keep(&path, &mut last, &Kept { boot: boot.clone(), ports: known() });
+                let kept = Kept { boot: boot.clone(), unknown_before, ports: known() };
+                let kept = keep(&path, &mut last, &kept);
                 if let (true, Err(error)) = (works, &kept) {
                     tracing::warn!("who called servers is not kept for the next daemon: {error}");
                 }
@@ -73,6 +103,7 @@ impl Keeper {
                 if ends {
                     return drop(done);
                 }
+                ends = ending.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
             }
         })?;
         Ok(Self { end: Some(end), ended })
@@ -86,13 +117,14 @@ impl Drop for Keeper {
     }
 }
 
-/// Writes it, unless the file has it already.
+/// Writes it, unless the file has it already. An old one that would not tell of the last calls is worse than none.
 fn keep<T: Serialize>(path: &Path, last: &mut Option<u64>, kept: &Kept<T>) -> io::Result<()> {
     let text = serde_json::to_vec(kept)?;
     // Users decide how long it is.
     let hash = Some(FxBuildHasher.hash_one(&text));
     if hash != *last {
-        replace_file(path, &text)?;
+        *last = None;
+        replace_file(path, &text).inspect_err(|_| drop(fs::remove_file(path)))?;
         *last = hash;
     }
     Ok(())
@@ -101,6 +133,7 @@ fn keep<T: Serialize>(path: &Path, last: &mut Option<u64>, kept: &Kept<T>) -> io
 #[cfg(test)]
 mod tests {
     use std::{
+        fs::File,
         sync::{
             Arc,
             atomic::{AtomicU16, Ordering},
@@ -113,14 +146,76 @@ mod tests {
     #[test]
     fn it_is_read_in_the_same_boot_only() {
         let dir = tempfile::tempdir().unwrap();
+        let calls = |boot: &str| read::<Vec<u16>>(dir.path(), boot);
+        assert_eq!(calls("a"), (vec![], Earlier::Nothing));
+        drop(keeper(dir.path(), None, || vec![80]));
+        assert_eq!(calls("a"), (vec![80], Earlier::Kept { unknown_before: None }));
+        assert_eq!(calls("b"), (vec![], Earlier::Nothing));
+        fs::write(dir.path().join(FILE), r#"{"boot": "a", "ports": [81]}"#).unwrap();
+        assert_eq!(calls("a").0, [81], "an earlier version wrote it");
+    }
+
+    #[test]
+    fn what_is_not_there_or_cannot_be_read_is_not_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
         let calls = || read::<Vec<u16>>(dir.path(), "a");
-        assert!(calls().is_empty());
-        drop(Keeper::start((dir.path(), "a"), KEEP_EVERY, || vec![80]).unwrap());
-        assert_eq!((calls(), read::<Vec<u16>>(dir.path(), "b")), (vec![80], vec![]));
+        assert_eq!(calls().1.unknown_before(false), None, "the first daemon of the boot");
+        assert!(calls().1.unknown_before(true).is_some());
+        let is_unread = || calls().0.is_empty() && calls().1.unknown_before(false).is_some();
         for broken in ["", "{\"boot\":", "{\"boot\": \"a\", \"ports\": [99999]}"] {
-            fs::write(dir.path().join(FILE), broken).unwrap();
-            assert!(calls().is_empty(), "{broken:?}");
+            fs::write(&file, broken).unwrap();
+            assert!(is_unread(), "{broken:?}");
         }
+        File::options().write(true).open(&file).unwrap().set_len(5 << 30).unwrap();
+        assert!(is_unread(), "a damaged file system");
+        fs::remove_file(&file).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RUSR).unwrap();
+        assert!(is_unread(), "it would never end");
+        // The one after the next does not know it either.
+        let unknown_before = Some(BootTime(7));
+        drop(keeper(dir.path(), unknown_before, || vec![80]));
+        assert_eq!(calls(), (vec![80], Earlier::Kept { unknown_before }));
+        assert_eq!(calls().1.unknown_before(true), unknown_before);
+    }
+
+    #[test]
+    fn the_record_of_every_port_can_be_read() {
+        let call = monitor_common::Call {
+            at: u64::MAX,
+            caller: monitor_common::Caller {
+                start: u64::MAX,
+                tgid: u32::MAX,
+                head: u32::MAX,
+                agent: u32::MAX,
+                network: u32::MAX,
+                near: u16::MAX,
+                far: u16::MAX,
+                unused: 0,
+            },
+        };
+        let record =
+            monitor_common::CallRecord { by_anybody: u64::MAX, without_place: u64::MAX, by: [call; 4] };
+        let size = serde_json::to_vec(&(u16::MAX, record)).unwrap().len() as u64;
+        assert!((size + 1) << 16 < LIMIT, "{size}");
+    }
+
+    #[test]
+    fn an_old_one_does_not_stay_where_a_new_one_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(keeper(dir.path(), None, || vec![80]));
+        // As a full disk, for root, too.
+        fs::create_dir(dir.path().join(FILE).with_extension("new")).unwrap();
+        drop(keeper(dir.path(), None, || vec![81]));
+        assert_eq!(read::<Vec<u16>>(dir.path(), "a"), (vec![], Earlier::Nothing));
+    }
+
+    fn keeper(
+        dir: &Path,
+        unknown_before: Option<BootTime>,
+        known: impl Fn() -> Vec<u16> + Send + 'static,
+    ) -> Keeper {
+        Keeper::start((dir, "a"), unknown_before, Duration::from_millis(1), known).unwrap()
     }
 
     #[test]
@@ -128,13 +223,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let called = Arc::new(AtomicU16::new(80));
         let known = Arc::clone(&called);
-        let every = Duration::from_millis(1);
-        let keeper =
-            Keeper::start((dir.path(), "a"), every, move || vec![known.load(Ordering::Relaxed)]).unwrap();
+        let keeper = keeper(dir.path(), None, move || vec![known.load(Ordering::Relaxed)]);
         for port in [80, 81] {
             called.store(port, Ordering::Relaxed);
-            while read::<Vec<u16>>(dir.path(), "a") != [port] {
-                thread::sleep(every);
+            while read::<Vec<u16>>(dir.path(), "a").0 != [port] {
+                thread::sleep(Duration::from_millis(1));
             }
         }
         drop(keeper);

@@ -1,6 +1,6 @@
 //! `orphand run`: reads flags and configuration, and runs the daemon.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use rustix::{process::Signal, system::uname, thread::CapabilitySet};
@@ -33,6 +33,7 @@ use crate::{
     source::{
         attach,
         kernel::{KernelOptions, KernelSource},
+        kernel_side::KernelSide,
         selftest,
         trace::TraceWriter,
     },
@@ -40,7 +41,7 @@ use crate::{
 };
 use orphand_core::{
     engine::Engine,
-    model::{Knowledge, RING_BYTES, Status, TRACE_FORMAT, TraceHeader, members_for},
+    model::{BootTime, Knowledge, RING_BYTES, Status, TRACE_FORMAT, TraceHeader, members_for},
 };
 
 /// Names the user that hooks run as where the configuration names none: the service's unit sets it.
@@ -164,6 +165,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let engine = Engine::new(policy.clone(), ourselves.clone()).context("cannot read the rules back")?;
     // Without it processes of an earlier boot would pass for those of this one.
     let boot = boot_id()?;
+    let (called, earlier) = calls::read(flags.places.state_dir(), &boot);
     let options = KernelOptions {
         candidates: rules.candidates(),
         setsid: flags.setsid.unwrap_or_default(),
@@ -172,7 +174,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         members: flags.members.unwrap_or_else(|| members_for(process_limits())),
         wired_strangers: config.recognise_protocol,
         log: flags.debug_bpf,
-        calls: calls::read(flags.places.state_dir(), &boot),
+        calls: called,
         ..KernelOptions::default()
     };
     let wall = WallClock { offset_ns: clock::realtime_offset() };
@@ -200,6 +202,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(side.clone());
     let metrics = Metrics::new(wall);
     let (store, knowledge) = open_store(flags.places.state_dir(), &boot, wall.offset_ns)?;
+    // Without the store nobody knows who was here.
+    let was_watched = knowledge.restarted || store.trouble.is_some();
     let configuration = configuration(flags, config);
     let (stream, events) = event_stream::open(flags.format, wall, flags.places.state_dir())?;
     let (_serving, queries) = front.start(metrics.clone(), events, flags.places.state_dir())?;
@@ -235,9 +239,21 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         queries,
         ready_at: None,
     };
-    let known = move || side.calls.as_ref().map(|known| known.kept()).unwrap_or_default();
-    let _keeper = calls::Keeper::start((flags.places.state_dir(), &boot), calls::KEEP_EVERY, known)?;
+    let _keeper = keep_calls((flags.places.state_dir(), &boot), side, earlier.unknown_before(was_watched))?;
     daemon.run(knowledge, early).await
+}
+
+/// Keeps who calls servers. Who called before a time is not known.
+fn keep_calls(
+    place: (&Path, &str),
+    side: KernelSide,
+    unknown_before: Option<BootTime>,
+) -> io::Result<calls::Keeper> {
+    if let (Some(known), Some(at)) = (&side.calls, unknown_before) {
+        known.forget_before(at);
+    }
+    let known = move || side.calls.as_ref().map(|known| known.kept()).unwrap_or_default();
+    calls::Keeper::start(place, unknown_before, calls::KEEP_EVERY, known)
 }
 
 /// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote.
