@@ -13,7 +13,7 @@ use aya_ebpf::{
 use monitor_common::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, Counter};
 
 use crate::{
-    maps::{CALLED, CALLERS, OUTGOING, global},
+    maps::{CALL_LOST, CALLED, CALLERS, OUTGOING, global},
     members,
     task::{Task, current_tgid, read},
 };
@@ -158,6 +158,15 @@ fn is_over(sk: u64) -> Result<(), Counter> {
         }
     }
     write_down(u32::from(near), caller)
+}
+
+/// A call may not be written down, whoever called whom.
+#[inline(always)]
+pub fn lost() {
+    if let Some(at) = CALL_LOST.get_ptr_mut(0) {
+        // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
+        unsafe { *at = bpf_ktime_get_ns() };
+    }
 }
 
 #[inline(always)]

@@ -98,6 +98,7 @@ pub fn signal_generate(ctx: RawTracePointContext) -> i32 {
 pub fn inet_sock_set_state(ctx: RawTracePointContext) -> i32 {
     if let Err(why) = calls::changes(ctx.arg(0), ctx.arg(1), ctx.arg(2)) {
         maps::count(why);
+        calls::lost();
     }
     0
 }

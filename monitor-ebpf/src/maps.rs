@@ -50,9 +50,14 @@ pub static CANDIDATES: HashMap<[u8; COMM_LEN], u32> = HashMap::with_max_entries(
 #[map]
 pub static THREADS: HashMap<u32, u32> = HashMap::with_max_entries(1 << 12, 0);
 
-/// Port -> who calls followed processes there: at most one entry a port.
+/// Port -> who calls followed processes there: at most one entry a port. Its memory is there from the start: a hook cannot wait for
+/// memory, and a user could have none be left in the daemon's control group.
 #[map]
-pub static CALLED: HashMap<u32, CallRecord> = HashMap::with_max_entries(1 << 16, BPF_F_NO_PREALLOC);
+pub static CALLED: HashMap<u32, CallRecord> = HashMap::with_max_entries(1 << 16, 0);
+
+/// One entry: when a call could not be written down last, as [`CallRecord`] has times.
+#[map]
+pub static CALL_LOST: Array<u64> = Array::with_max_entries(1, 0);
 
 /// Address of a `struct sock` -> the followed process that began this connection. An evicted one looks like a call to its port,
 /// which nobody listens at.

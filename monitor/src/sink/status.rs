@@ -96,10 +96,14 @@ fn counted<'a>(kinds: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
     Some(some.collect::<Vec<_>>().join(", ")).filter(|all| !all.is_empty())
 }
 
+/// The kind of error that is a loss: a call of a port that was not written down.
+const CALL_LOST: &str = "call_dropped";
+
 /// The errors of the eBPF programs. Processes without room are losses, and a limit that another user exceeded is no error.
 pub fn errors(status: &Status) -> Option<String> {
     let errors = status.kernel_errors.iter().map(|(kind, n)| (kind.as_str(), *n));
-    let errors = counted(errors.filter(|(kind, _)| !matches!(*kind, "members_full" | "pending_budget")));
+    let errors =
+        counted(errors.filter(|(kind, _)| !matches!(*kind, "members_full" | "pending_budget" | CALL_LOST)));
     errors.map(|errors| format!("Errors of the eBPF programs: {errors}."))
 }
 
@@ -107,7 +111,9 @@ fn lost(status: &Status) -> Option<String> {
     let dropped = status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n));
     let kinds =
         status.lost.kinds().map(|(kind, n)| (if kind == "member" { "without room" } else { kind }, n));
-    let lost = counted(kinds.into_iter().chain(dropped).chain([("not asked about", status.not_asked)]))?;
+    let calls = status.kernel_errors.get(CALL_LOST).copied().unwrap_or_default();
+    let further = [("call", calls), ("not asked about", status.not_asked)];
+    let lost = counted(kinds.into_iter().chain(dropped).chain(further))?;
     let times = text::count(status.resyncs, "time", "times");
     let repaired = if status.resyncs > 0 { format!("; repaired from /proc {times}") } else { String::new() };
     Some(format!("Lost: {lost}{repaired}."))

@@ -4,12 +4,13 @@
 
 use std::{
     collections::{BTreeSet, HashMap as Map},
+    fmt,
     sync::{Mutex, OnceLock},
 };
 
 use aya::{
     Ebpf,
-    maps::{HashMap, MapData},
+    maps::{Array, HashMap, MapData},
 };
 use monitor_common::{CallRecord, Caller as By, LATELY};
 
@@ -33,11 +34,11 @@ pub(super) fn enter(programs: &mut Ebpf, kept: &[KeptCalls]) -> Result<(), Kerne
     Ok(())
 }
 
-/// Reads the maps CALLED and CALLERS. It works as long as anybody has them.
-#[derive(Debug)]
+/// Reads the maps `CALLED`, `CALLERS` and `CALL_LOST`. It works as long as anybody has them.
 pub struct Calls {
     called: HashMap<MapData, u32, CallRecord>,
     callers: HashMap<MapData, u64, By>,
+    lost: Array<MapData, u64>,
     /// Since when calls are written down.
     since: BootTime,
     /// The same time of the clock that calls are written down with, which stands still while the host is asleep.
@@ -45,6 +46,13 @@ pub struct Calls {
     /// Who called a server that was born before that is not known.
     unknown_before: OnceLock<BootTime>,
     halts: Mutex<Halts>,
+}
+
+// One of the maps has no Debug.
+impl fmt::Debug for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calls").field("since", &self.since).finish_non_exhaustive()
+    }
 }
 
 /// Those who were held (stopped, frozen) at a look at their calls: as long as somebody is, nobody can call him, and what was
@@ -89,6 +97,7 @@ impl Calls {
         Ok(Self {
             called: maps::hash_map(programs, "CALLED")?,
             callers: maps::hash_map(programs, "CALLERS")?,
+            lost: Array::try_from(maps::take(programs, "CALL_LOST")?)?,
             since: clock::now(),
             awake_since: clock::awake(),
             unknown_before: OnceLock::new(),
@@ -112,20 +121,21 @@ impl Calls {
     ) -> Result<Vec<Caller>, String> {
         let record =
             maps::value(&self.called, u32::from(port)).map_err(|e| e.to_string())?.unwrap_or_default();
+        let lost = self.lost.get(&0, 0).map_err(|e| e.to_string())?;
         let is_older_than = |at: &BootTime| oldest.start <= at.ticks();
         // Since its birth the host has been awake for that long at most.
         let age = clock::now().since(oldest.born());
         let now = clock::awake();
         let born = now.saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
         let lately = lock(&self.halts).lately(oldest, is_held, now);
-        let watched = if self.unknown_before.get().is_some_and(is_older_than) {
-            Watched::Never
+        let unseen = if self.unknown_before.get().is_some_and(is_older_than) {
+            FOR_GOOD
         } else if is_older_than(&self.since) {
-            Watched::Since(self.awake_since)
+            lost.max(self.awake_since)
         } else {
-            Watched::FromBirth
+            lost
         };
-        Ok(callers(&record, network, watched, [born, lately]))
+        Ok(callers(&record, network, [unseen, born, lately]))
     }
 
     /// What the next daemon has to know.
@@ -145,19 +155,13 @@ impl Calls {
     }
 }
 
-/// For how long it was written down who calls a server.
-#[derive(Clone, Copy, Debug)]
-enum Watched {
-    FromBirth,
-    /// It was there when the hook was attached. Who may call again is known from before.
-    Since(u64),
-    /// Who called before is not known: he may call again, however seldom.
-    Never,
-}
+/// Who called before is not known: he may call again, however seldom.
+const FOR_GOOD: u64 = u64::MAX;
 
 /// What such a record says of this network: in another one the same port is another's. An earlier call than the birth of the server
-/// that has the port (`born`) was one of another that had it. What was after `lately` counts, whoever called.
-fn callers(record: &CallRecord, network: u32, watched: Watched, [born, lately]: [u64; 2]) -> Vec<Caller> {
+/// that has the port (`born`) was one of another that had it. What was after `lately` counts, whoever called. The last time at which
+/// a call was not written down is `unseen`.
+fn callers(record: &CallRecord, network: u32, [unseen, born, lately]: [u64; 3]) -> Vec<Caller> {
     let is_lately = |at: u64| at > lately;
     let here = record.by.iter().filter(|call| call.caller.network == network);
     let known = here.filter_map(|call| {
@@ -169,11 +173,7 @@ fn callers(record: &CallRecord, network: u32, watched: Watched, [born, lately]: 
     let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
     // Whoever found no place may be any of those that live.
     let may_call_again = record.without_place != 0 && record.without_place >= born;
-    let was_unseen = match watched {
-        Watched::FromBirth => false,
-        Watched::Since(since) => is_lately(since),
-        Watched::Never => true,
-    };
+    let was_unseen = unseen >= born && is_lately(unseen);
     let unknown = (may_call_again || was_unseen).then_some(Caller::Unknown);
     anybody.into_iter().chain(unknown).chain(known).collect()
 }
@@ -213,18 +213,18 @@ mod tests {
         };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
         let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
-        let says = |now: u64| callers(&record, 4, Watched::FromBirth, [25 * MINUTE, before(now)]);
+        let says = |now: u64| callers(&record, 4, [0, 25 * MINUTE, before(now)]);
         let caller = |pid, lately| Caller::Process { by: ProcessId::new(pid, 50), above: [6, 0], lately };
         let (process, longer_ago) = (|pid| caller(pid, true), |pid| caller(pid, false));
         assert_eq!(says(29), [Caller::Anybody, process(7), process(8)]);
         assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));
         assert_eq!(says(35), [longer_ago(7), process(8)], "both, whoever was the last");
         assert_eq!(says(41), [longer_ago(7), longer_ago(8)]);
-        let later = callers(&record, 4, Watched::FromBirth, [25 * MINUTE + 1, before(45)]);
+        let later = callers(&record, 4, [0, 25 * MINUTE + 1, before(45)]);
         assert_eq!(later, [longer_ago(8)], "the other one called another that had the port");
-        assert_eq!(callers(&CallRecord::default(), 4, Watched::FromBirth, [0, before(2)]), []);
+        assert_eq!(callers(&CallRecord::default(), 4, [0, 0, before(2)]), []);
         let crowded = CallRecord { without_place: 26 * MINUTE, ..CallRecord::default() };
-        let says = |born: u64| callers(&crowded, 4, Watched::FromBirth, [born * MINUTE, before(60)]);
+        let says = |born: u64| callers(&crowded, 4, [0, born * MINUTE, before(60)]);
         assert_eq!(
             [says(25), says(27)],
             [vec![Caller::Unknown], vec![]],
@@ -233,11 +233,11 @@ mod tests {
     }
 
     #[test]
-    fn who_was_there_before_is_known_after_ten_minutes() {
-        let says = |watched, now| callers(&CallRecord::default(), 4, watched, [0, before(now)]);
-        let since = Watched::Since(MINUTE);
-        assert_eq!([2, 10].map(|now| says(since, now)), [(); 2].map(|()| vec![Caller::Unknown]));
-        assert_eq!(says(since, 11), []);
-        assert_eq!(says(Watched::Never, 1000), [Caller::Unknown], "what was kept of before is gone");
+    fn what_was_not_written_down_is_over_after_ten_minutes() {
+        let says = |unseen, born, now| callers(&CallRecord::default(), 4, [unseen, born, before(now)]);
+        assert_eq!([2, 10].map(|now| says(MINUTE, 0, now)), [(); 2].map(|()| vec![Caller::Unknown]));
+        assert_eq!(says(MINUTE, 0, 11), []);
+        assert_eq!(says(MINUTE, MINUTE + 1, 10), [], "a call of another that had the port");
+        assert_eq!(says(FOR_GOOD, 0, 1000), [Caller::Unknown], "what was kept of before is gone");
     }
 }

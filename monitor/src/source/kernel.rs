@@ -72,6 +72,8 @@ pub struct KernelOptions {
     pub log: bool,
     /// Who called before, as an earlier daemon has kept it.
     pub calls: Vec<KeptCalls>,
+    /// Of how many ports it is written down who calls them; of all, except in tests.
+    pub called: u32,
 }
 
 impl Default for KernelOptions {
@@ -88,6 +90,7 @@ impl Default for KernelOptions {
             wanted: 1 << 13,
             log: false,
             calls: Vec::new(),
+            called: 1 << 16,
         }
     }
 }
@@ -163,6 +166,7 @@ impl KernelSource {
             .map_max_entries("MEMBERS", options.members)
             .map_max_entries("THREADS", options.threads)
             .map_max_entries("WANTED", options.wanted)
+            .map_max_entries("CALLED", options.called)
             .load(OBJECT)
             .map_err(|error| KernelError::load(&error))?;
 

@@ -8,7 +8,10 @@ use std::{
 
 use orphand::{
     host::Proc,
-    source::{kernel::KernelSource, kernel_side::Caller},
+    source::{
+        kernel::{KernelOptions, KernelSource},
+        kernel_side::Caller,
+    },
 };
 use orphand_core::model::Tracking;
 
@@ -165,6 +168,47 @@ fn every_caller_is_somebody() {
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
+}
+
+/// Two servers, of which the second one's port finds no room.
+const TWO: &str = r#"
+import socket
+for what in ("first", "second"):
+    s = socket.create_server(("127.0.0.1", 0)); say(what, port=s.getsockname()[1]); s.accept()[0].close()
+go(); os.kill(0, 9)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn after_a_call_that_finds_no_room_nobody_knows_who_called() {
+    let mut source = KernelSource::open(&KernelOptions { called: 1, ..options() }).unwrap();
+    let calls = calls_of(&source);
+    let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{TWO}"));
+    assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
+    actor.word();
+    let mut line = serde_json::Value::Null;
+    for told in [&[Caller::Anybody][..], &[Caller::Unknown]] {
+        line = actor.line();
+        let port = u16::try_from(line["port"].as_u64().unwrap()).unwrap();
+        assert_eq!(TcpStream::connect(("127.0.0.1", port)).unwrap().read(&mut [0]).unwrap(), 0);
+        assert_eq!(calls.of(network(), port, id(&line), false).unwrap(), told);
+    }
+    assert_eq!(calls.of(network(), 1, id(&line), false).unwrap(), [Caller::Unknown], "of no port");
+    assert!(source.errors().unwrap()["call_dropped"] > 0);
+    actor.word();
+    actor.finish();
+}
+
+/// A user may leave the daemon's control group without memory, and a hook cannot wait for any.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn the_memory_for_calls_is_there_from_the_start() {
+    let _source = KernelSource::open(&options()).unwrap();
+    let infos = std::fs::read_dir("/proc/self/fdinfo").unwrap();
+    let infos = infos.filter_map(|info| std::fs::read_to_string(info.unwrap().path()).ok());
+    let size = format!("value_size:\t{}\n", size_of::<monitor_common::CallRecord>());
+    let called: Vec<String> = infos.filter(|info| info.contains(&size)).collect();
+    assert!(!called.is_empty() && called.iter().all(|info| info.contains("map_flags:\t0x0\n")), "{called:?}");
 }
 
 /// A server, and processes that begin connections at its port number and end when nobody is followed who closes them.

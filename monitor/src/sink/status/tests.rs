@@ -113,6 +113,18 @@ fn whether_it_is_blind_is_told() {
     assert!(sees.contains("\nLost: 7 without room.\n"), "{sees}");
 }
 
+#[test]
+fn a_call_that_was_not_written_down_is_lost() {
+    let told = |calls| {
+        let kernel_errors = BTreeMap::from([("call_dropped".to_owned(), calls)]);
+        let status = Status { kernel_errors, ..status(None) };
+        render(&status, now(), WallClock::default(), &TimeZone::UTC, Paint::default())
+    };
+    let (some, none) = (told(7), told(0));
+    assert!(some.contains("\nNot blind.\nLost: 7 call.\n"), "{some}");
+    assert!(none.contains("\nNot blind, nothing lost.\n"), "{none}");
+}
+
 fn now() -> BootTime {
     BootTime(20_000_000_000_000)
 }
