@@ -111,7 +111,12 @@ pub fn text_file(path: &Path) -> io::Result<String> {
 pub fn text_file_within(path: &Path, limit: u64) -> io::Result<String> {
     // A pipe without a writer would block.
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| {
+        // What it leads to may be on a disk that is not mounted: it does not count as absent.
+        let nearest = path.ancestors().find(|at| at.symlink_metadata().is_ok());
+        let leads_nowhere = nearest.is_some_and(|at| at.is_symlink() && !at.exists());
+        if leads_nowhere { io::Error::other("it is behind a link that leads nowhere") } else { error }
+    })?;
     let found = file.metadata()?;
     let kind = found.file_type();
     if kind.is_dir() {

@@ -67,5 +67,18 @@ mod tests {
         fs::remove_dir(dir.path().join(FILE)).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, dir.path().join(FILE), rustix::fs::Mode::RUSR).unwrap();
         assert!(read(dir.path()).by().unwrap().contains("it is not a regular file"));
+        // A disk that is not mounted yet, of the file or of all.
+        let (disk, nowhere) = (dir.path().join("disk"), dir.path().join("nowhere"));
+        fs::create_dir(&disk).unwrap();
+        fs::write(disk.join(FILE), "{}").unwrap();
+        fs::remove_file(dir.path().join(FILE)).unwrap();
+        std::os::unix::fs::symlink(disk.join(FILE), dir.path().join(FILE)).unwrap();
+        std::os::unix::fs::symlink(&disk, dir.path().join("linked")).unwrap();
+        for at in [dir.path(), &dir.path().join("linked")] {
+            assert_eq!(read(at), Standing::default(), "it is there");
+            fs::rename(&disk, &nowhere).unwrap();
+            assert!(read(at).by().unwrap().contains("it is behind a link that leads nowhere"), "{at:?}");
+            fs::rename(&nowhere, &disk).unwrap();
+        }
     }
 }

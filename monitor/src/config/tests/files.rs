@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_read_is_told() {
         ),
         (
             "conf.d/c.toml",
-            "cannot read the configuration conf.d/c.toml: No such file or directory (os error 2)",
+            "cannot read the configuration conf.d/c.toml: it is behind a link that leads nowhere",
         ),
         (
             "conf.d/d.toml",
