@@ -250,7 +250,7 @@ pub(super) fn advice(name: &str, within: &'static Section) -> (Option<&'static s
     if let Some(near) = nearest(name, &known) {
         return (Some(near), format!("did you mean \"{near}\"?"));
     }
-    match options::sections().find(|section| section.key(name).is_some()) {
+    match options::sections().find(|section| section.key(name).is_some_and(|key| section.takes(key))) {
         Some(section) => (None, format!("it is a key of {}: write it below that header", section.header())),
         None => (None, format!("known keys are {}", known.join(", "))),
     }

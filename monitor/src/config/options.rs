@@ -63,6 +63,11 @@ impl Section {
     pub fn key(&self, name: &str) -> Option<&Key> {
         self.keys.iter().find(|key| key.name == name)
     }
+
+    /// Whether the key may be written here: a row is shared by all kinds of rules, and says where it is not allowed.
+    pub fn takes(&self, key: &Key) -> bool {
+        !key.value.contains("]] only") || key.value.contains(&self.header())
+    }
 }
 
 impl Key {

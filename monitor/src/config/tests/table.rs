@@ -123,12 +123,23 @@ fn every_row_is_filled_in_and_every_example_is_right() {
             ];
             let fits =
                 |others: &&str| parsed(&format!("{}\n{others}{}", section.header(), key.example())).is_ok();
-            // A row is shared by all kinds of rules, and says where it is not allowed.
-            assert!(
-                others.iter().any(fits) || (value.contains(" only") && !value.contains(&section.header())),
-                "{name}"
-            );
+            assert_eq!(others.iter().any(fits), section.takes(key), "{name}");
         }
+    }
+}
+
+#[test]
+fn a_key_of_another_table_is_sent_where_it_may_be() {
+    for (line, header) in [
+        ("idle_duplicates = \"4h\"", "[[agent]]"),
+        ("reap = true", "[[agent]]"),
+        ("kind = \"server\"", "[[program]]"),
+        ("user = \"alice\"", "[[hook]]"),
+        ("path = \"/x\"", "[[hook]]"),
+        ("unit = \"a.service\"", "[[exempt]]"),
+    ] {
+        let told = parsed(line).unwrap_err().to_string();
+        assert!(told.contains(&format!("it is a key of {header}: write it below")), "{told}");
     }
 }
 
