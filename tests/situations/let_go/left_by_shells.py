@@ -55,11 +55,16 @@ JOB = """
     about="The same below an agent that was started by `nohup claude &`, so that all ignore SIGINT and SIGHUP.",
 )
 @scene(
+    "in use", name="job_forked_into_a_session", twin="orphans/job_of_a_killed_shell", line="setsid -f BIN/job; true", leak="timer",
+    about="`setsid -f job` in the shell tool of a server that leaks and reads what it prints; the agent is killed, the job works on.",
+)
+@scene(
     "orphan", name="orphans/job_of_a_killed_shell", twin="let_go/dump_in_the_background", line="BIN/job; true", leak="timer", kill="'--kill'",
     about="A server killed the shell of a tool that took too long, and leaks; the agent is killed: the tool, which hangs on its pipes, is ended, too.",
 )
 def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'", handles=False, nohup=False):
-    job = JOB if leak == "exit" or "&" in line else "here()\nos.read(0, 1)\nrest()\n"
+    stays = "&" in line or "setsid" in line
+    job = JOB if stays else "here()\nos.read(0, 1)\nrest()\n"
     stage.part("job", f"signal.signal(signal.SIGINT, lambda *_: None)\n{textwrap.dedent(job)}" if handles else job)
     stage.part("mcp-server-shell", SHELL_TOOL)
     line = line.replace("BIN", f"{stage.dir}/bin")
@@ -76,7 +81,7 @@ def left_by_a_shell(stage, line, leak="exit", kill="'--waits', '1'", handles=Fal
     agent = stage.run(stage.part("claude", program), cwd=stage.dir)
     stage.who("claude")
     job = stage.who("job")
-    if "&" not in line:
+    if not stays:
         return stage.killed(agent, orphans=["mcp-server-shell", job])
     stage.beats("job")
     if leak == "exit":

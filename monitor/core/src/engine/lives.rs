@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     case::{Event, Outcome},
-    lineage::{LeftByShell, Node, Provenance, ServerKey},
+    lineage::{Left, Node, Provenance, ServerKey},
     model::{
         BootTime, Class, Effect, Ending, ExitStatus, Image, Notice, ProcessId, SnapshotProcess, Stdio,
         Tracking,
@@ -228,7 +228,7 @@ impl Engine {
         let up = self.world.graph().up(id).map(|n| n.id);
         for process in self.world.graph().descendants(id).into_iter().rev().chain([id]) {
             if self.world.node(process).is_some_and(|n| n.pending) {
-                self.world.exit(process, LeftByShell::No);
+                self.world.exit(process, Left::No);
                 self.untrack(process);
             }
         }
@@ -241,7 +241,7 @@ impl Engine {
     fn dismiss_if_idle(&mut self, id: ProcessId) {
         let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin().execs == 0);
         if idle && self.world.graph().children(id).next().is_none() {
-            self.world.exit(id, LeftByShell::No);
+            self.world.exit(id, Left::No);
             self.untrack(id);
         }
     }
@@ -300,7 +300,7 @@ impl Engine {
         self.leftover_exits(id);
         let heirs = self.heirs_of(id);
         let was_killed = matches!(status, Some(ExitStatus::Signal(_)));
-        let how = if was_killed { LeftByShell::InBackground } else { LeftByShell::Whole };
+        let how = if was_killed { Left::InBackground } else { Left::Whole };
         let Some(exited) = self.world.exit(id, how) else { return };
         if was_client {
             self.agenda.keep(Task::Containers, Some(now.max(self.containers_until)));

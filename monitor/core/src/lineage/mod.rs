@@ -7,7 +7,5 @@ mod node;
 mod reconcile;
 
 pub use graph::{Graph, in_order};
-pub use node::{
-    AgentKey, Exec, LeftByShell, Maker, Node, ObservedUnit, Origin, Program, Provenance, ServerKey,
-};
+pub use node::{AgentKey, Exec, Left, Maker, Node, ObservedUnit, Origin, Program, Provenance, ServerKey};
 pub use reconcile::{Difference, compare};

@@ -146,8 +146,8 @@ pub struct Node {
     pub launched: bool,
     /// The process of its server that ran it, or ran what created it, as a tool, and has ended. Copied at birth.
     pub ran_by: Option<ProcessId>,
-    /// Whether a shell left it, or who created it. Copied at birth.
-    pub left: LeftByShell,
+    /// Whether it was left, or who created it. Copied at birth.
+    pub left: Left,
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,
@@ -164,14 +164,17 @@ pub struct Node {
     pub(super) brood: Option<u64>,
 }
 
-/// Whether a shell left a process: one that has ended since, or runs another program.
+/// Whether a process was left by who created it, who has ended since, or is a shell that runs another program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeftByShell {
+pub enum Left {
     #[default]
     No,
-    /// The shell was killed. What it had in the background (`job & next`) was left, and not what it waited for.
+    /// By a program of a server, other than a shell, that ended by itself: it has left what is in another session
+    /// (`setsid -f job`, a double fork).
+    Apart,
+    /// By a shell that was killed. What it had in the background (`job & next`) was left, and not what it waited for.
     InBackground,
-    /// It ended by itself.
+    /// By a shell that ended by itself.
     Whole,
 }
 

@@ -3,7 +3,7 @@
 
 use super::membership::{Bonds, age, ignores_interrupt};
 use crate::{
-    lineage::{LeftByShell, Node},
+    lineage::{Left, Node},
     model::{
         Stdio,
         scene::{ProcessRow, Wait},
@@ -63,19 +63,21 @@ impl Bonds<'_> {
         !is_apart && rests && self.inspection.rows.has_input_alone(facts.process, &self.held)
     }
 
-    /// Whether it was started to go on: a shell left it, or it ignores SIGHUP and the server itself does not (`nohup`). What was
+    /// Whether it was started to go on: it was left, or it ignores SIGHUP and the server itself does not (`nohup`). What was
     /// tied when the server began to be ended stays so.
     pub(super) fn shall_outlive(&self, facts: &ProcessRow) -> bool {
         !self.was_tied(facts) && (self.was_left(facts) || facts.ignores_hangup && !self.core_ignores_hangup)
     }
 
-    /// A shell without a terminal has what it runs in the background ignore SIGINT. A script that becomes a browser starts what reads
+    /// A shell without a terminal has what it runs in the background ignore SIGINT. A browser is told by what drives it, whoever
+    /// started it. A script that becomes a browser starts what reads
     /// its output for that alone (`exec > >(cat)`, google-chrome).
     pub(super) fn was_left(&self, facts: &ProcessRow) -> bool {
         match self.inspection.node(facts.process).map(|node| node.left).unwrap_or_default() {
-            LeftByShell::No => false,
-            LeftByShell::InBackground => ignores_interrupt(self.inspection, facts),
-            LeftByShell::Whole => {
+            Left::No => false,
+            Left::Apart => facts.sid != self.inspection.server.session && !self.is_a_browser(facts),
+            Left::InBackground => ignores_interrupt(self.inspection, facts),
+            Left::Whole => {
                 !(self.is_of_a_browser(facts)
                     && self.inspection.rows.is_joined(facts.process, &self.held, |stream| stream == 0))
             }

@@ -140,7 +140,7 @@ impl<'a> Bonds<'a> {
         }
     }
 
-    fn is_a_browser(&self, facts: &ProcessRow) -> bool {
+    pub(super) fn is_a_browser(&self, facts: &ProcessRow) -> bool {
         self.browsers.contains(&facts.process)
     }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use super::{Agent, NewServer, Server, Spawner, World, agents::ENDED, is_run_by, process_view};
 use crate::{
-    lineage::{AgentKey, LeftByShell, Node, ServerKey},
+    lineage::{AgentKey, Left, Node, ServerKey},
     model::ProcessId,
 };
 
@@ -36,7 +36,7 @@ impl World {
     pub fn enter(&mut self, mut node: Node, up: Option<ProcessId>) {
         let id = node.id;
         if let Some(old) = self.graph.holder(id.pid) {
-            self.exit(old, LeftByShell::Whole);
+            self.exit(old, Left::Whole);
         }
         match node.server.and_then(|key| self.servers.get_mut(&key)) {
             Some(server) => {
@@ -47,10 +47,10 @@ impl World {
         self.graph.insert(node, up);
     }
 
-    /// A process has ended, or does not matter. `how`: what it leaves if it is a shell, nothing unless it has ended.
-    pub fn exit(&mut self, id: ProcessId, how: LeftByShell) -> Option<Exited> {
-        if how != LeftByShell::No {
-            self.shell_leaves(id, how);
+    /// A process has ended, or does not matter. `how`: what it leaves, nothing unless it has ended.
+    pub fn exit(&mut self, id: ProcessId, how: Left) -> Option<Exited> {
+        if how != Left::No {
+            self.leaves_below(id, how);
         }
         let up = self.graph.up(id).map(|node| node.id);
         let leaves = self.graph.children(id).next().is_some();
@@ -221,7 +221,7 @@ impl World {
             {
                 (node.server, node.ran_by) = (Some(key), None);
                 if node.left <= left {
-                    node.left = LeftByShell::No;
+                    node.left = Left::No;
                 }
                 server.processes.insert(process);
             }

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use super::{Agent, Server, World};
 use crate::{
-    lineage::{AgentKey, Exec, LeftByShell, Maker, Node, Origin, Program, Provenance, ServerKey},
+    lineage::{AgentKey, Exec, Left, Maker, Node, Origin, Program, Provenance, ServerKey},
     model::{Image, ProcessId, SnapshotProcess, Stdio},
-    recognise::{Rules, runs_itself},
+    recognise::{Role, Rules, runs_itself},
 };
 
 impl World {
@@ -32,8 +32,9 @@ impl World {
     }
 
     pub fn run(&mut self, rules: &Rules, seen: &SnapshotProcess, provenance: Provenance) {
-        if provenance == Provenance::Witnessed {
-            self.shell_leaves(seen.id, LeftByShell::Whole);
+        let is_a_shell = self.graph.get(seen.id).and_then(Node::role) == Some(&Role::Shell);
+        if provenance == Provenance::Witnessed && is_a_shell {
+            self.leaves_below(seen.id, Left::Whole);
         }
         self.change(seen.id, |node| {
             node.run(program(rules, &seen.image), seen.stdio, provenance);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     invariants::of_world,
-    lineage::{LeftByShell, Origin, Program},
+    lineage::{Left, Origin, Program},
     model::{BootTime, Image, RunView, Stdio},
     recognise::Role,
 };
@@ -46,8 +46,8 @@ fn world() -> (World, AgentKey, ServerKey) {
 #[test]
 fn each_change_keeps_both_directions() {
     let (mut world, agent, server) = world();
-    assert_eq!(world.exit(id(30), LeftByShell::Whole).and_then(|exited| exited.wrapped), Some(server));
-    assert_eq!(world.exit(id(31), LeftByShell::Whole).and_then(|exited| exited.server), Some((server, true)));
+    assert_eq!(world.exit(id(30), Left::Whole).and_then(|exited| exited.wrapped), Some(server));
+    assert_eq!(world.exit(id(31), Left::Whole).and_then(|exited| exited.server), Some((server, true)));
     assert_eq!(of_world(&world, &[], |_| false), Vec::<String>::new());
     assert_eq!(world.leave(id(32)), Some(server), "nothing is left of it");
     assert!(world.end_server(server).is_some());

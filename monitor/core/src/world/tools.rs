@@ -7,7 +7,7 @@
 
 use super::{Server, World};
 use crate::{
-    lineage::{Graph, LeftByShell, Node, ServerKey},
+    lineage::{Graph, Left, Node, ServerKey},
     model::ProcessId,
     recognise::{Role, are_of_one_package},
 };
@@ -39,16 +39,21 @@ impl World {
         server.recognised.iter().filter_map(|process| self.graph.get(*process))
     }
 
-    /// A shell ends, or runs another program: what it leaves was started to go on without it (`job &`). A server, and what this has
-    /// started, was not left by the shell that launched it.
-    pub(super) fn shell_leaves(&mut self, id: ProcessId, how: LeftByShell) {
-        let is_shell = |node: &&Node| node.role() == Some(&Role::Shell) && node.wraps.is_none();
-        let Some(shell) = self.graph.get(id).filter(is_shell) else { return };
+    /// A shell ends, or runs another program: what it leaves was started to go on without it (`job &`). Of another program that ends
+    /// by itself that is so in another session (`setsid -f job`). A server, and what this has started, was not left by who launched
+    /// it.
+    pub(super) fn leaves_below(&mut self, id: ProcessId, how: Left) {
+        let Some(above) = self.graph.get(id).filter(|node| node.wraps.is_none()) else { return };
         let launches =
-            |server: &Server| server.wires() == shell.wires() && !is_run_by(&self.graph, server, id);
-        if shell.server.and_then(|key| self.servers.get(&key)).is_some_and(launches) {
+            |server: &Server| server.wires() == above.wires() && !is_run_by(&self.graph, server, id);
+        if above.server.and_then(|key| self.servers.get(&key)).is_some_and(launches) {
             return;
         }
+        let how = match (how, above.role()) {
+            (how, Some(Role::Shell)) => how,
+            (Left::Whole, _) if above.server.is_some() => Left::Apart,
+            _ => return,
+        };
         let (mut stack, mut left) = (vec![id], Vec::new());
         while let Some(above) = stack.pop() {
             // Whoever was left before has left all that is below it.
