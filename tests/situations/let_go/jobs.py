@@ -240,20 +240,6 @@ def job_without_output(stage):
     stage.beats("job")
     return stage.killed(agent, in_use=["job"], orphans=["mcp-server-shell"])
 
-@scene("mixed", twin="orphans/helper_with_a_pipe")
-def job_with_a_pipe_of_others(stage):
-    """A leaking server started a job without any output, which inherited both ends of a pipe of the server's own; the agent is killed, the job works on."""
-    stage.part("job", "here()\nuse('job', lambda: tell('part', str(time.time())))\n")
-    stage.part("mcp-server-shell", """
-        pipe = os.pipe()
-        start("job", wire=None, stderr=subprocess.DEVNULL, pass_fds=pipe)
-        present("job")
-        serve()
-    """)
-    agent = stage.agent("mcp-server-shell")
-    stage.beats("job")
-    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
-
 @scene("in use", twin="orphans/shell_job_that_is_waited_for")
 def shell_job_with_a_log_of_errors(stage):
     """A server's shell tool ran `job > log &`, without `2>&1`: standard error is a pipe of the server's; the agent is killed, the job works on."""

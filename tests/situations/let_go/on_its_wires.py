@@ -65,3 +65,21 @@ def job_with_closed_sockets(stage):
     agent = stage.agent("mcp-server-ops")
     stage.beats("job")
     return stage.killed(agent, orphans=["mcp-server-ops"], in_use=["job"])
+
+@scene(
+    "mixed", name="job_with_a_pair_of_others", twin="orphans/helper_with_a_pipe", pair="[end.detach() for end in socket.socketpair()]",
+    about="A leaking server started a job without any output, which inherited a pair of sockets that the server has for itself; the agent is killed, the job works on.",
+)
+@scene("mixed", twin="orphans/helper_with_a_pipe", pair="os.pipe()")
+def job_with_a_pipe_of_others(stage, pair):
+    """A leaking server started a job without any output, which inherited both ends of a pipe of the server's own; the agent is killed, the job works on."""
+    stage.part("job", "here()\nuse('job', lambda: tell('part', str(time.time())))\n")
+    stage.part("mcp-server-shell", f"""
+        pair = {pair}
+        start("job", wire=None, stderr=subprocess.DEVNULL, pass_fds=pair)
+        present("job")
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.beats("job")
+    return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])

@@ -134,8 +134,8 @@ impl<'a> Rows<'a> {
         ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
     }
 
-    /// Whether the process has a channel to a process of a server, which has these ends: a connection, or a pipe that it alone reads.
-    /// What somebody inherited by accident is read by others, too. Its standard input is none, unless it is what another writes as
+    /// Whether the process has a channel to a process of a server, which has these ends: its end of a connection, or a pipe that it
+    /// alone reads. What somebody inherited by accident, the server has as well, and a pipe is read by others, too. Its standard input is none, unless it is what another writes as
     /// its output (`exec > >(cat)`).
     pub fn has_a_channel(&self, process: ProcessId, held: &Sides) -> bool {
         let is_another = |end: &&End| end.side == Side::Reads && end.holder.process() != Some(process);
@@ -145,7 +145,7 @@ impl<'a> Rows<'a> {
         let is_input = |end: &End| end.numbers == [0] && !self.opposite(end).any(is_output);
         let mut channels = self.of(process).filter(|(_, end)| !is_input(end) && is_opposed(end, held));
         channels.any(|(endpoint, end)| match endpoint {
-            Endpoint::Connection { .. } => true,
+            Endpoint::Connection { .. } => !held.contains(&(end.endpoint, end.side)),
             Endpoint::Pipe { named: false, .. } => end.side == Side::Reads && !is_read_by_others(end),
             _ => false,
         })
@@ -289,4 +289,39 @@ fn is_opposed(end: &End, held: &Sides) -> bool {
 
 fn is_held_by(end: &End, members: &Members) -> bool {
     matches!(end.holder, Holder::Process(process) if members.contains(process))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::scene::Began;
+
+    /// A pair of sockets that a server has for itself, and its end of a pair to a helper, as a job inherits them. The twin is the
+    /// other end of a pair.
+    #[test]
+    fn what_the_server_has_as_well_is_no_channel() {
+        let [server, job] = [1, 2].map(|pid| ProcessId::new(pid, 1));
+        for (of_server, of_job, is_one) in [
+            (&[Side::Near, Side::Far][..], &[Side::Near, Side::Far][..], false),
+            (&[Side::Near], &[Side::Near], false),
+            (&[Side::Near], &[Side::Far], true),
+        ] {
+            let end = |process, side: &Side| End {
+                endpoint: 0,
+                holder: Holder::Process(process),
+                side: *side,
+                numbers: vec![7],
+                beyond: false,
+            };
+            let ends = of_server.iter().map(|side| end(server, side));
+            let scene = Scene {
+                endpoints: vec![Endpoint::Connection { near: 1, far: 2, began: Began::Pair }],
+                ends: ends.chain(of_job.iter().map(|side| end(job, side))).collect(),
+                ..Scene::default()
+            };
+            let rows = Rows::new(&scene);
+            let held = rows.sides(server).collect();
+            assert_eq!(rows.has_a_channel(job, &held), is_one, "{of_server:?} {of_job:?}");
+        }
+    }
 }
