@@ -120,7 +120,11 @@ async function lose() {
 }
 
 async function gone() {
-  for (const { page } of views) await page.waitForFunction(() => document.querySelector("#link").textContent.startsWith("not connected"));
+  for (const { page } of views) {
+    await page.waitForFunction(() => document.querySelector("#link").textContent.startsWith("not connected"));
+    assert.match(await page.textContent("#notice"), /^Not connected: what is below is as it was at .*nobody ends orphans\.$/);
+    assert.ok(await page.isHidden("#mode"), "it does not say that orphans are ended");
+  }
 }
 
 /** Another daemon is there. */

@@ -154,8 +154,8 @@ impl Text {
                     _ => "after a signal from an earlier daemon".to_owned(),
                 };
                 let freed = text::freed(*freed_bytes, *freed_pss_bytes);
-                let who = |by| if self.public { "a person".into() } else { text::sanitise(by) };
-                let asked = asked_by.as_ref().map(|by| format!(", as {} asked", who(by))).unwrap_or_default();
+                let asked = asked_by.as_ref().map(|by| format!(", as {} asked", self.person(by)));
+                let asked = asked.unwrap_or_default();
                 format!("{name}{of} ended {how}{asked}, {freed}{}", phrases::remaining(let_go))
             }
             Notice::ReapFailed { pid, error, errno, failed, .. } => {
@@ -198,15 +198,19 @@ impl Text {
                 let line = phrases::threshold(rule, *on, agent.as_deref(), *value, *limit);
                 format!("{line}, after {}", text::millis(*after_ms))
             }
-            Notice::Reconfigured { mode, by } => match (mode, by.as_ref().filter(|_| !self.public)) {
+            Notice::Reconfigured { mode, by } => match (mode, by.as_deref().map(|by| self.person(by))) {
                 (Mode::Enforce, None) => "a new configuration is in effect".to_owned(),
                 (Mode::Observe, None) => {
                     "a new configuration is in effect: observing, ends nothing".to_owned()
                 }
-                (Mode::Enforce, Some(by)) => format!("ends orphans, decided by {}", text::sanitise(by)),
-                (Mode::Observe, Some(by)) => format!("ends nothing, decided by {}", text::sanitise(by)),
+                (Mode::Enforce, Some(by)) => format!("ends orphans, decided by {by}"),
+                (Mode::Observe, Some(by)) => format!("ends nothing, decided by {by}"),
             },
         }
+    }
+
+    fn person(&self, name: &str) -> String {
+        if self.public { "a person".to_owned() } else { text::sanitise(name).into_owned() }
     }
 
     fn guards(&self, server: &ServerView, guards: &[Guard]) -> String {

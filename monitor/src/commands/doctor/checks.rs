@@ -228,6 +228,14 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
     };
     let user = user.unwrap_or(own);
     match store::usable(dir, user) {
+        // It is readable for its user alone, as it should be.
+        Err(_) if user != own && is_refused(dir) => Check::note(
+            name,
+            format!(
+                "only root or user {user}, whose daemon keeps its store there, can look at {}",
+                dir.display()
+            ),
+        ),
         Err(error) => Check::wrong(name, error.to_string()),
         Ok(room) if room < ROOM => Check::note(
             name,
@@ -244,6 +252,10 @@ fn store(dir: &Path, daemon: Option<u32>) -> Check {
         ),
         Ok(_) => Check::ok(name, format!("{} can be used", dir.display())),
     }
+}
+
+fn is_refused(dir: &Path) -> bool {
+    fs::read_dir(dir).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 pub(super) fn sight(seen: &Report) -> Check {

@@ -152,7 +152,7 @@ function choice(name, options) {
 
 function drawHeadline() {
   if (!now) return;
-  const { sums, agents, watching } = now;
+  const { sums, leftovers, agents, watching } = now;
   const { paused } = now;
   const stays = paused ? `paused${paused.until ? ` until ${clock(paused.until)}` : ""}, ends nothing` : "observes, ends nothing";
   say(byId("mode"), now.mode === "observe" ? stays : "ends orphans");
@@ -164,6 +164,7 @@ function drawHeadline() {
   if (sums.orphan.count) verdict = `${many(sums.orphan.count, "orphan")} ${sums.orphan.count === 1 ? "holds" : "hold"} ${size(sums.orphan.bytes)}.`;
   else if (!watching) verdict = "No orphan in sight.";
   else if (sums.suspect.count) verdict = `${many(sums.suspect.count, "suspect")}, no orphans.`;
+  else if (sums.unproven.count || leftovers.count) verdict = "No orphans.";
   say(byId("verdict"), verdict);
   document.title = sums.orphan.count ? `${many(sums.orphan.count, "orphan")}, ${size(sums.orphan.bytes)} - orphand` : "orphand";
   const alive = agents.reduce((n, agent) => n + agent.generations.filter((one) => one.alive).length, 0);
@@ -171,6 +172,7 @@ function drawHeadline() {
   if (!alive && !sums.live.count) parts.push("No agent with MCP servers is running.");
   else parts.push(`${many(sums.live.count, "server")} in use by ${alive ? many(alive, "running agent") : "somebody"}.`);
   if (sums.unproven.count) parts.push(`${sums.unproven.count} may still be in use though the agent is gone.`);
+  if (leftovers.count) parts.push(`${many(leftovers.count, "leftover")} of ended agents ${leftovers.count === 1 ? "holds" : "hold"} ${size(leftovers.bytes)}: no server, ended only by you.`);
   if (past) parts.push(past.sums.reaped ? `In the last ${rangeName()} ${many(past.sums.reaped, "orphan")} ended, ${freed(past.sums)} freed.` : past.sums.orphans || sums.orphan.count ? "" : `No leak in the last ${rangeName()}.`);
   say(byId("summary"), parts.join(" "));
 }
@@ -413,7 +415,15 @@ function again() {
   pause = Math.min(pause * 2, 30000);
 }
 
-const lost = () => connected(false, "not connected, trying again");
+/** What is shown is of the past from now on, and nobody may be there who ends anything. */
+function lost() {
+  connected(false, "not connected, trying again");
+  if (!now) return;
+  byId("mode").hidden = true;
+  byId("notice").hidden = false;
+  say(byId("notice"), `Not connected: what is below is as it was at ${clock(now.time)}. If orphand does not run, nobody ends orphans.`);
+}
+
 function heed() {
   clearTimeout(silence);
   silence = setTimeout(again, 15000);

@@ -51,7 +51,7 @@ struct Generation {
 impl Page {
     /// What the page is told. Times are milliseconds since 1970.
     pub fn snapshot(&self, status: &Status, now: BootTime) -> Value {
-        let report = &status.report;
+        let (report, totals) = (&status.report, status.report.totals());
         let own = OwnersWithSeries::of(report);
         let mut agents: BTreeMap<Labels, Found<'_>> = BTreeMap::new();
         for run in &report.runs {
@@ -88,6 +88,7 @@ impl Page {
             // Whether orphand can vouch for what it says.
             "watching": status.is_watching(),
             "sums": sums,
+            "leftovers": Sum { count: totals.leftovers, bytes: totals.leftover_rss_bytes },
             "agents": agents.into_iter().map(|(_, agent)| agent).collect::<Vec<_>>(),
         })
     }

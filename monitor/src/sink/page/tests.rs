@@ -125,6 +125,7 @@ fn a_state_has_nothing_private() {
     ] {
         assert!(json.contains(told), "{told} is missing in {json}");
     }
+    assert!(json.contains(r#""leftovers":{"bytes":0,"count":0}"#), "{json}");
     let mut blind = status(Vec::new());
     blind.blind.push("/home/SECRET cannot be read".to_owned());
     let json = serde_json::to_string(&page().snapshot(&blind, NOW)).unwrap();

@@ -143,6 +143,11 @@ mod standing {
         standing.decide(&Decision::Mode { mode: Some(Mode::Enforce) }, "al\u{1b}ice", noon);
         assert_eq!(told(&standing, Mode::Enforce), "ends orphans, decided by al\\x1bice");
         assert_eq!(told(&standing, Mode::Observe), "observes only");
+        let mut paused = standing.clone();
+        paused.decide(&Decision::Pause { for_ms: None }, "bob", noon);
+        let then = "is paused by bob; then ends orphans, decided by al\\x1bice";
+        assert_eq!(told(&paused, Mode::Observe), then);
+        standing.decide(&Decision::Mode { mode: None }, "alice", noon);
         let seconds = |seconds: u64| Decision::Pause { for_ms: Some(seconds * 1_000) };
         for (decision, words) in [
             (seconds(3 * 3600), "is paused until 15:00 by bob"),
