@@ -83,7 +83,8 @@ impl Dialog {
             lines.push(format!("{name}, {state}, {memory} in memory"));
             lines.extend(processes(&one.server));
             if one.state == State::Unproven {
-                lines.push("Somebody may still use it: it is not proven that it is an orphan.".to_owned());
+                let why = human::list_doubts(&one.doubts, &one.reached_by);
+                lines.push(format!("Somebody may still use it: {why}"));
             }
             if !one.guards.is_empty() {
                 lines.push(format!("It stays: {}", human::guards_of(&one.server, &one.guards)));
