@@ -1,11 +1,12 @@
-//! What guards a server from below: agents, multiplexers and exempt programs that it started. The next daemon is told of
-//! them: once something has adopted them, /proc does not say who started them.
+//! What guards a server from below: agents, multiplexers and exempt programs that it started; and what its shells left. The next
+//! daemon is told of them: once something has adopted them, or the shell runs another program, /proc does not say who started
+//! them.
 
 use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::{
-    lineage::Node,
+    lineage::{Left, Node},
     model::{BootTime, Guard, Image, ProcessId, ReachedBy, TrackedGuard, TrackedProgram, text},
     recognise::Role,
     world::{Agent, Server},
@@ -13,6 +14,8 @@ use crate::{
 
 /// How many of them are kept of one server.
 const GUARDS: usize = 16;
+/// How many of those that its shells left.
+const LEFT: usize = 64;
 /// Of how many processes it is kept what they run, and how many bytes that may take: a user may have thousands of servers.
 const PROGRAMS: usize = 24;
 const ROOM: usize = 4096;
@@ -24,7 +27,7 @@ impl Engine {
         let above = || self.world.graph().near_ancestors(id).find_map(|node| node.server);
         let Some(key) = own.or_else(above) else { return };
         let Some(mut all) = self.world.server(key).map(|server| server.guarded_by.clone()) else { return };
-        all.retain(|one| self.may_guard(*one));
+        all.retain(|one| self.may_live(*one));
         if all.len() < GUARDS && all.insert(id) {
             self.world.change_server(key, |server| server.guarded_by = all);
             self.remember_server(at, key);
@@ -90,7 +93,7 @@ impl Engine {
     }
 
     pub(super) fn tracked_guards(&self, server: &Server) -> Vec<TrackedGuard> {
-        let living = server.guarded_by.iter().filter(|id| self.may_guard(**id));
+        let living = server.guarded_by.iter().filter(|id| self.may_live(**id));
         let implied = |id: ProcessId| {
             let agent = self.world.agent_of(id).and_then(|key| self.world.agent(key));
             let name = agent.filter(|agent| agent.implied).map(|agent| agent.name.clone());
@@ -122,8 +125,27 @@ impl Engine {
         programs.into_values().collect()
     }
 
+    /// A shell has run another program in its place, which is the parent now of what it left: a later daemon could not tell.
+    pub(super) fn remember_left(&mut self, at: BootTime, id: ProcessId) {
+        let Some(key) = self.world.node(id).filter(|node| node.left == Left::No).and_then(|node| node.server)
+        else {
+            return;
+        };
+        let is_left = |node: &&Node| node.creator == Some(id) && node.left == Left::Whole;
+        let left: Vec<ProcessId> =
+            self.world.graph().children(id).filter(is_left).map(|node| node.id).collect();
+        let Some(mut known) = self.world.server(key).map(|server| server.left.clone()) else { return };
+        known.retain(|process| self.may_live(*process));
+        let before = known.len();
+        known.extend(left.into_iter().take(LEFT.saturating_sub(before)));
+        if known.len() > before {
+            self.world.change_server(key, |server| server.left = known);
+            self.remember_server(at, key);
+        }
+    }
+
     /// Whether it lives, as far as is known by now: /proc may just be read.
-    fn may_guard(&self, process: ProcessId) -> bool {
+    pub(super) fn may_live(&self, process: ProcessId) -> bool {
         self.world.node(process).is_some() || self.recall.may_live(process)
     }
 

@@ -75,6 +75,7 @@ impl Engine {
             self.enter(at, seen);
         }
         self.ran(now, at, seen, Provenance::Witnessed);
+        self.remember_left(at, seen.id);
     }
 
     pub(super) fn ran(&mut self, now: BootTime, at: BootTime, seen: &SnapshotProcess, how: Provenance) {

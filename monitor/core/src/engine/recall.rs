@@ -28,6 +28,8 @@ pub(super) struct Recall {
     /// What processes that matter were seen to run, and who was seen to create them.
     witnessed: FxHashMap<ProcessId, Image>,
     pub(super) creators: FxHashMap<ProcessId, ProcessId>,
+    /// What shells left that have run another program since.
+    pub(super) left: FxHashSet<ProcessId>,
     /// What was announced as an orphan, and not cleared since.
     pub(super) announced: FxHashSet<ProcessId>,
     /// The processes that were alive when /proc was last read.
@@ -129,6 +131,7 @@ impl Engine {
             if server.orphan.as_ref().is_some_and(|orphan| orphan.announced) {
                 self.recall.announced.insert(id);
             }
+            self.recall.left.extend(server.server.start.iter().flat_map(|start| &start.left));
             for program in server.server.start.iter_mut().flat_map(|start| &mut start.programs) {
                 self.recall.creators.extend(program.creator.map(|creator| (program.process, creator)));
                 self.recall.witnessed.insert(program.process, std::mem::take(&mut program.image));
@@ -195,6 +198,7 @@ impl Engine {
             server
                 .guarded_by
                 .extend(start.iter().flat_map(|start| &start.guarded_by).map(|guard| guard.process));
+            server.left.extend(start.iter().flat_map(|start| &start.left));
             server.gateway |= start.as_ref().is_some_and(|start| start.gateway);
         });
         self.confirm_server(key);

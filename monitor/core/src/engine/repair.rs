@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::{Engine, agenda::Task, cases::CaseOf};
 use crate::{
     case::{Event, Reason},
-    lineage::{Difference, Node, ObservedUnit, Provenance, ServerKey, compare},
+    lineage::{Difference, Left, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
         BootTime, Effect, Fact, Losses, Notice, ProcessId, ServerFacts, Share, Snapshot, SnapshotProcess,
         Stdio, scene::ProcessRow, text::base,
@@ -229,6 +229,9 @@ impl Engine {
         // An earlier daemon may have witnessed its creation. Its parent may have adopted it.
         let witnessed = self.recall.creators.get(&seen.id).copied();
         (node.witnessed, node.creator) = (witnessed.is_some(), witnessed.or(seen.parent));
+        if self.recall.left.contains(&seen.id) {
+            node.left = Left::Whole;
+        }
         // That of an agent behind a title was not read.
         if !seen.titled || seen.place.is_some() {
             node.unit = ObservedUnit::Known(seen.unit.clone().map(Box::new));

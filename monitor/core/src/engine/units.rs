@@ -224,6 +224,7 @@ impl Engine {
                 owner_exited: self.world.owner_of(server).and_then(Agent::exited),
                 guarded_by: self.tracked_guards(server),
                 programs: self.tracked_programs(server),
+                left: server.left.iter().copied().filter(|id| self.may_live(*id)).collect(),
             }),
         };
         self.persist(at, Fact::Server { server: tracked });

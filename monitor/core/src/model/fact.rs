@@ -140,6 +140,9 @@ pub struct TrackedStart {
     /// What the processes that matter run: its launch chain and main process, its owner, and what guards it.
     #[serde(default)]
     pub programs: Vec<TrackedProgram>,
+    /// What its shells left that run another program in their place, and are the parents still.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left: Vec<ProcessId>,
 }
 
 /// What a process was seen to run. It may write a title over that later.

@@ -2,7 +2,9 @@
 
 use super::{
     found::daemon,
+    proof::apart,
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
+    story_scene::ProcessFacts,
 };
 use crate::{
     lineage::Node,
@@ -316,5 +318,27 @@ fn what_an_earlier_daemon_saw_start_and_took_for_no_server_is_none() {
         next.end(20);
         next.pass_secs(30);
         assert_eq!(!next.sent().is_empty(), ended, "{rules} {watched_until:?}: {:?}", next.told());
+    }
+}
+
+/// `job & exec tool`: the parent of the job was a shell once, or never.
+#[test]
+fn what_a_shell_left_that_ran_another_program_is_known_to_the_next_daemon() {
+    let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
+    for (argv, ended) in [(&["/bin/bash", "-c", "job & exec tool"][..], false), (&["tool"], true)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, argv, stdio);
+        story.start(31, 32, &["job"], stdio);
+        story.exec(31, 30, &["tool"], stdio);
+        let below = vec![seen(31, 30, &["tool"], stdio), seen(32, 31, &["job"], stdio)];
+        let found = [seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)].into_iter().chain(below);
+        let mut next = next(&story, "", found.collect());
+        for (pid, parent) in [(31, 30), (32, 31)] {
+            let read_by = Some((Stdio::Pipe(7), id(30)));
+            next.apart.insert(pid, ProcessFacts { parent, read_by, ..apart(0, stdio) });
+        }
+        next.end(20);
+        next.pass_secs(600);
+        assert_eq!(next.sent().iter().any(|(pid, _)| *pid == 32), ended, "{argv:?}: {:?}", next.told());
     }
 }
