@@ -59,6 +59,10 @@ JOB = """
     about="`setsid -f job` in the shell tool of a server that leaks and reads what it prints; the agent is killed, the job works on.",
 )
 @scene(
+    "in use", name="job_of_what_became_the_tool", twin="orphans/job_of_a_killed_shell", line="BIN/job < /dev/null & exec sleep 7200", leak="timer", kill="", restart=True,
+    about="`job & exec tool` in the shell tool of a server that leaks, while orphand is restarted again and again; the agent is killed, the job works on.",
+)
+@scene(
     "orphan", name="orphans/job_of_a_killed_shell", twin="let_go/dump_in_the_background", line="BIN/job; true", leak="timer", kill="'--kill'",
     about="A server killed the shell of a tool that took too long, and leaks; the agent is killed: the tool, which hangs on its pipes, is ended, too.",
 )

@@ -141,8 +141,8 @@ pub struct TrackedStart {
     #[serde(default)]
     pub programs: Vec<TrackedProgram>,
     /// What its shells left that run another program in their place, and are the parents still.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub left: Vec<ProcessId>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", default)]
+    pub left: Box<[ProcessId]>,
 }
 
 /// What a process was seen to run. It may write a title over that later.

@@ -264,7 +264,8 @@ impl<'a> Bonds<'a> {
         let shell =
             self.inspection.rows.parent(facts).filter(|parent| parent.full && self.is_a_shell(parent));
         let Some(shell) = shell.filter(|_| self.works_apart(facts)) else { return Vec::new() };
-        (0..3).filter(|number| shell.stdio[*number] == facts.stdio[*number]).collect()
+        let pairs = shell.stdio.iter().zip(&facts.stdio).enumerate();
+        pairs.filter(|(_, (of_shell, own))| of_shell == own).map(|(number, _)| number).collect()
     }
 
     /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it, which has ended
