@@ -203,6 +203,11 @@ impl FdDir {
         Ok(text.split(|byte| *byte == b'\n').filter_map(|line| fields::number(line, "tfd")).collect())
     }
 
+    /// The process of which descriptor `number` is a pidfd.
+    pub fn pid(&self, number: u32) -> Result<Option<u32>, Errno> {
+        Ok(self.fdinfo(number, FDINFO_MAX)?.and_then(|text| fields::number(&text, "Pid")))
+    }
+
     /// The number of the terminal of which descriptor `number` is the other side (`/dev/ptmx`).
     pub fn terminal(&self, number: u32) -> Result<Option<u32>, Errno> {
         Ok(self.fdinfo(number, FDINFO_MAX)?.and_then(|text| fields::number(&text, "tty-index")))

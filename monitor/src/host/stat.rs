@@ -8,6 +8,7 @@ pub struct Stat {
     pub state: u8,
     /// The parent's pid: the creator or the process that adopted it; 0 for none.
     pub ppid: u32,
+    pub group: u32,
     pub sid: u32,
     /// The number of its controlling terminal; 0 for none.
     pub tty: u32,
@@ -33,14 +34,14 @@ impl Stat {
         let mut fields = fields(line)?;
         let state = *fields.next()?.as_bytes().first()?;
         let ppid = number_or_zero(fields.next()?)?;
-        let sid = number_or_zero(fields.nth(6 - 5)?)?;
+        let (group, sid) = (number_or_zero(fields.next()?)?, number_or_zero(fields.next()?)?);
         // The kernel writes a signed number.
         let tty = u32::try_from(fields.next()?.parse::<i64>().ok()? & i64::from(u32::MAX)).ok()?;
         let flags = fields.nth(9 - 8)?.parse().ok()?;
         let (user, system): (u64, u64) = (fields.nth(14 - 10)?.parse().ok()?, fields.next()?.parse().ok()?);
         let threads = fields.nth(20 - 16)?.parse().ok()?;
         let start = fields.nth(22 - 21)?.parse().ok()?;
-        Some(Self { state, ppid, sid, tty, flags, cpu: user.saturating_add(system), threads, start })
+        Some(Self { state, ppid, group, sid, tty, flags, cpu: user.saturating_add(system), threads, start })
     }
 
     /// Its controlling terminal, if that is a pseudo terminal: the number in `/dev/pts`.
@@ -138,6 +139,7 @@ mod tests {
             Stat {
                 state: b'S',
                 ppid: 17,
+                group: 4242,
                 sid: 4200,
                 tty: 0,
                 flags: 4_194_304,
@@ -163,8 +165,17 @@ mod tests {
 
     #[test]
     fn the_last_thread_begins_to_exit() {
-        let stat =
-            |flags, threads| Stat { state: b'R', ppid: 1, sid: 1, tty: 0, flags, cpu: 0, threads, start: 1 };
+        let stat = |flags, threads| Stat {
+            state: b'R',
+            ppid: 1,
+            group: 1,
+            sid: 1,
+            tty: 0,
+            flags,
+            cpu: 0,
+            threads,
+            start: 1,
+        };
         assert!(stat(PF_EXITING, 1).has_begun_to_exit());
         // The process does not exit while another thread goes on.
         assert!(!stat(PF_EXITING, 2).has_begun_to_exit());
@@ -173,8 +184,17 @@ mod tests {
 
     #[test]
     fn a_dead_leader_is_no_dead_process() {
-        let stat =
-            |state, threads| Stat { state, ppid: 1, sid: 1, tty: 0, flags: 0, cpu: 0, threads, start: 1 };
+        let stat = |state, threads| Stat {
+            state,
+            ppid: 1,
+            group: 1,
+            sid: 1,
+            tty: 0,
+            flags: 0,
+            cpu: 0,
+            threads,
+            start: 1,
+        };
         assert!(stat(b'Z', 2).is_alive());
         assert!(!stat(b'Z', 1).is_alive());
         assert!(stat(b'T', 1).is_alive());

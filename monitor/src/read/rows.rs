@@ -353,6 +353,7 @@ pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<Pr
         process: dir.id(),
         uid: dir.uid()?,
         sid: dir.stat().sid,
+        group: dir.stat().group,
         parent,
         image: dir.image(),
         ignores_hangup: signals.ignores(libc::SIGHUP),

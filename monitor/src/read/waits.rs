@@ -77,20 +77,31 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
 }
 
 /// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal. And for which one
-/// alone the first does, by the number that the process knows it by. In a program in Go the first thread is one like any other:
-/// it runs whatever comes next.
+/// alone, or for which group, the first does, by the number that the process knows it by. In a program in Go the first thread is one
+/// like any other: it runs whatever comes next.
 pub(super) fn await_a_child(
     dir: &ProcessDir,
     calls: &[Option<SystemCall>],
-) -> Result<([bool; 2], Option<u32>), Errno> {
+) -> Result<([bool; 2], Option<i32>), Errno> {
     const WAITS: [i64; 3] = [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend];
     const P_PID: u64 = 1;
+    const P_PGID: u64 = 2;
+    const P_PIDFD: u64 = 3;
     let waits = |call: &Option<SystemCall>| call.is_some_and(|call| WAITS.contains(&call.number));
-    let child = calls.first().copied().flatten().and_then(|call| match (call.number, call.arguments) {
-        (libc::SYS_wait4, [child, ..]) | (libc::SYS_waitid, [P_PID, child, ..]) => Some(id(child)),
+    let awaited = |call: SystemCall| match (call.number, call.arguments) {
+        (libc::SYS_wait4, [child, ..]) | (libc::SYS_waitid, [P_PID, child, ..]) => {
+            Some(id(child).cast_signed())
+        }
+        (libc::SYS_waitid, [P_PGID, group, ..]) => id(group).cast_signed().checked_neg(),
+        (libc::SYS_waitid, [P_PIDFD, number, ..]) => {
+            let pid = dir.fd_dir().and_then(|fds| fds.pid(id(number)));
+            pid.ok().flatten().and_then(|pid| pid.try_into().ok())
+        }
         _ => None,
-    });
-    let child = child.filter(|child| child.cast_signed() > 0);
+    };
+    // 0: of its own group.
+    let own = |awaited| if awaited == 0 { -dir.stat().group.cast_signed() } else { awaited };
+    let child = calls.first().copied().flatten().and_then(awaited).filter(|child| *child != -1).map(own);
     let [first, others] = [calls.first().is_some_and(waits), calls.iter().skip(1).any(waits)];
     // Go stops its threads by SIGURG, and has a handler for it from its start; hardly anything else does.
     let is_go = first && dir.signals()?.catches(libc::SIGURG);

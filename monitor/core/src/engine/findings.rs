@@ -181,7 +181,10 @@ impl Engine {
             })
             .filter(|(job, row)| job.creator == Some(row.process))
             .collect();
-        let waiting = jobs.iter().filter(|(job, parent)| parent.reaps || parent.awaits(job.id));
+        let awaits = |parent: &ProcessRow, job: &Node| {
+            rows.row(job.id).map_or(parent.awaits_child, |row| parent.awaits(row))
+        };
+        let waiting = jobs.iter().filter(|(job, parent)| parent.reaps || awaits(parent, job));
         let waiting: BTreeSet<ProcessId> = waiting.map(|(_, parent)| parent.process).collect();
         // It goes on when its time has come, or when somebody answers who works for it elsewhere.
         let goes_on = |process: ProcessId| {

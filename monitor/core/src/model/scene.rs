@@ -48,6 +48,9 @@ pub struct ProcessRow {
     pub process: ProcessId,
     pub uid: u32,
     pub sid: u32,
+    /// Its process group.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub group: u32,
     /// Its parent. A child of a server's process that no record has told of yet is part of the server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parent: Option<ProcessId>,
@@ -87,9 +90,10 @@ pub struct ProcessRow {
     /// Whether its first thread waits for a child.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub awaits_child: bool,
-    /// For which one alone, by its number; absent where it waits for any, or that cannot be told.
+    /// For which one alone, by its number, or for which group, by its negative number, as waitpid(2) has it; absent where it waits
+    /// for any, or that cannot be told.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub awaited: Option<u32>,
+    pub awaited: Option<i32>,
     /// Whether another thread of it does. Many a runtime has one for each child (asyncio, Java, Go, Ruby), whether it is
     /// needed or not.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -118,8 +122,11 @@ pub struct ProcessRow {
 
 impl ProcessRow {
     /// Whether its first thread waits for this child, or for any.
-    pub fn awaits(&self, child: ProcessId) -> bool {
-        self.awaits_child && self.awaited.is_none_or(|awaited| awaited == child.pid)
+    pub fn awaits(&self, child: &Self) -> bool {
+        let names = |awaited: i32| {
+            awaited.unsigned_abs() == if awaited > 0 { child.process.pid } else { child.group }
+        };
+        self.awaits_child && self.awaited.is_none_or(names)
     }
 }
 

@@ -47,10 +47,10 @@ impl Bonds<'_> {
         // Who waits in the background of a shell (`cd x && job > log &`) keeps nobody there.
         let is_in_background = |row: &ProcessRow| {
             let shell = self.inspection.rows.parent(row).filter(|above| self.is_a_shell(above));
-            shell.is_some_and(|shell| shell.full && !shell.awaits(row.process))
+            shell.is_some_and(|shell| shell.full && !shell.awaits(row))
         };
         let is_awaited = |parent: &ProcessRow| {
-            parent.awaits(facts.process) && !waits_for_another(parent) && !is_in_background(parent)
+            parent.awaits(facts) && !waits_for_another(parent) && !is_in_background(parent)
         };
         parent.is_some_and(|parent| is_left(parent) && !is_awaited(parent)) && !self.was_tied(facts)
     }

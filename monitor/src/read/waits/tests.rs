@@ -157,21 +157,24 @@ ctypes.CDLL(None).syscall({number}, {arguments})"
     assert!(many.memory.is_empty() && many.anybody == Some(Called::Unknown), "{many:?}");
 }
 
-/// What a process of this script, which then waits for a child by its first thread, is said to wait for.
-fn awaits(before: &str) -> ([bool; 2], bool) {
+/// What a process of this script, which then waits so for a child by its first thread, is said to wait for; and the child, which
+/// is in a group of its own.
+fn awaits(before: &str, wait: &str) -> ([bool; 2], Option<i32>, i32) {
     let script = format!(
-        "import os, signal\n{before}\nr, w = os.pipe()
-if not os.fork(): os.close(w); os.read(r, 1); os._exit(0)
-print(flush=True); os.wait()"
+        "import os, signal\n{before}\nr, w = os.pipe(); child = os.fork()
+if not child: os.close(w); os.read(r, 1); os._exit(0)
+os.setpgid(child, child)
+print(child, flush=True); {wait}"
     );
-    let (parent, _) = Started::python(&script, Std::null());
+    let (parent, line) = Started::python(&script, Std::null());
     let dir = Proc::system().unwrap().process(parent.0.id()).unwrap();
     let begun = std::time::Instant::now();
     loop {
         let calls = calls(&dir).unwrap();
-        if calls.iter().flatten().any(|call| call.number == libc::SYS_wait4) {
+        let is_wait = |number| [libc::SYS_wait4, libc::SYS_waitid].contains(&number);
+        if calls.iter().flatten().any(|call| is_wait(call.number)) {
             let (who, child) = await_a_child(&dir, &calls).unwrap();
-            return (who, child.is_some());
+            return (who, child, line.trim().parse().unwrap());
         }
         assert!(begun.elapsed().as_secs() < 20, "it does not wait");
     }
@@ -179,6 +182,25 @@ print(flush=True); os.wait()"
 
 #[test]
 fn the_first_thread_of_a_go_program_is_like_the_others() {
-    assert_eq!(awaits(""), ([true, false], false));
-    assert_eq!(awaits("signal.signal(signal.SIGURG, lambda *_: None)"), ([false, true], false));
+    let go = "signal.signal(signal.SIGURG, lambda *_: None)";
+    for (before, first) in [("", true), (go, false)] {
+        let (who, child, _) = awaits(before, "os.wait()");
+        assert_eq!((who, child), ([first, !first], None));
+    }
+}
+
+#[test]
+fn one_child_or_one_group_is_waited_for() {
+    for (wait, of_child) in [
+        ("os.waitpid(child, 0)", 1),
+        ("os.waitid(os.P_PID, child, os.WEXITED)", 1),
+        ("os.waitid(os.P_PIDFD, os.pidfd_open(child), os.WEXITED)", 1),
+        ("os.waitpid(-child, 0)", -1),
+        ("os.waitid(os.P_PGID, child, os.WEXITED)", -1),
+    ] {
+        let (_, awaited, child) = awaits("", wait);
+        assert_eq!(awaited, Some(of_child * child), "{wait}");
+    }
+    let any = awaits("", "os.waitid(os.P_ALL, 0, os.WEXITED)");
+    assert_eq!((any.0, any.1), ([true, false], None));
 }

@@ -180,6 +180,8 @@ fn a_job_with_a_log_or_no_output_is_let_go_unless_its_server_waits_for_it() {
         (Stdio::File, true, None, true),
         (Stdio::File, true, Some(31), true),
         (Stdio::File, true, Some(32), false),
+        (Stdio::File, true, Some(-7), true),
+        (Stdio::File, true, Some(-32), false),
         (Stdio::Null, false, None, false),
         (Stdio::Null, true, None, true),
         (Stdio::Pipe(9), false, None, true),
@@ -187,7 +189,7 @@ fn a_job_with_a_log_or_no_output_is_let_go_unless_its_server_waits_for_it() {
         let stdio = [Stdio::Null, output, output];
         let mut story = with_child(stdio);
         let server = ProcessFacts { awaits_child, awaited, ..apart(10, WIRE) };
-        story.apart.extend([(31, apart(10, stdio)), (30, server)]);
+        story.apart.extend([(31, ProcessFacts { group: 7, ..apart(10, stdio) }), (30, server)]);
         assert_eq!(goes_along(&mut story, 31, false), tied, "{output:?} {awaits_child} {awaited:?}");
     }
 }

@@ -73,7 +73,8 @@ pub struct ProcessFacts {
     pub awaits_child: bool,
     /// Whether it may go on by itself.
     pub busy: bool,
-    pub awaited: Option<u32>,
+    pub awaited: Option<i32>,
+    pub group: u32,
     pub reaps: bool,
     pub held: bool,
     pub hears_of_ends: bool,
@@ -160,6 +161,7 @@ pub fn scene(server: &SceneServer, outside: &Outside, others: &[ProcessFacts]) -
             catches_term: facts.catches_term,
             awaits_child: facts.awaits_child,
             awaited: facts.awaited,
+            group: facts.group,
             reaps: facts.reaps,
             held: facts.held,
             hears_of_ends: facts.hears_of_ends,
