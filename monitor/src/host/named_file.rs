@@ -52,6 +52,15 @@ impl ProcessDir {
         self.named_file(name).and_then(|found| is_untouched(&found, file)).unwrap_or(false)
     }
 
+    /// Whether the process sees an empty lock beside the file of this name. The lock of a database has a number in it.
+    pub fn has_empty_lock(&self, name: &[u8]) -> bool {
+        let Ok(_at) = self.at() else { return false };
+        let found = self.named_file(&[name, b".lock"].concat()).and_then(|found| times(&found));
+        found.is_ok_and(|(file, ..)| {
+            FileType::from_raw_mode(file.stx_mode.into()) == FileType::RegularFile && file.stx_size == 0
+        })
+    }
+
     /// Whether it is certain that nothing came through the FIFO that this call of a thread opens, and that it is older than
     /// `since`: a younger one may have had one before it, which was used.
     pub fn opens_untouched(&self, call: &SystemCall, since: BootTime) -> bool {

@@ -4,7 +4,7 @@
 //! called. Short connections to a named socket leave a trace only on its file ([`ProcessDir::is_untouched`]).
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     ffi::OsStr,
     io,
     os::unix::ffi::OsStrExt as _,
@@ -12,9 +12,9 @@ use std::{
 };
 
 use super::{joints::Joints, rows::Rows};
-use crate::host::{ProcessDir, UnixSocket, UnixSocketLine, UnixSockets, is_for_debuggers};
+use crate::host::{Proc, ProcessDir, UnixSocket, UnixSocketLine, UnixSockets, is_for_debuggers};
 use orphand_core::model::{
-    Stdio,
+    ProcessId, Stdio,
     scene::{Address, Began, Called, Side},
 };
 
@@ -31,6 +31,7 @@ pub(super) fn enter(
     let unknown: HashSet<u64> = peers.filter(|peer| *peer != 0 && !sockets.contains_key(peer)).collect();
     let others: BTreeMap<u64, UnixSocket> = by_inode(asked.among(&unknown)?).collect();
     let visited: HashSet<&[u8]> = sockets.values().filter_map(|socket| visited(joints, socket)).collect();
+    let (proc, mut displays) = (rows.proc, HashMap::new());
     for socket in sockets.values() {
         let by_itself = socket.name.as_deref().is_some_and(|name| visited.contains(name));
         match socket.peer {
@@ -45,8 +46,11 @@ pub(super) fn enter(
             Some(peer) => {
                 let far = sockets.get(&peer).or_else(|| others.get(&peer));
                 joints.connection(rows, (socket.inode, peer), began(socket, far), 0);
-                if far.is_some_and(is_display) {
-                    joints.holders(socket.inode).iter().for_each(|holder| rows.has_display(*holder));
+                let Some(name) = far.and_then(|far| far.name.as_deref()) else { continue };
+                for holder in joints.holders(socket.inode) {
+                    if *displays.entry((*holder, name)).or_insert_with(|| is_display(proc, *holder, name)) {
+                        rows.has_display(*holder);
+                    }
                 }
             }
         }
@@ -54,12 +58,15 @@ pub(super) fn enter(
     Ok(sockets.into_keys().collect())
 }
 
-/// Whether it is a connection that a display has accepted: of X11 (Xserver(1)) or of Wayland.
-fn is_display(socket: &UnixSocket) -> bool {
-    let name = socket.name.as_deref().unwrap_or_default();
+/// Whether a display listens at this name: of X11 (Xserver(1)) or of Wayland, whose display may have any name and has a lock beside
+/// it (`wl_socket_lock()`, libwayland). `PipeWire` has that from there, and no windows.
+fn is_display(proc: &Proc, caller: ProcessId, name: &[u8]) -> bool {
     let path = Path::new(OsStr::from_bytes(name.strip_prefix(&[0]).unwrap_or(name)));
+    let begins = |begin: &[u8]| path.file_name().is_some_and(|name| name.as_bytes().starts_with(begin));
+    let has_lock = |dir: ProcessDir| dir.has_empty_lock(name);
     path.parent().is_some_and(|folder| folder.ends_with(".X11-unix"))
-        || path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"wayland-"))
+        || begins(b"wayland-")
+        || !begins(b"pipewire-") && proc.identified(caller).is_ok_and(|dir| dir.is_some_and(has_lock))
 }
 
 /// Which side called, as the names of both tell. The other side is absent if it is in another network namespace, which

@@ -59,12 +59,14 @@ def document(stage):
     stage.beats("office")
     return stage.killed(agent, in_use=[office], orphans=["mcp-server-office"])
 
-def display(stage):
-    """A display of X11 on which there is room for a window."""
-    stage.part("Xorg", """
-        os.makedirs(f"{DIR}/.X11-unix")
+def display(stage, at=".X11-unix/X7"):
+    """A display, of X11 or of Wayland (which has a lock), on which there is room for a window."""
+    stage.part("Xorg", f"""
+        at = f"{{DIR}}/{at}"
+        os.makedirs(os.path.dirname(at), exist_ok=True)
+        "X11" in at or open(at + ".lock", "w").close()
         display = socket.socket(socket.AF_UNIX)
-        display.bind(f"{DIR}/.X11-unix/X7")
+        display.bind(at)
         display.listen()
         here()
         windows = [display.accept()]
@@ -105,14 +107,18 @@ def program_with_a_window_and_helpers(stage):
     return stage.killed(agent, in_use=["viewer", "renderer"], orphans=["mcp-server-picture"])
 
 @scene("in use", twin="orphans/waits_for_its_tool")
-def editor(stage):
+@scene(
+    "in use", name="editor_on_wayland", twin="orphans/waits_for_its_tool", at="gamescope-0",
+    about="The editor's window is on a display of Wayland whose name says nothing.",
+)
+def editor(stage, at=".X11-unix/X7"):
     """A server opened an editor in a window for a person and reads what it prints, as one for a game engine does; the agent is killed."""
-    display(stage)
-    stage.part("godot", """
+    display(stage, at)
+    stage.part("godot", f"""
         window = socket.socket(socket.AF_UNIX)
-        window.connect(f"{DIR}/.X11-unix/X7")
+        window.connect(f"{{DIR}}/{at}")
         here()
-        on_call("godot", lambda: open(f"{DIR}/project", "a").write("line\\n"))
+        on_call("godot", lambda: open(f"{{DIR}}/project", "a").write("line\\n"))
     """)
     stage.part("mcp-server-godot", """
         subprocess.Popen([f"{BIN}/godot"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

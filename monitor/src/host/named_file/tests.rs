@@ -54,6 +54,22 @@ fn the_first_connection_shows_for_ever() {
 }
 
 #[test]
+fn an_empty_lock_is_one_of_a_display() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, lock) = (dir.path().join("gamescope-0"), dir.path().join("gamescope-0.lock"));
+    let own = Proc::system().unwrap().process(std::process::id()).unwrap();
+    let is_there = || own.has_empty_lock(path.as_os_str().as_encoded_bytes());
+    assert!(!is_there());
+    std::fs::write(&lock, "").unwrap();
+    assert!(is_there());
+    std::fs::write(&lock, "4711\n").unwrap();
+    assert!(!is_there(), "that of a database");
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::create_dir(&lock).unwrap();
+    assert!(!is_there());
+}
+
+#[test]
 fn what_came_through_a_fifo_shows_for_ever() {
     realtime_offset();
     for dir in [std::env::temp_dir(), "/dev/shm".into()] {
