@@ -34,7 +34,10 @@ impl FromStr for Moment {
         if let Some(time) = clock(text) {
             return Ok(Self::Clock(time));
         }
-        if let Ok(ago) = parse_period(text) {
+        // `14:03:99` is no time, and no time ago either.
+        if !text.contains(':')
+            && let Ok(ago) = parse_period(text)
+        {
             return Ok(Self::Ago(ago));
         }
         if let Some((day, rest)) = text.split_once(' ')
@@ -118,9 +121,19 @@ mod tests {
         ] {
             assert_eq!(resolved(text, now).as_deref(), Some(at), "{text}");
         }
-        for text in
-            ["", "14", "25:00", "14:60", "14:3:4:5", "noon", "7", "tomorrow 14:03", "yesterday x", "+1:00"]
-        {
+        for text in [
+            "",
+            "14",
+            "25:00",
+            "14:60",
+            "14:03:99",
+            "14:3:4:5",
+            "noon",
+            "7",
+            "tomorrow 14:03",
+            "yesterday x",
+            "+1:00",
+        ] {
             assert_eq!(text.parse::<Moment>(), Err(HOW), "{text}");
         }
     }

@@ -19,7 +19,7 @@ use orphand_core::{
     model::{
         Asked, Creator, ExemptedBy, Explained, Guard, History, HistoryQuery, Holdings, Image, NoServer,
         Nothing, PastOrphan, ProcessId, ProcessView, RunView, Stdio, redact,
-        text::{in_quotes, quoted, sanitise},
+        text::{in_quotes, quoted},
     },
     recognise::{Known, Rule, Rules},
 };
@@ -42,7 +42,7 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
         }
     })?;
     if nothing {
-        let told = sanitise(&flags.process);
+        let told = quoted(&flags.process);
         if let Some(name) = &all.ran {
             let name = quoted(name);
             let past = format!("the agent {told} has ended; `orphand history --agent {name}` has its runs");

@@ -40,7 +40,7 @@ pub fn history(flags: &cli::History) -> anyhow::Result<ExitCode> {
     })?;
     let none = past.runs.is_empty() && past.orphans.is_empty() && past.unproven.is_empty();
     Ok(match &flags.agent {
-        Some(name) if none => super::unmatched(&format!("no run of {} in that time", text::sanitise(name))),
+        Some(name) if none => super::unmatched(&format!("no run of {} in that time", text::quoted(name))),
         _ => ExitCode::Done,
     })
 }

@@ -77,7 +77,7 @@ fn code(flags: &cli::Ps, sample: &Sample, any: bool) -> ExitCode {
     } else if is_narrowed && !any {
         let states: Vec<&str> = flags.state.iter().map(|state| state.word()).collect();
         let states = if states.is_empty() { String::new() } else { format!(" {}", states.join(" or ")) };
-        let agent = flags.agent.as_deref().map(orphand_core::model::text::sanitise);
+        let agent = flags.agent.as_deref().map(orphand_core::model::text::quoted);
         let agent = agent.map(|name| format!(" of {name}")).unwrap_or_default();
         let what = if flags.state == [State::Leftover] { "" } else { " server" };
         super::unmatched(&format!("no{states}{what}{agent} is there"))

@@ -44,7 +44,7 @@ pub fn spare(flags: &cli::Spare) -> anyhow::Result<ExitCode> {
         None => of_place(flags)?,
     };
     if rules.is_empty() {
-        let what = flags.what.as_deref().or(flags.user.as_deref()).map(sanitise).unwrap_or_default();
+        let what = flags.what.as_deref().or(flags.user.as_deref()).map(quoted).unwrap_or_default();
         return Ok(super::unmatched(&format!("{what} is no living process, server, agent or user")));
     }
     let (file, _) = Spared::change(&main, |spared| spared.add(rules.clone()))?;
