@@ -33,9 +33,11 @@ impl Bonds<'_> {
                     && !self.inspection.rows.has_a_channel(facts.process, &self.held)
                     && !self.waits_for_input(facts))
         };
-        // A shell waits for what it started last, unless that is in the background, too. Below `nohup host &` all ignore SIGINT.
+        // A shell waits for what it started last, unless that is in the background, too. Below `nohup host &` all ignore SIGINT, and
+        // nobody does where a shell gives each job a process group of its own (`set -m`).
+        let tells_nothing = |parent: &ProcessRow| ignores(parent) || facts.group != parent.group;
         let is_older = |parent: &ProcessRow| {
-            (matches!(facts.stdio[1], Stdio::File | Stdio::Null) || ignores(parent))
+            (matches!(facts.stdio[1], Stdio::File | Stdio::Null) || tells_nothing(parent))
                 && self.is_a_shell(parent)
                 && self.youngest.get(&parent.process).is_some_and(|youngest| *youngest > age(facts))
         };
@@ -69,19 +71,27 @@ impl Bonds<'_> {
         !self.was_tied(facts) && (self.was_left(facts) || facts.ignores_hangup && !self.core_ignores_hangup)
     }
 
-    /// A shell without a terminal has what it runs in the background ignore SIGINT. A browser is told by what drives it, whoever
-    /// started it. A script that becomes a browser starts what reads
-    /// its output for that alone (`exec > >(cat)`, google-chrome).
+    /// A shell without a terminal has what it runs in the background ignore SIGINT, or, with job control, gives each job a process group
+    /// of its own, in the background or not. A browser is told by what drives it, whoever started it. A script that becomes a
+    /// browser starts what reads its output for that alone (`exec > >(cat)`, google-chrome).
     pub(super) fn was_left(&self, facts: &ProcessRow) -> bool {
         match self.inspection.node(facts.process).map(|node| node.left).unwrap_or_default() {
             Left::No => false,
             Left::Apart => facts.sid != self.inspection.server.session && !self.is_a_browser(facts),
-            Left::InBackground => ignores_interrupt(self.inspection, facts),
+            Left::InBackground => {
+                ignores_interrupt(self.inspection, facts) || self.is_under_job_control(facts)
+            }
             Left::Whole => {
                 !(self.is_of_a_browser(facts)
                     && self.inspection.rows.is_joined(facts.process, &self.held, |stream| stream == 0))
             }
         }
+    }
+
+    /// Whether it is in a process group that a shell made for it: neither that of the server nor the first one of its session.
+    fn is_under_job_control(&self, facts: &ProcessRow) -> bool {
+        let main = self.inspection.rows.row(self.inspection.server.main_process());
+        facts.group != facts.sid && main.is_some_and(|main| main.group != facts.group)
     }
 
     pub(super) fn is_a_shell(&self, row: &ProcessRow) -> bool {

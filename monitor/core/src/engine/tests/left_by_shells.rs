@@ -177,13 +177,19 @@ fn the_shell_of_a_launch_chain_leaves_nothing() {
     assert!(story.sent().contains(&(31, Signal::Term)), "{:?}", story.sent());
 }
 
-/// `job & sleep 600`, killed by the time limit of the tool. The job may have taken back that it ignores SIGINT (node), and all ignore it
-/// below `nohup host &`. The twin is what the shell waited for.
+/// `job & sleep 600`, killed by the time limit of the tool. The job may have taken back that it ignores SIGINT (node), all ignore it
+/// below `nohup host &`, and none does under job control (`set -m`). The twins are what the shell waited for, in the group of the
+/// server or the first of its session.
 #[test]
 fn a_killed_shell_leaves_what_it_had_in_the_background() {
-    for (began, ignores, server) in
-        [(true, true, false), (true, false, false), (false, true, true), (false, false, false)]
-    {
+    for (began, ignores, server, group) in [
+        (true, true, false, 10),
+        (true, false, false, 10),
+        (false, true, true, 10),
+        (false, false, false, 32),
+        (false, false, false, 9),
+        (false, false, false, 10),
+    ] {
         let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
         let mut story = with_job(&["/bin/bash", "-c", "job & sleep 600"], stdio);
         story.in_background.extend(began.then_some(32));
@@ -191,13 +197,17 @@ fn a_killed_shell_leaves_what_it_had_in_the_background() {
         story.end_with(31, ExitStatus::Signal(9));
         let read_by = Some((Stdio::Pipe(7), id(30)));
         story.apart.extend([
-            (30, ProcessFacts { ignores_interrupt: server, ..apart(10, WIRE) }),
-            (32, ProcessFacts { ignores_interrupt: ignores, read_by, parent: 1, ..apart(10, stdio) }),
+            (30, ProcessFacts { ignores_interrupt: server, group: 9, ..apart(10, WIRE) }),
+            (32, ProcessFacts { ignores_interrupt: ignores, read_by, parent: 1, group, ..apart(10, stdio) }),
         ]);
         let mut story = judged(story);
         story.pass_secs(400);
-        let (sent, is_left) = (story.sent(), began || ignores);
-        assert_eq!(sent.contains(&(32, Signal::Term)), !is_left, "{began} {ignores} {server} {sent:?}");
+        let (sent, is_left) = (story.sent(), began || ignores || group == 32);
+        assert_eq!(
+            sent.contains(&(32, Signal::Term)),
+            !is_left,
+            "{began} {ignores} {server} {group} {sent:?}"
+        );
     }
 }
 
@@ -244,7 +254,9 @@ fn what_a_lasting_shell_has_in_the_background_is_not_tied_by_the_output_of_the_s
 #[test]
 fn what_is_older_than_another_is_not_waited_for_where_all_ignore_sigint() {
     const BASH: &[&str] = &["/bin/bash"];
-    for (all, began, left) in [(true, false, true), (false, true, true), (false, false, false)] {
+    for (all, began, group, left) in
+        [(true, false, 0, true), (false, true, 0, true), (false, false, 32, true), (false, false, 0, false)]
+    {
         let tee = [Stdio::Pipe(8), Stdio::Pipe(9), Stdio::Null];
         let mut story = with_job(BASH, PLAIN);
         story.in_background.extend(began.then_some(32));
@@ -254,13 +266,13 @@ fn what_is_older_than_another_is_not_waited_for_where_all_ignore_sigint() {
         story.apart.extend([
             (30, ProcessFacts { ignores_interrupt: all, awaits_child: true, ..apart(10, WIRE) }),
             (31, ProcessFacts { argv: BASH, awaits_child: true, parent: 30, ..of(PLAIN) }),
-            (32, of(tee)),
+            (32, ProcessFacts { group, ..of(tee) }),
             (33, of([Stdio::Null, Stdio::Pipe(9), Stdio::Null])),
         ]);
         let mut story = judged(story);
         story.pass_secs(400);
         let sent = story.sent();
-        assert!(sent.contains(&(33, Signal::Term)), "{all} {began} {sent:?}");
-        assert_eq!(sent.contains(&(32, Signal::Term)), !left, "{all} {began} {sent:?}");
+        assert!(sent.contains(&(33, Signal::Term)), "{all} {began} {group} {sent:?}");
+        assert_eq!(sent.contains(&(32, Signal::Term)), !left, "{all} {began} {group} {sent:?}");
     }
 }
