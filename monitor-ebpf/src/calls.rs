@@ -164,8 +164,10 @@ fn is_over(sk: u64) -> Result<(), Counter> {
 #[inline(always)]
 pub fn lost() {
     if let Some(at) = CALL_LOST.get_ptr_mut(0) {
+        // SAFETY: no precondition.
+        let now = unsafe { bpf_ktime_get_ns() };
         // SAFETY: the pointer came from the map. CPUs that write at the same time write almost the same time.
-        unsafe { *at = bpf_ktime_get_ns() };
+        unsafe { *at = now };
     }
 }
 
