@@ -104,7 +104,7 @@ fn the_first_mistake_is_told_and_the_daemon_tells_the_same() -> Result<()> {
     }
     // What cannot be read has no line.
     symlink("nowhere", f.path().join("conf.d/e.toml"))?;
-    let unread = "cannot read the configuration conf.d/e.toml: No such file or directory (os error 2)";
+    let unread = "cannot read the configuration conf.d/e.toml: it is behind a link that leads nowhere";
     said(&check(&f)?, 1, &[], &[&format!("orphand: {unread}")])?;
     let json = told(&f, &["config", "check", "config.toml", "--json"])?;
     let json: Value = serde_json::from_slice(&json.stdout)?;
@@ -197,7 +197,7 @@ fn the_default_place() -> Result<()> {
     let further = "mkdir -p /etc/orphand/conf.d && echo 'grace = \"1s\"' > /etc/orphand/conf.d/a.toml";
     said(&check(further)?, 0, &["/etc/orphand/conf.d/a.toml: valid"], &[])?;
     let dangling = "mkdir -p /etc/orphand && ln -s nowhere /etc/orphand/config.toml";
-    let told = "orphand: cannot read the configuration /etc/orphand/config.toml: No such file or directory (os error 2)";
+    let told = "orphand: cannot read the configuration /etc/orphand/config.toml: it is behind a link that leads nowhere";
     said(&check(dangling)?, 1, &[], &[told])
 }
 

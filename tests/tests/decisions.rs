@@ -110,7 +110,7 @@ fn a_chosen_mode_beats_the_file() -> Result<()> {
         ensure!(ready["mode"] == "observe", "{}", ready.line);
         let (code, said) = observer.says(&["mode", "enforce"])?;
         ensure!(code == 1 && said.contains("was started with --observe"), "{code:?}: {said}");
-        says(&observer, &["pause"], "orphand is paused by root.")?;
+        says(&observer, &["pause"], "orphand is paused by root (mode enforce, decided by root).")?;
         ensure!(observer.events().iter().all(|e| e.kind() != "reconfigured"), "it observed before, too");
         observer.kill()?;
 

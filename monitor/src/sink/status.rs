@@ -124,24 +124,21 @@ pub fn doing(mode: Mode, standing: &Standing, now: Timestamp, zone: &TimeZone) -
     if let Some(pause) = &standing.pause {
         let until =
             pause.until.map(|until| format!(" until {}", clock_time(until, now, zone))).unwrap_or_default();
-        let then = standing
-            .chosen
-            .as_ref()
-            .map(|chosen| format!("; then {}, decided by {}", does(chosen.mode), sanitise(&chosen.by)));
-        return format!("is paused{until} by {}{}", sanitise(&pause.by), then.unwrap_or_default());
+        // With --observe it observes afterwards, too.
+        let chosen = standing.chosen.as_ref().map(|chosen| {
+            let mode = if chosen.mode == Mode::Enforce { "enforce" } else { "observe" };
+            format!(" (mode {mode}, decided by {})", sanitise(&chosen.by))
+        });
+        return format!("is paused{until} by {}{}", sanitise(&pause.by), chosen.unwrap_or_default());
     }
-    let does = does(mode);
+    let does = match mode {
+        Mode::Enforce => "ends orphans",
+        Mode::Observe => "observes only",
+    };
     // With --observe it observes, whatever was decided.
     let chosen = standing.chosen.as_ref().filter(|chosen| chosen.mode == mode);
     let by = chosen.map(|chosen| format!(", decided by {}", sanitise(&chosen.by))).unwrap_or_default();
     format!("{does}{by}")
-}
-
-const fn does(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Enforce => "ends orphans",
-        Mode::Observe => "observes only",
-    }
 }
 
 /// `15:04`, with the date if that is another day, and with the seconds if it is near.

@@ -145,7 +145,7 @@ mod standing {
         assert_eq!(told(&standing, Mode::Observe), "observes only");
         let mut paused = standing.clone();
         paused.decide(&Decision::Pause { for_ms: None }, "bob", noon);
-        let then = "is paused by bob; then ends orphans, decided by al\\x1bice";
+        let then = "is paused by bob (mode enforce, decided by al\\x1bice)";
         assert_eq!(told(&paused, Mode::Observe), then);
         standing.decide(&Decision::Mode { mode: None }, "alice", noon);
         let seconds = |seconds: u64| Decision::Pause { for_ms: Some(seconds * 1_000) };
