@@ -72,12 +72,17 @@ impl Bonds<'_> {
     }
 
     /// A shell without a terminal has what it runs in the background ignore SIGINT, or, with job control, gives each job a process group
-    /// of its own, in the background or not. A browser is told by what drives it, whoever started it. A script that becomes a
-    /// browser starts what reads its output for that alone (`exec > >(cat)`, google-chrome).
+    /// of its own, in the background or not. A browser is told by what drives it, whoever started it, and so is what has a
+    /// channel to it (its handler of crashes). A script that becomes a browser starts what reads its output for that alone
+    /// (`exec > >(cat)`, google-chrome).
     pub(super) fn was_left(&self, facts: &ProcessRow) -> bool {
         match self.inspection.node(facts.process).map(|node| node.left).unwrap_or_default() {
             Left::No => false,
-            Left::Apart => facts.sid != self.inspection.server.session && !self.is_a_browser(facts),
+            Left::Apart => {
+                facts.sid != self.inspection.server.session
+                    && !self.is_a_browser(facts)
+                    && !self.inspection.rows.has_a_channel(facts.process, &self.held)
+            }
             Left::InBackground => {
                 ignores_interrupt(self.inspection, facts) || self.is_under_job_control(facts)
             }

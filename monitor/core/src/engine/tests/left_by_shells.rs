@@ -33,17 +33,18 @@ fn a_shell_waits_for_what_it_started_last() {
 }
 
 /// `job | gzip > dump &`: the job has the server's pipes. A shell that was killed has left nothing on purpose, nor has another program,
-/// unless it ended by itself and the job is in a session of its own (`setsid -f job`).
+/// unless it ended by itself and the job is in a session of its own (`setsid -f job`), without a channel to the server.
 #[test]
 fn what_a_shell_left_is_no_tool_whatever_streams_it_has() {
     const BASH: &[&str] = &["/bin/bash", "-c", "job &"];
     let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
-    for (argv, status, sid, tied) in [
-        (BASH, ExitStatus::Code(0), 0, false),
-        (BASH, ExitStatus::Signal(9), 10, true),
-        (JOB, ExitStatus::Code(0), 0, true),
-        (JOB, ExitStatus::Signal(9), 10, true),
-        (JOB, ExitStatus::Code(0), 10, false),
+    for (argv, status, sid, channel, tied) in [
+        (BASH, ExitStatus::Code(0), 0, false, false),
+        (BASH, ExitStatus::Signal(9), 10, false, true),
+        (JOB, ExitStatus::Code(0), 0, false, true),
+        (JOB, ExitStatus::Signal(9), 10, false, true),
+        (JOB, ExitStatus::Code(0), 10, false, false),
+        (JOB, ExitStatus::Code(0), 10, true, true),
     ] {
         let mut story = with_job(argv, stdio);
         story.start(31, 32, JOB, stdio);
@@ -51,7 +52,8 @@ fn what_a_shell_left_is_no_tool_whatever_streams_it_has() {
         story.end_with(31, status);
         for pid in [32, 33] {
             let read_by = Some((Stdio::Pipe(7), id(30)));
-            story.apart.insert(pid, ProcessFacts { read_by, ..apart(sid, stdio) });
+            let joined = channel.then(|| id(30)).into_iter().collect();
+            story.apart.insert(pid, ProcessFacts { read_by, joined, ..apart(sid, stdio) });
         }
         let mut story = judged(story);
         if tied {
