@@ -53,7 +53,7 @@ fn what_a_shell_left_is_no_tool_whatever_streams_it_has() {
         for pid in [32, 33] {
             let read_by = Some((Stdio::Pipe(7), id(30)));
             let joined = channel.then(|| id(30)).into_iter().collect();
-            story.apart.insert(pid, ProcessFacts { read_by, joined, ..apart(sid, stdio) });
+            story.apart.insert(pid, ProcessFacts { joined, read_by, ..apart(sid, stdio) });
         }
         let mut story = judged(story);
         if tied {
