@@ -134,6 +134,9 @@ impl Engine {
         let is_left = |node: &&Node| node.creator == Some(id) && node.left == Left::Whole;
         let left: Vec<ProcessId> =
             self.world.graph().children(id).filter(is_left).map(|node| node.id).collect();
+        if left.is_empty() {
+            return;
+        }
         let Some(mut known) = self.world.server(key).map(|server| server.left.clone()) else { return };
         known.retain(|process| self.may_live(*process));
         let before = known.len();

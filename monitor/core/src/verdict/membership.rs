@@ -205,8 +205,8 @@ impl<'a> Bonds<'a> {
                 || self.was_joined(facts)
                 || self.is_of_a_browser(facts) && self.stays_below(facts);
         }
-        let (binding, handed_on) = (self.binding(facts), self.handed_on(facts));
-        let ties = |stream: usize| binding.contains(&stream) && !handed_on.contains(&stream);
+        let binding = self.binding(facts);
+        let ties = |stream: usize| binding.contains(&stream) && !self.is_handed_on(facts, stream);
         let mut streams =
             facts.stdio.iter().take(binding.end).skip(usize::from(self.only_inherits_input(facts)));
         self.stays_below(facts)
@@ -258,14 +258,12 @@ impl<'a> Bonds<'a> {
         usize::from(!was_tied && is_apart())..end
     }
 
-    /// Which of its standard streams are those of the shell that it works apart from: `job | tee log &`, in a shell that a server
-    /// keeps, has the output of that, as each command has there.
-    fn handed_on(&self, facts: &ProcessRow) -> Vec<usize> {
-        let shell =
-            self.inspection.rows.parent(facts).filter(|parent| parent.full && self.is_a_shell(parent));
-        let Some(shell) = shell.filter(|_| self.works_apart(facts)) else { return Vec::new() };
-        let pairs = shell.stdio.iter().zip(&facts.stdio).enumerate();
-        pairs.filter(|(_, (of_shell, own))| of_shell == own).map(|(number, _)| number).collect()
+    /// Whether this standard stream is that of the shell that it works apart from: `job | tee log &`, in a shell that a server keeps,
+    /// has the output of that, as each command has there.
+    fn is_handed_on(&self, facts: &ProcessRow, stream: usize) -> bool {
+        let is_of = |parent: &ProcessRow| parent.stdio.get(stream) == facts.stdio.get(stream);
+        let shell = self.inspection.rows.parent(facts).filter(|parent| parent.full && is_of(parent));
+        shell.is_some_and(|parent| self.is_a_shell(parent)) && self.works_apart(facts)
     }
 
     /// Whether one of its standard streams is still the pipe or socket that a process of the server made for it, which has ended
@@ -286,12 +284,11 @@ impl<'a> Bonds<'a> {
                     && self.inspection.rows.was_called_on(facts.process, stream))
         };
         let then = node.streams();
-        let handed_on = self.handed_on(facts);
         let streams = then.iter().zip(&facts.stdio).zip(&node.exec.makers).enumerate();
         let mut streams = streams.take(self.binding(facts).end).skip(usize::from(!was_tied));
         streams.any(|(number, ((then, now), maker))| {
             let made = || maker.as_ref().is_some_and(|maker| made_here(maker, *now));
-            now.is_wire() && then == now && (was_tied || made()) && !handed_on.contains(&number)
+            now.is_wire() && then == now && (was_tied || made()) && !self.is_handed_on(facts, number)
         })
     }
 

@@ -135,8 +135,8 @@ impl<'a> Rows<'a> {
     }
 
     /// Whether the process has a channel to a process of a server, which has these ends: its end of a connection, or a pipe that it
-    /// alone reads. What somebody inherited by accident, the server has as well, and a pipe is read by others, too. Its standard input is none, unless it is what another writes as
-    /// its output (`exec > >(cat)`).
+    /// alone reads. What somebody inherited by accident, the server has as well, and a pipe is read by others, too. Its standard
+    /// input is none, unless it is what another writes as its output (`exec > >(cat)`).
     pub fn has_a_channel(&self, process: ProcessId, held: &Sides) -> bool {
         let is_another = |end: &&End| end.side == Side::Reads && end.holder.process() != Some(process);
         let is_read_by_others =
@@ -194,7 +194,7 @@ impl<'a> Rows<'a> {
             _ => false,
         };
         self.of(process).any(|(endpoint, end)| {
-            is_anonymous(endpoint) && end.numbers.iter().any(is_stream) && is_opposed(end, held)
+            is_anonymous(endpoint) && is_opposed(end, held) && end.numbers.iter().any(is_stream)
         })
     }
 
