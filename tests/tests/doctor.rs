@@ -1,6 +1,6 @@
 //! `orphand doctor` on a system that runs: a unit that hosts an agent and leaves its servers behind is named, with what mends it.
 
-use std::{fs, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
@@ -283,6 +283,17 @@ fn a_daemon_that_runs_is_asked() -> Result<()> {
         ensure!(loaded["found"].as_str().is_some_and(|f| f.contains("by the daemon")), "{loaded}");
         ensure!(check(&found, "state directory")?["is"] == "ok", "{found:#}");
 
+        // What only its user can look at, as it should be, is not wrong.
+        fs::set_permissions(&state, PermissionsExt::from_mode(0o700))?;
+        let program = s.folder().join("orphand");
+        fs::copy(orphand()?, &program)?;
+        let mut as_user = Command::new("setpriv");
+        as_user.args([format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".into()]);
+        as_user.arg(&program).args(["doctor", "--json", "--lock", &lock, "--socket", &socket]);
+        let said = output(as_user.args(["--state-dir", &state]))?;
+        let found: Value = serde_json::from_slice(&said.stdout)?;
+        ensure!(check(&found, "state directory")?["is"] == "note", "{found:#}");
+
         // One with another lock is found at its socket, and a mistake in the configuration is one of the checks.
         let (other, mistaken) = (s.folder().join("other.lock"), s.folder().join("mistaken.toml"));
         std::fs::write(&mistaken, "graec = \"1s\"\n")?;
@@ -298,7 +309,7 @@ fn a_daemon_that_runs_is_asked() -> Result<()> {
 
         let open = s.folder().join("open");
         std::fs::create_dir(&open)?;
-        std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+        fs::set_permissions(&open, PermissionsExt::from_mode(0o777))?;
         let args = ["doctor", "--lock", &lock, "--socket", &socket, "--state-dir"];
         let said = output(Command::new(orphand()?).args(args).arg(&open))?;
         ensure!(said.status.code() == Some(1), "a directory open to all is called well");

@@ -268,6 +268,16 @@ fn every_notice_in_colour() {
 }
 
 #[test]
+fn who_decided_is_a_person_in_public() {
+    let public = |by: Option<&str>| {
+        let by = by.map(str::to_owned);
+        Text::public(WallClock::default(), at(0), &Notice::Reconfigured { mode: Mode::Observe, by })
+    };
+    assert_eq!(public(Some("alice")), "ends nothing, decided by a person");
+    assert_eq!(public(None), "a new configuration is in effect: observing, ends nothing");
+}
+
+#[test]
 fn a_new_day_is_told() {
     let mut out = String::new();
     let mut text = text(false);

@@ -4,8 +4,8 @@ use super::*;
 use crate::sink::report::tests::{claude, filesystem};
 use orphand_core::model::{
     AgentReport, AgentView, BootTime, Container, Doubt, Ending, Evidence, Guard, Holdings, KilledBy, Killer,
-    Leftover, LeftoverClass, Notice, ProcessView, ReachedBy, Report, RunReport, RunView, SERIES, Series,
-    ServerCounts, ServerReport, ServerView, Signal, Status, Timeline,
+    Leftover, LeftoverClass, LeftoverReport, Notice, ProcessView, ReachedBy, Report, RunReport, RunView,
+    SERIES, Series, ServerCounts, ServerReport, ServerView, Signal, Status, Timeline,
 };
 
 /// What must be in no byte of an answer: in paths, arguments, settings, users, numbers of processes.
@@ -126,6 +126,14 @@ fn a_state_has_nothing_private() {
         assert!(json.contains(told), "{told} is missing in {json}");
     }
     assert!(json.contains(r#""leftovers":{"bytes":0,"count":0}"#), "{json}");
+    let mut with_leftovers = status(Vec::new());
+    let heads = vec![server(700, 3, "leftover")];
+    let bytes = heads[0].rss_bytes();
+    with_leftovers.report.leftovers =
+        vec![LeftoverReport { agent: agent(), run: run("claude", 3), count: 2, heads }];
+    let json = serde_json::to_string(&page().snapshot(&with_leftovers, NOW)).unwrap();
+    harmless(&json);
+    assert!(bytes > 0 && json.contains(&format!(r#""leftovers":{{"bytes":{bytes},"count":2}}"#)), "{json}");
     let mut blind = status(Vec::new());
     blind.blind.push("/home/SECRET cannot be read".to_owned());
     let json = serde_json::to_string(&page().snapshot(&blind, NOW)).unwrap();
