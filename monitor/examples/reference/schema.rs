@@ -144,6 +144,7 @@ impl Schema<'_> {
             ("says", "Vec<String>"),
             ("reached_by", "Vec<ReachedBy>"),
             ("guarded_by", "Vec<ReachedBy>"),
+            ("keeps", "Vec<Kept>"),
             ("listens", "Vec<String>"),
             ("locks", "Vec<String>"),
             ("rss_bytes", "Option<u64>"),

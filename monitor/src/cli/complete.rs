@@ -1,15 +1,22 @@
 //! What a shell offers at Tab beyond verbs and flags: agents, runs and processes, as the running daemon knows them. Without a daemon,
 //! or without the right to ask it, nothing is offered and nothing is said.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::CommandFactory as _;
 use clap_complete::{CompleteEnv, CompletionCandidate, env::Shells};
 
 use super::Cli;
-use crate::{config::SOCKET, control::client::Client};
+use crate::{
+    config::{DEFAULT_PATH, SOCKET, Spared},
+    control::client::Client,
+};
 use orphand_core::model::{
-    Report,
+    Report, State,
     text::{quoted, sanitise},
 };
 
@@ -46,6 +53,17 @@ pub(super) fn generations() -> Vec<CompletionCandidate> {
         let runs: BTreeSet<_> = runs.collect();
         runs.into_iter().map(|(run, name)| (run.to_string(), name.to_owned())).collect()
     })
+}
+
+pub(super) fn states() -> Vec<CompletionCandidate> {
+    candidates(State::ALL.iter().map(|state| (state.word().to_owned(), String::new())).collect())
+}
+
+/// The exemptions that `orphand spare` made.
+pub(super) fn spared() -> Vec<CompletionCandidate> {
+    let rules = Spared::read(Path::new(DEFAULT_PATH)).map(|spared| spared.rules().to_vec());
+    let names = rules.unwrap_or_default().into_iter().map(|rule| (rule.name, String::new()));
+    candidates(names.collect())
 }
 
 /// The first processes of servers, with the names and states of these.

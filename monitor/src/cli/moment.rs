@@ -1,4 +1,4 @@
-//! A time in the past as a person types it: `14:03`, `yesterday 9:30`, `2026-11-23 14:03`, or how long ago: `90m`.
+//! A time in the past as a person types it: `14:03`, `yesterday 9:30`, `2026-11-23 14:03`, or how long ago: `90m`, `now`.
 //!
 //! Times are local unless they name their zone (`2026-11-23T14:03:00Z`). A time without a date is the latest such time
 //! that is not in the future: at 9:00, `14:03` is that of yesterday.
@@ -34,6 +34,9 @@ impl FromStr for Moment {
         if let Some(time) = clock(text) {
             return Ok(Self::Clock(time));
         }
+        if text == "now" {
+            return Ok(Self::Ago(Duration::ZERO));
+        }
         // `14:03:99` is no time, and no time ago either.
         if !text.contains(':')
             && let Ok(ago) = parse_period(text)
@@ -67,8 +70,12 @@ fn days_ago(word: &str) -> Option<i8> {
     }
 }
 
+/// `9:30`, `21:05:30`. `21:5` may be half of `21:50`: minutes and seconds have two digits.
 fn clock(text: &str) -> Option<Time> {
-    ["%H:%M", "%H:%M:%S"].into_iter().find_map(|form| Time::strptime(form, text.trim()).ok())
+    let text = text.trim();
+    let is_whole = text.split(':').skip(1).all(|part| part.len() == 2);
+    let parse = |form| Time::strptime(form, text).ok();
+    ["%H:%M", "%H:%M:%S"].into_iter().find_map(parse).filter(|_| is_whole)
 }
 
 impl Moment {
@@ -117,6 +124,7 @@ mod tests {
             ("2026-11-20T14:03:05", "2026-11-20T13:03:05Z"),
             ("2026-11-20T14:03:05Z", "2026-11-20T14:03:05Z"),
             ("90m", "2026-11-23T12:30:00Z"),
+            ("now", "2026-11-23T14:00:00Z"),
             ("7d", "2026-11-16T14:00:00Z"),
         ] {
             assert_eq!(resolved(text, now).as_deref(), Some(at), "{text}");
@@ -127,6 +135,9 @@ mod tests {
             "25:00",
             "14:60",
             "14:03:99",
+            "21:5",
+            "yesterday 21:5",
+            "2026-11-20 21:5",
             "14:3:4:5",
             "noon",
             "7",

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
 
 use super::{Common, Format, LOCK, Places, Word, complete, moment::Moment, one_of};
@@ -31,7 +31,7 @@ pub struct Ps {
     pub sort: Column,
     /// Only servers in these states: orphan (also those that are ending or kept), ending, kept, unproven,
     /// suspect, live; or what ended agents left that is no server: leftover
-    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    #[arg(long, value_name = "STATE", value_delimiter = ',', add = ArgValueCandidates::new(complete::states))]
     pub state: Vec<State>,
     /// Only servers of agents of this name, or of this systemd unit
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::agents))]
@@ -78,6 +78,7 @@ pub struct Status {
   sudo orphand reap 4711 --include-unproven             this server, although somebody may still use it
   sudo orphand reap 4711 --include-active               this server, although its owner is alive
   sudo orphand reap --leftovers                         background shells, development servers and the like")]
+#[command(group(ArgGroup::new("without a question").args(["yes", "dry_run"]).multiple(true)))]
 pub struct Reap {
     /// Only servers with these processes, by process number or by the id of the server
     #[arg(value_name = "PID|ID", value_parser = target, add = ArgValueCandidates::new(complete::servers))]
@@ -107,7 +108,7 @@ pub struct Reap {
     #[arg(long)]
     pub yes: bool,
     /// Print JSON (needs --yes or --dry-run)
-    #[arg(long)]
+    #[arg(long, requires = "without a question")]
     pub json: bool,
     #[command(flatten)]
     pub places: Places,
@@ -219,7 +220,7 @@ pub struct Spare {
     #[arg(long, value_name = "USER", conflicts_with_all = ["remove", "list"])]
     pub user: Option<String>,
     /// Take an exemption back that this verb made, by its name
-    #[arg(long, value_name = "NAME", conflicts_with = "list")]
+    #[arg(long, value_name = "NAME", conflicts_with = "list", add = ArgValueCandidates::new(complete::spared))]
     pub remove: Option<String>,
     /// Show the exemptions that this verb made
     #[arg(long)]

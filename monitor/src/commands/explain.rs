@@ -18,7 +18,7 @@ use crate::{
 use orphand_core::{
     model::{
         Asked, Creator, ExemptedBy, Explained, Guard, History, HistoryQuery, Holdings, Image, NoServer,
-        Nothing, PastOrphan, ProcessId, ProcessView, RunView, Stdio, redact,
+        Nothing, PastOrphan, ProcessId, ProcessView, Report, RunView, Stdio, redact,
         text::{in_quotes, quoted},
     },
     recognise::{Known, Rule, Rules},
@@ -59,7 +59,7 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
 /// What is known of a process; nothing, if neither the host nor the store knows of it.
 pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanation> {
     let client = Client::new(places.socket());
-    let mut all = living(places, &client, asked)?;
+    let (mut all, report) = living(places, &client, asked)?;
     let (proc, probe) = (Proc::system()?, Probe::new()?);
     // The daemon has answered by its own: these are for what it does not follow.
     let unread = |mistake| {
@@ -73,6 +73,7 @@ pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanati
     }
     for one in &mut all.living {
         complete(&proc, &rules, one);
+        one.keeps = report.kept_by(one.id());
         one.exempted_by = loaded.as_ref().ok().and_then(|loaded| exempted_by(loaded, one));
         if one.holdings == Holdings::default() {
             one.holdings = probe.holdings(&one.processes());
@@ -91,12 +92,15 @@ pub(crate) fn moment() -> Moment {
     Moment { now: clock::now(), wall: super::wall_clock(), zone: clock::zone(), users: local_names() }
 }
 
-/// What the daemon knows; without one, what /proc shows.
-fn living(places: &Places, client: &Client, asked: &Asked) -> anyhow::Result<Explanation> {
+/// What the daemon knows of it, and of all; without one, what /proc shows.
+fn living(places: &Places, client: &Client, asked: &Asked) -> anyhow::Result<(Explanation, Report)> {
     let mut all = Explanation::default();
     if !places.names_store_alone() {
         match super::asked(client.explain(asked.clone()))? {
-            Ok(living) => return Ok(Explanation { living, asked_daemon: true, ..all }),
+            Ok(living) => {
+                let report = client.status(false).map(|status| status.report).unwrap_or_default();
+                return Ok((Explanation { living, asked_daemon: true, ..all }, report));
+            }
             Err(error @ ClientError::Forbidden { .. }) => {
                 all.blind.push(format!("what the daemon knows: {error}"));
             }
@@ -105,11 +109,12 @@ fn living(places: &Places, client: &Client, asked: &Asked) -> anyhow::Result<Exp
     }
     let offline = Offline::inspect(places)?;
     all.living = offline.explain(asked);
+    let report = offline.report();
     // What could not be seen of others is no reason why this one is not there.
     if !all.living.is_empty() {
-        all.blind.extend(offline.report().blind);
+        all.blind.extend(report.blind.clone());
     }
-    Ok(all)
+    Ok((all, report))
 }
 
 /// A living process that no engine follows.

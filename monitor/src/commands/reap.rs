@@ -87,7 +87,7 @@ fn clean_up(
         return Ok(if flags.dry_run { done } else { code(&guarded, done) });
     }
     require_one_run(request, &to_end)?;
-    if !flags.yes && !confirmed(&to_end, flags.json)? {
+    if !flags.yes && !confirmed(&to_end)? {
         return super::print("Nothing was ended.\n");
     }
     let left = backend.reap(&exactly(&to_end, request))?;
@@ -181,7 +181,7 @@ fn exactly(to_end: &[&PlanItem], request: &ReapRequest) -> ReapRequest {
     }
 }
 
-fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
+fn confirmed(to_end: &[&PlanItem]) -> anyhow::Result<bool> {
     let count = |is: fn(&PlanItem) -> bool| to_end.iter().filter(|one| is(one)).count();
     let mut what = plan::things(to_end);
     if count(|one| one.planned.duplicate_of.is_some()) > 0 {
@@ -198,7 +198,7 @@ fn confirmed(to_end: &[&PlanItem], json: bool) -> anyhow::Result<bool> {
             what = format!("{what}, {number} of which {told}");
         }
     }
-    if json || !io::stdin().is_terminal() {
+    if !io::stdin().is_terminal() {
         bail!(
             "refused to end {what} without a question: there is no terminal to ask on; add --yes, or --dry-run"
         );

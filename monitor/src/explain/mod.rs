@@ -21,8 +21,8 @@ use crate::sink::{
     wall_clock::{self, WallClock},
 };
 use orphand_core::model::{
-    BootTime, Creator, ExemptedBy, Explained, Guard, NoServer, PastOrphan, ProcessId, ReachedBy, Reason,
-    ServerReport, TakenFor, recognised_by, text,
+    BootTime, Creator, ExemptedBy, Explained, Guard, Kept, NoServer, PastOrphan, ProcessId, ReachedBy,
+    Reason, ServerReport, TakenFor, recognised_by, text,
 };
 
 pub use self::report::report;
@@ -101,6 +101,7 @@ fn page(one: &Explained, asked_daemon: bool, moment: &Moment) -> Page {
         sections.push(("Doubts", reasons(&report.doubts)));
         sections.push(("Guards", guards(one, report, moment)));
     }
+    sections.push(("What it keeps", one.keeps.iter().map(kept).collect()));
     sections.push(("What happens next", next::sentences(one, asked_daemon, moment)));
     let commands = next::commands(one).into_iter().map(|(command, what)| format!("{command}\n{what}"));
     sections.push(("What you can type", commands.collect()));
@@ -187,6 +188,12 @@ fn reached(step: &ReachedBy, nearer: Option<&ReachedBy>, moment: &Moment) -> Str
     format!("{who} {}{what}.", text::sanitise(&step.via))
 }
 
+fn kept(one: &Kept) -> String {
+    let far = one.pid.map(|pid| format!(" (it: pid {pid})")).unwrap_or_default();
+    let [name, id, via] = [&one.name, &one.id, &one.via].map(|word| text::sanitise(word));
+    format!("{name} ({id}) may still be used: this process {via}{far}.")
+}
+
 fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
     let time = |at: BootTime| moment.wall.rfc3339(at);
     let none = ServerReport::default();
@@ -225,6 +232,7 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
         "doubts": known.doubts.iter().map(|one| one.reason()).collect::<Vec<_>>(),
         "guards": known.guards.iter().map(|one| one.reason()).collect::<Vec<_>>(),
         "guarded_by": known.guarded_by,
+        "keeps": one.keeps,
         "listens": one.holdings.listens,
         "locks": one.holdings.locks,
         "rss_bytes": known.server.rss_bytes,

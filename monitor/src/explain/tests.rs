@@ -314,7 +314,9 @@ fn whole_pages_keep_to_80_columns() {
     ];
     (unproven.next, unproven.due) = (Some(NextStep::InspectedAgain), Some(seconds(280)));
     let nothing = Nothing { reason: NoServer::NearMiss, rule: None, streams: [Stdio::Terminal; 2] };
-    let nothing = Explained::nothing(process(7, "my\u{202e}mcp"), nothing);
+    let [id, name, via] = ["8@1", "tool", "reads its output"].map(str::to_owned);
+    let keeps = vec![Kept { id, name, via, pid: Some(9) }];
+    let nothing = Explained { keeps, ..Explained::nothing(process(7, "my\u{202e}mcp"), nothing) };
     let failed = PastOrphan { failure: Some("no permission".to_owned()), ..past(Fate::Stays) };
     let unseen = PastOrphan { doubts: vec![Doubt::Clients], ended: None, run: None, ..past(Fate::Unseen) };
     let killer = Killer {
@@ -343,8 +345,7 @@ fn whole_pages_keep_to_80_columns() {
         assert!(line.chars().count() <= 80, "{line}");
     }
     insta::assert_snapshot!("pages", shown.join("\n=====\n"));
-    let told = json(&known, &moment());
-    insta::assert_snapshot!("json", serde_json::to_string_pretty(&told).unwrap());
+    insta::assert_snapshot!("json", serde_json::to_string_pretty(&json(&known, &moment())).unwrap());
 }
 
 mod layout {

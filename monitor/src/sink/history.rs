@@ -254,17 +254,14 @@ fn signals(past: &History, users: Users, until: Timestamp, zone: &TimeZone, pain
         out = format!("Nothing was signalled by the daemon between {since} and {until}.\n");
     }
     let unknown = match past.begins {
-        Some(begins) if begins <= since => None,
+        Some(begins) if begins <= since => String::new(),
         Some(begins) => {
-            Some(format!("The store begins at {}: it does not know what was before.", when(begins, zone)))
+            let begins = when(begins, zone);
+            paint.line(paint::WARNING, format!("Not known before {begins}: the store begins then."))
         }
-        None => Some("No daemon has used this store yet.".to_owned()),
+        None => paint.line(paint::WARNING, "No daemon has used this store yet.".to_owned()),
     };
-    if let Some(unknown) = unknown {
-        out.push_str(&paint.line(paint::WARNING, unknown));
-    }
-    out.push('\n');
-    out
+    format!("{unknown}{out}\n")
 }
 
 fn row_of_signal(one: &PastSignal, users: Users, zone: &TimeZone) -> Vec<String> {

@@ -110,7 +110,8 @@ pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
     let [head, headings, list, events, foot] = Layout::vertical(parts).areas(frame.area());
     state.scroll(usize::from(list.height));
     state.place = list;
-    let said = head_lines(state);
+    let whole = usize::from(frame.area().width);
+    let said = head_lines(state, whole);
     let room_from = said.get(1).map_or(0, Line::width);
     frame.render_widget(Paragraph::new(said), head);
     draw_past(state, room_from, head, frame);
@@ -119,7 +120,8 @@ pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
         frame.render_widget(Paragraph::new(nothing(state)), list);
     }
     let latest = state.events.iter().skip(state.events.len().saturating_sub(usize::from(lines)));
-    let latest: Vec<Line<'_>> = latest.map(|line| Line::styled(line.as_str(), Modifier::DIM)).collect();
+    let latest: Vec<Line<'_>> =
+        latest.map(|line| Line::styled(cut(state, line, whole), Modifier::DIM)).collect();
     frame.render_widget(Paragraph::new(latest), events);
     frame.render_widget(Paragraph::new(foot_line(state)), foot);
     draw_dialog(state, frame);
@@ -141,7 +143,7 @@ fn nothing(state: &State) -> &'static str {
     }
 }
 
-fn head_lines(state: &State) -> Vec<Line<'static>> {
+fn head_lines(state: &State, width: usize) -> Vec<Line<'static>> {
     let Some(sample) = &state.sample else { return vec![Line::from("orphand")] };
     let mut first = vec![Span::styled(sample.source.clone(), Modifier::BOLD)];
     if let Some(freed) = &sample.freed {
@@ -153,14 +155,17 @@ fn head_lines(state: &State) -> Vec<Line<'static>> {
     if state.look.readonly {
         first.push(Span::raw("  read-only"));
     }
-    let mut lines = vec![Line::from(first), Line::from(list::sum(&sample.report, &sample.report.blind))];
+    let mut lines = vec![
+        Line::from(first),
+        Line::from(cut(state, &list::sum(&sample.report, &sample.report.blind), width)),
+    ];
     if let Some(why) = sample.report.blind.first() {
         let more = match sample.report.blind.len() - 1 {
             0 => String::new(),
             more => format!(" (and {more} more)"),
         };
         let why = format!("Not seen{more}: {}", text::sanitise(why));
-        lines.push(Line::styled(why, warning(state)));
+        lines.push(Line::styled(cut(state, &why, width), warning(state)));
     }
     lines
 }

@@ -117,7 +117,15 @@ impl State {
         }
         self.dialog = None;
         if planned.is_empty() {
-            self.say("Nothing to end: it is live, suspect or gone (`reap --include-active` ends it).");
+            let is_meant = |id: &String| request.servers.iter().flatten().any(|meant| meant == id);
+            let there = self.entries.iter().map(|one| &one.report).find(|one| is_meant(&one.server.id));
+            let why = there.map_or_else(
+                || "It has gone.".to_owned(),
+                |one| {
+                    format!("It is {}: `orphand reap {} --include-active` ends it.", one.state, one.server.id)
+                },
+            );
+            self.say(why);
         } else {
             self.dialog = Some(Dialog::reap(planned));
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentView, BootTime, Holdings, ProcessId, ProcessView, ServerReport, Stdio};
+use super::{AgentView, BootTime, Holdings, Kept, ProcessId, ProcessView, ServerReport, Stdio};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -163,6 +163,9 @@ pub struct Explained {
     /// The rule by which it is exempt, where it is known which one of the configuration that is.
     #[serde(skip)]
     pub exempted_by: Option<ExemptedBy>,
+    /// The servers that it keeps from being orphans.
+    #[serde(skip)]
+    pub keeps: Vec<Kept>,
     /// Whether nothing but its name says that it is a server.
     pub only_named: bool,
     /// What it blocks, with the rest of its server or branch.

@@ -171,7 +171,34 @@ impl ServerReport {
     }
 }
 
+/// A server that may still be used because of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// The id of the server.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What the process can do, in words that follow its name.
+    pub via: String,
+    /// What it can do that to, if that is another process on the path and not the server.
+    pub pid: Option<u32>,
+}
+
 impl Report {
+    /// The unproven servers whose path a process is on.
+    pub fn kept_by(&self, process: ProcessId) -> Vec<Kept> {
+        let kept = self.servers().filter_map(|(_, one)| {
+            let at = one.reached_by.iter().position(|step| step.process() == Some(process))?;
+            Some(Kept {
+                id: one.server.id.clone(),
+                name: one.server.name.clone(),
+                via: one.reached_by.get(at)?.via.clone(),
+                pid: one.reached_by.get(at + 1).and_then(|nearer| nearer.pid),
+            })
+        });
+        kept.collect()
+    }
+
     /// All servers with their owners; servers without an owner come last.
     pub fn servers(&self) -> impl Iterator<Item = (Option<&AgentView>, &ServerReport)> {
         let owned = self.agents.iter().flat_map(|a| a.servers.iter().map(|server| (Some(&a.agent), server)));
@@ -243,5 +270,31 @@ impl Report {
 
     pub fn orphans(&self) -> impl Iterator<Item = &ServerReport> {
         self.servers().map(|(_, server)| server).filter(|server| server.is_orphan())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(pid: u32, via: &str) -> ReachedBy {
+        ReachedBy { pid: Some(pid), start: Some(1), via: via.to_owned(), ..ReachedBy::default() }
+    }
+
+    #[test]
+    fn what_a_process_keeps_is_what_its_path_leads_to() {
+        let reached_by = vec![step(9, "is connected with it"), step(8, "can write to its standard input")];
+        let server = ServerView { id: "7@1".to_owned(), ..ServerView::default() };
+        let one = ServerReport { server, reached_by, ..ServerReport::default() };
+        let report = Report { unowned: vec![one, ServerReport::default()], ..Report::default() };
+        let kept = |pid, start| {
+            let kept = report.kept_by(ProcessId::new(pid, start));
+            kept.into_iter().map(|one| (one.id, one.via, one.pid)).collect::<Vec<_>>()
+        };
+        let near = ("7@1".to_owned(), "can write to its standard input".to_owned(), None);
+        let far = ("7@1".to_owned(), "is connected with it".to_owned(), Some(8));
+        assert_eq!((kept(8, 1), kept(9, 1)), (vec![near], vec![far]));
+        // Another process has that number now.
+        assert_eq!((kept(8, 2), kept(7, 1)), (Vec::new(), Vec::new()));
     }
 }

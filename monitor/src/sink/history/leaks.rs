@@ -61,7 +61,7 @@ pub fn leaks(past: &History) -> Vec<Leak> {
         leak.last = leak.last.max(orphan.judged);
     }
     let mut leaks: Vec<_> = found.into_values().collect();
-    leaks.sort_by_key(|leak| std::cmp::Reverse(leak.rss_bytes));
+    leaks.sort_by_key(|leak| std::cmp::Reverse((leak.rss_bytes, leak.last)));
     leaks
 }
 

@@ -225,8 +225,8 @@ mod signals {
             "Nothing was signalled by the daemon between 2026-11-21 13:58:00 and 2026-11-21 14:08:00.\n";
         assert_eq!(shown(&around()), format!("{none}\n"));
         let later = History { begins: Some(time("14:00:00")), ..around() };
-        let unknown = "The store begins at 2026-11-21 14:00:00: it does not know what was before.\n";
-        assert_eq!(shown(&later), format!("{none}{unknown}\n"));
+        let unknown = "Not known before 2026-11-21 14:00:00: the store begins then.\n";
+        assert_eq!(shown(&later), format!("{unknown}{none}\n"));
         let never = shown(&History { begins: None, ..around() });
         assert!(never.contains("No daemon has used this store yet."), "{never}");
     }

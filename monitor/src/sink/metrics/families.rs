@@ -77,7 +77,7 @@ families! {
     KERNEL_ERRORS = "orphand_kernel_errors", Counter, ["kind"], "Errors in the eBPF programs, by kind.";
     RESYNCS = "orphand_resyncs", Counter, [], "Repairs of the lineage graph from /proc.";
     SINK_DROPPED = "orphand_sink_dropped", Counter, ["sink"], "Events dropped before they reached their reader.";
-    SESSIONS = "orphand_sessions", Gauge, ["state"], "Sessions that living servers were started for, by state.";
+    SESSIONS = "orphand_sessions", Gauge, ["state"], "Sessions that living servers were started for, by state; only with [sessions].";
     REGISTRY_ERRORS = "orphand_session_registry_errors", Counter, ["kind"],
         "Rounds of questions to the session registry that failed, by kind.";
     HOOK_RUNS = "orphand_hook_runs", Counter, ["outcome"], "Runs of the alert hook, by outcome.";

@@ -281,6 +281,10 @@ fn what_a_guard_protects_cannot_be_ended() {
     let Some(Effect::Ask(Ask::Plan(request))) = press(&mut state, "r") else { panic!() };
     state.planned(&request, vec![planned(model::State::Kept, vec![Guard::OwnUnit])]);
     assert_eq!(press(&mut state, "\tl\n"), None);
+    // Nothing is planned for what lives: it says what it is, and what ends it all the same.
+    press(&mut state, "r");
+    state.planned(&request, Vec::new());
+    assert_eq!(state.message, "It is orphan: `orphand reap 20@100 --include-active` ends it.");
 }
 
 #[test]
@@ -346,6 +350,8 @@ fn events_are_below_the_list() {
     let shown = frame(&mut state, 80, 24);
     assert!(shown[22].contains("event 59") && shown[19].contains("event 56"), "{shown:?}");
     assert!(!shown[18].contains("event") && shown[23].starts_with("? help"), "{shown:?}");
+    state.event(format!("14:04:00  {}", "long ".repeat(20)));
+    assert!(frame(&mut state, 80, 24)[22].ends_with('…'));
     // A small screen is for the list.
     assert!(!frame(&mut state, 80, 12).concat().contains("event"));
 }

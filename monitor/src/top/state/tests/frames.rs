@@ -137,5 +137,5 @@ fn columns_are_as_wide_as_what_they_say() {
     assert!(
         line(&mut state, 40, "SERVER").split_whitespace().eq(["STATE", "SERVER", "PID", "P", "MEM", "AGE"])
     );
-    assert!(line(&mut state, 40, "…").contains("mcp-server-s"));
+    assert!(line(&mut state, 40, "mcp-server-s").contains('…'));
 }
