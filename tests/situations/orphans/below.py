@@ -176,6 +176,10 @@ def tied_browser(stage):
     "orphan", name="tool_of_a_script", twin="orphans/waits_for_its_tool", script=True,
     about="A server written in bash runs a tool that prints its answer itself; the agent is killed: the tool comes to its end, then the server ends.",
 )
+@scene(
+    "orphan", name="protocol/tool_of_a_script", twin="orphans/waits_for_its_tool", script=True, server="acme.sh",
+    about="The same, and only its first message, which it reads itself, shows that the script is a server.",
+)
 def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", script=False, tool="migrate", server="mcp-server-shell", stopped=0):
     """A server waits for a migration that takes its time; the agent is killed: the migration comes to its end, then the server ends."""
     steadily = f"""
@@ -201,11 +205,13 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
             rest()
         """))
     if script:
-        stage.put("mcp-server-shell", f"#!/bin/bash\nwhile :; do read -r line && {stage.dir}/bin/migrate; done\n")
-        agent = stage.rests("claude", """
-            server = start("mcp-server-shell", asked=False)
-            os.write(server.w, b"{}\\n")
-            here("mcp-server-shell", server.pid)
+        begins = "sleep 0.4 < /dev/null > /dev/null\nread -r line\necho '{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {}}'\nread -r line"
+        stage.put(server, f"#!/bin/bash\n{begins}\nwhile :; do read -r line && {stage.dir}/bin/migrate; done\n")
+        agent = stage.rests("claude", f"""
+            server = session({server!r})
+            here({server!r}, server.pid)
+            time.sleep(1)
+            os.write(server.w, b"{{}}\\n")
         """)
     else:
         stage.part(server, f"""

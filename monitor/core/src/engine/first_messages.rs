@@ -153,11 +153,13 @@ impl Engine {
             // Who runs another program leaves it what was said. One that has read that itself is the server (`mise mcp`), and a
             // shell below which it was read (`npm ci && tee log | server`).
             let is_read = matches!(message, FirstMessage::Nothing | FirstMessage::Over | FirstMessage::Other);
-            let node = self.world.node(id).filter(|_| is_read);
-            if node.is_some_and(|node| self.started_on_the_same_streams(node).is_none()) {
+            let node = self.world.node(id);
+            if node.is_some_and(|node| is_read && self.started_on_the_same_streams(node).is_none()) {
+                self.world.change(id, |node| node.correct(|exec| exec.reads_itself = true));
                 self.recognised_by_what_was_said(now, now, id, said);
             } else {
-                self.agenda.set(Task::FirstMessage(id), Some(now + pause.max(SHELL_STARTS)));
+                let least = if !is_read && node.is_some_and(is_a_shell) { PAUSE } else { SHELL_STARTS };
+                self.agenda.set(Task::FirstMessage(id), Some(now + pause.max(least)));
             }
             return;
         }
@@ -212,15 +214,17 @@ impl Engine {
     /// This was said to a launcher or shell. It is for the server that it starts, also if a reloader feeds that by a
     /// pipe of its own.
     fn hand_on(&mut self, now: BootTime, launcher: ProcessId, said: Said) {
-        let role = self.world.node(launcher).and_then(Node::role);
-        let may_feed = matches!(role, Some(Role::Shell | Role::ServiceManager));
-        let is_due = may_feed || matches!(said, Said::Message(_));
+        let node = self.world.node(launcher);
+        let may_feed = matches!(node.and_then(Node::role), Some(Role::Shell | Role::ServiceManager));
+        let is_seen = matches!(said, Said::Message(_));
+        // A script may read it itself, and run a tool for the next one.
+        let soon = if is_seen && node.is_some_and(is_a_shell) { PAUSE } else { SHELL_STARTS };
         let Some(awaited) = self.first_messages.get_mut(&launcher).filter(|awaited| awaited.said.is_none())
         else {
             return;
         };
         awaited.said = Some(said);
-        self.agenda.set(Task::FirstMessage(launcher), is_due.then(|| now + SHELL_STARTS));
+        self.agenda.set(Task::FirstMessage(launcher), (is_seen || may_feed).then(|| now + soon));
     }
 
     /// Puts a program on trial that was started on streams on which this was said.
@@ -367,6 +371,10 @@ impl Engine {
 /// container engine does not: the program runs elsewhere.
 fn hands_on(node: &Node) -> bool {
     matches!(node.role(), Some(Role::Launcher | Role::Shell | Role::ServiceManager)) && !node.is_client()
+}
+
+fn is_a_shell(node: &Node) -> bool {
+    matches!(node.role(), Some(Role::Shell))
 }
 
 /// Whether one process made standard input and output, which is neither a shell nor the process itself. In a pipeline,

@@ -106,6 +106,8 @@ pub struct Exec {
     pub makers: [Option<Arc<Maker>>; 3],
     /// Whether SIGINT was ignored then. Programs change that: node takes it back, many others have a handler.
     pub ignores_interrupt: bool,
+    /// Whether it was seen to read the first message to it, though it is a launcher or a shell: it hands its streams on to nobody.
+    pub reads_itself: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -276,7 +278,7 @@ impl Node {
             }
         }
         let program = Some(Arc::new(program));
-        self.exec = Arc::new(Exec { program, origin, streams, makers, ignores_interrupt: false });
+        self.exec = Arc::new(Exec { program, origin, streams, makers, ..Exec::default() });
     }
 
     pub fn correct(&mut self, change: impl FnOnce(&mut Exec)) {

@@ -113,5 +113,5 @@ pub fn is_run_by(graph: &Graph, server: &Server, process: ProcessId) -> bool {
 }
 
 fn runs_itself(node: &Node) -> bool {
-    node.exec.program.as_ref().is_some_and(|program| program.runs_itself)
+    node.exec.reads_itself || node.exec.program.as_ref().is_some_and(|program| program.runs_itself)
 }

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
-use crate::model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio};
+use super::{
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
+    tools::work,
+};
+use crate::model::{FirstMessage, Input, Knowledge, Notice, Policy, ServerView, Signal, Stdio, Work};
 
 pub const OWN: &[&str] = &["/usr/bin/python3", "/home/me/weather/server.py"];
 const PIPED: [Stdio; 3] = [Stdio::Pipe(1), Stdio::Pipe(3), Stdio::Null];
@@ -241,6 +244,36 @@ fn a_shell_that_starts_nothing_on_both_of_its_streams_is_the_server() {
     let view = server(&story);
     assert_eq!((view.name.as_str(), view.processes.len()), ("wrapper", 3));
     assert_eq!(story.told(), ["server_started"]);
+}
+
+/// A script that reads the message itself answers its calls itself: what it runs on its streams is a tool, soon after its start
+/// too. Where its program reads it, that is the server.
+#[test]
+fn what_a_script_runs_that_reads_the_message_itself_is_a_tool() {
+    for reads in [true, false] {
+        let mut story = agent();
+        started(&mut story, 30, &["/bin/bash", "/srv/acme.sh"], mcp());
+        story.pass(Duration::from_millis(200));
+        assert_eq!(story.told(), Vec::<String>::new());
+        if reads {
+            story.messages.remove(&30);
+            story.pass(Duration::from_millis(500));
+        }
+        story.start(30, 31, &["/srv/migrate"], WIRE);
+        story.messages.remove(&30);
+        story.pass_secs(3);
+        assert_eq!(server(&story).name, if reads { "acme.sh" } else { "migrate" });
+        story.work.insert(31, Work { process: id(31), cpu_ns: 7, ..Work::default() });
+        story.end(20);
+        work(&mut story, 31, 40);
+        let told = story.told();
+        assert_eq!(told.iter().any(|event| event == "orphan_detected"), !reads, "{told:?}");
+        if reads {
+            story.end(31);
+            story.pass_secs(40);
+            assert!(story.told().iter().any(|event| event == "orphan_detected"));
+        }
+    }
 }
 
 /// A launcher that no rule knows is taken for the server, and what runs below it may be the server or a tool, until a rule knows it.
