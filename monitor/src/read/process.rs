@@ -119,11 +119,12 @@ fn read(
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
         let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
-        Ok((rests, reads, waits::await_a_child(dir, &calls)?, waits::places(dir, &table, &calls, since)?))
+        let (child, takes_signals) = (waits::await_a_child(dir, &calls)?, waits::take_signals(&calls));
+        Ok((rests, reads, child, takes_signals, waits::places(dir, &table, &calls, since)?))
     });
-    let (rests, reads, ([awaits_child, thread_awaits], awaited), places) = match waits {
+    let (rests, reads, ([awaits_child, thread_awaits], awaited), takes_signals, places) = match waits {
         // One that could not be read is no inert copy.
-        Err(_) if is_copy => (false, Vec::new(), ([false; 2], None), Places::default()),
+        Err(_) if is_copy => (false, Vec::new(), ([false; 2], None), false, Places::default()),
         waits => waits?,
     };
     let used = dir.used().map_err(|_| Errno::SRCH)?;
@@ -145,7 +146,10 @@ fn read(
         // In a PID namespace below ours it has other numbers.
         awaited: awaited.filter(|_| dir.pids().is_ok_and(|pids| pids.len() == 1)),
         reaps: thread_awaits,
-        hears_of_ends: brief.hears_of_ends || table.fds.iter().any(|fd| fd.target.is_pidfd()),
+        catches_term: brief.catches_term || takes_signals,
+        hears_of_ends: brief.hears_of_ends
+            || takes_signals
+            || table.fds.iter().any(|fd| fd.target.is_pidfd()),
         stale_binary: dir.has_stale_binary(),
         full: true,
         rss_bytes: used.rss_bytes,

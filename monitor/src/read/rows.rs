@@ -358,8 +358,8 @@ pub(super) fn in_brief(dir: &ProcessDir, parent: Option<ProcessId>) -> Result<Pr
         image: dir.image(),
         ignores_hangup: signals.ignores(libc::SIGHUP),
         ignores_interrupt: signals.ignores(libc::SIGINT),
-        catches_term: signals.catches(libc::SIGTERM),
-        hears_of_ends: signals.catches(libc::SIGCHLD),
+        catches_term: signals.hears(libc::SIGTERM),
+        hears_of_ends: signals.hears(libc::SIGCHLD),
         ..ProcessRow::default()
     })
 }

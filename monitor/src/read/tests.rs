@@ -9,6 +9,7 @@ use std::{
         unix::net::{SocketAddr, UnixListener},
     },
     process::Stdio as Std,
+    time::Instant,
 };
 
 use rustix::fs::fstat;
@@ -66,6 +67,30 @@ fn who_has_ended_has_no_row() {
     assert_eq!(row.stdio, [Stdio::Null; 3]);
     server.end();
     assert_eq!(scene(vec![id], Stdio::Null), Scene::default());
+}
+
+#[test]
+fn who_takes_signals_itself_hears_of_its_end_and_of_that_of_others() {
+    for (how, hears) in [
+        ("signal.pause()", false),
+        ("for one in both: signal.signal(one, print)\nsignal.pause()", true),
+        ("signal.sigwait(both)", true),
+        // As who reads them from signalfd(2).
+        ("signal.pthread_sigmask(signal.SIG_BLOCK, both)\nsignal.pause()", true),
+    ] {
+        let script =
+            format!("import signal\nboth = [signal.SIGCHLD, signal.SIGTERM]\nprint(flush=True)\n{how}");
+        let (one, _) = Started::python(&script, Std::null());
+        let begun = Instant::now();
+        let told = || {
+            let found = scene(vec![one.id()], Stdio::Null);
+            found.row(one.id()).map(|row| (row.hears_of_ends, row.catches_term))
+        };
+        // It has to get there.
+        while told() != Some((hears, hears)) {
+            assert!(begun.elapsed().as_secs() < 20, "{how}: {:?}", told());
+        }
+    }
 }
 
 /// The list of unix sockets has a line for each line end in a name.

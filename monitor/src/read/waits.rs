@@ -108,6 +108,11 @@ pub(super) fn await_a_child(
     Ok(if is_go { ([false, true], None) } else { ([first, others], child) })
 }
 
+/// Whether a thread waits for signals to take them itself (sigwait(3)): which ones does not show then.
+pub(super) fn take_signals(calls: &[Option<SystemCall>]) -> bool {
+    calls.iter().flatten().any(|call| call.number == libc::SYS_rt_sigtimedwait)
+}
+
 /// What threads of a process wait at that has no descriptor: others may have it, too.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Places {

@@ -26,14 +26,20 @@ def service_that_was_told_its_port(stage):
     stage.when_over("other", "on_call('other', lambda: call('tcp', 'database'))\n")
     return stage.killed(agent, in_use=["database"], may_end=["mcp-server-memory"])
 
+@scene(
+    "mixed", name="ended_by_its_server_that_takes_signals", twin="orphans/driver",
+    hears="signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); in_background(lambda: end(signal.sigwait([signal.SIGTERM])))",
+    about="The same, and the server waits for SIGTERM itself (sigwait(3)).",
+)
 @scene("mixed", twin="orphans/driver")
-def ended_by_its_server(stage):
+def ended_by_its_server(stage, hears="signal.signal(signal.SIGTERM, end)"):
     """A leaking server started a web server with a log, and ends it when it gets SIGTERM; the agent is killed, a person visits the site later."""
     site(stage)
-    stage.part("mcp-server-shell", """
-        log = open(f"{DIR}/web.log", "a")
+    stage.part("mcp-server-shell", f"""
+        log = open(f"{{DIR}}/web.log", "a")
         web = start("web-server", wire=None, stdout=log, stderr=log)
-        signal.signal(signal.SIGTERM, lambda *_: (web.terminate(), os._exit(0)))
+        end = lambda *_: (web.terminate(), os._exit(0))
+        {hears}
         present("web-server")
         serve()
     """)

@@ -229,8 +229,17 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
     stage.checks.append(lambda: os.path.exists(f"{stage.dir}/migrated"))
     return stage.truth(orphans=[server], may_end=[migration])
 
+@scene(
+    "orphan", name="steps_with_a_time_limit", twin="orphans/waits_for_its_tool", hears="pass", rests="time.sleep(0.05)",
+    about="A server works off steps with logs, looks from time to time whether one is done, and has a limit for each; the agent is killed: it goes on to the next step, then it ends.",
+)
+@scene(
+    "orphan", name="steps_of_one_that_takes_signals", twin="orphans/waits_for_its_tool",
+    hears="signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])", rests="signal.sigwait([signal.SIGCHLD])",
+    about="The same, and it waits for the signal of each end itself (sigwait(3)).",
+)
 @scene("orphan", twin="orphans/waits_for_its_tool")
-def steps_with_logs(stage):
+def steps_with_logs(stage, hears="signal.signal(signal.SIGCHLD, lambda *_: None)", rests="signal.pause()"):
     """A server works off steps with logs and is told of the end of each, as node is; the agent is killed: it goes on to the next step, then it ends."""
     stage.part("build", """
         here()
@@ -238,14 +247,14 @@ def steps_with_logs(stage):
             print(step, flush=True)
             time.sleep(0.25)
     """)
-    stage.part("mcp-server-shell", """
+    stage.part("mcp-server-shell", f"""
         here()
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        {hears}
         answer(os.read(0, 65536))
-        log = open(f"{DIR}/build.log", "w")
-        build = subprocess.Popen([f"{BIN}/build"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log = open(f"{{DIR}}/build.log", "w")
+        build = subprocess.Popen([f"{{BIN}}/build"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         while build.poll() is None:
-            signal.pause()
+            {rests}
         tell("published", "whole")
         serve()
     """)

@@ -196,7 +196,9 @@ impl Engine {
         // Whether the server needs a job of whose end it is told, nobody knows. A step of its work stays in its session.
         let is_needed = |(job, parent): &&(&Node, &ProcessRow)| {
             let session = rows.row(job.id).map_or(job.sid, |row| row.sid);
-            (parent.reaps || (parent.hears_of_ends && parent.sid == session)) && seen.worked(job.id)
+            // Who waits for a time may look then.
+            let hears = parent.hears_of_ends || parent.waits == Wait::Anything;
+            (parent.reaps || (hears && parent.sid == session)) && seen.worked(job.id)
         };
         let needed = jobs.iter().filter(is_needed).map(|(job, _)| job.id);
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();

@@ -84,7 +84,7 @@ pub struct ProcessRow {
     pub ignores_hangup: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub ignores_interrupt: bool,
-    /// Whether it has a handler for SIGTERM, which may do anything.
+    /// Whether it has a handler for SIGTERM, or takes it itself (sigwait(3), signalfd(2)): it may do anything then.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub catches_term: bool,
     /// Whether its first thread waits for a child.
@@ -98,7 +98,8 @@ pub struct ProcessRow {
     /// needed or not.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub reaps: bool,
-    /// Whether it is told when a child ends: it has a handler for SIGCHLD, or a pidfd (node, asyncio, tokio, .NET).
+    /// Whether it is told when a child ends: it has a handler for SIGCHLD, takes that itself, or has a pidfd (node, asyncio, tokio,
+    /// .NET).
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub hears_of_ends: bool,
     /// Whether it has a connection to a display (X11, Wayland): a person may see it.

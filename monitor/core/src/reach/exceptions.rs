@@ -100,10 +100,11 @@ const TABLE: [Exception; 8] = [
 ];
 
 /// Whether this end is standard error, with its duplicates, or the output of a helper that goes there. Not what is read, too, as
-/// the connection on which inetd starts a program is, nor a call that got the number of a standard error that was closed.
+/// the connection on which inetd starts a program is, nor a call, or what is read, that got the number of a standard error that was
+/// closed.
 pub fn is_standard_error(endpoint: &Endpoint, own: &End) -> bool {
     let is_written = match endpoint {
-        Endpoint::Pipe { .. } => true,
+        Endpoint::Pipe { .. } => own.side == Side::Writes,
         Endpoint::Connection { .. } => !own.side.opposite().is_some_and(|far| endpoint.was_begun_at(far)),
         _ => false,
     };

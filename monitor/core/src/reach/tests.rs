@@ -290,7 +290,8 @@ fn wires_are_told_from_other_pipes_and_standard_error_from_both() {
     assert_eq!(small.ways(0), [Way::Input, Way::Output]);
     small.join(pipe(13), &[(1, Side::Writes, 2), (9, Side::Reads, 7)]);
     assert_eq!(small.ways(0), [Way::Input, Way::Output]);
-    small.join(pipe(14), &[(1, Side::Reads, 7), (9, Side::Writes, 8)]);
+    // What it reads has got the number of a standard error that was closed.
+    small.join(pipe(14), &[(1, Side::Reads, 2), (9, Side::Writes, 8)]);
     assert_eq!(small.ways(0), [Way::Input, Way::Output, Way::Use]);
     // One socket is both wires.
     let pair = Endpoint::Connection { near: 21, far: 22, began: Began::Pair };

@@ -242,19 +242,22 @@ fn a_browser_is_no_tool() {
 /// a session of its own, as a rule.
 #[test]
 fn a_job_with_a_log_whose_end_may_be_waited_for_is_let_go_and_its_server_has_time() {
-    for (reaps, hears_of_ends, session, has_time) in [
-        (true, false, 10, true),
-        (false, true, 10, true),
-        (false, true, 31, false),
-        (false, false, 10, false),
+    for (reaps, hears_of_ends, busy, session, has_time) in [
+        (true, false, false, 10, true),
+        (false, true, false, 10, true),
+        (false, true, false, 31, false),
+        // It looks from time to time.
+        (false, false, true, 10, true),
+        (false, false, true, 31, false),
+        (false, false, false, 10, false),
     ] {
         let mut story = with_tool();
-        let server = ProcessFacts { reaps, hears_of_ends, ..apart(10, WIRE) };
+        let server = ProcessFacts { busy, reaps, hears_of_ends, ..apart(10, WIRE) };
         story.apart.extend([(30, server), (31, apart(session, PLAIN))]);
         story.end(20);
         work(&mut story, 31, 300);
         let mut sent = story.sent();
-        assert_eq!(sent.is_empty(), has_time, "{reaps} {hears_of_ends} {session}");
+        assert_eq!(sent.is_empty(), has_time, "{reaps} {hears_of_ends} {busy} {session}");
         work(&mut story, 31, 20);
         sent.extend(story.sent());
         assert_eq!(sent.first(), Some(&(30, Signal::Term)));
