@@ -21,7 +21,7 @@ pub mod reload;
 pub mod standing;
 pub mod stuck_reads;
 
-use std::{os::fd::AsFd, time::Duration};
+use std::{collections::VecDeque, os::fd::AsFd, time::Duration};
 
 use anyhow::Context;
 use nix::libc;
@@ -47,6 +47,9 @@ use orphand_core::model::{Answer, BootTime, Input, Knowledge, Mode, ProcessEvent
 
 /// Between two drains while records flow. A record that matters at once wakes the daemon at once.
 const DRAIN: Duration = Duration::from_millis(20);
+
+/// For how long answers are handed in between two drains: what is said first to a new server waits for some milliseconds only.
+const ANSWERS: Duration = Duration::from_millis(2);
 
 /// The most drains before the engine is told that a deadline has come: a storm of records must not keep it from that.
 const CATCH_UP: usize = 4;
@@ -81,10 +84,10 @@ impl Daemon {
         let timer = Timer::new()?;
 
         self.start(&timer, knowledge, early).await?;
-        let mut late = Vec::new();
+        let mut late = VecDeque::new();
         loop {
             let busy = self.turn(&mut late)?;
-            timer.set(self.wake_up(busy))?;
+            timer.set(if late.is_empty() { self.wake_up(busy) } else { Some(clock::now()) })?;
             tokio::select! {
                 biased;
                 () = received(&mut terminate) => break,
@@ -92,7 +95,7 @@ impl Daemon {
                 () = received(&mut hangup) => if has_terminal { break } else { self.reload(None) },
                 ready = ring.readable() => ready.context("cannot wait for the kernel's records")?.clear_ready(),
                 expired = timer.expired() => expired?,
-                Some(answered) = self.outside.inspections.answers.recv() => late.push(answered),
+                Some(answered) = self.outside.inspections.answers.recv() => late.push_back(answered),
                 Some(seen) = self.outside.registry.news.recv() => self.outside.registry.pending.push(seen),
                 loaded = reload::Configuration::loaded(&mut self.configuration.loading) => self.loaded(loaded)?,
                 // The last: even a client that asks without end gets one answer between two drains. The other side never ends first.
@@ -151,18 +154,23 @@ impl Daemon {
     }
 
     /// One turn of the loop: all that has happened is handed in, in an order in which nothing runs ahead of the records of the ring.
-    /// `late` are answers of inspections. Returns whether there is more to expect at once.
-    fn turn(&mut self, late: &mut Vec<(u64, Answer)>) -> anyhow::Result<bool> {
+    /// `late` are answers of inspections, those left that find no time. Returns whether there is more to expect at once.
+    fn turn(&mut self, late: &mut VecDeque<(u64, Answer)>) -> anyhow::Result<bool> {
         let gone = std::mem::take(&mut self.outside.gone);
         while let Ok(answered) = self.outside.inspections.answers.try_recv() {
-            late.push(answered);
+            late.push_back(answered);
         }
         let busy = self.drain()?;
         // What they did before they ended has been handed in.
         for process in gone {
             self.handle(Input::Gone { process })?;
         }
-        self.answered(late.drain(..))?;
+        let until = clock::now() + ANSWERS;
+        while clock::now() < until
+            && let Some(answered) = late.pop_front()
+        {
+            self.answered([answered])?;
+        }
         for seen in std::mem::take(&mut self.outside.registry.pending) {
             self.handle(Input::Sessions { seen })?;
         }
@@ -176,7 +184,7 @@ impl Daemon {
             self.notify.alive(clock::now(), &self.summary());
         }
         // Before it sleeps for good the daemon asks for a wake-up and drains once more.
-        let idle = !busy && self.outside.gone.is_empty() && {
+        let idle = !busy && late.is_empty() && self.outside.gone.is_empty() && {
             self.outside.kernel.set_idle(true)?;
             !self.drain()?
         };
