@@ -9,7 +9,8 @@ use crate::{
     lineage::{AgentKey, ObservedUnit, Origin, Provenance},
     model::{
         BootTime, Class, Fact, Fate, Image, Knowledge, Notice, Placement, ProcessId, RememberedServer,
-        RunView, ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedStart,
+        RunView, ServerView, Snapshot, SnapshotProcess, Stdio, Tracked, TrackedOwner, TrackedProgram,
+        TrackedStart,
     },
     recognise::PROTOCOL,
     world::{Agent, NewServer},
@@ -45,9 +46,9 @@ pub(super) struct Recall {
 }
 
 impl Recall {
-    /// Whether an earlier daemon followed this process.
-    pub(super) fn knows(&self, process: ProcessId) -> bool {
-        self.by_process.contains_key(&process)
+    /// Whether an earlier daemon stored what this process runs, because it matters for a server.
+    pub(super) fn has_seen(&self, process: ProcessId) -> bool {
+        self.witnessed.contains_key(&process)
     }
 
     /// Whether a server that is nobody's child now can be known to have been so ever since somebody looked. What was
@@ -60,9 +61,15 @@ impl Recall {
         })
     }
 
-    /// Whether an earlier daemon saw this process start, and took it for no server.
+    /// Whether an earlier daemon saw this process start, and took it for no server, but at most for something that one started.
     pub(super) fn was_no_server(&self, process: ProcessId) -> bool {
-        self.watched_until.is_some_and(|until| process.born() + LAST_MOMENT < until) && !self.knows(process)
+        let shows_it = |program: &TrackedProgram| program.process == process && program.recognised;
+        let is_part = |start: &TrackedStart| start.stdin.is_wire() && !start.programs.iter().any(shows_it);
+        let known = self.get(process).map(|known| &known.server).filter(|server| server.id != process);
+        self.watched_until.is_some_and(|until| process.born() + LAST_MOMENT < until)
+            && known.map_or(!self.by_process.contains_key(&process), |known| {
+                known.start.as_ref().is_some_and(is_part)
+            })
     }
 
     /// Records which processes are alive, after /proc was read.

@@ -191,11 +191,13 @@ impl Engine {
         self.guard_recalled(now, seen.id);
     }
 
-    /// The shells and launchers that are ancestors of a server and share its wire, nearest first.
+    /// The shells, the launchers, and what an earlier daemon saw there, that are ancestors of a server and share its wire, nearest
+    /// first.
     fn launch_chain<'a>(&self, seen: &SnapshotProcess, others: &Others<'a>) -> Vec<&'a SnapshotProcess> {
         let launches = |link: &SnapshotProcess| {
             link.stdio[0] == seen.stdio[0]
-                && matches!(self.rules.role(&link.image), Role::Launcher | Role::Shell)
+                && (matches!(self.rules.role(&link.image), Role::Launcher | Role::Shell)
+                    || self.recall.has_seen(link.id))
                 && self.world.node(link.id).is_none()
         };
         let mut chain: Vec<&SnapshotProcess> = Vec::new();

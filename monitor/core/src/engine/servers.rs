@@ -111,14 +111,14 @@ impl Engine {
             return self.launched_again(now, at, *head, recognised.new);
         }
         recognised.new = NewServer { only_named, wrappers, provenance, ..recognised.new };
-        if provenance.is_found() && self.server_recalled(now, &recognised) {
-            return;
-        }
         if provenance.is_found()
             && recognised.is_by_builtin_name(&self.rules)
             && self.recall.was_no_server(id)
         {
             return self.dismiss_if_pending(id);
+        }
+        if provenance.is_found() && self.server_recalled(now, &recognised) {
+            return;
         }
         let claim = match claim {
             // A shell's job that starts a server is a program of its own, whatever its name is.

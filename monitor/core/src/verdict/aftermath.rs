@@ -31,8 +31,11 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let has_one_below = |process: &ProcessId| inspection.world.graph().children(*process).any(is_let_go);
     let mut leaving: BTreeSet<ProcessId> = members.all().filter(has_one_below).collect();
     leaving.extend(above(&mut leaving.iter()));
+    // Of one that was found nobody knows what it let go before.
+    let was_seen = |process| inspection.node(process).is_some_and(|node| !node.provenance.is_found());
     let has_let_go = |process| {
-        leaving.contains(&process) || (members.core.contains(&process) && !members.let_go.is_empty())
+        leaving.contains(&process)
+            || (members.core.contains(&process) && !(members.let_go.is_empty() && was_seen(process)))
     };
     let main = inspection.main_image();
     let is_one = |row: &&ProcessRow| {

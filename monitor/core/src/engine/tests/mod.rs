@@ -40,6 +40,7 @@ mod recognition;
 mod reloaders;
 mod requests;
 mod restarts;
+mod restarts_let_go;
 mod room;
 mod sessions;
 mod spawners;

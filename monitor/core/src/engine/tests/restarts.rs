@@ -17,8 +17,8 @@ use crate::{
 
 const PLAIN: [Stdio; 3] = [Stdio::Null; 3];
 
-/// The next daemon, with what the one of this story stored, and these processes.
-pub(super) fn next(story: &Story, rules: &str, found: Vec<SnapshotProcess>) -> Story {
+/// What the daemon of this story stored.
+pub(super) fn known(story: &Story) -> Knowledge {
     let last = story.facts_persisted.iter().rev().find_map(|fact| match fact {
         Fact::Server { server } => Some(server.clone()),
         _ => None,
@@ -26,8 +26,12 @@ pub(super) fn next(story: &Story, rules: &str, found: Vec<SnapshotProcess>) -> S
     // As the store keeps it.
     let stored = serde_json::to_string(&last.unwrap()).unwrap();
     let servers = vec![RememberedServer { server: serde_json::from_str(&stored).unwrap(), orphan: None }];
-    let policy = Policy { rules: rules.to_owned(), ..Policy::default() };
-    daemon(Some(0), policy, Knowledge { servers, restarted: true, ..Knowledge::default() }, found)
+    Knowledge { servers, restarted: true, ..Knowledge::default() }
+}
+
+/// The next daemon, with that, and these processes.
+pub(super) fn next(story: &Story, rules: &str, found: Vec<SnapshotProcess>) -> Story {
+    daemon(Some(0), Policy { rules: rules.to_owned(), ..Policy::default() }, known(story), found)
 }
 
 /// The agent of a server ends; the server's process 40 has run this program, and moved into the background.

@@ -1,0 +1,77 @@
+//! What an earlier daemon knew of what a server let go, and of what is around it.
+
+use super::{
+    found::daemon,
+    proof::apart,
+    restarts::{known, next},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
+    story_scene::ProcessFacts,
+};
+use crate::model::{BootTime, ExitStatus, Input, Policy, ProcessEvent, Signal, Stdio};
+
+const PLAIN: [Stdio; 3] = [Stdio::Null; 3];
+
+/// A server has started itself again, on pipes of its own, to write an index; its session ends well. What a script had launched is the
+/// server, whatever has happened to that.
+#[test]
+fn what_a_server_that_has_ended_let_go_is_no_server_for_the_next_daemon() {
+    let pipes = [Stdio::Pipe(7), Stdio::Pipe(8), Stdio::Null];
+    for (head, stdio, ended) in [(SERVER, pipes, false), (&["sh", "/srv/run"], WIRE, true)] {
+        let mut story = Story::with_agent();
+        story.start(20, 30, head, WIRE);
+        story.fork(30, 31);
+        let event = ProcessEvent::Exec {
+            at: story.now,
+            process: id(31),
+            parent: id(30),
+            uid: 0,
+            sid: 31,
+            image: image(SERVER),
+            stdio,
+            ignores_interrupt: false,
+        };
+        story.hand_in(Input::Process { event });
+        story.end_with(30, ExitStatus::Code(0));
+        story.end(20);
+        let mut knowledge = known(&story);
+        knowledge.watched_until = Some(BootTime(10_000_000_000));
+        let mut next = daemon(Some(0), Policy::default(), knowledge, vec![seen(31, 1, SERVER, stdio)]);
+        next.pass_secs(30);
+        assert_eq!(!next.sent().is_empty(), ended, "{head:?}: {:?}", next.told());
+    }
+}
+
+/// A program of a person's own around the server, which ends a site when that has ended. The twin is who has only the same parent.
+#[test]
+fn a_program_around_a_server_is_known_to_the_next_daemon() {
+    let run = &["/usr/bin/python3", "/srv/run-all"][..];
+    for (parent, ended) in [(29, false), (1, true)] {
+        let mut story = Story::with_agent();
+        story.start(20, 29, run, WIRE);
+        story.start(29, 31, &["/srv/site"], PLAIN);
+        story.start(29, 30, SERVER, WIRE);
+        story.end(20);
+        let site = seen(31, parent, &["/srv/site"], PLAIN);
+        let mut next = next(&story, "", vec![seen(29, 1, run, WIRE), seen(30, 29, SERVER, WIRE), site]);
+        next.apart.insert(29, ProcessFacts { argv: run, awaits_child: true, ..apart(0, WIRE) });
+        next.apart.insert(30, ProcessFacts { parent: 29, ..apart(0, WIRE) });
+        next.pass_secs(30);
+        assert_eq!(next.sent().iter().any(|(pid, _)| *pid == 30), ended, "{parent}: {:?}", next.told());
+    }
+}
+
+/// Its handler may end what it let go, of which nobody knows any more.
+#[test]
+fn a_server_that_was_found_and_catches_sigterm_is_not_asked() {
+    for (restart, signal) in [(true, Signal::Kill), (false, Signal::Term)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        if restart {
+            let found = vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)];
+            story = next(&story, "", found);
+        }
+        story.apart.insert(30, ProcessFacts { catches_term: true, ..apart(0, WIRE) });
+        story.end(20);
+        story.pass_secs(30);
+        assert_eq!(story.sent().first(), Some(&(30, signal)));
+    }
+}
