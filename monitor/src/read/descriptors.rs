@@ -77,23 +77,31 @@ impl Ends {
 }
 
 /// Whether who has this file open is the other side of something that the kernel offers to others: a file system (FUSE),
-/// a character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, the devices of
-/// a virtual machine; keeps the host from a restart (watchdog); or answers for other processes when they touch memory (userfaultfd(2)) or call the kernel
+/// a character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, one at a USB
+/// host, a port for MIDI, the devices of a virtual machine; keeps the host from a restart (watchdog); or answers for other processes when they touch memory (userfaultfd(2)) or call the kernel
 /// (`seccomp_unotify(2)`).
 fn is_device(path: &[u8]) -> bool {
-    const DEVICES: [&[u8]; 9] = [
+    const DEVICES: [&[u8]; 10] = [
         b"/dev/fuse",
         b"/dev/cuse",
         b"/dev/net/tun",
         b"/dev/ppp",
+        b"/dev/snd/seq",
         b"/dev/ublk-control",
         b"/dev/uhid",
         b"/dev/uinput",
         b"anon_inode:[userfaultfd]",
         b"anon_inode:seccomp notify",
     ];
-    const FAMILIES: [&[u8]; 6] =
-        [b"/dev/nbd", b"/dev/tap", b"/dev/ublkc", b"/dev/vduse/", b"/dev/vhost-", b"/dev/watchdog"];
+    const FAMILIES: [&[u8]; 7] = [
+        b"/dev/hidg",
+        b"/dev/nbd",
+        b"/dev/tap",
+        b"/dev/ublkc",
+        b"/dev/vduse/",
+        b"/dev/vhost-",
+        b"/dev/watchdog",
+    ];
     // What is in a folder of that name is another file, of somebody whose projects are in `~/dev`.
     let is_of = |family: &&[u8]| path.strip_prefix(*family).is_some_and(|number| !number.contains(&b'/'));
     DEVICES.contains(&path) || FAMILIES.iter().any(is_of)
