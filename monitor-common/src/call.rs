@@ -7,6 +7,9 @@ pub const LATELY: u64 = 10 * 60 * 1_000_000_000;
 /// Of how many callers of a port that live it is kept who they are.
 pub const CALLERS_OF_A_PORT: usize = 4;
 
+/// Of how many processes next above a caller it is kept who they are: a script asks by `x=$(curl | jq)`.
+pub const PARENTS: usize = 3;
+
 /// The calls to a port that followed processes have ended, or that were cut off; the value of the map CALLED. Times are nanoseconds of
 /// `CLOCK_MONOTONIC`, 0 if there was none: while the host is asleep nobody can call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,9 +43,10 @@ pub struct Caller {
     pub start: u64,
     /// Its thread group; 0 if there is none.
     pub tgid: u32,
-    /// The uppermost followed process above it that is below its agent, and that agent; each 0 if there is none. When the caller
-    /// has ended, its call is theirs: a script asks by `curl | jq`. Who has the number now was there then if it is older than
-    /// the caller. An agent asks for itself.
+    /// The followed processes next above it, its agent among them, the nearest first; the uppermost one that is below its agent;
+    /// and that agent. Each 0 if there is none. When the caller has ended, its call is that of the first of them that lives.
+    /// Who has the number now was there then if it is older than the caller. An agent asks for itself.
+    pub parents: [u32; PARENTS],
     pub head: u32,
     pub agent: u32,
     /// The number of the network namespace in which it called: the inode number of /proc/PID/ns/net.
@@ -50,8 +54,6 @@ pub struct Caller {
     /// The ports of this side and of the other one; 0 until the connection is there.
     pub near: u16,
     pub far: u16,
-    /// The kernel copies no bytes that nobody wrote.
-    pub unused: u32,
 }
 
 /// A connection within a host; the key of the map OUTGOING.
@@ -68,5 +70,5 @@ pub struct CallKey {
     pub far: u16,
 }
 
-const _: () = assert!(size_of::<CallRecord>() == (2 + 5 * CALLERS_OF_A_PORT) * 8);
+const _: () = assert!(size_of::<CallRecord>() == (2 + 6 * CALLERS_OF_A_PORT) * 8);
 const _: () = assert!(size_of::<CallKey>() == (1 + 4 + 4) * 4 + 2 * 2);

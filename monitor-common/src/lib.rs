@@ -16,7 +16,7 @@ mod record;
 mod share;
 mod task;
 
-pub use call::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, LATELY};
+pub use call::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, LATELY, PARENTS};
 pub use counter::{Counter, Counters};
 pub use end::{EndRecord, end_flags, wanted};
 pub use filter::{FILTER_SLOTS, Filter, filter_slot};

@@ -10,7 +10,7 @@ use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
     helpers::generated::bpf_ktime_get_ns,
 };
-use monitor_common::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, Counter};
+use monitor_common::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, Counter, PARENTS};
 
 use crate::{
     maps::{CALL_LOST, CALLED, CALLERS, OUTGOING, global},
@@ -38,10 +38,10 @@ type Address = [u32; 4];
 
 /// No followed process: the kernel's own tasks have the number 0.
 const ANYBODY: Caller =
-    Caller { start: 0, tgid: 0, head: 0, agent: 0, network: 0, near: 0, far: 0, unused: 0 };
+    Caller { start: 0, tgid: 0, parents: [0; PARENTS], head: 0, agent: 0, network: 0, near: 0, far: 0 };
 
 /// How many processes above a caller are asked whose call it is.
-const LEVELS: u32 = 8;
+const LEVELS: usize = 8;
 
 /// A connection changes its state. Only where it begins or is closed is the current process the one that does it.
 #[inline(always)]
@@ -77,11 +77,14 @@ fn begins(sk: u64) -> Result<(), Counter> {
     (caller.start, caller.tgid) = (task.group_birth()?, tgid);
     caller.network = network(sk)?;
     let mut is_agent = members::is_agent(tgid);
-    for _ in 0..LEVELS {
+    for level in 0..LEVELS {
         task = task.parent()?;
         let above = task.tgid()?;
         if is_agent || !members::is_followed(above) {
             break;
+        }
+        if let Some(parent) = caller.parents.get_mut(level) {
+            *parent = above;
         }
         is_agent = members::is_agent(above);
         *(if is_agent { &mut caller.agent } else { &mut caller.head }) = above;
@@ -210,8 +213,8 @@ fn first(port: u32) -> Option<*mut CallRecord> {
     CALLED.get_ptr_mut(port)
 }
 
-/// The place of this caller; if it has none, that of one that has ended, and whose call is nobody's any more or that of who stands
-/// for this one, too. If all live, that of one of the same job; one that has ended leaves that to who lives.
+/// The place of this caller; if it has none, that of one that has ended, and whose call is that of who may stand for this one, too,
+/// or nobody's any more. If all are taken, that of one of the same job.
 #[inline(always)]
 fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut Call> {
     let (mut of_ended, mut free, mut of_job) = (None, None, None);
@@ -220,30 +223,38 @@ fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut C
         if is_same(old, caller) {
             return Some(call);
         }
-        if old.tgid != caller.tgid && members::is_followed(old.tgid) {
-            if is_of_same_job(old, caller) {
-                of_job = Some(call);
-            }
-        } else if members::is_followed(old.head) {
-            if old.head == caller.head {
-                of_ended = Some(call);
-            }
-        } else if members::is_followed(old.agent) {
-            if old.agent == caller.agent {
-                of_ended = Some(call);
-            }
-        } else {
+        let lives = old.tgid != caller.tgid && members::is_followed(old.tgid);
+        let stands = if lives { old.tgid } else { stands_for(old) };
+        if stands == 0 {
             free = Some(call);
+        } else if !lives && may_stand_for(stands, caller) {
+            of_ended = Some(call);
+        } else if is_of_same_job(old, caller) {
+            of_job = Some(call);
         }
     }
-    if members::is_followed(caller.tgid) {
-        of_ended.or(free).or(of_job)
-    } else {
-        of_job.or(of_ended).or(free)
-    }
+    of_ended.or(free).or(of_job)
 }
 
-/// Whether the same process stands for both when they have ended.
+/// The nearest process above this caller that lives. 0: there is none.
+#[inline(always)]
+fn stands_for(caller: Caller) -> u32 {
+    let [first, second, third] = caller.parents;
+    for above in [first, second, third, caller.head] {
+        if members::is_followed(above) {
+            return above;
+        }
+    }
+    if members::is_followed(caller.agent) { caller.agent } else { 0 }
+}
+
+#[inline(always)]
+fn may_stand_for(process: u32, caller: Caller) -> bool {
+    let [first, second, third] = caller.parents;
+    [caller.tgid, first, second, third, caller.head, caller.agent].contains(&process)
+}
+
+/// Whether they have the same job, or the same agent.
 #[inline(always)]
 const fn is_of_same_job(one: Caller, other: Caller) -> bool {
     (one.agent != 0 && one.agent == other.agent) || (one.head != 0 && one.head == other.head)

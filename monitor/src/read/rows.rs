@@ -218,7 +218,11 @@ impl<'a> Rows<'a> {
     }
 
     /// The first process with one of these numbers that lives. One that is younger than `by` has been given the number since.
-    fn stands_for(&mut self, by: ProcessId, numbers: [u32; 2]) -> Result<Option<ProcessId>, Errno> {
+    fn stands_for(
+        &mut self,
+        by: ProcessId,
+        numbers: impl IntoIterator<Item = u32>,
+    ) -> Result<Option<ProcessId>, Errno> {
         for pid in numbers {
             let found = match self.proc.process(pid) {
                 Err(Errno::NOENT | Errno::SRCH) => continue,

@@ -161,14 +161,20 @@ fn a_browser_does_not_call_again_and_the_call_of_one_that_has_ended_is_its_paren
     let ended = ProcessId::new(4, shim.start + 1);
     rows.gone(ended);
     let mut calls = |by, above, lately| rows.who_calls(Caller::Process { by, above, lately });
-    let (nobody, own) = ([0; 2], [0, shim.pid]);
+    let above = |first, next| [first, 0, 0, next, 0];
+    let (nobody, own) = ([0; 5], above(0, shim.pid));
     assert_eq!(
         [1, 2, 3].map(|pid| calls(ProcessId::new(pid, 1), nobody, false).is_some()),
         [false, false, true]
     );
     assert_eq!([browser, ended].map(|by| calls(by, nobody, true)), [Some(browser), Some(ended)]);
     assert_eq!([true, false].map(|lately| calls(ended, own, lately)), [Some(shim); 2]);
-    assert_eq!(calls(ended, [u32::MAX, shim.pid], false), Some(shim), "the next one above");
+    let (first, next) = (above(shim.pid, 1), above(u32::MAX, shim.pid));
+    assert_eq!(
+        [first, next].map(|above| calls(ended, above, false)),
+        [Some(shim); 2],
+        "the nearest that lives"
+    );
     assert_eq!([true, false].map(|lately| calls(ended, nobody, lately)), [Some(ended), None]);
     let older = ProcessId::new(4, shim.start - 1);
     rows.gone(older);
@@ -194,6 +200,6 @@ fn who_stands_for_a_caller_and_cannot_be_read_may_call_again() {
     let mut rows = Rows::new(&proc, &|_| None, &asked);
     let by = ProcessId::new(4, 1);
     rows.gone(by);
-    let mut calls = |head| rows.who_calls(Caller::Process { by, above: [head, 0], lately: false });
+    let mut calls = |head| rows.who_calls(Caller::Process { by, above: [0, 0, 0, head, 0], lately: false });
     assert_eq!([7, 8].map(&mut calls), [Some(by), None]);
 }

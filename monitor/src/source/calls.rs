@@ -165,10 +165,11 @@ fn callers(record: &CallRecord, network: u32, [unseen, born, lately]: [u64; 3]) 
     let is_lately = |at: u64| at > lately;
     let here = record.by.iter().filter(|call| call.caller.network == network);
     let known = here.filter_map(|call| {
-        let By { tgid, start, head, agent, .. } = call.caller;
+        let By { tgid, start, parents: [first, second, third], head, agent, .. } = call.caller;
+        let above = [first, second, third, head, agent];
         let lately = is_lately(call.at);
         let counts = lately || call.at != 0 && call.at >= born;
-        counts.then(|| Caller::Process { by: id(tgid, start), above: [head, agent], lately })
+        counts.then(|| Caller::Process { by: id(tgid, start), above, lately })
     });
     let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
     // Whoever found no place may be any of those that live.
@@ -209,12 +210,20 @@ mod tests {
     fn a_call_counts_for_ten_minutes_and_its_caller_longer() {
         let call = |tgid, at| Call {
             at,
-            caller: By { start: 50 * 10_000_000, tgid, head: 6, network: 4, ..By::default() },
+            caller: By {
+                start: 50 * 10_000_000,
+                tgid,
+                parents: [9, 8, 0],
+                head: 6,
+                network: 4,
+                ..By::default()
+            },
         };
         let by = [call(7, 25 * MINUTE), call(8, 31 * MINUTE), Call::default(), Call::default()];
         let record = CallRecord { by_anybody: 20 * MINUTE, without_place: 0, by };
         let says = |now: u64| callers(&record, 4, [0, 25 * MINUTE, before(now)]);
-        let caller = |pid, lately| Caller::Process { by: ProcessId::new(pid, 50), above: [6, 0], lately };
+        let caller =
+            |pid, lately| Caller::Process { by: ProcessId::new(pid, 50), above: [9, 8, 0, 6, 0], lately };
         let (process, longer_ago) = (|pid| caller(pid, true), |pid| caller(pid, false));
         assert_eq!(says(29), [Caller::Anybody, process(7), process(8)]);
         assert_eq!([30, 34].map(says), [(); 2].map(|()| vec![process(7), process(8)]));

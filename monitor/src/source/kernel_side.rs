@@ -10,6 +10,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use monitor_common::PARENTS;
+
 use super::{
     calls::{Begun, Calls},
     holders::Holders,
@@ -77,7 +79,7 @@ pub enum Caller {
     Process {
         by: ProcessId,
         /// When that has ended, the first of these that lives stands for it: who has such a number, and is older. 0: nobody.
-        above: [u32; 2],
+        above: [u32; PARENTS + 2],
         /// In the last ten minutes. Longer ago, it may call again as long as it lives.
         lately: bool,
     },

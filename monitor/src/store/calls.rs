@@ -186,12 +186,12 @@ mod tests {
             caller: monitor_common::Caller {
                 start: u64::MAX,
                 tgid: u32::MAX,
+                parents: [u32::MAX; monitor_common::PARENTS],
                 head: u32::MAX,
                 agent: u32::MAX,
                 network: u32::MAX,
                 near: u16::MAX,
                 far: u16::MAX,
-                unused: 0,
             },
         };
         let record =

@@ -121,7 +121,7 @@ fn every_caller_is_somebody() {
     assert_eq!(actor.line()["what"], "masked");
     masked.write_all(b"x").unwrap();
     assert_eq!(masked.read(&mut [0]).unwrap(), 0);
-    let caller = |by, head| Caller::Process { by, above: [head, 0], lately: true };
+    let caller = |by, head| Caller::Process { by, above: [head, 0, 0, head, 0], lately: true };
     let head = id(line("relative")).pid;
     let relative = caller(id(line("relative")), 0);
     let others = lines.iter().filter(|line| line["what"] == "another").map(id);
@@ -156,7 +156,7 @@ fn every_caller_is_somebody() {
     }
     let told = calls.of(network, port("called by children"), server("called by children"), false).unwrap();
     assert!(
-        matches!(told[..], [Caller::Process { above, lately: true, .. }] if above == [head, 0]),
+        matches!(told[..], [Caller::Process { above, lately: true, .. }] if above == [head, 0, 0, head, 0]),
         "{told:?}"
     );
     let ourselves = orphand::host::identity::identity(std::process::id()).unwrap();
@@ -165,6 +165,72 @@ fn every_caller_is_somebody() {
         [Caller::Unknown],
         "older than the hook"
     );
+    actor.word();
+    actor.finish();
+    assert_eq!(source.errors().unwrap()["call_dropped"], 0);
+}
+
+/// Shells that start jobs and end. Each job calls by a child of a child.
+const LEFT: &str = r#"
+import socket
+def serve(what):
+    s = socket.create_server(("127.0.0.1", 0)); port = s.getsockname()[1]
+    if os.fork() == 0:
+        say(what, port=port)
+        while True: s.accept()[0].close()
+    s.close(); return port
+def call(port, depth=1):
+    if os.fork() == 0:
+        if depth: call(port, depth - 1)
+        else: socket.create_connection(("127.0.0.1", port)).recv(1)
+        os._exit(0)
+    wait()
+for what, jobs, live in ("left", 1, True), ("left by many", 5, True), ("ended", 3, False):
+    port = serve(what)
+    if os.fork() == 0:
+        for _ in range(jobs):
+            told, tell = os.pipe()
+            if os.fork() == 0:
+                call(port); say(f"job of {what}"); os.write(tell, b"x")
+                live and time.sleep(1000); os._exit(0)
+            os.read(told, 1); live or wait()
+        os._exit(0)
+    wait()
+say("done"); go(); os.kill(0, 9)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn the_call_of_one_that_has_ended_is_of_the_nearest_that_lives() {
+    let mut source = KernelSource::open(&options()).unwrap();
+    let calls = calls_of(&source);
+    let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{LEFT}"));
+    assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
+    actor.word();
+    let mut lines = vec![actor.line()];
+    while lines.last().unwrap()["what"] != "done" {
+        lines.push(actor.line());
+    }
+    let all = |what: &str| lines.iter().filter(|line| line["what"] == what).collect::<Vec<_>>();
+    // The second process above each caller: the first one has ended, and so has the third.
+    let callers = |what: &str| {
+        let port = u16::try_from(all(what)[0]["port"].as_u64().unwrap()).unwrap();
+        let told = calls.of(network(), port, id(all(what)[0]), false).unwrap();
+        let second = |caller: &Caller| match caller {
+            Caller::Process { above: [_, second, third, head, 0], .. } => {
+                assert!(*third != 0 && *head == actor.id.pid, "{told:?}");
+                *second
+            }
+            other => panic!("{other:?}"),
+        };
+        told.iter().map(second).collect::<BTreeSet<_>>()
+    };
+    let jobs = |what: &str| all(what).iter().map(|line| id(line).pid).collect::<Vec<_>>();
+    assert!(callers("left").into_iter().eq(jobs("job of left")));
+    let (many, kept) = (jobs("job of left by many"), callers("left by many"));
+    assert_eq!((many.len(), kept.len()), (5, 4), "the fifth has the place of another one of the same job");
+    assert!(kept.contains(&many[4]) && kept.iter().all(|job| many.contains(job)), "{kept:?} of {many:?}");
+    assert_eq!(callers("ended").len(), 1, "who lives stands for all of them");
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
