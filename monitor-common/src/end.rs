@@ -40,6 +40,9 @@ pub mod wanted {
     pub const PROCESS: u64 = 1 << 62;
     /// With the number of a terminal of devpts: all descriptors of its line, and of its other side.
     pub const TERMINAL: u64 = 1 << 61;
+    /// With an inode number: files that are mapped as memory, of the device that is the value, or of [`ANY_DEVICE`].
+    pub const MAPPED: u64 = 1 << 59;
+    pub const ANY_DEVICE: u32 = u32::MAX;
 }
 
 /// The bits of [`EndRecord::flags`].
@@ -54,6 +57,8 @@ pub mod end_flags {
     pub const CHOSEN_PORT: u32 = 8;
     /// As `LINE`, of the other side of a terminal: of who opened it, ptmx(4).
     pub const MASTER: u32 = 16;
+    /// A file that was asked for because it is mapped.
+    pub const MAPPED: u32 = 32;
 }
 
 const _: () = assert!(size_of::<EndRecord>() == 6 * 8 + 8 * 4);

@@ -6,7 +6,7 @@ use aya_ebpf::{bindings::seq_file, helpers::generated::bpf_seq_write};
 use monitor_common::{Counter, EndRecord, end_flags, wanted};
 
 use crate::{
-    file::{File, Inode, Terminal, is_fifo, is_fifo_or_socket, is_socket},
+    file::{File, Inode, Terminal, is_fifo, is_fifo_or_socket, is_regular, is_socket},
     maps::{self, WANTED, global},
     task::Task,
 };
@@ -43,12 +43,13 @@ pub fn visit(ctx: &TaskFile) {
     }
     // Before the record is cleared: most descriptors of a host are of other files.
     let mode = File::new(file).inode().and_then(Inode::mode);
-    let mut terminal = None;
+    let (mut terminal, mut is_mapped) = (None, false);
     if let Ok(mode) = mode
         && !is_fifo_or_socket(mode)
     {
         terminal = wanted_terminal(file, mode);
-        if terminal.is_none() && !is_other_wanted(Task::new(task), file) {
+        is_mapped = is_mapped_wanted(file, mode);
+        if terminal.is_none() && !is_mapped && !is_other_wanted(Task::new(task), file) {
             return;
         }
     }
@@ -59,6 +60,9 @@ pub fn visit(ctx: &TaskFile) {
                 record.device = terminal.number;
                 record.peer = terminal.line;
                 record.flags = if terminal.is_master { end_flags::MASTER } else { end_flags::LINE };
+            }
+            if is_mapped {
+                record.flags |= end_flags::MAPPED;
             }
         }
         Ok(false) => return,
@@ -129,6 +133,22 @@ fn is_other_wanted(task: Task, address: *const u8) -> bool {
         return true;
     }
     matches!(task.tgid(), Ok(tgid) if is_wanted(wanted::PROCESS | u64::from(tgid)))
+}
+
+/// Whether user space asked for this file because it is mapped. Whoever makes a file system says which numbers its files have, so the
+/// device has to be the same. What cannot be read is reported.
+#[inline(always)]
+fn is_mapped_wanted(address: *const u8, mode: u32) -> bool {
+    is_regular(mode) && device_is_wanted(address).unwrap_or(true)
+}
+
+#[inline(always)]
+fn device_is_wanted(address: *const u8) -> Result<bool, Counter> {
+    let inode = File::new(address).inode()?;
+    let Some(device) = WANTED.get_ptr(wanted::MAPPED | inode.number()?) else { return Ok(false) };
+    // SAFETY: the pointer came from the map.
+    let device = unsafe { *device };
+    Ok(device == wanted::ANY_DEVICE || device == inode.device()?)
 }
 
 /// The terminal of which this is a side, if user space asked for its number.

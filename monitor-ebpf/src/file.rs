@@ -16,6 +16,7 @@ const S_IFMT: u32 = 0o170_000;
 const S_IFIFO: u32 = 0o010_000;
 const S_IFSOCK: u32 = 0o140_000;
 const S_IFCHR: u32 = 0o020_000;
+const S_IFREG: u32 = 0o100_000;
 /// include/uapi/linux/major.h.
 const UNIX98_PTY_SLAVE_MAJOR: u32 = 136;
 /// The device of ptmx(4).
@@ -212,6 +213,11 @@ pub const fn is_fifo(mode: u32) -> bool {
 #[inline(always)]
 pub const fn is_socket(mode: u32) -> bool {
     mode & S_IFMT == S_IFSOCK
+}
+
+#[inline(always)]
+pub const fn is_regular(mode: u32) -> bool {
+    mode & S_IFMT == S_IFREG
 }
 
 #[inline(always)]

@@ -69,9 +69,10 @@ pub static CALLERS: LruHashMap<u64, Caller> = LruHashMap::with_max_entries(1 << 
 #[map]
 pub static OUTGOING: LruHashMap<CallKey, Caller> = LruHashMap::with_max_entries(1 << 12, 0);
 
-/// Inode number -> nothing: the pipes and sockets whose descriptors a pass reports. Empty between passes.
+/// Inode number, or another key of `monitor_common::wanted` -> a device, of a mapped file: what a pass reports the descriptors of.
+/// Empty between passes.
 #[map]
-pub static WANTED: HashMap<u64, u8> = HashMap::with_max_entries(1 << 13, BPF_F_NO_PREALLOC);
+pub static WANTED: HashMap<u64, u32> = HashMap::with_max_entries(1 << 13, BPF_F_NO_PREALLOC);
 
 /// One entry: 1 while the reader sleeps without a timer and wants to be woken by the next record.
 #[map]

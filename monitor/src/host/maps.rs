@@ -15,13 +15,16 @@ const CHUNK: usize = 64 * 1024;
 /// (`vm.max_map_count`).
 const MOST: usize = 64 * 1024 * 1024;
 
+/// No device.
+const SYSTEM_V: u32 = u32::MAX;
+
 /// Memory that a process shares with whoever maps the same file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedMemory {
     pub addresses: Range<u64>,
-    /// The file: its device, as the kernel writes it, and its inode number.
-    pub file: (String, u64),
-    /// Whether the file has a name that others may know, and open it by.
+    /// The file: its device, as the kernel has it (`super_block::s_dev`), and its inode number.
+    pub file: (u32, u64),
+    /// Whether it has a name or a number that others may know, and map it by.
     pub is_named: bool,
 }
 
@@ -71,12 +74,16 @@ fn shared(line: &[u8]) -> Option<SharedMemory> {
     let (from, to) = fields.next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
     let addresses = number(from)?..number(to)?;
-    let (device, inode) = (fields.nth(2)?, fields.next()?.parse().ok()?);
+    let (major, minor) = fields.nth(2)?.split_once(':')?;
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    let (device, inode) = (number(major)? << 20 | number(minor)?, fields.next()?.parse().ok()?);
     let path = fields.next().unwrap_or_default();
-    // Memory of System V has its own number in place of the inode's, on the device of all other memory without a file.
-    let device = if path.starts_with("/SYSV") { format!("{device} SYSV") } else { device.to_owned() };
+    // Memory of System V has its own number in place of the inode's, on the device of all other memory without a file. Whoever
+    // knows that number, or its key, may attach it (shmat(2)).
+    let is_system_v = path.starts_with("/SYSV");
+    let device = if is_system_v { SYSTEM_V } else { device };
     let is_named = !path.is_empty() && !is_made_up(path) && !text.ends_with(" (deleted)");
-    Some(SharedMemory { addresses, file: (device, inode), is_named })
+    Some(SharedMemory { addresses, file: (device, inode), is_named: is_named || is_system_v })
 }
 
 /// Whether Python's `multiprocessing`, or joblib's, made this name up for a semaphore. It tells the name to the workers that
@@ -99,12 +106,12 @@ mod tests {
     fn only_shared_memory_is_told() {
         let line = b"7f10-7f20 rw-s 00000000 00:01 2057                       /dev/zero (deleted)";
         let found = shared(line).unwrap();
-        assert_eq!(
-            (found.addresses, found.file, found.is_named),
-            (0x7f10..0x7f20, ("00:01".to_owned(), 2057), false)
-        );
+        assert_eq!((found.addresses, found.file, found.is_named), (0x7f10..0x7f20, (1, 2057), false));
+        let line = b"7f10-7f20 rw-s 00000000 fe:01 7                          /a/file (deleted)";
+        assert_eq!(shared(line).unwrap().file, (0xfe << 20 | 1, 7));
         let line = b"7f10-7f20 rw-s 00000000 00:01 2057                       /SYSV00000000 (deleted)";
-        assert_ne!(shared(line).unwrap().file, ("00:01".to_owned(), 2057));
+        let found = shared(line).unwrap();
+        assert!(found.file != (1, 2057) && found.is_named, "whoever knows its number may attach it");
         let line = b"7f10-7f20 rw-s 00000000 00:1b 7      /dev/shm/sem.with a name";
         assert!(shared(line).unwrap().is_named);
         let line = b"7f10-7f20 rw-s 00000000 00:1b 7      /dev/shm/sem.mp-k3x_9ab1";

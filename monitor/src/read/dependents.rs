@@ -29,7 +29,7 @@ struct Wanted {
     /// Who was asked about, by number: a child may be to end with any of them, whatever streams they share.
     parents: HashMap<u32, ProcessId>,
     /// By device and inode number of the mapped file.
-    memory: HashMap<(String, u64), u32>,
+    memory: HashMap<(u32, u64), u32>,
 }
 
 impl Wanted {
@@ -81,13 +81,13 @@ fn wanted(rows: &mut Rows<'_>, members: &[Member]) -> Wanted {
             }
         }
         for memory in &member.places.memory {
-            let (device, inode) = memory.file.clone();
+            let (device, inode) = memory.file;
             let at = rows.endpoint(Key::Memory(device, inode), || Endpoint::Memory { inode });
             rows.hold(at, Side::Reads, process);
             if memory.is_named {
                 rows.anybody(at, Side::Writes);
             }
-            wanted.memory.insert(memory.file.clone(), at);
+            wanted.memory.insert(memory.file, at);
         }
         traced(rows, member);
     }

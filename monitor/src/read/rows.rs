@@ -48,7 +48,7 @@ pub(super) enum Key {
     Device(ProcessId),
     ParentDeath(ProcessId),
     /// The device and the inode number of the mapped file.
-    Memory(String, u64),
+    Memory(u32, u64),
     /// A message queue or semaphores of System V, by number.
     SystemV(u32),
     /// Who waits for anybody, at what has no number.

@@ -1,5 +1,5 @@
 //! What is no pipe and no socket, and can be used by several processes all the same: open files that are inherited or handed
-//! on (eventfd(2) ..), the lines of terminals, and message queues. Only a pass of the kernel tells who has them.
+//! on (eventfd(2) ..), the lines of terminals, files that are mapped, and message queues. Only a pass of the kernel tells who has them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,9 @@ pub(super) fn wanted(members: &[Member]) -> Beside {
         all.filter(move |stream| stream.nameless == nameless).map(|stream| stream.inode)
     };
     let named: HashSet<u64> = streams(false).collect();
+    let memory = members.iter().flat_map(|member| &member.places.memory);
     Beside {
+        mapped: memory.filter(|memory| !memory.is_named).map(|memory| memory.file).collect(),
         files: members.iter().flat_map(files).collect(),
         lines: members.iter().flat_map(|member| member.ends.terminals.iter().copied()).collect(),
         nameless: streams(true).filter(|inode| !named.contains(inode)).collect(),
@@ -67,6 +69,12 @@ pub(super) fn enter(rows: &mut Rows<'_>, members: &[Member], ends: &[OpenEnd]) -
                 let at = rows.endpoint(Key::Shared(end.file), || Endpoint::Shared);
                 rows.hold_open(at, Side::Near, end, false);
                 rows.hold_open(at, Side::Far, end, false);
+            }
+            // Whoever has it open may map it for each call.
+            Stdio::File => {
+                let key = Key::Memory(end.device, end.inode);
+                let at = rows.endpoint(key, || Endpoint::Memory { inode: end.inode });
+                rows.hold_open(at, Side::Writes, end, false);
             }
             Stdio::Terminal if !end.is_master && lines.may_have(end.device, end.line) => {
                 let at = rows.endpoint(Key::Terminal(end.device), || Endpoint::Terminal);

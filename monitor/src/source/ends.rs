@@ -83,7 +83,7 @@ fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>, shared: &BTreeSet<u64>
     if of(record) == Stdio::Other {
         return shared.contains(&record.file);
     }
-    of(record) == Stdio::Terminal
+    matches!(of(record), Stdio::Terminal | Stdio::File)
         || wanted.contains(&of(record))
         || peer(record).is_some_and(|peer| wanted.contains(&Stdio::Socket(peer)))
 }
@@ -91,13 +91,14 @@ fn is_wanted(record: &EndRecord, wanted: &HashSet<Stdio>, shared: &BTreeSet<u64>
 fn of(record: &EndRecord) -> Stdio {
     match FileType::from_raw_mode(record.mode) {
         _ if record.flags & (end_flags::LINE | end_flags::MASTER) != 0 => Stdio::Terminal,
+        _ if record.flags & end_flags::MAPPED != 0 => Stdio::File,
         FileType::Fifo => Stdio::Pipe(record.ino),
         FileType::Socket => Stdio::Socket(record.ino),
         _ => Stdio::Other,
     }
 }
 
-/// Whether it is of a file that is told because of its process, and neither of a pipe or socket nor of a terminal.
+/// Whether it is of a file that is told because of its process, and neither of a pipe, a socket or a terminal nor mapped.
 pub fn is_other(record: &EndRecord) -> bool {
     of(record) == Stdio::Other
 }
@@ -128,6 +129,7 @@ fn end(record: &EndRecord, file: &File) -> OpenEnd {
         number: record.number,
         of: of(record),
         device: record.device,
+        inode: record.ino,
         peer: peer(record),
         line: if of(record) == Stdio::Terminal { record.peer } else { 0 },
         is_master: record.flags & end_flags::MASTER != 0,

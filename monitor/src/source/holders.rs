@@ -4,6 +4,7 @@
 //! Invariant: a pass tells every descriptor that was open from its beginning to its end, or it is an error.
 
 use std::{
+    collections::BTreeMap,
     io,
     os::unix::net::UnixStream,
     sync::{Arc, Mutex},
@@ -40,7 +41,7 @@ const TRIES: u32 = 5;
 #[derive(Debug)]
 pub struct Holders {
     iterator: Iterator<EndRecord>,
-    wanted: HashMap<MapData, u64, u8>,
+    wanted: HashMap<MapData, u64, u32>,
     /// How many inodes one pass can be about.
     room: usize,
 }
@@ -50,7 +51,7 @@ impl Holders {
     pub(super) fn open(
         programs: &Arc<Mutex<Ebpf>>,
         btf: &Btf,
-        wanted: HashMap<MapData, u64, u8>,
+        wanted: HashMap<MapData, u64, u32>,
         room: u32,
     ) -> Result<Self, KernelError> {
         let iterator = Iterator::load(programs, "task_file", btf)?;
@@ -91,17 +92,23 @@ impl Holders {
     }
 
     /// As many passes as it takes for all of these.
-    fn pass_for(&mut self, whose: Option<u32>, mut keys: Vec<u64>) -> Result<Vec<EndRecord>, String> {
+    fn pass_for(&mut self, whose: Option<u32>, keys: Vec<(u64, u32)>) -> Result<Vec<EndRecord>, String> {
         let told =
             |error: MapError| format!("cannot tell the kernel which pipes and sockets are wanted: {error}");
-        keys.sort_unstable();
-        keys.dedup();
+        let mut all = BTreeMap::new();
+        for (key, device) in keys {
+            let known = all.entry(key).or_insert(device);
+            if *known != device {
+                *known = wanted::ANY_DEVICE;
+            }
+        }
+        let keys: Vec<(u64, u32)> = all.into_iter().collect();
         let mut records = Vec::new();
         for some in keys.chunks(self.room) {
-            let entered = some.iter().try_for_each(|key| self.wanted.insert(key, 0, 0));
+            let entered = some.iter().try_for_each(|(key, device)| self.wanted.insert(key, device, 0));
             let found = entered.map_err(told).and_then(|()| self.iterator.pass(whose, MOST));
             // In any case: what stays would be in the way of the next.
-            let mut all = some.iter().map(|key| self.wanted.remove(key));
+            let mut all = some.iter().map(|(key, _)| self.wanted.remove(key));
             all.try_for_each(|gone| maps::absent_is_fine(gone).map(drop)).map_err(told)?;
             records.extend(found?);
         }
@@ -122,13 +129,14 @@ impl Holders {
         let named = named.map(|inode| wanted::NAMED | inode);
         let processes = beside.files.iter().map(|(pid, _)| wanted::PROCESS | u64::from(*pid));
         let lines = beside.lines.iter().map(|number| wanted::TERMINAL | u64::from(*number));
-        let mut records =
-            self.pass_for(whose, inodes.chain(named).chain(processes).chain(lines).collect())?;
+        let mapped = beside.mapped.iter().map(|(device, inode)| (wanted::MAPPED | inode, *device));
+        let keys = inodes.chain(named).chain(processes).chain(lines).map(|key| (key, 0)).chain(mapped);
+        let mut records = self.pass_for(whose, keys.collect())?;
         // The address of an open file is known only now. Most are nobody else's.
         let shared = ends::shared(&records, &beside.files);
         records.retain(|record| !ends::is_other(record));
         if !shared.is_empty() {
-            records.extend(self.pass_for(whose, shared.iter().copied().collect())?);
+            records.extend(self.pass_for(whose, shared.iter().map(|file| (*file, 0)).collect())?);
         }
         ends::settle(&records, wanted, &shared)
     }

@@ -29,11 +29,12 @@ pub struct OpenEnd {
     /// The process whose descriptor table has it. A table that threads share is reported once.
     pub process: ProcessId,
     pub number: u32,
-    /// The pipe or socket, by inode number; [`Stdio::Terminal`] and [`Stdio::Other`] for what was asked [`Beside`].
+    /// The pipe or socket, by inode number; [`Stdio::Terminal`], [`Stdio::File`] and [`Stdio::Other`] for what was asked [`Beside`].
     pub of: Stdio,
     /// The device that the inode number belongs to (`super_block::s_dev`). Pipes, sockets and named FIFOs
     /// have separate inode numbers.
     pub device: u32,
+    pub inode: u64,
     /// The peer's inode number, for a unix socket; 0 if the peer was closed or is not accepted yet.
     pub peer: Option<u64>,
     /// Of a terminal: the address of its line, 0 if that is not known; and whether this is the other side, ptmx(4).
@@ -68,6 +69,8 @@ pub struct Beside {
     /// Terminals of devpts, by their numbers: who has a descriptor of their line is told ([`Stdio::Terminal`], with the
     /// number in place of the device).
     pub lines: Vec<u32>,
+    /// Files that are mapped, by device and inode number: who has a descriptor of them is told ([`Stdio::File`]).
+    pub mapped: BTreeSet<(u32, u64)>,
     /// Pipes without a path among those that are wanted, by inode number: a FIFO with the same number is not told.
     pub nameless: BTreeSet<u64>,
 }

@@ -191,6 +191,37 @@ say(fifo=os.fstat(fd).st_ino, fd=fd, pipe=ino(r), r=r, w=w)
     assert_eq!(told(&[pipe, fifo]), BTreeSet::from([r, w]));
 }
 
+/// Whoever has the file of a memory open may map it.
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn who_has_a_mapped_file_open_is_told_by_device_and_number() {
+    let stand = Stand::new(
+        r#"
+import tempfile
+fd, other = os.memfd_create("ring"), os.memfd_create("other"); file = tempfile.TemporaryFile()
+def told(key, fd):
+    status = os.fstat(fd)
+    return {key: status.st_ino, "device of " + key: os.major(status.st_dev) << 20 | os.minor(status.st_dev)}
+say(fd=fd, **told("ring", fd), **told("file", file.fileno()))
+"#,
+    );
+    let of =
+        |key: &str| (u32::try_from(stand.number(&format!("device of {key}"))).unwrap(), stand.number(key));
+    let (ring, file) = (of("ring"), of("file"));
+    let look = Look::new(&options());
+    let told = |files: &[(u32, u64)]| {
+        let beside = Beside { mapped: files.iter().copied().collect(), ..Beside::default() };
+        let ends = look.side.pass(&[], &beside).unwrap();
+        let own = ends.iter().filter(|end| end.process == stand.me());
+        own.map(|end| (end.number, end.of, (end.device, end.inode))).collect::<Vec<_>>()
+    };
+    let it = (stand.fd("fd"), Stdio::File, ring);
+    assert_eq!(told(&[ring]), [it]);
+    assert_eq!(told(&[(file.0, ring.1)]), [], "another file has this number there");
+    assert_eq!(told(&[ring, (file.0, ring.1)]), [it], "both are looked for");
+    assert_eq!(told(&[ring, file]).len(), 2);
+}
+
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn who_is_stuck_on_its_way_to_execve_is_told_and_does_not_delay() {

@@ -1,4 +1,5 @@
 import os
+from textwrap import dedent, indent
 from situation import scene
 
 QUEUE = """
@@ -283,6 +284,57 @@ def shared_memory(stage):
     """))
     stage.when_called("person", person)
     return stage.killed(agent, in_use=["mcp-server-fake"])
+
+def mapped_for_each_call(stage, opened, mapped, let_go):
+    """A server waits at a semaphore in memory; a person does `opened` once, and `mapped` and `let_go` for each call."""
+    stage.part("mcp-server-fake", opened + mapped + """
+        libc.sem_init(semaphore, 1, 0)
+        def attend():
+            while libc.sem_wait(semaphore) == 0:
+                tell("go/answer", "")
+        in_background(attend)
+        here()
+        serve()
+    """)
+    agent = stage.agent()
+    person = stage.run(stage.part("person", 'present("mcp-server-fake")\n' + dedent(opened) + f"""
+def ask():
+{indent(dedent(mapped), "    ")}
+    libc.sem_post(semaphore)
+    wait_for("answer")
+{indent(dedent(let_go), "    ")}
+on_call("person", ask)
+"""))
+    stage.when_called("person", person)
+    return stage.killed(agent, in_use=["mcp-server-fake"])
+
+@scene("in use", twin="orphans/own_shared_memory")
+def memory_with_a_key(stage):
+    """A person wakes a server at a semaphore in memory of System V, which he attaches by its key for each call; the agent is killed."""
+    return mapped_for_each_call(stage, """
+        libc.shmat.restype = ctypes.c_void_p
+        number = libc.shmget(os.stat(DIR).st_ino % 2**31, 4096, 0o1666)
+    """, """
+        semaphore = ctypes.c_void_p(libc.shmat(number, None, 0))
+    """, """
+        libc.shmdt(semaphore)
+        libc.shmctl(number, 0, None)
+    """)
+
+@scene("in use", twin="orphans/own_shared_memory")
+def memory_without_a_name(stage):
+    """A person wakes a server at a semaphore in a file without a name, which he has open and maps for each call; the agent is killed."""
+    return mapped_for_each_call(stage, """
+        file = os.open(f"{DIR}/go/memory", os.O_RDWR | os.O_CREAT, 0o666)
+        os.ftruncate(file, 4096)
+        ALIAS == "person" and os.unlink(f"{DIR}/go/memory")
+    """, """
+        memory = mmap.mmap(file, 4096)
+        semaphore = ctypes.byref(ctypes.c_char.from_buffer(memory))
+    """, """
+        del semaphore
+        memory.close()
+    """)
 
 @scene("in use", twin="orphans/channel_hung_up")
 def system_v_queue(stage):

@@ -49,6 +49,7 @@ fn all_fields_arrive() {
         number: 1,
         of: PIPE,
         device: 13,
+        inode: 7,
         peer: None,
         line: 0,
         is_master: false,
@@ -63,6 +64,7 @@ fn all_fields_arrive() {
     let socket = OpenEnd {
         number: 4,
         of: Stdio::Socket(8),
+        inode: 8,
         peer: Some(9),
         has_chosen_port: true,
         access: Access { read: true, write: true },
@@ -139,4 +141,7 @@ fn only_open_files_that_others_may_have_are_shared() {
             .unwrap();
     let found: Vec<_> = found.iter().map(|end| (end.process.pid, end.number, end.of)).collect();
     assert_eq!(found, [(1, 4, Stdio::Other), (2, 9, Stdio::Other)]);
+    let mapped = EndRecord { flags: end_flags::MAPPED, ..other(3, 8, 13, 2) };
+    let found = settle(&[mapped, other(3, 9, 14, 2)], &[], &BTreeSet::new()).unwrap();
+    assert_eq!(found.iter().map(|end| (end.number, end.of)).collect::<Vec<_>>(), [(8, Stdio::File)]);
 }
