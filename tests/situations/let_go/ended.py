@@ -64,6 +64,30 @@ def ended_by_a_script(stage):
     return stage.killed(agent, in_use=["tunnel"], may_end=["mcp-server-fake", *stage.find("run-server")])
 
 @scene("in use", twin="orphans/driver")
+def ended_with_the_bus_of_its_launcher(stage):
+    """A server below dbus-run-session started a site that ends when its bus does, as D-Bus programs do; the agent is killed, a person visits the site later."""
+    stage.part("web-server", """
+        import re
+        kind, path = re.match("unix:(path|abstract)=([^,]*)", os.environ["DBUS_SESSION_BUS_ADDRESS"]).groups()
+        bus = socket.socket(socket.AF_UNIX)
+        bus.connect("\\0" * (kind == "abstract") + path)
+        bus.sendall(b"\\0AUTH EXTERNAL\\r\\n")
+        bus.recv(100)
+        in_background(answer_calls, listen("tcp"))
+        here()
+        bus.recv(1)
+        os._exit(0)
+    """)
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
+        present("web-server")
+        serve()
+    """)
+    agent = stage.rests("claude", "start('/usr/bin/dbus-run-session', '--', f'{BIN}/mcp-server-shell')\npresent('mcp-server-shell')")
+    return visited(stage, agent, may_end=["mcp-server-shell"])
+
+@scene("in use", twin="orphans/driver")
 def ended_by_a_program_around_it(stage):
     """A program started a site with a log and a leaking server, and ends the site when the server has ended; the agent is killed, a person visits the site later."""
     site(stage)

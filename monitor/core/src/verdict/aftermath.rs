@@ -51,13 +51,15 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
 
 /// Whether a script around the server has other programs below it, and cleans up when the server ends (`trap 'kill $(jobs -p)'
 /// EXIT`): for that bash has a handler for SIGTERM, and other programs may do so anyway. It is not signalled itself, since it has
-/// others below it.
+/// others below it. A launcher may end what it started beside the server (the bus of `dbus-run-session`), which what the server
+/// let go may use.
 pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
     let would = |row: &ProcessRow| {
         members.wrappers.contains(&row.process)
             && (row.catches_term && goes_on(&row.image, inspection.main_image())
                 || cleans_up(&row.image)
-                || works_itself(inspection, row))
+                || works_itself(inspection, row)
+                || !members.let_go.is_empty() && started_another(inspection, members, row))
             && has_others_below(inspection, row)
     };
     inspection.processes(members).any(would).then_some(Doubt::DependedOn)
@@ -67,6 +69,17 @@ pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> O
 fn works_itself(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {
     let role = inspection.rules.role(&row.image);
     role != Role::Shell && runs_itself(&row.image, &role)
+}
+
+/// Whether it is a launcher, and started something beside the server and what that let go.
+fn started_another(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) -> bool {
+    let is_another = |node: &Node| {
+        !inspection.server.contains(node.id)
+            && !members.contains(node.id)
+            && !members.let_go.contains(&node.id)
+    };
+    inspection.rules.role(&row.image) == Role::Launcher
+        && inspection.world.graph().children(row.process).any(is_another)
 }
 
 fn has_others_below(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {

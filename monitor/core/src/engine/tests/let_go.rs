@@ -334,6 +334,38 @@ fn a_script_that_cleans_up_has_others_that_depend_on_the_server() {
     }
 }
 
+/// `dbus-run-session -- server`: it ends its bus, 31, with the server, and so what the server let go, 32. The twins let nothing go, have
+/// no bus, or a shell in its place.
+#[test]
+fn what_a_launcher_started_beside_the_server_may_be_used_by_what_that_let_go() {
+    const BUS: &[&str] = &["/usr/bin/dbus-run-session", "--", "server"];
+    for (launcher, with_bus, lets_go, depends) in [
+        (BUS, true, true, true),
+        (BUS, true, false, false),
+        (BUS, false, true, false),
+        (&["/bin/sh", "-c", "helper & server"], true, true, false),
+    ] {
+        let mut story = below_a_script(launcher, with_bus);
+        if lets_go {
+            story.start(30, 32, JOB, PLAIN);
+            story.apart.insert(32, apart(32, PLAIN));
+        }
+        let mut story = judged(story);
+        if depends {
+            unproven(&mut story, "depended_on");
+            // The job ends.
+            story.apart.remove(&32);
+            story.end(32);
+            story.pass_secs(1200);
+        }
+        assert!(
+            story.sent().contains(&(30, Signal::Term)),
+            "{launcher:?} {with_bus} {lets_go} {:?}",
+            story.told()
+        );
+    }
+}
+
 /// Agent 20 runs a script, 29, which runs a server, 30, and perhaps a tunnel, 31.
 fn below_a_script(shell: &'static [&'static str], with_tunnel: bool) -> Story {
     let mut story = Story::with_agent();
