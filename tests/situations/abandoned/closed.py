@@ -25,11 +25,15 @@ def answers_are_read(stage):
     return stage.truth(in_use=[agent, "mcp-server-batch"])
 
 @scene("mixed", twin="others/wrapper_killed")
-def bridge_crashed(stage):
+@scene(
+    "mixed", name="bridge_to_a_home_made_server", twin="abandoned/bridge_that_handed_on", server="server.py", begin="session",
+    about="The same; no rule knows the servers, which are in sessions of their own, as Python's SDK starts them.",
+)
+def bridge_crashed(stage, server="mcp-server-inner", begin="start"):
     """One of two bridges to a server was killed; the agent lives and uses the other one."""
-    stage.server("mcp-server-inner", "timer")
-    stage.part("mcp-proxy", """
-        inner = start("mcp-server-inner", "--as", f"behind_{ALIAS}")
+    stage.server(server, "timer", starts=0.5)
+    stage.part("mcp-proxy", f"""
+        inner = {begin}({server!r}, "--as", f"behind_{{ALIAS}}", start_new_session={begin == "session"})
         serve()
     """)
     agent = stage.uses("claude", """
@@ -39,6 +43,17 @@ def bridge_crashed(stage):
     """)
     stage.who("first").kill()
     return stage.truth(orphans=["behind_first"], in_use=[agent, "second", "behind_second"])
+
+@scene("in use", twin="abandoned/bridge_to_a_home_made_server")
+def bridge_that_handed_on(stage):
+    """A bridge to a server that no rule knows handed the wires between the two to another program, and was killed."""
+    stage.server("server.py", starts=0.5)
+    stage.part("successor", "use('successor', handed().ask)\n")
+    stage.part("mcp-proxy", 'hand_on(session("server.py", start_new_session=True), "successor", start_new_session=True)\nserve()\n')
+    agent = stage.rests("claude", 'start("mcp-proxy")')
+    stage.who("mcp-proxy").kill()
+    stage.beats("successor")
+    return stage.truth(in_use=[agent, "successor", "server.py"])
 
 @scene("mixed", twin="others/parallel_jobs")
 def cancelled_job(stage):

@@ -17,7 +17,7 @@ use std::{
 use super::{Engine, agenda::Task, servers::Recognised};
 use crate::{
     lineage::{Node, Origin, ServerKey},
-    model::{BootTime, ProcessId, Stdio},
+    model::{BootTime, FirstMessage, ProcessId, Stdio},
     recognise::PROTOCOL,
     world::{Agent, feeder},
 };
@@ -204,6 +204,22 @@ impl Engine {
         if let Some(key) = node.server.filter(|key| lasted && is_inner(key)) {
             self.enter_gateway(at, key);
         }
+    }
+
+    /// A server was seen to speak the protocol to one of its processes, on wires of its own. As long as the server lives that stays
+    /// what it was: it may be a tool at work.
+    pub(super) fn a_server_spoke_to(
+        &mut self,
+        at: BootTime,
+        key: ServerKey,
+        id: ProcessId,
+        client: Option<String>,
+    ) {
+        let is_recognised = self.world.server(key).is_some_and(|server| server.recognised().contains(&id));
+        let heard = (!is_recognised).then(|| Box::new(FirstMessage::Mcp { client }));
+        self.world.change(id, |node| node.heard = heard);
+        self.forget_first_messages(id);
+        self.enter_gateway(at, key);
     }
 
     /// Whether nothing but its name says that this process is a server.

@@ -223,13 +223,14 @@ impl Engine {
     }
 
     /// What a server has started on other wires, and what nothing but its name shows to be a server: it may be a job. So may
-    /// what is of its own package, whatever that is called.
+    /// what is of its own package, whatever that is called, and what a bridge was seen to speak to.
     fn named_tools(&self, server: &Server) -> Vec<ProcessId> {
         let is_one = |node: &&Node| {
             node.image().is_some_and(|image| self.rules.is_only_named(image))
                 || self.world.is_of_its_package(server, node)
         };
-        self.world.inner(server).filter(is_one).map(|node| node.id).collect()
+        let main = server.heard.as_ref().map(|_| server.main_process());
+        self.world.inner(server).filter(is_one).map(|node| node.id).chain(main).collect()
     }
 
     /// Until when the end of a server waits for its tools, if it does.
@@ -274,7 +275,9 @@ impl Tools {
     }
 }
 
-/// Whether a server may have tools: it is more than its main process.
+/// Whether a server may have tools: it is more than its main process, or that was one.
 pub(super) fn may_have_tools(server: &Server) -> bool {
-    server.processes().len() > 1 || !server.recognised().contains(&server.main_process())
+    server.processes().len() > 1
+        || server.heard.is_some()
+        || !server.recognised().contains(&server.main_process())
 }

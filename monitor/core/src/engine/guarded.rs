@@ -118,7 +118,9 @@ impl Engine {
                 continue;
             }
             room -= image.size();
-            let recognised = server.recognised().contains(&process);
+            // What a bridge left may be a tool at work, and a later daemon could not tell.
+            let recognised = server.recognised().contains(&process)
+                && !(server.heard.is_some() && process == server.main_process());
             let creator = node.filter(|node| node.witnessed).and_then(|node| node.creator);
             programs.insert(process, TrackedProgram { process, creator, image, recognised });
         }

@@ -76,7 +76,7 @@ impl Engine {
             question: self.scene_question(key, server),
             container: self.container_query(server).map(Box::new),
             work: (may_have_tools(server) || is_used) && self.all_processes(key).len() <= PROCESSES,
-            input: server.rule == PROTOCOL,
+            input: server.rule == PROTOCOL || server.heard.is_some(),
             unit: !server.phase.is_clear(),
         };
         let Some(observed) = self.observe(key) else { return };

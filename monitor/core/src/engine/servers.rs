@@ -63,9 +63,7 @@ impl Engine {
             let server = self.world.server(key);
             let same_wire = server.is_some_and(|server| server.stdin == node.stdin());
             if !same_wire && recognised.new.rule == PROTOCOL && !self.is_job(key) {
-                // It stays what it was: what a server speaks to may be a tool at work.
-                self.forget_first_messages(id);
-                return self.enter_gateway(at, key);
+                return self.a_server_spoke_to(at, key, id, recognised.new.client);
             }
             let is_own = server.is_some_and(|server| self.world.is_of_its_package(server, node));
             if server.is_some_and(|server| is_helper_of(server, node)) {

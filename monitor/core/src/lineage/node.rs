@@ -3,7 +3,7 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    model::{AgentHints, BootTime, Image, Killer, Placement, ProcessId, Stdio, UnitFacts},
+    model::{AgentHints, BootTime, FirstMessage, Image, Killer, Placement, ProcessId, Stdio, UnitFacts},
     recognise::{Role, container_client, is_opener},
 };
 
@@ -157,6 +157,9 @@ pub struct Node {
     pub openers: u8,
     /// When nobody had looked in time at what was said to it: it may be a server.
     pub unheard: Option<BootTime>,
+    /// What the server that it is part of said to it first, on wires of its own. It is a tool of that one, and a server when that
+    /// has ended.
+    pub heard: Option<Box<FirstMessage>>,
     /// Whether it is not known yet that the process matters.
     pub pending: bool,
     /// The last signal that was sent to it and that it does not handle, so that it ends; and who sent it.
@@ -259,7 +262,7 @@ impl Node {
     /// of its creator, and what it does to them before its exec is decided by the program of its creator.
     pub fn run(&mut self, program: Program, streams: [Stdio; 3], provenance: Provenance) {
         self.provenance = provenance;
-        self.launched = false;
+        (self.launched, self.heard) = (false, None);
         self.openers = self.openers.saturating_add(u8::from(is_opener(&program.image)));
         let before = &self.exec;
         let origin = Origin { process: self.id, execs: before.origin.execs.saturating_add(1) };

@@ -16,7 +16,7 @@ use super::{
     rows::Sides,
 };
 use crate::{
-    lineage::{Maker, Program, Provenance},
+    lineage::{Maker, Node, Program, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow},
     recognise::{Role, fork_server_listener, is_in_a_shell},
     world::is_run_by,
@@ -168,6 +168,9 @@ impl<'a> Bonds<'a> {
             let node = self.inspection.node(facts.process).filter(|node| node.origin().process == node.id);
             node.is_some_and(|node| node.stdin() == server.stdin)
         };
+        if self.has_gone_on(facts) {
+            return false;
+        }
         (server.recognised().contains(&facts.process) && !self.is_a_daemon(facts))
             || (server.stdin.is_wire()
                 && !self.is_opened(facts)
@@ -180,6 +183,17 @@ impl<'a> Bonds<'a> {
                     || (facts.sid == server.session && was_started_on_it())))
     }
 
+    /// Whether it was a tool of a bridge that has ended, and has put a wire away since, as a job with a log does: it is no server.
+    fn has_gone_on(&self, facts: &ProcessRow) -> bool {
+        let server = self.inspection.server;
+        let is_one = server.heard.is_some() && server.main_process() == facts.process;
+        let wires = self.inspection.node(facts.process).filter(|_| is_one).map(Node::wires);
+        wires.is_some_and(|[stdin, stdout]| {
+            let has = |wire, reads| self.inspection.rows.has_an_end(facts.process, wire, reads);
+            !(server.phase.is_signalled() || has(stdin, true) && has(stdout, false))
+        })
+    }
+
     /// Whether a descendant is tied to what belongs to the server: by its parents, or by one of the descriptors 0 to 2
     /// that is joined with the server, or was until the process at the other end ended.
     fn is_tied(&self, facts: &ProcessRow) -> bool {
@@ -187,7 +201,8 @@ impl<'a> Bonds<'a> {
         // session of its own.
         let server = self.inspection.server;
         let is_a_job = || facts.sid != server.session && !self.is_a_browser(facts) && !self.was_tied(facts);
-        if server.main_ended && (self.inspection.rows.listens(facts.process) || is_a_job()) {
+        let has_ended = server.main_ended || (self.members.core.is_empty() && !server.phase.is_signalled());
+        if has_ended && (self.inspection.rows.listens(facts.process) || is_a_job()) {
             return false;
         }
         let is_for_others = || {

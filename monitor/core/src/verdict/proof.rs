@@ -106,17 +106,23 @@ fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
 /// (mcp-remote reads nothing before somebody has signed in).
 fn took_no_message(inspection: &Inspection<'_>) -> Option<Doubt> {
     let server = inspection.server;
+    // What is left of a bridge was spoken to by that, and not by the agent.
+    let first = match server.heard.as_deref() {
+        Some(FirstMessage::Mcp { client }) => client,
+        _ => &server.client,
+    };
     let is_server = |image| matches!(inspection.rules.role(image), Role::Server { .. });
     let is_named = || inspection.main_image().is_some_and(is_server);
     // The first one named a client: what waits and does not name it came after that.
     let is_later = |message: &FirstMessage| match message {
-        FirstMessage::Mcp { client } => server.client.is_some() && *client != server.client,
-        FirstMessage::Other => server.client.is_some(),
+        FirstMessage::Mcp { client } => first.is_some() && client != first,
+        FirstMessage::Other => first.is_some(),
         message => message.is_nothing(),
     };
     let waits = inspection.facts.unread_input.as_ref().is_some_and(|message| !is_later(message));
-    let waits = server.rule == PROTOCOL && waits;
-    (waits && !is_of_known_agent(inspection) && !is_named()).then_some(Doubt::OnlyNamed)
+    let waits = (server.rule == PROTOCOL || server.heard.is_some()) && waits;
+    let is_known = server.heard.is_none() && is_of_known_agent(inspection);
+    (waits && !is_known && !is_named()).then_some(Doubt::OnlyNamed)
 }
 
 fn is_of_known_agent(inspection: &Inspection<'_>) -> bool {

@@ -258,6 +258,11 @@ impl<'a> Rows<'a> {
         self.own_ends(wire, reads).any(|end| is_held_by(end, members))
     }
 
+    /// Whether this process still has its own end of this wire.
+    pub fn has_an_end(&self, process: ProcessId, wire: Stdio, reads: bool) -> bool {
+        self.own_ends(wire, reads).any(|end| end.holder.process() == Some(process))
+    }
+
     /// Who has the other end of this wire, beside processes of the server.
     pub fn others_at(&self, wire: Stdio, reads: bool, members: &BTreeSet<ProcessId>) -> Vec<Holder> {
         let is_outside =

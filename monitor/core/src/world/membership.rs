@@ -112,9 +112,16 @@ impl World {
         let next = Some(server.main_process).filter(|_| main_lives);
         let next = next.or_else(|| server.recognised.iter().max_by_key(order).copied());
         let next = next.or_else(|| server.processes.iter().filter(on_wire).max_by_key(order).copied());
-        match next {
+        let behind = if next.is_none() && was_main && !is_ending { server.behind(graph) } else { None };
+        match next.or(behind) {
             Some(next) if was_main => {
                 server.main_process = next;
+                server.heard = None;
+                if let Some(node) = behind.and_then(|behind| graph.get_mut(behind)) {
+                    node.ran_by = None;
+                    server.heard.clone_from(&node.heard);
+                    server.recognised.insert(next);
+                }
                 server.take_wires_of(next, graph);
             }
             Some(_) => {}
@@ -295,6 +302,8 @@ impl World {
     /// created, if it belonged to the agent above.
     pub fn start_agent(&mut self, new: Agent, descendants: bool) -> AgentKey {
         let (main, above) = (new.main(), new.above);
+        // Whatever was said to it, it is no server behind a bridge.
+        self.change(main, |node| node.heard = None);
         let key = self.enter_agent(new);
         self.assign(key, main, above, descendants);
         key

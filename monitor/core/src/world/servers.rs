@@ -6,15 +6,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     num::NonZeroU32,
+    sync::Arc,
 };
 
 use super::Watch;
 use crate::{
     case::{By, Phase},
-    lineage::{AgentKey, Graph, Node, Provenance},
+    lineage::{AgentKey, Graph, Left, Maker, Node, Provenance},
     model::{
-        BootTime, Container, Ending, ProcessId, ProcessView, ReachedBy, RunView, ServerHints, ServerView,
-        Share, Stdio,
+        BootTime, Container, Ending, FirstMessage, ProcessId, ProcessView, ReachedBy, RunView, ServerHints,
+        ServerView, Share, Stdio,
     },
 };
 
@@ -36,6 +37,8 @@ pub struct Server {
     pub spoken: bool,
     /// Whether it was seen to speak the protocol itself, to a program that it started and that no rule knows.
     pub gateway: bool,
+    /// What was said first to its main process, if nothing else shows that to be a server: the bridge that it was a tool of has ended.
+    pub heard: Option<Box<FirstMessage>>,
     /// What each process further down the launch chain showed it to be, oldest first. The last one counts.
     names: Vec<(ProcessId, String, String)>,
     /// The name of the client that talks to it, as the first message said it.
@@ -180,6 +183,25 @@ impl Server {
         if let Some((_, name, rule)) = self.names.last() {
             (self.name, self.rule) = (name.clone(), rule.clone());
         }
+    }
+
+    /// What a bridge that has ended was seen to speak the protocol to, the youngest: neither was it left, nor is its output the input
+    /// of another one (`job | logger`).
+    pub(super) fn behind(&self, graph: &Graph) -> Option<ProcessId> {
+        let own = || self.processes.iter().filter_map(|process| graph.get(*process));
+        let inputs: BTreeSet<Stdio> = own().map(Node::stdin).collect();
+        let is_made_by_it = |node: &Node| {
+            let [stdin, stdout, _] = &node.exec.makers;
+            let is_it = |maker: &Arc<Maker>| self.ended.contains(&maker.process);
+            stdin.as_ref().is_some_and(is_it) && stdout.as_ref().is_some_and(is_it)
+        };
+        let is_one = |node: &&Node| {
+            node.heard.is_some()
+                && node.left == Left::No
+                && is_made_by_it(node)
+                && (node.stdin() == node.stdout() || !inputs.contains(&node.stdout()))
+        };
+        own().filter(is_one).max_by_key(|node| node.order).map(|node| node.id)
     }
 
     /// A bridge has ended, and this server that it talked to is left: what counts are the wires between the two, if no other

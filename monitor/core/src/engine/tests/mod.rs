@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod alerts;
+mod bridges;
 mod bursts;
 mod configuration;
 mod container_halves;
