@@ -27,17 +27,18 @@ def answers_are_read(stage):
 @scene("mixed", twin="others/wrapper_killed")
 @scene(
     "mixed", name="bridge_to_a_home_made_server", twin="abandoned/bridge_that_handed_on", server="server.py", begin="session",
-    about="The same; no rule knows the servers, which are in sessions of their own, as Python's SDK starts them.",
+    proxy='"/bin/sh", "-c", f"{BIN}/mcp-proxy --as {alias}; true"',
+    about="The same below shells; no rule knows the servers, which are in sessions of their own, as Python's SDK starts them.",
 )
-def bridge_crashed(stage, server="mcp-server-inner", begin="start"):
+def bridge_crashed(stage, server="mcp-server-inner", begin="start", proxy='"mcp-proxy", "--as", alias'):
     """One of two bridges to a server was killed; the agent lives and uses the other one."""
     stage.server(server, "timer", starts=0.5)
     stage.part("mcp-proxy", f"""
         inner = {begin}({server!r}, "--as", f"behind_{{ALIAS}}", start_new_session={begin == "session"})
         serve()
     """)
-    agent = stage.uses("claude", """
-        proxies = [start("mcp-proxy", "--as", alias) for alias in ("first", "second")]
+    agent = stage.uses("claude", f"""
+        proxies = [start({proxy}) for alias in ("first", "second")]
         here()
         use("claude", proxies[1].ask)
     """)

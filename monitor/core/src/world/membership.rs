@@ -68,6 +68,9 @@ impl World {
             server.wrappers.retain(|wrapper| *wrapper != id);
         }
         let server = node.server.map(|key| (key, self.process_lost(key, &node, leaves, has_wires)));
+        for key in [node.server, node.wraps].into_iter().flatten() {
+            self.last_with_wires_lost(key, &node);
+        }
         Some(Exited { up, protected: node.protected, server, wrapped: node.wraps })
     }
 
@@ -128,6 +131,18 @@ impl World {
             None => server.main_ended |= !is_ending,
         }
         !server.processes.is_empty() && was_core && server.main_ended
+    }
+
+    /// What launched a bridge, or a worker of it, may end after the bridge: then what counts are the wires of what that left.
+    fn last_with_wires_lost(&mut self, key: ServerKey, lost: &Node) {
+        let Some(server) = self.servers.get_mut(&key).filter(|server| server.stdin == lost.stdin()) else {
+            return;
+        };
+        let main = self.graph.get(server.main_process).filter(|main| main.stdin() != server.stdin);
+        let maker = main.and_then(|main| main.exec.makers[0].as_ref());
+        if maker.is_some_and(|maker| server.ended.contains(&maker.process)) {
+            server.take_wires_of(server.main_process, &self.graph);
+        }
     }
 
     /// Enters a server. Returns `None` if its main process has exited, is protected, is an agent, or belongs to a

@@ -2,7 +2,7 @@
 
 use super::{
     first_messages::OWN,
-    story::{Story, id},
+    story::{SERVER, Story, WIRE, id},
     story_scene::{ProcessFacts, SocketUse, WireState},
     tools::work,
 };
@@ -117,6 +117,28 @@ fn what_waits_to_be_read_shows_nothing() {
             story.facts.unread_input = Some(waits.clone());
             assert_eq!(is_ended(story, lives), ended, "{waits:?} {lives}");
         }
+    }
+}
+
+/// A copy of the bridge goes on with the wires of its agent; what launched the bridge ends after it. Whatever shows the inner server.
+#[test]
+fn the_wires_between_count_when_nobody_has_those_of_the_bridge() {
+    for (inner, copies) in [(OWN, true), (OWN, false), (SERVER, true), (SERVER, false)] {
+        let mut story = Story::with_agent();
+        story.start(20, 29, &["/bin/sh", "-c", "mcp-server-bridge; true"], WIRE);
+        story.start(29, 30, &["/usr/bin/mcp-server-bridge"], WIRE);
+        story.messages.insert(31, says("mcp"));
+        story.start(30, 31, inner, INNER);
+        if copies {
+            story.fork(30, 33);
+        }
+        let wire = |story: &Story| story.engine.world.servers().values().next().unwrap().stdin;
+        story.end(30);
+        assert_eq!(wire(&story), WIRE[0], "{inner:?}");
+        story.end(29);
+        assert_eq!(wire(&story) == INNER[0], !copies, "{inner:?}");
+        story.end(33);
+        assert_eq!(wire(&story), INNER[0], "{inner:?}");
     }
 }
 
