@@ -172,8 +172,8 @@ impl<T: FnMut(BootTime, Notice) -> anyhow::Result<()>> EffectHandler for T {
     }
 }
 
-/// Reads all of /proc, from now on: the standard streams of what is or may be a server or launch one, the units of agents,
-/// and those of all processes where rules name units. Those in `known` are not read again ([`Proc::snapshot`]).
+/// Reads all of /proc, from now on: the standard streams of what is an agent, or is or may be a server or launch one, the units of
+/// agents, and those of all processes where rules name units. Those in `known` are not read again ([`Proc::snapshot`]).
 pub fn read_proc(
     procfs: &Proc,
     probe: &Probe,

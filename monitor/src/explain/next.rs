@@ -1,7 +1,9 @@
 //! What happens next and when, and what a person can type now.
 
 use super::Moment;
-use orphand_core::model::{Doubt, Explained, Guard, NextStep, NoServer, ServerReport, State, TakenFor, text};
+use orphand_core::model::{
+    Doubt, Evidence, Explained, Guard, NextStep, NoServer, ServerReport, State, TakenFor, text,
+};
 
 pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) -> Vec<String> {
     if one.taken_for == TakenFor::Nothing && asked_daemon {
@@ -37,7 +39,11 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
         Some(NextStep::Never) => "Nothing: it has no owner that could leave it behind.",
         Some(NextStep::Judged) if one.taken_for == TakenFor::Agent => {
             "What started it has ended, or its unit was started anew. It is inspected again {due}. If its unit has gone on \
-             without it, it is reported, and ended only where its rule says reap = true."
+             without it, it is reported, and ended only where its rule says reap = true. If its standard input has ended and \
+             nobody reads its output, it is reported."
+        }
+        Some(NextStep::InspectedAgain) if is_cut_off(one) => {
+            "Nothing: orphand tells of it, and does not end it. When it has ended, its servers have their grace, and are judged."
         }
         Some(NextStep::Judged) => "It is judged {due}. If nobody can use it, {ended}.",
         Some(NextStep::Inspected) => "It is inspected now.",
@@ -55,6 +61,12 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
     vec![says.replace("{due}", &due).replace("{ended}", ended)]
 }
 
+/// Whether it is an agent that is known to be left behind by its streams alone.
+fn is_cut_off(one: &Explained) -> bool {
+    let proof = one.report.as_deref().map(|report| &report.evidence);
+    one.taken_for == TakenFor::Agent && proof.is_some_and(|proof| proof.contains(&Evidence::StdinHangup))
+}
+
 /// What a person can type now, and what each does.
 pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
     let pid = one.process.pid;
@@ -62,6 +74,9 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
         let is_unknown = matches!(nothing.reason, NoServer::NearMiss | NoServer::Silent);
         let what = "shows how a rule makes its program a server, if it is one.";
         return is_unknown.then(|| ("orphand config default".to_owned(), what)).into_iter().collect();
+    }
+    if is_cut_off(one) {
+        return vec![(format!("kill {pid}"), "ends it; its servers follow.")];
     }
     let Some(report) = one.report.as_deref().filter(|_| one.taken_for != TakenFor::Agent) else {
         return Vec::new();
@@ -94,4 +109,32 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
 fn stop_container(report: &ServerReport) -> Option<(String, &'static str)> {
     let container = report.server.container.as_ref().filter(|_| report.guards.contains(&Guard::Container))?;
     Some((text::clean(&container.command), "stops its container."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an agent is told that its streams show to be left behind. The twin is shown by its unit.
+    #[test]
+    fn a_person_is_told_how_to_end_an_agent_that_nobody_can_speak_to() {
+        let moment = Moment {
+            now: Default::default(),
+            wall: crate::sink::wall_clock::WallClock { offset_ns: 0 },
+            zone: jiff::tz::TimeZone::UTC,
+            users: Default::default(),
+        };
+        for (evidence, says, command) in [
+            (Evidence::StdinHangup, "Nothing: orphand tells of it, and does not end it.", Some("kill 7")),
+            (Evidence::UnitStopped, "It is inspected again before long.", None),
+        ] {
+            let report = ServerReport { state: State::Kept, evidence: vec![evidence], ..Default::default() };
+            let mut one = Explained { report: Some(Box::new(report)), ..Explained::default() };
+            (one.process.pid, one.taken_for, one.next) = (7, TakenFor::Agent, Some(NextStep::InspectedAgain));
+            let next = sentences(&one, true, &moment);
+            assert!(next[0].starts_with(says), "{next:?}");
+            let typed = commands(&one);
+            assert_eq!(typed.first().map(|(command, _)| command.as_str()), command);
+        }
+    }
 }

@@ -3,8 +3,11 @@
 use super::Moment;
 use crate::sink::human;
 use orphand_core::model::{
-    AgentHints, AgentView, Explained, NoServer, Nothing, ServerReport, Stdio, TakenFor, recognised_by, text,
+    AgentHints, AgentView, Evidence, Explained, NoServer, Nothing, ServerReport, Stdio, TakenFor,
+    recognised_by, text,
 };
+
+const CUT_OFF: &str = "Its standard input has ended, and nobody reads its output: it was left behind itself.";
 
 /// The name of a process: that of its server, of its agent, or of its program.
 pub(super) fn name(one: &Explained) -> String {
@@ -26,8 +29,10 @@ pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
     match (one.taken_for, &one.report, &one.agent, &one.nothing) {
         (TakenFor::Agent, report, Some(agent), _) => {
             all.extend(agent_sentences(agent, one));
-            if report.is_some() {
-                all.push("It was left behind itself.".to_owned());
+            match report {
+                Some(left) if left.evidence.contains(&Evidence::StdinHangup) => all.push(CUT_OFF.to_owned()),
+                Some(_) => all.push("It was left behind itself.".to_owned()),
+                None => {}
             }
             all.extend(held);
             return all;

@@ -328,6 +328,9 @@ impl State {
             _ if !has_daemon => "No daemon answers. `orphand reap` ends orphans without one.",
             _ if self.leftovers => "`orphand reap --leftovers` ends leftovers.",
             None => "Select a server: only one server at a time is ended here.",
+            Some(Entry { is_agent: true, .. }) => {
+                "orphand ends no living agent at a person's word: kill does."
+            }
             Some(Entry { report, .. }) => {
                 let servers = Some(vec![report.server.id.clone()]);
                 let include_unproven = report.is_unproven();

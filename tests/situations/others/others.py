@@ -16,6 +16,22 @@ def agent_below_a_server(stage):
     stage.beats("codex")
     return stage.killed(agent, in_use=["codex", "mcp-server-fake"], may_end=["mcp-server-agents"])
 
+@scene("in use", twin="others/agent_without_its_host_killed")
+@scene(
+    "orphan", name="agent_without_its_host_killed", twin="others/agent_without_its_host", ends=True,
+    about="The agent that its killed host left behind is killed, too.",
+)
+def agent_without_its_host(stage, ends=False):
+    """A host that no rule knows is killed; the agent that nobody speaks to or hears any more works on with its server."""
+    stage.part("claude", "here()\nuse('claude', start('mcp-server-fake').ask)\n")
+    host = stage.run(stage.part("sdk_host.py", "start('claude', asked=False)\nhere()\nrest()\n"))
+    stage.beats("claude")
+    if not ends:
+        return stage.killed(host, in_use=["mcp-server-fake"])
+    host.kill()
+    stage.over.add("claude")
+    return stage.killed(stage.who("claude"), orphans=["mcp-server-fake"])
+
 @scene("in use", twin="orphans/helper_below_a_server")
 def agent_of_npm_below_a_server(stage):
     """A tool of a server started Claude Code by the path of npm's package (bin/claude.exe); the server's agent is killed."""

@@ -5,7 +5,7 @@ use std::{mem, time::Duration};
 
 use rustc_hash::FxHashSet;
 
-use super::{Engine, agenda::Task, findings::may_have_tools, lives::millis};
+use super::{Engine, agenda::Task, findings::may_have_tools, left_agents::between_looks, lives::millis};
 use crate::{
     case::{self, Action, Announcement, Event, Facts, Failure, Outcome, Owner, Pace, Phase, Stage, Verdict},
     lineage::{AgentKey, Provenance, ServerKey},
@@ -17,10 +17,8 @@ use crate::{
     world::{Agent, agent_as_server, agent_view},
 };
 
-/// Between two inspections of a server that stays, at most.
-const LONGEST: Duration = Duration::from_secs(600);
-/// The same of an agent: its unit may be stopped, and what forbids its end may go.
-const OF_AGENT: Duration = Duration::from_secs(60);
+/// Between two inspections of who stays, at most.
+pub(super) const LONGEST: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CaseOf {
@@ -106,11 +104,12 @@ impl Engine {
                 }
             }
             CaseOf::Agent(key) => {
-                let main = self.world.agent(key)?.main();
+                let agent = self.world.agent(key)?;
+                let (main, longest) = (agent.main(), between_looks(agent));
                 let may_end = proceeds && self.may_end(key);
                 Facts {
                     now,
-                    pace: Pace { grace, longest: OF_AGENT, term_timeout },
+                    pace: Pace { grace, longest, term_timeout },
                     owner: Owner::Unknown,
                     owner_wanted: false,
                     doubtful: false,

@@ -1,28 +1,36 @@
-//! Cases of agents that may have been left behind: they are alive although the agent above them has exited, or
-//! although their unit was stopped or restarted.
+//! Cases of agents that may have been left behind: they are alive although what started them has exited, or although
+//! their unit was stopped or restarted.
 //!
-//! Such agents are always reported. They are ended only if the unit itself proves it (`stale_invocation`,
-//! `unit_stopped`) and a rule allows it. While such an agent is alive, its servers are not orphans.
+//! Two things show it, and both are reported: the unit itself (`stale_invocation`, `unit_stopped`), or both streams of
+//! the agent, which have hung up (`stdin_hangup`). They are ended only if the unit proves it and a rule allows it. While
+//! such an agent is alive, its servers are not orphans.
 //!
 //! A daemon by design is never left behind: it is meant to outlive whoever started it, and there is no case for it.
 
 use std::time::Duration;
 
-use super::{Engine, cases::CaseOf, inspections::Observed, units::tracked_owner};
+use super::{
+    Engine,
+    cases::{CaseOf, LONGEST},
+    inspections::Observed,
+    units::tracked_owner,
+};
 use crate::{
     case::{Event, Finding, INSPECT_AGAIN, Outcome, Reason},
-    lineage::AgentKey,
+    lineage::{AgentKey, Node},
     model::{
         About, Answer, BootTime, Evidence, Fact, Guard, Haste, Mode, ProcessId, ServerFacts, Share, Subject,
         Tracked,
         scene::{ProcessRow, Scene, SceneQuestion, SceneServer},
     },
-    verdict::is_used,
+    verdict::{is_cut_off, is_used},
     world::{Agent, agent_as_server},
 };
 
-/// The time between two inspections while the unit of the agent is still running: it may be stopped later.
-const UNIT_GOES_ON: Duration = Duration::from_secs(60);
+/// The longest time between two looks at an agent in a unit.
+const IN_UNIT: Duration = Duration::from_secs(60);
+/// The most processes below one that has ended among which an agent is looked for.
+const BELOW: usize = 64;
 
 impl Engine {
     /// An agent runs in a unit. Agents of earlier invocations of that unit have been left behind by now, and the
@@ -48,7 +56,18 @@ impl Engine {
         self.agent_event(at, key, Event::Ended);
     }
 
-    fn suspect(&mut self, since: BootTime, reason: Reason, agents: &[AgentKey]) {
+    /// A process is about to leave the graph: whoever spoke to the agents that it started may be gone. A launcher between
+    /// them waits for the agent.
+    pub(super) fn starter_ended(&mut self, at: BootTime, id: ProcessId) {
+        let above = self.world.node(id).and_then(|node| node.agent);
+        let below = self.world.graph().below(id).take(BELOW).filter(|node| node.stdin().is_wire());
+        let is_left = |agent: &Agent| agent.above == above && !agent.took_over;
+        let left = below.filter_map(|node| self.world.agent_of(node.id));
+        let left: Vec<_> = left.filter(|key| self.world.agent(*key).is_some_and(is_left)).collect();
+        self.suspect(at, Reason::OwnerExited, &left);
+    }
+
+    pub(super) fn suspect(&mut self, since: BootTime, reason: Reason, agents: &[AgentKey]) {
         let deadline = since + self.policy.grace;
         for key in agents {
             if self.world.agent(*key).is_some_and(|agent| agent.phase.is_clear() && !agent.daemon) {
@@ -71,7 +90,8 @@ impl Engine {
     pub(super) fn inspect_agent(&mut self, key: AgentKey) {
         let Some(agent) = self.world.agent(key) else { return };
         let (processes, turn) = (vec![agent.main()], (Share::of(agent.uid), Haste::InTurn));
-        let servers = vec![SceneServer { processes: processes.clone(), ..SceneServer::default() }];
+        let [stdin, stdout] = self.world.node(agent.main()).map(Node::wires).unwrap_or_default();
+        let servers = vec![SceneServer { processes: processes.clone(), stdin, stdout }];
         let question = SceneQuestion { servers, ..SceneQuestion::default() };
         let about = About::Server(Subject { processes, question, ..Subject::default() });
         let Some(observed) = self.observe_agent(key) else { return };
@@ -92,21 +112,27 @@ impl Engine {
         if unchanged {
             self.update_users(facts);
         }
+        let Some(agent) = self.world.agent(key) else { return };
         let row = row.unwrap_or_default();
-        let event = match row.unit.as_ref().filter(|unit| unit.left_behind()) {
+        let proof =
+            row.unit.as_ref().filter(|unit| unit.left_behind()).map(|unit| {
+                if unit.is_stopped() { Evidence::UnitStopped } else { Evidence::StaleInvocation }
+            });
+        let below = self.world.graph().descendants(agent.main());
+        let is_cut_off = || is_cut_off(&facts.scene, agent.main(), &below);
+        let event = match proof.or_else(|| is_cut_off().then_some(Evidence::StdinHangup)) {
             _ if !unchanged || unseen => Event::Inconclusive { again: INSPECT_AGAIN },
-            None => Event::Inconclusive { again: UNIT_GOES_ON },
-            Some(unit) => {
-                let stopped = unit.is_stopped();
-                let evidence = if stopped { Evidence::UnitStopped } else { Evidence::StaleInvocation };
-                Event::Inspected(Box::new(Finding {
-                    evidence: vec![evidence],
-                    guards: self.agent_guards(key, &row, &facts.scene),
-                    rss_bytes: row.rss_bytes,
-                    pss_bytes: row.pss_bytes,
-                    ..Finding::default()
-                }))
+            None => {
+                let so_far = agent.phase.since().map_or(INSPECT_AGAIN, |since| now.since(since));
+                Event::Inconclusive { again: so_far.clamp(INSPECT_AGAIN, between_looks(agent)) }
             }
+            Some(evidence) => Event::Inspected(Box::new(Finding {
+                evidence: vec![evidence],
+                guards: self.agent_guards(key, &row, &facts.scene, proof.is_some()),
+                rss_bytes: row.rss_bytes,
+                pss_bytes: row.pss_bytes,
+                ..Finding::default()
+            })),
         };
         self.agent_event(now, key, event);
     }
@@ -128,7 +154,8 @@ impl Engine {
         self.persist(now, Fact::Server { server: tracked });
     }
 
-    fn agent_guards(&self, key: AgentKey, row: &ProcessRow, scene: &Scene) -> Vec<Guard> {
+    /// `proven`: by its unit.
+    fn agent_guards(&self, key: AgentKey, row: &ProcessRow, scene: &Scene, proven: bool) -> Vec<Guard> {
         let Some(agent) = self.world.agent(key) else { return Vec::new() };
         let below = self.world.graph().descendants(agent.main());
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
@@ -137,8 +164,9 @@ impl Engine {
             || self.rules.exempts(unit, &row.slices, row.uid)
             || below.iter().chain([&agent.main()]).any(protected);
         // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. So does one in
-        // use.
-        let lives = is_used(scene, agent.main(), &below)
+        // use, and one that may be at work although nobody listens.
+        let lives = !proven
+            || is_used(scene, agent.main(), &below)
             || below.iter().any(|p| self.world.agent_of(*p).is_some())
             || !self.rules.reap_agent(&agent.name);
         let guards = [
@@ -165,4 +193,9 @@ impl Engine {
                 && self.world.graph().below(main).all(|below| self.world.agent_of(below.id).is_none())
         })
     }
+}
+
+/// The longest time between two looks at an agent: the unit that it runs in may be stopped later.
+pub(super) fn between_looks(agent: &Agent) -> Duration {
+    if agent.unit.is_some() { IN_UNIT } else { LONGEST }
 }

@@ -290,6 +290,7 @@ impl Engine {
         if let Some(key) = self.world.agent_of(id) {
             self.agent_ended(now, AgentExit { agent: key, at, ending: ending.clone() });
         }
+        self.starter_ended(at, id);
         let closed = self.head_exits(id, status);
         // The end of a server is reported with that of its main process.
         let key = self.world.node(id).and_then(|node| node.server);

@@ -156,12 +156,10 @@ impl Rules {
         self.role_among(image, &[])
     }
 
-    /// Whether it may be a server or run one on its own streams: by a rule, by what was said to it, or by what is stored.
+    /// Whether it may be an agent that is spoken to over wires, or a server, or run one on its own streams: by a rule, by what
+    /// was said to it, or by what is stored.
     pub fn may_have_wires(&self, image: &Image) -> bool {
-        !matches!(
-            self.role_but_for_exemption(image),
-            Role::Agent { .. } | Role::Multiplexer | Role::Exempt { .. }
-        )
+        !matches!(self.role_but_for_exemption(image), Role::Multiplexer | Role::Exempt { .. })
     }
 
     fn role_among(&self, image: &Image, exempt: &[Rule]) -> Role {

@@ -23,4 +23,4 @@ pub use membership::{Members, members};
 pub use owner::seek;
 pub use proof::{Finding, examine};
 pub use rows::Rows;
-pub use uses::{at_work, is_used};
+pub use uses::{at_work, is_cut_off, is_used};

@@ -282,6 +282,19 @@ impl<'a> Rows<'a> {
         found.into_iter().collect()
     }
 
+    /// Whether the process has its end of this wire, a nameless pipe or a pair of sockets, and nobody has the other, itself included.
+    pub fn is_over(&self, process: ProcessId, wire: Stdio, reads: bool) -> bool {
+        let is_own = |endpoint: &Endpoint, end: &End| endpoint.side_of(wire, reads) == Some(end.side);
+        let mut own = self.of(process).filter(|(endpoint, end)| is_own(endpoint, end)).peekable();
+        let is_nameless = |endpoint: &Endpoint| match endpoint {
+            Endpoint::Pipe { named, .. } => !named,
+            Endpoint::Connection { .. } => !endpoint.is_call(),
+            _ => false,
+        };
+        own.peek().is_some()
+            && own.all(|(endpoint, end)| is_nameless(endpoint) && self.opposite(end).next().is_none())
+    }
+
     /// Whether nobody outside of the server has the other end of this wire.
     pub fn is_hung_up(&self, wire: Stdio, reads: bool, members: &Members) -> bool {
         wire.is_wire() && self.others_at(wire, reads, &members.all().collect()).is_empty()

@@ -9,7 +9,7 @@ use crate::{
         scene::{Holder, ProcessRow, Scene},
     },
     reach::{Edge, Party, Source, Way, mark},
-    recognise::{Role, Rules, container_client, runs_itself, text_of_shell},
+    recognise::{Role, Rules, container_client, is_told_to_serve, runs_itself, text_of_shell},
     world::{Agent, Server},
 };
 
@@ -165,6 +165,21 @@ pub fn is_used(scene: &Scene, process: ProcessId, below: &[ProcessId]) -> bool {
     let reach = mark(scene, &[Party { members: BTreeSet::from([process]), wires, ..Party::default() }]);
     let is_below = |from: Source| matches!(from, Source::Root(process) if below.contains(&process));
     wires.contains(&Stdio::Terminal) || reach.edges_to(0).any(|edge| !is_below(edge.from))
+}
+
+/// Whether nobody can speak to an agent any more, nobody reads what it writes, and nobody can reach it in another way: both
+/// of its streams are wires that others made and that have hung up for good. What has a file, a terminal or the journal
+/// for its output is at work for whoever looks there, and so is what serves at a port.
+pub fn is_cut_off(scene: &Scene, process: ProcessId, below: &[ProcessId]) -> bool {
+    let rows = Rows::new(scene);
+    let Some(row) = rows.row(process) else { return false };
+    let [input, output, _] = row.stdio;
+    rows.is_over(process, input, true)
+        && rows.is_over(process, output, false)
+        && !row.told_to_serve
+        && !is_told_to_serve(&row.image)
+        && !rows.is_at_a_chosen_port(process)
+        && !is_used(scene, process, below)
 }
 
 #[cfg(test)]

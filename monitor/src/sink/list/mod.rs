@@ -32,9 +32,12 @@ pub fn narrow(report: &mut Report, states: &[State], agent: Option<&str>) -> boo
     for one in &mut report.agents {
         let is_named = agent.is_none_or(|name| one.agent.is_called(name));
         one.servers.retain(|server| stays(server.state) && (is_named || server.belongs_to(agent)));
+        one.left_behind = one.left_behind.take().filter(|left| stays(left.state) && is_named);
     }
     let is_asked = |name: Option<&str>, one: &AgentReport| {
-        !one.servers.is_empty() || (states.is_empty() && name.is_none_or(|name| one.agent.is_called(name)))
+        !one.servers.is_empty()
+            || one.left_behind.is_some()
+            || (states.is_empty() && name.is_none_or(|name| one.agent.is_called(name)))
     };
     report.agents.retain(|one| is_asked(agent, one));
     report.unowned.retain(|server| stays(server.state) && server.belongs_to(agent));
@@ -164,7 +167,11 @@ pub fn cpu_time(millis: u64) -> String {
 /// `1 agent, 3 servers (512 MB), 2 orphans (197 MB), 1 kept, 1 unproven (64 MB).`
 pub fn sum(report: &Report, blind: &[String]) -> String {
     let sum = report.totals();
-    let agents = words::count(sum.agents, "agent", "agents");
+    let left = match report.left_agents().count() {
+        0 => String::new(),
+        left => format!(" ({left} left behind)"),
+    };
+    let agents = words::count(sum.agents, "agent", "agents") + &left;
     let shown = words::count(sum.servers, "server", "servers");
     let sees_all = blind.is_empty();
     let part = |number: u64, what: String, bytes: u64| {

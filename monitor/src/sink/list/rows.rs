@@ -23,6 +23,8 @@ pub struct Entry {
     pub next: String,
     /// By what a person recognises its agent.
     pub hints: AgentHints,
+    /// Whether it is no server, but an agent that was left behind.
+    pub is_agent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +74,16 @@ impl Arrangement {
     }
 }
 
-/// The servers of a sample, unordered.
+/// The servers of a sample, and the agents that were left behind themselves, unordered.
 pub fn entries(sample: &Sample) -> Vec<Entry> {
-    let servers = sample.report.servers();
-    servers.map(|(owner, server)| entry(owner, server, sample.now, sample.mode)).collect()
+    let entry = |(owner, one)| entry(owner, one, sample.now, sample.mode);
+    let agents = sample.report.left_agents().map(|one| {
+        let entry = entry(one);
+        let stays = entry.pid.filter(|_| !entry.report.guards.is_empty());
+        let next = stays.map_or(entry.next, |pid| format!("stays: kill {pid} ends it"));
+        Entry { next, is_agent: true, ..entry }
+    });
+    sample.report.servers().map(entry).chain(agents).collect()
 }
 
 /// The leftovers of a sample, unordered.
@@ -94,6 +102,7 @@ fn entry(owner: Option<&AgentView>, report: &ServerReport, now: BootTime, mode: 
         age: report.server.age(now),
         next: next(report, mode, now),
         hints: owner.map(|owner| owner.hints.clone()).unwrap_or_default(),
+        is_agent: false,
         report: report.clone(),
     }
 }
@@ -317,6 +326,7 @@ fn whose(run: &RunView) -> String {
 }
 
 fn extent<'a>(of: impl Iterator<Item = &'a (usize, &'a Entry)>) -> String {
+    let of = of.filter(|(_, entry)| !entry.is_agent);
     let (servers, bytes) = of.fold((0_u64, 0_u64), |(servers, bytes), (_, entry)| {
         (servers + 1, bytes.saturating_add(entry.report.rss_bytes()))
     });

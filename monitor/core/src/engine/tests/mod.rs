@@ -27,6 +27,7 @@ mod inner;
 mod kept;
 mod late;
 mod launchers;
+mod left_agents;
 mod left_by_shells;
 mod leftovers;
 mod let_go;

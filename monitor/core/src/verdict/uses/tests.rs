@@ -1,6 +1,6 @@
 //! Who uses an agent that its unit has left behind.
 
-use super::is_used;
+use super::{is_cut_off, is_used};
 use crate::model::{
     ProcessId, Stdio,
     scene::{Began, End, Endpoint, Holder, ProcessRow, Scene, Side},
@@ -17,7 +17,11 @@ const SERVER: u32 = 30;
 type Joint = (Endpoint, Side, &'static [u32], Option<u32>);
 
 /// Agent 20 with these streams. Its server is 30.
-fn used([input, output]: [Stdio; 2], joints: &[Joint]) -> bool {
+fn used(streams: [Stdio; 2], joints: &[Joint]) -> bool {
+    is_used(&scene(streams, joints), id(20), &[id(SERVER)])
+}
+
+fn scene([input, output]: [Stdio; 2], joints: &[Joint]) -> Scene {
     let agent = ProcessRow {
         process: id(20),
         stdio: [input, output, Stdio::File],
@@ -38,7 +42,7 @@ fn used([input, output]: [Stdio; 2], joints: &[Joint]) -> bool {
         scene.ends.push(end(20, *side, numbers.to_vec()));
         scene.ends.extend(other.map(|other| end(other, side.opposite().unwrap(), vec![7])));
     }
-    is_used(&scene, id(20), &[id(SERVER)])
+    scene
 }
 
 fn pipe(inode: u64) -> Endpoint {
@@ -86,4 +90,37 @@ fn nobody_waits_for_what_goes_to_the_journal() {
             "{began:?}"
         );
     }
+}
+
+/// The other end of neither is had by anybody, not by itself or what it started, and neither was dialled or has a name.
+#[test]
+fn an_agent_is_cut_off_if_both_streams_are_over() {
+    let (pipes, sockets) = ([Stdio::Pipe(1), Stdio::Pipe(2)], [Stdio::Socket(1), Stdio::Socket(1)]);
+    let named = Endpoint::Pipe { inode: 1, named: true };
+    let read = |endpoint, other| (endpoint, Side::Reads, &[0][..], other);
+    let written = |other| (pipe(2), Side::Writes, &[1][..], other);
+    let joined = |began, other| {
+        let pair = Endpoint::Connection { near: 1, far: 2, began };
+        vec![(pair, Side::Near, &[0, 1][..], other)]
+    };
+    let (own, fed) = (Some(SERVER), Some(FEEDER));
+    for (expected, streams, joints) in [
+        (true, pipes, vec![read(pipe(1), None), written(None)]),
+        (false, pipes, vec![read(pipe(1), fed), written(None)]),
+        (false, pipes, vec![read(pipe(1), None), written(fed)]),
+        (false, pipes, vec![read(pipe(1), own), written(None)]),
+        (false, pipes, vec![read(pipe(1), Some(20)), written(None)]),
+        (false, pipes, vec![read(named, None), written(None)]),
+        (false, pipes, vec![written(None)]),
+        (false, [Stdio::Pipe(1), Stdio::File], vec![read(pipe(1), None)]),
+        (true, sockets, joined(Began::Pair, None)),
+        (false, sockets, joined(Began::Pair, fed)),
+        (false, sockets, joined(Began::Far, None)),
+    ] {
+        let found = is_cut_off(&scene(streams, &joints), id(20), &[id(SERVER)]);
+        assert_eq!(found, expected, "{streams:?} {joints:?}");
+    }
+    let mut told = scene(pipes, &[read(pipe(1), None), written(None)]);
+    told.processes[0].told_to_serve = true;
+    assert!(!is_cut_off(&told, id(20), &[]));
 }

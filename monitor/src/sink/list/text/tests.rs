@@ -109,6 +109,25 @@ fn runs_of_two_users_are_two_though_they_have_one_name_and_number() {
     }
 }
 
+/// It is in the list and in the sum, and is no server. The twin is an agent that nobody left.
+#[test]
+fn an_agent_that_was_left_behind_is_told() {
+    for is_left in [true, false] {
+        let mut sample = sample(Some(Mode::Enforce));
+        let agent = sample.report.agents[0].agent.clone();
+        let mut left = sample.report.servers().next().unwrap().1.clone();
+        (left.state, left.guards) = (State::Kept, vec![orphand_core::model::Guard::LiveAgentBelow]);
+        let left_behind = is_left.then(|| Box::new(left));
+        let agents = vec![AgentReport { left_behind, run: None, agent, servers: Vec::new() }];
+        sample.report = Report { agents, ..Report::default() };
+        let text = shown(&sample, &tree(), Layout::default());
+        assert_eq!(text.contains("1 agent (1 left behind), no servers."), is_left, "{text}");
+        assert_eq!(text.contains("ends it"), is_left, "{text}");
+        assert!(!text.contains("1 server"), "{text}");
+        assert_eq!(super::super::narrow(&mut sample.report, &[State::Kept], None), is_left);
+    }
+}
+
 #[test]
 fn without_a_daemon_the_list_says_what_it_cannot_know() {
     let none_of = Some("1 agent, 3 servers (8 MB), no orphans.".to_owned());
