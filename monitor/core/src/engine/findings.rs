@@ -44,7 +44,7 @@ impl Engine {
         self.container_found(key, facts);
         let rows = Rows::new(&facts.scene);
         let Some(mut finding) = self.with_inspection(key, facts, &rows, examine) else { return };
-        self.reached(key, std::mem::take(&mut finding.path));
+        let before = self.reached(key, std::mem::take(&mut finding.path));
         if blind {
             finding.case.doubts.push(Doubt::WireUnknown);
             finding.case.doubts.sort_unstable();
@@ -80,6 +80,10 @@ impl Engine {
         }
         let event = Event::Inspected(Box::new(finding.case.clone()));
         self.advance(now, CaseOf::Server(key), event, Some(&finding));
+        // Who kept it until now may be a leftover.
+        let server = self.world.server(key).filter(|server| server.reached_by != before);
+        let owner = server.and_then(Server::owner).filter(|_| !before.is_empty());
+        self.await_leftovers(now, owner);
         // The tools are looked at again before long, and at the end of their time.
         if let Some(deadline) = self.tools_deadline(key) {
             let next = now + self.policy.grace.max(LEAST);

@@ -23,7 +23,7 @@ use crate::{
         ProcessId, SHOWN, ServerReport, ServerView, Share, State, text,
     },
     recognise::{Role, is_browser},
-    world::{Agent, agent_view, process_view},
+    world::{Agent, Server, agent_view, process_view},
 };
 
 /// Looks are made in rounds at most this often: each reads the whole graph once.
@@ -78,13 +78,17 @@ impl Engine {
         let is_due = |left: &Left| left.due.is_some_and(|due| due <= now);
         let due = self.leftovers.of_agent.iter().filter(|(_, left)| is_due(left)).map(|(key, _)| *key);
         let due: BTreeSet<AgentKey> = due.take(AGENTS).collect();
-        // Who belongs to whom is certain only when /proc has been read again.
-        let postponed = self.doubtful.then(|| now + ROUND);
+        // Who belongs to whom is certain only when /proc has been read again; and who keeps a server, when that was inspected.
+        let is_awaited = |server: &Server| server.phase.grace().is_some_and(|deadline| deadline <= now);
+        let awaited = self.world.servers().values().filter(|server| is_awaited(server));
+        let awaited: BTreeSet<AgentKey> = awaited.filter_map(Server::owner).collect();
         for key in &due {
+            let is_postponed = self.doubtful || awaited.contains(key);
             if let Some(left) = self.leftovers.of_agent.get_mut(key) {
-                left.due = postponed;
+                left.due = is_postponed.then(|| now + ROUND);
             }
         }
+        let due: BTreeSet<AgentKey> = due.difference(&awaited).copied().collect();
         let next = self.leftovers.of_agent.values().filter_map(|left| left.due).min();
         self.agenda.set(Task::Leftovers, next);
         if self.doubtful || due.is_empty() {
@@ -306,7 +310,7 @@ impl Engine {
     }
 
     /// Whether a living process was left by this agent, which has ended: it descends from it, and is no agent, no part
-    /// of a server or of its launch chain, and not protected.
+    /// of a server or of its launch chain, nothing that a server stays for, and not protected.
     pub(super) fn is_left(&self, key: AgentKey, process: ProcessId) -> bool {
         self.world.node(process).is_some_and(|node| self.is_left_node(key, node))
     }
@@ -319,7 +323,14 @@ impl Engine {
             && !node.pending
             && self.world.agent_of(node.id).is_none()
             && !self.ourselves.contains(&node.id)
+            && !self.is_needed(key, node)
             && self.world.agent(key).is_some_and(|agent| !Agent::is_alive(agent))
+    }
+
+    /// Whether a server stays because of this process that the agent left, or of one above it: a tool at work, with its own.
+    fn is_needed(&self, key: AgentKey, node: &Node) -> bool {
+        let above = self.world.graph().near_ancestors(node.id).take_while(|up| up.agent == Some(key));
+        [node].into_iter().chain(above).any(|one| self.keeps_a_server(one.id))
     }
 
     /// Whether another process that this agent left created it, and lives.

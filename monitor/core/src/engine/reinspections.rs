@@ -59,14 +59,26 @@ impl Reinspections {
 }
 
 impl Engine {
-    pub(super) fn reached(&mut self, key: ServerKey, path: Vec<ReachedBy>) {
+    /// Whether an unproven server stays because of this process.
+    pub(super) fn keeps_a_server(&self, process: ProcessId) -> bool {
+        let is_kept = |server: &Server| {
+            server.phase.stage() == Some(Stage::Unproven)
+                && server.reached_by.iter().any(|step| step.process() == Some(process))
+        };
+        self.reinspections.reasons.contains(&process) && self.world.servers().values().any(is_kept)
+    }
+
+    /// Returns the path until now.
+    pub(super) fn reached(&mut self, key: ServerKey, path: Vec<ReachedBy>) -> Vec<ReachedBy> {
         let reasons = &mut self.reinspections.reasons;
         reasons.extend(path.iter().filter_map(ReachedBy::process));
         let is_full = reasons.len() > self.reinspections.room;
-        self.world.change_server(key, |server| server.reached_by = path);
+        let server = self.world.server_mut(key);
+        let before = server.map(|server| std::mem::replace(&mut server.reached_by, path));
         if is_full {
             self.reinspections.set(self.world.servers().values());
         }
+        before.unwrap_or_default()
     }
 
     /// A process exited that a server may stay for. Such servers are inspected at once, but at most once every

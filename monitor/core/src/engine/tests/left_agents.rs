@@ -30,6 +30,9 @@ fn at(story: &mut Story, claude: ProcessFacts) {
     story.apart.insert(21, claude);
 }
 
+/// Why it is not told, its streams, and what else is so.
+type Case = (&'static str, [Stdio; 3], fn(&mut Story));
+
 /// It is never ended for that, whatever its rule says.
 #[test]
 fn an_agent_that_nobody_can_speak_to_and_nobody_listens_to_is_told_and_stays() {
@@ -47,7 +50,6 @@ fn an_agent_that_nobody_can_speak_to_and_nobody_listens_to_is_told_and_stays() {
 #[test]
 fn an_agent_that_somebody_may_wait_for_is_not() {
     let held = || WireState::held_by(&[50]);
-    type Case = (&'static str, [Stdio; 3], fn(&mut Story));
     let cases: [Case; 7] = [
         ("a file", [WIRE[0], Stdio::File, Stdio::Null], |_| {}),
         ("a terminal", [WIRE[0], Stdio::Terminal, Stdio::Null], |_| {}),

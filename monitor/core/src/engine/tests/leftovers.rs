@@ -3,6 +3,7 @@
 use super::{
     proof::PLAIN,
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id},
+    story_scene::WireState,
 };
 use crate::model::{
     Asked, Branch, ExitStatus, Fact, Input, LeftoverClass, Notice, Policy, ReapRequest, Signal, State,
@@ -65,6 +66,30 @@ fn a_shell_and_its_job_are_one_leftover_after_the_grace() {
     story.end(41);
     assert_eq!(listed(&story), []);
     assert_eq!(story.sent(), []);
+}
+
+/// A server stays as long as the shell may speak to it. The twin has no end of its wire.
+#[test]
+fn what_keeps_a_server_is_none_as_long_as_it_does_with_all_that_is_below_it() {
+    for keeps in [true, false] {
+        let mut story = agent_with_shell();
+        story.start(20, 30, SERVER, WIRE);
+        if keeps {
+            story.facts.stdin = WireState::held_by(&[40]);
+        }
+        story.end(20);
+        story.pass_secs(60);
+        let all = [(1, vec![(40, LeftoverClass::Shell)])];
+        let expected = if keeps { &[][..] } else { &all[..] };
+        assert_eq!(found(&mut story), expected);
+        assert_eq!(listed(&story).len(), expected.len());
+        story.facts.stdin = WireState::HungUp;
+        story.pass_secs(60);
+        story.end(30);
+        story.pass_secs(10);
+        assert_eq!(listed(&story), [(40, 2, State::Leftover)]);
+        assert_eq!(found(&mut story).len(), usize::from(keeps), "told once");
+    }
 }
 
 #[test]
