@@ -119,10 +119,10 @@ mod tests {
     #[test]
     fn a_person_is_told_how_to_end_an_agent_that_nobody_can_speak_to() {
         let moment = Moment {
-            now: Default::default(),
+            now: orphand_core::model::BootTime::default(),
             wall: crate::sink::wall_clock::WallClock { offset_ns: 0 },
             zone: jiff::tz::TimeZone::UTC,
-            users: Default::default(),
+            users: std::collections::BTreeMap::default(),
         };
         for (evidence, says, command) in [
             (Evidence::StdinHangup, "Nothing: orphand tells of it, and does not end it.", Some("kill 7")),

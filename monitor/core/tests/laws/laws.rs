@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use orphand_core::model::{BootTime, Evidence, Mode, Notice, ProcessId, ServerView};
+use orphand_core::model::{BootTime, Class, Evidence, Mode, Notice, ProcessId, ServerView};
 
 use crate::{
     host::Host,
@@ -207,6 +207,11 @@ pub fn is_about(view: &ServerView, service: &Service) -> bool {
 /// The server a notice is about.
 pub fn server_of(notice: &Notice) -> Option<&ServerView> {
     match notice {
+        // An agent that was left behind is no server.
+        Notice::OrphanDetected { class: Class::Agent, .. }
+        | Notice::OrphanSpared { class: Class::Agent, .. }
+        | Notice::OrphanExited { class: Class::Agent, .. }
+        | Notice::OrphanReaped { class: Class::Agent, .. } => None,
         Notice::ServerStarted { server, .. }
         | Notice::ServerExited { server, .. }
         | Notice::ServerDetached { server, .. }
