@@ -13,7 +13,7 @@ use aya_ebpf::{
 use monitor_common::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, Counter, PARENTS};
 
 use crate::{
-    maps::{CALL_LOST, CALLED, CALLERS, OUTGOING, global},
+    maps::{CALL_LOST, CALLED, CALLERS, OUTGOING, STANDING, global},
     members,
     task::{Task, current_tgid, read},
 };
@@ -217,14 +217,26 @@ fn first(port: u32) -> Option<*mut CallRecord> {
 /// or nobody's any more. If all are taken, that of one of the same job.
 #[inline(always)]
 fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut Call> {
+    // In a map, of which the verifier knows no value: else it would go each way through the first loop for each one through the second.
+    let standing = STANDING.get_ptr_mut(0)?;
+    // SAFETY: the pointer came from a per-CPU map, and the program is not entered twice on one CPU.
+    let standing = unsafe { &mut *standing };
+    for (call, place) in by.iter().zip(standing.iter_mut()) {
+        let old = call.caller;
+        let lives = old.tgid != caller.tgid && members::is_followed(old.tgid);
+        let stands = if lives { old.tgid } else { stands_for(old) };
+        // SAFETY: a reference.
+        unsafe { core::ptr::write_volatile(place, stands) };
+    }
     let (mut of_ended, mut free, mut of_job) = (None, None, None);
-    for call in by {
+    for (call, place) in by.iter_mut().zip(standing.iter()) {
         let old = call.caller;
         if is_same(old, caller) {
             return Some(call);
         }
-        let lives = old.tgid != caller.tgid && members::is_followed(old.tgid);
-        let stands = if lives { old.tgid } else { stands_for(old) };
+        // SAFETY: a reference.
+        let stands = unsafe { core::ptr::read_volatile(place) };
+        let lives = old.tgid != caller.tgid && stands == old.tgid;
         if stands == 0 {
             free = Some(call);
         } else if !lives && may_stand_for(stands, caller) {

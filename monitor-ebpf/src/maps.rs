@@ -6,8 +6,9 @@ use aya_ebpf::{
     maps::{Array, HashMap, LruHashMap, PerCpuArray, RingBuf},
 };
 use monitor_common::{
-    Anchor, COMM_LEN, CallKey, CallOffsets, CallRecord, Caller, Counter, Counters, EndOffsets, ExecRecord,
-    Filter, Member, Offsets, Shares, SignalOffsets, TAIL_MAX, TaskOffsets, Tuning, share_slot,
+    Anchor, CALLERS_OF_A_PORT, COMM_LEN, CallKey, CallOffsets, CallRecord, Caller, Counter, Counters,
+    EndOffsets, ExecRecord, Filter, Member, Offsets, Shares, SignalOffsets, TAIL_MAX, TaskOffsets, Tuning,
+    share_slot,
 };
 
 /// The records, in causal order. User space sets the size.
@@ -54,6 +55,10 @@ pub static THREADS: HashMap<u32, u32> = HashMap::with_max_entries(1 << 12, 0);
 /// memory, and a user could have none be left in the daemon's control group.
 #[map]
 pub static CALLED: HashMap<u32, CallRecord> = HashMap::with_max_entries(1 << 16, 0);
+
+/// One entry: who stands for each of the callers of a port, while that is found out.
+#[map]
+pub static STANDING: PerCpuArray<[u32; CALLERS_OF_A_PORT]> = PerCpuArray::with_max_entries(1, 0);
 
 /// One entry: when a call could not be written down last, as [`CallRecord`] has times.
 #[map]
