@@ -78,8 +78,8 @@ impl Ends {
 
 /// Whether who has this file open is the other side of something that the kernel offers to others: a file system (FUSE),
 /// a character device (CUSE), a network device (TUN, TAP, PPP), a disk (NBD, ublk, VDUSE), an input device, one at a USB
-/// host, a port for MIDI, the devices of a virtual machine; keeps the host from a restart (watchdog); or answers for other processes when they touch memory (userfaultfd(2)) or call the kernel
-/// (`seccomp_unotify(2)`).
+/// host, a port for MIDI, the devices of a virtual machine; keeps the host from a restart (watchdog); or answers for other
+/// processes when they touch memory (userfaultfd(2)) or call the kernel (`seccomp_unotify(2)`).
 fn is_device(path: &[u8]) -> bool {
     const DEVICES: [&[u8]; 10] = [
         b"/dev/fuse",

@@ -264,28 +264,7 @@ def serial_line(stage):
     stage.when_called("person", person)
     return stage.killed(agent, in_use=["mcp-server-serial"])
 
-@scene("in use", twin="orphans/own_shared_memory")
-def shared_memory(stage):
-    """A person wakes a server at a semaphore in memory that both map; the agent is killed."""
-    stage.part("mcp-server-fake", SHARED + """
-        libc.sem_init(semaphore, 1, 0)
-        def attend():
-            while libc.sem_wait(semaphore) == 0:
-                tell("go/answer", "")
-        in_background(attend)
-        serve()
-    """)
-    agent = stage.agent()
-    person = stage.run(stage.part("person", SHARED + """
-        def ask():
-            libc.sem_post(semaphore)
-            wait_for("answer")
-        on_call("person", ask)
-    """))
-    stage.when_called("person", person)
-    return stage.killed(agent, in_use=["mcp-server-fake"])
-
-def mapped_for_each_call(stage, opened, mapped, let_go):
+def woken_in_memory(stage, opened, mapped="", let_go=""):
     """A server waits at a semaphore in memory; a person does `opened` once, and `mapped` and `let_go` for each call."""
     stage.part("mcp-server-fake", opened + mapped + """
         libc.sem_init(semaphore, 1, 0)
@@ -309,9 +288,14 @@ on_call("person", ask)
     return stage.killed(agent, in_use=["mcp-server-fake"])
 
 @scene("in use", twin="orphans/own_shared_memory")
+def shared_memory(stage):
+    """A person wakes a server at a semaphore in memory that both map; the agent is killed."""
+    return woken_in_memory(stage, SHARED)
+
+@scene("in use", twin="orphans/own_shared_memory")
 def memory_with_a_key(stage):
     """A person wakes a server at a semaphore in memory of System V, which he attaches by its key for each call; the agent is killed."""
-    return mapped_for_each_call(stage, """
+    return woken_in_memory(stage, """
         libc.shmat.restype = ctypes.c_void_p
         number = libc.shmget(os.stat(DIR).st_ino % 2**31, 4096, 0o1666)
     """, """
@@ -324,7 +308,7 @@ def memory_with_a_key(stage):
 @scene("in use", twin="orphans/own_shared_memory")
 def memory_without_a_name(stage):
     """A person wakes a server at a semaphore in a file without a name, which he has open and maps for each call; the agent is killed."""
-    return mapped_for_each_call(stage, """
+    return woken_in_memory(stage, """
         file = os.open(f"{DIR}/go/memory", os.O_RDWR | os.O_CREAT, 0o666)
         os.ftruncate(file, 4096)
         ALIAS == "person" and os.unlink(f"{DIR}/go/memory")

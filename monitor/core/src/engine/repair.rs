@@ -106,12 +106,13 @@ impl Engine {
             self.report_unanswered_exits(now);
         }
         // Whoever spoke to an agent may have ended before the daemon began.
-        let is_left = |seen: &&SnapshotProcess| {
+        let is_left = |seen: &SnapshotProcess| {
             let chain = self.launch_chain(seen, &by_id);
-            seen.stdio[0].is_wire() && self.is_adopted(chain.last().unwrap_or(seen), &by_id)
+            self.is_adopted(chain.last().unwrap_or(&seen), &by_id)
         };
-        let left = unknown.iter().filter(is_left);
-        let left: Vec<_> = left.filter_map(|seen| self.world.agent_of(seen.id)).collect();
+        let wired = unknown.iter().filter(|seen| seen.stdio[0].is_wire());
+        let agents = wired.filter_map(|seen| Some((self.world.agent_of(seen.id)?, seen)));
+        let left: Vec<_> = agents.filter(|(_, seen)| is_left(seen)).map(|(key, _)| key).collect();
         self.suspect(now, Reason::OwnerExited, &left);
         // The end of a thread may have been among records that were lost.
         for key in self.world.server_keys() {
