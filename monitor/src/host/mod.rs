@@ -142,6 +142,24 @@ impl Proc {
         }
     }
 
+    /// The number in our PID namespace of the child that this process knows by `number`, or, where that is negative, of the process
+    /// group; `None` if no child has it.
+    pub fn child_known_as(&self, parent: &ProcessDir, number: i32) -> Result<Option<i32>, Errno> {
+        let depth = parent.pids()?.len();
+        if depth == 1 {
+            return Ok(Some(number));
+        }
+        let name = if number < 0 { "NSpgid" } else { "NSpid" };
+        let numbers = |pid| self.process(pid).and_then(|child| child.in_namespaces(name)).ok();
+        let found = parent
+            .children()?
+            .into_iter()
+            .filter_map(numbers)
+            .find(|numbers| numbers.get(depth - 1) == Some(&number.unsigned_abs()));
+        let ours = found.and_then(|numbers| i32::try_from(*numbers.first()?).ok());
+        Ok(ours.map(|ours| ours * number.signum()))
+    }
+
     /// The ancestors of this process, its present parent first. The sequence stops at the first one that
     /// cannot be read.
     pub fn ancestors(&self, dir: &ProcessDir) -> impl Iterator<Item = ProcessDir> {

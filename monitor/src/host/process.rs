@@ -152,8 +152,13 @@ impl ProcessDir {
 
     /// Its pids in our PID namespace and in each below to its own.
     pub fn pids(&self) -> Result<Vec<u32>, Errno> {
+        self.in_namespaces("NSpid")
+    }
+
+    /// What this line of `status` says for each PID namespace, ours first.
+    pub(super) fn in_namespaces(&self, name: &str) -> Result<Vec<u32>, Errno> {
         let status = self.whole_status()?;
-        Ok(fields::words(&status, "NSpid").into_iter().flatten().filter_map(|pid| pid.parse().ok()).collect())
+        Ok(fields::words(&status, name).into_iter().flatten().filter_map(|pid| pid.parse().ok()).collect())
     }
 
     /// The program that it runs: `exe` (empty if not readable) and `cmdline`. Invalid UTF-8 is replaced.

@@ -11,7 +11,7 @@ use super::{
     rows::{Rows, in_brief},
     waits::{self, Places},
 };
-use crate::host::{FdTable, ProcessDir, UNANSWERED, slices};
+use crate::host::{FdTable, Proc, ProcessDir, UNANSWERED, slices};
 use orphand_core::{
     model::{
         BootTime, ProcessId,
@@ -71,7 +71,14 @@ pub(super) fn all(rows: &mut Rows<'_>, questions: &[&SceneQuestion]) -> (Vec<Mem
             let read = |dir: ProcessDir| {
                 let parent = rows.parent(&dir);
                 let since = oldest.get(&process).map(|oldest| oldest.born()).unwrap_or_default();
-                read(&dir, parent, since, [&copies, &waits].map(|all| all.contains(&process)), &mut ports)
+                read(
+                    rows.proc,
+                    &dir,
+                    parent,
+                    since,
+                    [&copies, &waits].map(|all| all.contains(&process)),
+                    &mut ports,
+                )
             };
             dir.map(read).transpose()
         });
@@ -104,6 +111,7 @@ fn slices_above(dir: &ProcessDir) -> Result<Vec<String>, Errno> {
 
 /// One process; `None` if it is exiting.
 fn read(
+    proc: &Proc,
     dir: &ProcessDir,
     parent: Option<ProcessId>,
     since: BootTime,
@@ -119,7 +127,7 @@ fn read(
     let waits = waits::calls(dir).and_then(|calls| {
         let rests = (is_copy || asks_waits) && waits::for_nothing_else(dir, &table, &calls);
         let reads = if is_copy { waits::inputs(dir, &calls)? } else { Vec::new() };
-        let (child, takes_signals) = (waits::await_a_child(dir, &calls)?, waits::take_signals(&calls));
+        let (child, takes_signals) = (waits::await_a_child(proc, dir, &calls)?, waits::take_signals(&calls));
         Ok((rests, reads, child, takes_signals, waits::places(dir, &table, &calls, since)?))
     });
     let (rests, reads, ([awaits_child, thread_awaits], awaited), takes_signals, places) = match waits {
@@ -143,8 +151,7 @@ fn read(
         opted_out,
         told_to_serve,
         awaits_child,
-        // In a PID namespace below ours it has other numbers.
-        awaited: awaited.filter(|_| dir.pids().is_ok_and(|pids| pids.len() == 1)),
+        awaited,
         reaps: thread_awaits,
         catches_term: brief.catches_term || takes_signals,
         hears_of_ends: brief.hears_of_ends

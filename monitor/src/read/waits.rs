@@ -19,7 +19,7 @@ use rustix::{
 };
 
 use super::{descriptors::device, pipe::duplicate_any};
-use crate::host::{Fd, FdTable, ProcessDir, SharedMemory, SystemCall, Target};
+use crate::host::{Fd, FdTable, Proc, ProcessDir, SharedMemory, SystemCall, Target};
 use orphand_core::model::{BootTime, Stdio, scene::Called};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,35 +76,44 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
 }
 
-/// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal. And for which one
-/// alone, or for which group, the first does, by the number that the process knows it by. In a program in Go the first thread is one
-/// like any other: it runs whatever comes next.
+/// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal, for which they have a
+/// handler (a program in Swift leaves its first thread in sigsuspend(2) for ever). And for which one
+/// alone, or for which group, the first does. In a program in Go the first thread is one like any other: it runs whatever comes next.
 pub(super) fn await_a_child(
+    proc: &Proc,
     dir: &ProcessDir,
     calls: &[Option<SystemCall>],
 ) -> Result<([bool; 2], Option<i32>), Errno> {
-    const WAITS: [i64; 3] = [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend];
+    const WAITS: [i64; 2] = [libc::SYS_wait4, libc::SYS_waitid];
     const P_PID: u64 = 1;
     const P_PGID: u64 = 2;
     const P_PIDFD: u64 = 3;
-    let waits = |call: &Option<SystemCall>| call.is_some_and(|call| WAITS.contains(&call.number));
+    let signals = dir.signals()?;
+    let is_wait = |number| {
+        WAITS.contains(&number) || number == libc::SYS_rt_sigsuspend && signals.catches(libc::SIGCHLD)
+    };
+    let waits = |call: &Option<SystemCall>| call.is_some_and(|call| is_wait(call.number));
+    let known_as = |number: i32| match number {
+        -1 => None,
+        // Of its own group.
+        0 => Some(-dir.stat().group.cast_signed()),
+        _ => proc.child_known_as(dir, number).ok().flatten(),
+    };
     let awaited = |call: SystemCall| match (call.number, call.arguments) {
         (libc::SYS_wait4, [child, ..]) | (libc::SYS_waitid, [P_PID, child, ..]) => {
-            Some(id(child).cast_signed())
+            known_as(id(child).cast_signed())
         }
-        (libc::SYS_waitid, [P_PGID, group, ..]) => id(group).cast_signed().checked_neg(),
+        (libc::SYS_waitid, [P_PGID, group, ..]) => known_as(id(group).cast_signed().checked_neg()?),
         (libc::SYS_waitid, [P_PIDFD, number, ..]) => {
             let pid = dir.fd_dir().and_then(|fds| fds.pid(id(number)));
             pid.ok().flatten().and_then(|pid| pid.try_into().ok())
         }
         _ => None,
     };
-    // 0: of its own group.
-    let own = |awaited| if awaited == 0 { -dir.stat().group.cast_signed() } else { awaited };
-    let child = calls.first().copied().flatten().and_then(awaited).filter(|child| *child != -1).map(own);
+    let child = calls.first().copied().flatten().and_then(awaited);
     let [first, others] = [calls.first().is_some_and(waits), calls.iter().skip(1).any(waits)];
     // Go stops its threads by SIGURG, and has a handler for it from its start; hardly anything else does.
-    let is_go = first && dir.signals()?.catches(libc::SIGURG);
+    let is_go = first && signals.catches(libc::SIGURG);
     Ok(if is_go { ([false, true], None) } else { ([first, others], child) })
 }
 

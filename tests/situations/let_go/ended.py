@@ -66,16 +66,21 @@ def ended_by_a_script(stage):
 @scene("in use", twin="orphans/driver")
 def ended_with_the_bus_of_its_launcher(stage):
     """A server below dbus-run-session started a site that ends when its bus does, as D-Bus programs do; the agent is killed, a person visits the site later."""
-    stage.part("web-server", """
+    stage.part("web-server", r"""
         import re
         kind, path = re.match("unix:(path|abstract)=([^,]*)", os.environ["DBUS_SESSION_BUS_ADDRESS"]).groups()
         bus = socket.socket(socket.AF_UNIX)
-        bus.connect("\\0" * (kind == "abstract") + path)
-        bus.sendall(b"\\0AUTH EXTERNAL\\r\\n")
-        bus.recv(100)
+        bus.connect("\0" * (kind == "abstract") + path)
+        bus.sendall(b"\0AUTH EXTERNAL %s\r\nBEGIN\r\n" % str(os.getuid()).encode().hex().encode())
+        # Hello: the bus ends a connection without it after four minutes.
+        fields = b""
+        for code, kind, value in (1, b"o", b"/org/freedesktop/DBus"), (3, b"s", b"Hello"), (6, b"s", b"org.freedesktop.DBus"):
+            fields += bytes(-len(fields) % 8) + struct.pack("<BBcxI", code, 1, kind, len(value)) + value + bytes(1)
+        bus.sendall(struct.pack("<cBBBIII", b"l", 1, 0, 1, 0, 1, len(fields)) + fields + bytes(-len(fields) % 8))
         in_background(answer_calls, listen("tcp"))
         here()
-        bus.recv(1)
+        while bus.recv(1000):
+            pass
         os._exit(0)
     """)
     stage.part("mcp-server-shell", """
@@ -103,15 +108,19 @@ def ended_by_a_program_around_it(stage):
     agent = stage.rests("claude", "start('start-tools')\npresent('web-server')\npresent('mcp-server-fake')")
     return visited(stage, agent, may_end=["mcp-server-fake", *stage.find("start-tools")])
 
+@scene(
+    "in use", name="of_the_server_ended_by_the_next_command", twin="orphans/driver", up=":", begins="subprocess.run([f'{BIN}/up'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)",
+    about="The same, and the server itself started the site.",
+)
 @scene("in use", twin="orphans/driver")
-def ended_by_the_next_command(stage):
+def ended_by_the_next_command(stage, up="{BIN}/up", begins="pass"):
     """Below a shell with three commands: a site is started, a leaking server runs, the site is ended; the agent is killed, a person visits the site later."""
     site(stage)
     stage.part("up", "start('web-server', wire=None, start_new_session=True)\npresent('web-server')\n")
     stage.part("down", "os.kill(present('web-server'), signal.SIGTERM)\n")
-    stage.server()
-    agent = stage.rests("claude", """
-        start("/bin/sh", "-c", f"{BIN}/up; {BIN}/mcp-server-fake; {BIN}/down")
+    stage.part("mcp-server-fake", f"{begins}\npresent('web-server')\nserve()\n")
+    agent = stage.rests("claude", f"""
+        start("/bin/sh", "-c", f"{up}; {{BIN}}/mcp-server-fake; {{BIN}}/down")
         present("mcp-server-fake")
     """)
     return visited(stage, agent, may_end=["mcp-server-fake"])

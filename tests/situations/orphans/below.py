@@ -238,8 +238,12 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
     hears="signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])", rests="signal.sigwait([signal.SIGCHLD])",
     about="The same, and it waits for the signal of each end itself (sigwait(3)).",
 )
+@scene(
+    "orphan", name="steps_in_sessions_of_their_own", twin="orphans/waits_for_its_tool", hears="pass", rests="build.wait()",
+    about="The same, and each has a session of its own, below a shell, and the server waits in waitpid(2).", apart=True,
+)
 @scene("orphan", twin="orphans/waits_for_its_tool")
-def steps_with_logs(stage, hears="signal.signal(signal.SIGCHLD, lambda *_: None)", rests="signal.pause()"):
+def steps_with_logs(stage, hears="signal.signal(signal.SIGCHLD, lambda *_: None)", rests="signal.pause()", apart=False):
     """A server works off steps with logs and is told of the end of each, as node is; the agent is killed: it goes on to the next step, then it ends."""
     stage.part("build", """
         here()
@@ -252,7 +256,8 @@ def steps_with_logs(stage, hears="signal.signal(signal.SIGCHLD, lambda *_: None)
         {hears}
         answer(os.read(0, 65536))
         log = open(f"{{DIR}}/build.log", "w")
-        build = subprocess.Popen([f"{{BIN}}/build"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        argv = ["sh", "-c", f"{{BIN}}/build; :"] if {apart} else [f"{{BIN}}/build"]
+        build = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session={apart})
         while build.poll() is None:
             {rests}
         tell("published", "whole")

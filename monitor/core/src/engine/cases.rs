@@ -1,7 +1,7 @@
 //! Cases of servers and agents: passes what happens to [`crate::case`], carries out the actions that follow, stores and reports
 //! what is announced. This is the only place that signals a server or an agent.
 
-use std::{mem, time::Duration};
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
@@ -51,7 +51,8 @@ impl Engine {
 
     /// Passes an event to a case. `seen`: what the inspection found that the event follows from.
     pub(super) fn advance(&mut self, now: BootTime, of: CaseOf, event: Event, seen: Option<&Finding>) {
-        let Some(mut phase) = self.phase_mut(of).map(mem::take) else { return };
+        // A copy: what may be signalled depends on the phase as it is.
+        let Some(mut phase) = self.phase(of).cloned() else { return };
         let was_clear = phase.is_clear();
         let facts = self.facts(now, of, &event);
         let actions = facts.map(|facts| case::step(&mut phase, event, &facts)).unwrap_or_default();

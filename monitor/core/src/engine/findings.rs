@@ -6,7 +6,7 @@
 //! A tool is a process that is tied to the server and no part of its launch chain. A browser is none: it never comes to
 //! an end by itself, and does a little all the time.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, iter, time::Duration};
 
 use super::{Engine, cases::CaseOf};
 use crate::{
@@ -86,7 +86,8 @@ impl Engine {
         self.await_leftovers(now, owner);
         // The tools are looked at again before long, and at the end of their time.
         if let Some(deadline) = self.tools_deadline(key) {
-            let next = now + self.policy.grace.max(LEAST);
+            let rests = self.tools.get(&key).is_some_and(|tools| tools.rests.is_some());
+            let next = now + if rests { LEAST } else { self.policy.grace.max(LEAST) };
             self.set_deadline(CaseOf::Server(key), Some(next.min(deadline)));
         }
     }
@@ -197,19 +198,29 @@ impl Engine {
         };
         let tied = finding.members.tied.iter().copied();
         let working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
-        // Whether the server needs a job of whose end it is told, nobody knows. A step of its work stays in its session.
-        let is_needed = |(job, parent): &&(&Node, &ProcessRow)| {
-            let session = rows.row(job.id).map_or(job.sid, |row| row.sid);
-            // Who waits for a time may look then.
-            let hears = parent.hears_of_ends || parent.waits == Wait::Anything;
-            (parent.reaps || (hears && parent.sid == session)) && seen.worked(job.id)
-        };
-        let needed = jobs.iter().filter(is_needed).map(|(job, _)| job.id);
+        // Whether the server needs a job of whose end it is told, nobody knows: it may be a step of its work, itself or by what is below
+        // it. Who waits for a time may look then. For the end of a service nobody waits.
+        let hears =
+            |parent: &ProcessRow| parent.reaps || parent.hears_of_ends || parent.waits == Wait::Anything;
+        let needed = jobs.iter().filter(|(job, parent)| hears(parent) || awaits(parent, job)).filter_map(
+            |(job, _)| {
+                let below = self.world.graph().below(job.id).map(|below| below.id);
+                let step: Vec<ProcessId> = iter::once(job.id).chain(below).collect();
+                let serves = step.iter().any(|process| rows.listens(*process));
+                step.into_iter().find(|process| seen.worked(*process) || (!serves && goes_on(*process)))
+            },
+        );
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();
         if works.is_empty() && !stopping {
-            seen.awaited = None;
+            // Who looks from time to time whether a step has ended goes on only then.
+            if seen.awaited.is_some() && now < *seen.rests.get_or_insert(now) + LEAST {
+                finding.case.doubts.push(Doubt::Working);
+            } else {
+                (seen.awaited, seen.rests) = (None, None);
+            }
             return;
         }
+        seen.rests = None;
         // For who can do nothing no time passes: at the first look that finds it going on, all of it begins.
         let is_held = works.iter().any(|tool| rows.row(*tool).is_some_and(|row| row.held));
         if std::mem::replace(&mut seen.held, is_held) || is_held {
@@ -261,6 +272,8 @@ pub(super) struct Tools {
     last: Accounts,
     /// Since when the end of the server waits for its tools.
     pub(super) awaited: Option<BootTime>,
+    /// Since when none of them is at work any more.
+    rests: Option<BootTime>,
     /// Whether one at work was stopped or frozen at the last look.
     held: bool,
 }

@@ -157,6 +157,11 @@ ctypes.CDLL(None).syscall({number}, {arguments})"
     assert!(many.memory.is_empty() && many.anybody == Some(Called::Unknown), "{many:?}");
 }
 
+/// Goes on as the first process of a PID namespace, where others have other numbers; it ends with who waits for it.
+const IN_A_NAMESPACE: &str = "import ctypes; libc = ctypes.CDLL(None); libc.unshare(0x20000000) and exit(1)
+if os.fork(): os.wait(), os._exit(0)
+libc.prctl(1, signal.SIGKILL)";
+
 /// What a process of this script, which then waits so for a child by its first thread, is said to wait for; and the child, which
 /// is in a group of its own.
 fn awaits(before: &str, wait: &str) -> ([bool; 2], Option<i32>, i32) {
@@ -164,17 +169,22 @@ fn awaits(before: &str, wait: &str) -> ([bool; 2], Option<i32>, i32) {
         "import os, signal\n{before}\nr, w = os.pipe(); child = os.fork()
 if not child: os.close(w); os.read(r, 1); os._exit(0)
 os.setpgid(child, child)
-print(child, flush=True); {wait}"
+print(flush=True); {wait}"
     );
-    let (parent, line) = Started::python(&script, Std::null());
-    let dir = Proc::system().unwrap().process(parent.0.id()).unwrap();
+    let (parent, _) = Started::python(&script, Std::null());
+    let proc = Proc::system().unwrap();
+    let child = |dir: &ProcessDir| *dir.children().unwrap().first().unwrap();
+    let mut dir = proc.process(parent.0.id()).unwrap();
+    if before == IN_A_NAMESPACE {
+        dir = proc.process(child(&dir)).unwrap();
+    }
     let begun = std::time::Instant::now();
     loop {
         let calls = calls(&dir).unwrap();
-        let is_wait = |number| [libc::SYS_wait4, libc::SYS_waitid].contains(&number);
+        let is_wait = |number| [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend].contains(&number);
         if calls.iter().flatten().any(|call| is_wait(call.number)) {
-            let (who, child) = await_a_child(&dir, &calls).unwrap();
-            return (who, child, line.trim().parse().unwrap());
+            let (who, awaited) = await_a_child(&proc, &dir, &calls).unwrap();
+            return (who, awaited, child(&dir).cast_signed());
         }
         assert!(begun.elapsed().as_secs() < 20, "it does not wait");
     }
@@ -203,4 +213,27 @@ fn one_child_or_one_group_is_waited_for() {
     }
     let any = awaits("", "os.waitid(os.P_ALL, 0, os.WEXITED)");
     assert_eq!((any.0, any.1), ([true, false], None));
+}
+
+#[test]
+fn a_wait_for_a_signal_is_one_for_a_child_where_that_signal_has_a_handler() {
+    let handler = "signal.signal(signal.SIGCHLD, lambda *_: None)";
+    for (before, waits) in [(handler, true), ("", false)] {
+        let (who, awaited, _) = awaits(before, "import ctypes; ctypes.CDLL(None).sigsuspend(bytes(128))");
+        assert_eq!((who, awaited), ([waits, false], None));
+    }
+}
+
+#[test]
+#[ignore = "needs root: cargo xtask test runs it"]
+fn in_a_pid_namespace_one_child_or_one_group_is_waited_for_by_other_numbers() {
+    for (wait, of_child) in [
+        ("os.waitpid(child, 0)", Some(1)),
+        ("os.waitid(os.P_PIDFD, os.pidfd_open(child), os.WEXITED)", Some(1)),
+        ("os.waitpid(-child, 0)", Some(-1)),
+        ("os.wait()", None),
+    ] {
+        let (_, awaited, child) = awaits(IN_A_NAMESPACE, wait);
+        assert_eq!(awaited, of_child.map(|sign| sign * child), "{wait}");
+    }
 }

@@ -77,7 +77,7 @@ fn a_job_that_writes_where_its_server_reports_is_no_tool() {
             let mut story = judged(story);
             story.pass_secs(400);
             let sent = story.sent();
-            assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
+            assert!(sent.contains(&(30, Signal::Term)), "{sent:?} {:?}", story.told());
             assert_eq!(sent.contains(&(31, Signal::Term)), tied, "{output:?} {sent:?}");
         }
     }
@@ -302,11 +302,24 @@ fn a_script_around_the_main_process_ends_before_it() {
         (&["/bin/sh", "-c", "cd /srv && node server 2>&1"], (30, Signal::Term)),
         (&["/usr/bin/npx", "-y", "some-mcp"], (30, Signal::Term)),
     ] {
-        let mut story = judged(below_a_script(shell, false));
-        story.pass_secs(400);
-        let sent = story.sent();
-        assert_eq!(sent.first(), Some(&first), "{shell:?} {sent:?}");
-        assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
+        for lets_go in [false, true] {
+            let mut story = below_a_script(shell, false);
+            let is_around = first == (29, Signal::Kill);
+            if lets_go && is_around {
+                story.start(30, 32, JOB, PLAIN);
+                story.apart.insert(32, apart(32, PLAIN));
+            }
+            let mut story = judged(story);
+            let mut sent = story.sent();
+            assert_eq!(sent.first(), Some(&first), "{shell:?} {sent:?}");
+            if is_around {
+                story.end(29);
+            }
+            story.pass_secs(400);
+            sent.extend(story.sent());
+            assert!(sent.contains(&(30, Signal::Term)), "{sent:?} {:?}", story.told());
+            assert!(!sent.iter().any(|(pid, _)| *pid == 32), "{sent:?}");
+        }
     }
 }
 

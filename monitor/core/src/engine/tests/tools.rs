@@ -238,31 +238,76 @@ fn a_browser_is_no_tool() {
     assert!(story.sent().contains(&(30, Signal::Term)), "{:?}", story.told());
 }
 
-/// Many a runtime has a thread for each child that waits for its end, or is told of it. What is not a step of a server's work has
-/// a session of its own, as a rule.
+/// Many a runtime has a thread for each child that waits for its end, or is told of it. A step of a server's work may have a session
+/// of its own (`start_new_session=True`, `detached: true`), which its server waits for.
 #[test]
 fn a_job_with_a_log_whose_end_may_be_waited_for_is_let_go_and_its_server_has_time() {
-    for (reaps, hears_of_ends, busy, session, has_time) in [
-        (true, false, false, 10, true),
-        (false, true, false, 10, true),
-        (false, true, false, 31, false),
+    for (reaps, hears_of_ends, busy, awaited, session, has_time) in [
+        (true, false, false, None, 10, true),
+        (false, true, false, None, 10, true),
+        (false, true, false, None, 31, true),
         // It looks from time to time.
-        (false, false, true, 10, true),
-        (false, false, true, 31, false),
-        (false, false, false, 10, false),
+        (false, false, true, None, 10, true),
+        (false, false, true, None, 31, true),
+        (false, false, false, Some(31), 31, true),
+        (false, false, false, Some(32), 31, false),
+        (false, false, false, None, 10, false),
     ] {
         let mut story = with_tool();
-        let server = ProcessFacts { busy, reaps, hears_of_ends, ..apart(10, WIRE) };
+        let awaits_child = awaited.is_some();
+        let server = ProcessFacts { busy, reaps, hears_of_ends, awaits_child, awaited, ..apart(10, WIRE) };
         story.apart.extend([(30, server), (31, apart(session, PLAIN))]);
         story.end(20);
         work(&mut story, 31, 300);
         let mut sent = story.sent();
-        assert_eq!(sent.is_empty(), has_time, "{reaps} {hears_of_ends} {busy} {session}");
+        assert_eq!(sent.is_empty(), has_time, "{reaps} {hears_of_ends} {busy} {awaited:?} {session}");
         work(&mut story, 31, 20);
         sent.extend(story.sent());
         assert_eq!(sent.first(), Some(&(30, Signal::Term)));
         assert!(!sent.iter().any(|(pid, _)| *pid == 31));
     }
+}
+
+/// `npm run build > log` works below a shell, `ssh HOST make > log` waits for another host. For a service nobody waits.
+#[test]
+fn a_step_goes_on_by_what_is_below_it_or_when_its_wait_is_over() {
+    for (below, busy, listens, has_time) in [
+        (true, false, false, true),
+        (false, true, false, true),
+        (false, true, true, false),
+        (false, false, false, false),
+    ] {
+        let mut story = with_tool();
+        story.start(31, 32, &["/srv/step"], PLAIN);
+        story.work.insert(32, Work { process: id(32), cpu_ns: 7, ..Work::default() });
+        let server = ProcessFacts { hears_of_ends: true, ..apart(10, WIRE) };
+        let sockets = SocketUse { listens, ..SocketUse::default() };
+        let step = ProcessFacts { busy, sockets, ..apart(10, PLAIN) };
+        story.apart.extend([(30, server), (31, step), (32, apart(10, PLAIN))]);
+        story.end(20);
+        work(&mut story, if below { 32 } else { 0 }, 100);
+        assert_eq!(story.sent().is_empty(), has_time, "{below} {busy} {listens}");
+    }
+}
+
+/// Who looks from time to time whether a step has ended has a moment to see it, and begins the next one.
+#[test]
+fn who_looks_for_the_end_of_a_step_goes_on_to_the_next() {
+    let mut story = with_tool();
+    let server = ProcessFacts { busy: true, ..apart(10, WIRE) };
+    story.apart.extend([(30, server), (31, apart(10, PLAIN)), (32, apart(10, PLAIN))]);
+    story.end(20);
+    work(&mut story, 31, 30);
+    story.end(31);
+    story.apart.remove(&31);
+    story.pass(std::time::Duration::from_millis(100));
+    story.start(30, 32, &["/srv/migrate"], PLAIN);
+    work(&mut story, 32, 30);
+    assert_eq!(story.sent(), [], "{:?}", story.told());
+    story.end(32);
+    story.apart.remove(&32);
+    story.pass_secs(20);
+    assert_eq!(story.sent(), [(30, Signal::Term)], "{:?}", story.told());
 }
 
 /// It has pipes of its own, as node gives them to what it runs, and the package is certainly called a server.
