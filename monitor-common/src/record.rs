@@ -91,6 +91,8 @@ pub mod flags {
     pub const ARGV_TRUNCATED: u32 = 1;
     /// It began with SIGINT ignored.
     pub const IGNORES_INTERRUPT: u32 = 2;
+    /// It began with SIGHUP ignored.
+    pub const IGNORES_HANGUP: u32 = 4;
 }
 
 /// What is told about a thread group in one number.

@@ -106,15 +106,14 @@ fn report_exec(ctx: &RawTracePointContext, task: Task, parent: Task, room: Room)
     // SAFETY: `exe_len` is below EXE_MAX, so ARGV_MAX bytes are left.
     let (argv_len, more) = or_counted(task.argv(unsafe { tail.add(exe_len as usize) }), (0, true));
     let argv_len = through_map(argv_len, scratch) & (2 * ARGV_MAX as u64 - 1);
-    let ignores = or_counted(task.ignores_interrupt(), false);
-    let background = if ignores { flags::IGNORES_INTERRUPT } else { 0 };
+    let ignored = or_counted(task.ignored(), 0);
     let record = ExecRecord {
         header: room.header(current_tgid(), task.group_birth()?),
         parent_start: parent.group_birth()?,
         parent: parent.tgid()?,
         uid: task.uid()?,
         sid: task.sid()?,
-        flags: background | if more { flags::ARGV_TRUNCATED } else { 0 },
+        flags: ignored | if more { flags::ARGV_TRUNCATED } else { 0 },
         exe_len: exe_len as u32,
         argv_len: argv_len as u32,
         streams,

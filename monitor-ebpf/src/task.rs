@@ -10,7 +10,7 @@ use aya_ebpf::helpers::{
     bpf_get_current_pid_tgid, bpf_get_current_task, bpf_probe_read_kernel,
     generated::{bpf_probe_read_kernel_str, bpf_probe_read_user},
 };
-use monitor_common::{ARGV_MAX, COMM_LEN, Counter, EXE_MAX};
+use monitor_common::{ARGV_MAX, COMM_LEN, Counter, EXE_MAX, flags};
 
 use crate::maps::global;
 
@@ -149,15 +149,19 @@ impl Task {
         Ok(pointer(handlers, first + (signal - 1) * size)?.is_null())
     }
 
-    /// Whether it ignores SIGINT. False where the kernel lacks a field.
+    /// Which of SIGHUP and SIGINT it ignores, as [`flags`] has it. Neither where the kernel lacks a field.
     #[inline(always)]
-    pub fn ignores_interrupt(self) -> Result<bool, Counter> {
-        let at = global!(SIGNAL_OFFSETS.second_handler);
-        if at == 0 {
-            return Ok(false);
+    pub fn ignored(self) -> Result<u32, Counter> {
+        let (first, second) = (global!(SIGNAL_OFFSETS.first_handler), global!(SIGNAL_OFFSETS.second_handler));
+        if second == 0 {
+            return Ok(0);
         }
         let handlers = pointer(self.0, global!(SIGNAL_OFFSETS.task_sighand))?;
-        Ok(!handlers.is_null() && read::<u64>(handlers, at)? == IGNORED)
+        if handlers.is_null() {
+            return Ok(0);
+        }
+        let bit = |at, flag| Ok(u32::from(read::<u64>(handlers, at)? == IGNORED) * flag);
+        Ok(bit(first, flags::IGNORES_HANGUP)? | bit(second, flags::IGNORES_INTERRUPT)?)
     }
 
     #[inline(always)]

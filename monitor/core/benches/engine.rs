@@ -8,7 +8,7 @@ use std::{fs, hint::black_box};
 use divan::{Bencher, counter::ItemsCount};
 use orphand_core::{
     engine::Engine,
-    model::{Answer, BootTime, Effect, ExitStatus, Image, Input, ProcessEvent, ProcessId, Stdio},
+    model::{Answer, BootTime, Effect, ExitStatus, Ignored, Image, Input, ProcessEvent, ProcessId, Stdio},
 };
 
 const AGENTS: usize = 50;
@@ -164,8 +164,8 @@ impl History {
             argv_truncated: false,
         };
         let at = BootTime(self.now);
-        let (uid, ignores_interrupt) = (1000, false);
-        let event = ProcessEvent::Exec { at, process, parent, uid, sid: 1, image, stdio, ignores_interrupt };
+        let (uid, ignored) = (1000, Ignored::default());
+        let event = ProcessEvent::Exec { at, process, parent, uid, sid: 1, image, stdio, ignored };
         self.made.push(event);
     }
 

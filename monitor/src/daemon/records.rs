@@ -164,8 +164,7 @@ impl Completer {
             }
             _ => {}
         }
-        let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt } = event
-        else {
+        let ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignored } = event else {
             return event;
         };
         // What a user's processes make this wait is bounded and charged there.
@@ -176,7 +175,7 @@ impl Completer {
         });
         let found = found.filter(|found| self.command_lines.enter(process, uid, found.size()));
         let image = found.unwrap_or(image);
-        ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt }
+        ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignored }
     }
 }
 

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use orphand_core::{
         engine::Engine,
-        model::{BootTime, OwnEnd, Stdio},
+        model::{BootTime, Ignored, OwnEnd, Stdio},
     };
 
     /// Nobody has this number.
@@ -107,9 +107,8 @@ mod tests {
     fn heard(process: ProcessId, parent: ProcessId, program: &str) -> String {
         let image = Image { exe: program.to_owned(), argv: vec![program.to_owned()], ..Image::default() };
         let (at, stdio) = (BootTime::default(), [Stdio::Pipe(1), Stdio::Pipe(2), Stdio::Null]);
-        let ignores_interrupt = false;
-        let event =
-            ProcessEvent::Exec { at, process, parent, uid: 0, sid: 0, image, stdio, ignores_interrupt };
+        let ignored = Ignored::default();
+        let event = ProcessEvent::Exec { at, process, parent, uid: 0, sid: 0, image, stdio, ignored };
         let mut input = Input::Process { event };
         driver().hide_outside(&mut input);
         let Input::Process { event: ProcessEvent::Exec { image, .. } } = input else { panic!("{input:?}") };

@@ -12,8 +12,8 @@ use crate::source::trace::{TraceReader, TraceWriter};
 use orphand_core::{
     engine::Engine,
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, FirstMessage, Image, Input, Policy, ProcessEvent,
-        ProcessId, Stdio, TRACE_FORMAT, TraceEntry, TraceHeader,
+        About, Answer, BootTime, Effect, ExitStatus, FirstMessage, Ignored, Image, Input, Policy,
+        ProcessEvent, ProcessId, Stdio, TRACE_FORMAT, TraceEntry, TraceHeader,
     },
 };
 
@@ -120,18 +120,9 @@ fn exec(process: ProcessId, parent: ProcessId, argv: &[&str], stdio: Stdio) -> I
     let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
     let image = Image { exe: argv[0].clone(), argv, argv_truncated: false };
     let stdio = [stdio, stdio, Stdio::Null];
-    let ignores_interrupt = false;
+    let ignored = Ignored::default();
     Input::Process {
-        event: ProcessEvent::Exec {
-            at: at(1),
-            process,
-            parent,
-            uid: 0,
-            sid: 0,
-            image,
-            stdio,
-            ignores_interrupt,
-        },
+        event: ProcessEvent::Exec { at: at(1), process, parent, uid: 0, sid: 0, image, stdio, ignored },
     }
 }
 

@@ -11,7 +11,9 @@ use rustix::fs::FileType;
 use thiserror::Error;
 
 use crate::host::character_device;
-use orphand_core::model::{BootTime, ExitStatus, Image, KilledBy, Killer, ProcessEvent, ProcessId, Stdio};
+use orphand_core::model::{
+    BootTime, ExitStatus, Ignored, Image, KilledBy, Killer, ProcessEvent, ProcessId, Stdio,
+};
 
 /// Bytes that are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -68,8 +70,12 @@ fn exec(at: BootTime, process: ProcessId, bytes: &[u8]) -> Option<ProcessEvent> 
     let is_cut = flags & flags::ARGV_TRUNCATED != 0;
     let image = Image::new(String::from_utf8_lossy(exe).into_owned(), arguments(argv), is_cut);
     let parent = id(parent, parent_start);
-    let (stdio, ignores_interrupt) = (streams.map(stdio), flags & flags::IGNORES_INTERRUPT != 0);
-    Some(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt })
+    let stdio = streams.map(stdio);
+    let ignored = Ignored {
+        interrupt: flags & flags::IGNORES_INTERRUPT != 0,
+        hangup: flags & flags::IGNORES_HANGUP != 0,
+    };
+    Some(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignored })
 }
 
 fn killer(record: &SignalRecord, receiver: ProcessId) -> Killer {

@@ -65,22 +65,27 @@ wait()
 /// A background job of a shell without a terminal, whatever it does about SIGINT from then on. A handler is none.
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
-fn what_ignores_sigint_at_its_beginning() {
+fn what_is_ignored_at_its_beginning() {
     let play = play(
         r#"
-for name, action in ("ignores", signal.SIG_IGN), ("handles", lambda *_: None), ("default", signal.SIG_DFL):
+handled = lambda *_: None
+for name, hangup, interrupt in (
+    ("interrupt", handled, signal.SIG_IGN), ("hangup", signal.SIG_IGN, signal.SIG_DFL), ("both", signal.SIG_IGN, signal.SIG_IGN),
+    ("handles", handled, handled), ("default", signal.SIG_DFL, signal.SIG_DFL),
+):
     if os.fork() == 0:
-        signal.signal(signal.SIGINT, action); say(name)
+        signal.signal(signal.SIGHUP, hangup); signal.signal(signal.SIGINT, interrupt); say(name)
         os.execv("/bin/true", ["true"])
     wait()
 "#,
     );
-    let began =
-        ["ignores", "handles", "default"].map(|name| match execs(&play.events, play.truth.id(name))[..] {
-            [ProcessEvent::Exec { ignores_interrupt, .. }] => *ignores_interrupt,
+    let began = ["interrupt", "hangup", "both", "handles", "default"].map(|name| {
+        match execs(&play.events, play.truth.id(name))[..] {
+            [ProcessEvent::Exec { ignored, .. }] => [ignored.interrupt, ignored.hangup],
             ref other => panic!("{other:?}"),
-        });
-    assert_eq!(began, [true, false, false]);
+        }
+    });
+    assert_eq!(began, [[true, false], [false, true], [true, true], [false, false], [false, false]]);
 }
 
 #[test]

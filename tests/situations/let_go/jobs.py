@@ -226,13 +226,17 @@ shell.stdin.flush()"""
     stage.part("mcp-server-shell", f"{starts}\npresent('job')\nserve()\n")
     return works_on(stage, **{"may_end" if stays else "orphans": ["mcp-server-shell"]})
 
+@scene(
+    "mixed", name="nohup_job_that_takes_it_back", twin="orphans/helper_below_a_server", nohup=["nohup"], streams="stdin=null",
+    about="A leaking server ran `nohup job` itself, on its own output; the job takes SIGHUP back, as node does; the agent is killed, the job works on.",
+)
 @scene("mixed", twin="orphans/helper_below_a_server")
-def job_without_output(stage):
+def job_without_output(stage, nohup=(), streams="stdin=null, stdout=null, stderr=null"):
     """A leaking server started a job itself, without any output, as a download is, and waits for none; the agent is killed, the job works on."""
-    stage.part("job", "here()\nuse('job', lambda: tell('part', str(time.time())))\n")
-    stage.part("mcp-server-shell", """
+    stage.part("job", "signal.signal(signal.SIGHUP, signal.SIG_DFL)\nhere()\nuse('job', lambda: tell('part', str(time.time())))\n")
+    stage.part("mcp-server-shell", f"""
         null = subprocess.DEVNULL
-        job = subprocess.Popen([f"{BIN}/job"], stdin=null, stdout=null, stderr=null)
+        job = subprocess.Popen([*{nohup!r}, f"{{BIN}}/job"], {streams})
         present("job")
         serve()
     """)

@@ -45,7 +45,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::{
     lineage::ServerKey,
     model::{
-        BootTime, Effect, Fact, Input, KilledBy, Notice, Policy, ProcessEvent, ProcessId, Share,
+        BootTime, Effect, Fact, Ignored, Input, KilledBy, Notice, Policy, ProcessEvent, ProcessId, Share,
         SnapshotProcess, Tracking,
     },
     recognise::Rules,
@@ -183,13 +183,17 @@ impl Engine {
             ProcessEvent::Fork { at, creator, thread, child, uid, sid } => {
                 self.fork(at, (creator, thread), child, uid, sid);
             }
-            ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt } => {
+            ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignored } => {
                 let (id, parent) = (process, Some(parent));
                 let seen =
                     SnapshotProcess { id, parent, uid, sid, image, stdio, ..SnapshotProcess::default() };
+                let began = self.world.node(process).map(|node| node.exec.ignored).unwrap_or_default();
+                if ignored.hangup && !began.hangup {
+                    self.world.change(process, |node| node.outlives = true);
+                }
                 self.exec(now, at, &seen);
-                if ignores_interrupt {
-                    self.world.change(process, |node| node.correct(|exec| exec.ignores_interrupt = true));
+                if ignored != Ignored::default() {
+                    self.world.change(process, |node| node.correct(|exec| exec.ignored = ignored));
                 }
             }
             ProcessEvent::Exit { at, process, status } => self.exit(now, at, process, Some(status)),

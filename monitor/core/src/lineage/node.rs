@@ -3,7 +3,9 @@
 use std::{num::NonZeroU32, sync::Arc};
 
 use crate::{
-    model::{AgentHints, BootTime, FirstMessage, Image, Killer, Placement, ProcessId, Stdio, UnitFacts},
+    model::{
+        AgentHints, BootTime, FirstMessage, Ignored, Image, Killer, Placement, ProcessId, Stdio, UnitFacts,
+    },
     recognise::{Role, container_client, is_opener},
 };
 
@@ -104,8 +106,7 @@ pub struct Exec {
     pub streams: [Stdio; 3],
     /// The process that made each stream; absent if that was not witnessed.
     pub makers: [Option<Arc<Maker>>; 3],
-    /// Whether SIGINT was ignored then. Programs change that: node takes it back, many others have a handler.
-    pub ignores_interrupt: bool,
+    pub ignored: Ignored,
     /// Whether it was seen to read the first message to it, though it is a launcher or a shell: it hands its streams on to nobody.
     pub reads_itself: bool,
 }
@@ -150,6 +151,9 @@ pub struct Node {
     pub ran_by: Option<ProcessId>,
     /// Whether it was left, or who created it. Copied at birth.
     pub left: Left,
+    /// Whether a program that it ran, or was started below, had SIGHUP ignored by what it ran next (`nohup job`). Copied at
+    /// birth; of what is recognised as a server it says nothing.
+    pub outlives: bool,
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,
@@ -210,6 +214,7 @@ impl Node {
             server: self.server,
             ran_by: self.ran_by,
             left: self.left,
+            outlives: self.outlives,
             protected: self.protected,
             openers: self.openers,
             pending: self.pending,

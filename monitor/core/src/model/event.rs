@@ -36,9 +36,8 @@ pub enum ProcessEvent {
         image: Image,
         /// Standard input, output and error at that time.
         stdio: [Stdio; 3],
-        /// Whether SIGINT was ignored at that time, as what a shell starts in the background begins.
-        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-        ignores_interrupt: bool,
+        #[serde(flatten)]
+        ignored: Ignored,
     },
     /// The last thread of a process exited; tracepoint `sched:sched_process_exit`.
     Exit { at: BootTime, process: ProcessId, status: ExitStatus },
@@ -55,6 +54,17 @@ pub enum ProcessEvent {
     ThreadExit { at: BootTime, process: ProcessId, thread: NonZeroU32 },
     /// A signal was sent to a process that does not handle it, so that it ends; tracepoint `signal:signal_generate`.
     Signal { at: BootTime, process: ProcessId, signal: u8, killer: Box<Killer> },
+}
+
+/// What was ignored when a program began. Programs change that: node takes it back, many others have a handler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ignored {
+    /// SIGINT, as what a shell starts in the background begins.
+    #[serde(rename = "ignores_interrupt", skip_serializing_if = "std::ops::Not::not", default)]
+    pub interrupt: bool,
+    /// SIGHUP, as what nohup(1) starts begins.
+    #[serde(rename = "ignores_hangup", skip_serializing_if = "std::ops::Not::not", default)]
+    pub hangup: bool,
 }
 
 impl ProcessEvent {

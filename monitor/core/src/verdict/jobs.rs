@@ -65,10 +65,18 @@ impl Bonds<'_> {
         !is_apart && rests && self.inspection.rows.has_input_alone(facts.process, &self.held)
     }
 
-    /// Whether it was started to go on: it was left, or it ignores SIGHUP and the server itself does not (`nohup`). What was
-    /// tied when the server began to be ended stays so.
+    /// Whether it was started to go on: it was left, or it ignores SIGHUP, or did when its program began, and the server itself
+    /// does not (`nohup`). What was tied when the server began to be ended stays so.
     pub(super) fn shall_outlive(&self, facts: &ProcessRow) -> bool {
-        !self.was_tied(facts) && (self.was_left(facts) || facts.ignores_hangup && !self.core_ignores_hangup)
+        !self.was_tied(facts)
+            && (self.was_left(facts)
+                || (facts.ignores_hangup || self.began_below_nohup(facts)) && !self.core_ignores_hangup)
+    }
+
+    /// Whether it began below a `nohup` that the server itself is not below. Many a program takes back what is ignored (node).
+    fn began_below_nohup(&self, facts: &ProcessRow) -> bool {
+        let outlives = |process| self.inspection.node(process).is_some_and(|node| node.outlives);
+        outlives(facts.process) && !self.members.core.iter().any(|process| outlives(*process))
     }
 
     /// A shell without a terminal has what it runs in the background ignore SIGINT, or, with job control, gives each job a process group

@@ -378,7 +378,7 @@ impl<'a> Bonds<'a> {
 /// Whether a process ignores SIGINT, or did when its program began: a shell without a terminal starts so what it runs in the
 /// background.
 pub(super) fn ignores_interrupt(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {
-    row.ignores_interrupt || inspection.node(row.process).is_some_and(|node| node.exec.ignores_interrupt)
+    row.ignores_interrupt || inspection.node(row.process).is_some_and(|node| node.exec.ignored.interrupt)
 }
 
 /// The greater, the younger. Within a tick of the clock the numbers tell.

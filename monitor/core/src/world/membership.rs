@@ -220,7 +220,7 @@ impl World {
         let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(Node::stdin) else {
             return;
         };
-        self.change(id, |node| node.ran_by = None);
+        self.change(id, |node| (node.ran_by, node.outlives) = (None, false));
         if let Some(server) = self.servers.get_mut(&key) {
             server.recognised.insert(id);
             if server.stdin == wire {

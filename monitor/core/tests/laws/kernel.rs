@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use orphand_core::model::{BootTime, ExitStatus, Image, ProcessEvent, ProcessId, Signal};
+use orphand_core::model::{BootTime, ExitStatus, Ignored, Image, ProcessEvent, ProcessId, Signal};
 
 use crate::{
     doings::Doings,
@@ -270,7 +270,7 @@ impl Kernel {
             sid,
             image: program.image(),
             stdio: process.files.standard(),
-            ignores_interrupt: false,
+            ignored: Ignored::default(),
         };
         self.records.exec(event, program.comm, id.pid, parent.pid);
         self.look_for_hang_ups();

@@ -112,9 +112,8 @@ fn the_end_of_a_thread() {
 #[test]
 fn an_exec() {
     let streams = [(77, 0, 0o010_600), (78, 0, 0o140_777), (4, 1 << 20 | 3, 0o020_666)];
-    let bytes = exec_record(b"/usr/bin/node", b"node\0\0a b\0", 0, streams);
-    let Ok(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignores_interrupt }) =
-        decode(&bytes)
+    let bytes = exec_record(b"/usr/bin/node", b"node\0\0a b\0", flags::IGNORES_HANGUP, streams);
+    let Ok(ProcessEvent::Exec { at, process, parent, uid, sid, image, stdio, ignored }) = decode(&bytes)
     else {
         panic!()
     };
@@ -122,7 +121,8 @@ fn an_exec() {
     assert_eq!((uid, sid), (1000, 3));
     assert_eq!(image.exe, "/usr/bin/node");
     assert_eq!(image.argv, ["node", "", "a b"]);
-    assert!(!image.argv_truncated && !ignores_interrupt);
+    assert!(!image.argv_truncated);
+    assert_eq!(ignored, Ignored { hangup: true, interrupt: false });
     assert_eq!(stdio, [Stdio::Pipe(77), Stdio::Socket(78), Stdio::Null]);
 }
 

@@ -13,9 +13,9 @@ use proptest::prelude::*;
 
 use super::*;
 use orphand_core::model::{
-    AlertRule, Answer, Asked, BootTime, ExitStatus, Found, Image, Input, Losses, Mode, Policy, ProcessEvent,
-    ProcessId, ReleaseRequest, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio,
-    TRACE_FORMAT, TraceEntry, TraceHeader, Work,
+    AlertRule, Answer, Asked, BootTime, ExitStatus, Found, Ignored, Image, Input, Losses, Mode, Policy,
+    ProcessEvent, ProcessId, ReleaseRequest, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess,
+    Stdio, TRACE_FORMAT, TraceEntry, TraceHeader, Work,
     scene::{self, End, Endpoint, ProcessRow, Scene, Side, Unread},
 };
 
@@ -81,7 +81,7 @@ fn inputs() -> Vec<Input> {
             sid: 1,
             image: image(),
             stdio: [Stdio::Pipe(u64::MAX), Stdio::Null, Stdio::Socket(3)],
-            ignores_interrupt: true,
+            ignored: Ignored { interrupt: true, hangup: true },
         }),
         event(ProcessEvent::Exit { at, process: id, status: ExitStatus::Signal(9) }),
         event(ProcessEvent::Setsid { at, process: id, sid: 12 }),

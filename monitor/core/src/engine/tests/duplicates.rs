@@ -4,7 +4,7 @@ use super::story_scene::WireState;
 use std::time::Duration;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen};
-use crate::model::{Image, Input, Notice, ProcessEvent, ReapRequest, Signal, Whereabouts};
+use crate::model::{Ignored, Image, Input, Notice, ProcessEvent, ReapRequest, Signal, Whereabouts};
 
 const HERE: Whereabouts = Whereabouts { directory: 1, command: Some(10), environment: Some(5) };
 const THERE: Whereabouts = Whereabouts { directory: 2, ..HERE };
@@ -134,7 +134,7 @@ fn cut_arguments_are_no_identity() {
             sid: 0,
             image: cut,
             stdio: WIRE,
-            ignores_interrupt: false,
+            ignored: Ignored::default(),
         };
         story.hand_in(Input::Process { event });
     }

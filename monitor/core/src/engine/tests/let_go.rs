@@ -197,21 +197,38 @@ fn who_was_left_with_a_log_is_not_driven_over_what_it_inherited() {
     }
 }
 
-/// `nohup job &`, whose output the server reads. The server itself may ignore SIGHUP, too: then that says nothing.
+/// `nohup job &`, whose output the server reads, and which may take SIGHUP back. The server itself may ignore SIGHUP, too, or be below
+/// another `nohup`: then that says nothing.
 #[test]
 fn who_was_told_to_outlive_the_session_is_no_tool_whatever_streams_it_has() {
-    for (server, tied) in [(false, false), (true, true)] {
+    for (server, below, began, ignores_hangup, tied) in [
+        (false, false, false, true, false),
+        (true, false, false, true, true),
+        (false, false, true, false, false),
+        (true, false, true, false, true),
+        (false, true, true, false, true),
+        (false, false, false, false, true),
+    ] {
         let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
-        let mut story = with_job(JOB, stdio);
+        let mut story = Story::with_agent();
+        story.below_nohup.extend(
+            [(below, 20), (below, 30), (began, 31)].iter().filter_map(|(is, pid)| is.then_some(*pid)),
+        );
+        story.start(20, 30, SERVER, WIRE);
+        story.start(30, 31, JOB, stdio);
         let read_by = Some((Stdio::Pipe(7), id(30)));
         story.apart.extend([
             (30, ProcessFacts { ignores_hangup: server, ..apart(10, WIRE) }),
-            (31, ProcessFacts { ignores_hangup: true, read_by, ..apart(10, stdio) }),
+            (31, ProcessFacts { ignores_hangup, read_by, ..apart(10, stdio) }),
         ]);
         let mut story = judged(story);
         if tied {
             story.pass_secs(400);
-            assert!(story.sent().contains(&(31, Signal::Term)), "{:?}", story.sent());
+            assert!(
+                story.sent().contains(&(31, Signal::Term)),
+                "{server} {below} {began} {:?}",
+                story.sent()
+            );
         } else {
             unproven(&mut story, "clients");
         }

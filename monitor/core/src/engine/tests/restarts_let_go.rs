@@ -7,7 +7,7 @@ use super::{
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
     story_scene::ProcessFacts,
 };
-use crate::model::{BootTime, ExitStatus, Input, Policy, ProcessEvent, Signal, Stdio};
+use crate::model::{BootTime, ExitStatus, Ignored, Input, Policy, ProcessEvent, Signal, Stdio};
 
 const PLAIN: [Stdio; 3] = [Stdio::Null; 3];
 
@@ -28,7 +28,7 @@ fn what_a_server_that_has_ended_let_go_is_no_server_for_the_next_daemon() {
             sid: 31,
             image: image(SERVER),
             stdio,
-            ignores_interrupt: false,
+            ignored: Ignored::default(),
         };
         story.hand_in(Input::Process { event });
         story.end_with(30, ExitStatus::Code(0));

@@ -11,7 +11,7 @@ use crate::{
     engine::Engine,
     model::{
         About, AgentHints, Answer, BootTime, Branch, Effect, ExitStatus, Fact, FirstMessage, FoundHints,
-        Image, Input, Notice, Policy, ProcessEvent, ProcessId, Signal, SignalError, Snapshot,
+        Ignored, Image, Input, Notice, Policy, ProcessEvent, ProcessId, Signal, SignalError, Snapshot,
         SnapshotProcess, Stdio, UnitFacts, Whereabouts, Work,
     },
 };
@@ -86,6 +86,8 @@ pub struct Story {
     pub(super) ran: BTreeSet<u32>,
     /// Those that begin with SIGINT ignored.
     pub in_background: BTreeSet<u32>,
+    /// Those that begin with SIGHUP ignored.
+    pub below_nohup: BTreeSet<u32>,
     /// Processes that have exited when a question about them is answered.
     pub gone: BTreeSet<u32>,
     /// The errno(3) value that every signal fails with.
@@ -284,8 +286,9 @@ impl Story {
     ) {
         let (process, parent, image) = (id(pid), id(parent), image(argv));
         self.ran.insert(pid);
-        let ignores_interrupt = self.in_background.contains(&pid);
-        let event = ProcessEvent::Exec { at, process, parent, uid, sid: 0, image, stdio, ignores_interrupt };
+        let [interrupt, hangup] = [&self.in_background, &self.below_nohup].map(|all| all.contains(&pid));
+        let ignored = Ignored { interrupt, hangup };
+        let event = ProcessEvent::Exec { at, process, parent, uid, sid: 0, image, stdio, ignored };
         self.hand_in(Input::Process { event });
     }
 
