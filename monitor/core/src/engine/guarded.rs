@@ -1,4 +1,4 @@
-//! What guards a server from below: agents, multiplexers and exempt programs that it started; and what its shells left. The next
+//! What guards a server from below: agents, multiplexers and exempt programs that it started; and what was left on purpose. The next
 //! daemon is told of them: once something has adopted them, or the shell runs another program, /proc does not say who started
 //! them.
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Engine;
 use crate::{
-    lineage::{Left, Node},
+    lineage::{Left, Node, ServerKey},
     model::{BootTime, Guard, Image, ProcessId, ReachedBy, TrackedGuard, TrackedProgram, text},
     recognise::Role,
     world::{Agent, Server},
@@ -136,13 +136,27 @@ impl Engine {
         let is_left = |node: &&Node| node.creator == Some(id) && node.left == Left::Whole;
         let left: Vec<ProcessId> =
             self.world.graph().children(id).filter(is_left).map(|node| node.id).collect();
+        self.keep_left(at, key, &left);
+    }
+
+    /// It began below `nohup`, and may take back what tells it: a later daemon could not tell. What has the server's own input may be
+    /// the server.
+    pub(super) fn remember_below_nohup(&mut self, at: BootTime, id: ProcessId) {
+        let node = self.world.node(id).filter(|node| node.left == Left::No && node.outlives);
+        let Some((key, stdin)) = node.and_then(|node| Some((node.server?, node.stdin()))) else { return };
+        if self.world.server(key).is_some_and(|server| server.stdin != stdin) {
+            self.keep_left(at, key, &[id]);
+        }
+    }
+
+    fn keep_left(&mut self, at: BootTime, key: ServerKey, left: &[ProcessId]) {
         if left.is_empty() {
             return;
         }
         let Some(mut known) = self.world.server(key).map(|server| server.left.clone()) else { return };
         known.retain(|process| self.may_live(*process));
         let before = known.len();
-        known.extend(left.into_iter().take(LEFT.saturating_sub(before)));
+        known.extend(left.iter().copied().take(LEFT.saturating_sub(before)));
         if known.len() > before {
             self.world.change_server(key, |server| server.left = known);
             self.remember_server(at, key);

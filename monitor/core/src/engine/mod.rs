@@ -48,7 +48,7 @@ use crate::{
         BootTime, Effect, Fact, Ignored, Input, KilledBy, Notice, Policy, ProcessEvent, ProcessId, Share,
         SnapshotProcess, Tracking,
     },
-    recognise::Rules,
+    recognise::{Rules, is_nohup},
     world::World,
 };
 
@@ -187,11 +187,18 @@ impl Engine {
                 let (id, parent) = (process, Some(parent));
                 let seen =
                     SnapshotProcess { id, parent, uid, sid, image, stdio, ..SnapshotProcess::default() };
-                let began = self.world.node(process).map(|node| node.exec.ignored).unwrap_or_default();
-                if ignored.hangup && !began.hangup {
+                let is_below_nohup = ignored.hangup
+                    && self
+                        .world
+                        .node(process)
+                        .is_none_or(|node| !node.exec.ignored.hangup || node.image().is_some_and(is_nohup));
+                if is_below_nohup {
                     self.world.change(process, |node| node.outlives = true);
                 }
                 self.exec(now, at, &seen);
+                if is_below_nohup {
+                    self.remember_below_nohup(at, process);
+                }
                 if ignored != Ignored::default() {
                     self.world.change(process, |node| node.correct(|exec| exec.ignored = ignored));
                 }

@@ -29,7 +29,7 @@ pub(super) struct Recall {
     /// What processes that matter were seen to run, and who was seen to create them.
     witnessed: FxHashMap<ProcessId, Image>,
     pub(super) creators: FxHashMap<ProcessId, ProcessId>,
-    /// What shells left that have run another program since.
+    /// What shells left that have run another program since, and what began below `nohup`.
     pub(super) left: FxHashSet<ProcessId>,
     /// What was announced as an orphan, and not cleared since.
     pub(super) announced: FxHashSet<ProcessId>,

@@ -140,7 +140,7 @@ pub struct TrackedStart {
     /// What the processes that matter run: its launch chain and main process, its owner, and what guards it.
     #[serde(default)]
     pub programs: Vec<TrackedProgram>,
-    /// What its shells left that run another program in their place, and are the parents still.
+    /// What its shells left that run another program in their place, and are the parents still; and what began below `nohup`.
     #[serde(skip_serializing_if = "<[_]>::is_empty", default)]
     pub left: Box<[ProcessId]>,
 }

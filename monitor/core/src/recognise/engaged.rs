@@ -69,6 +69,11 @@ pub fn is_opener(image: &Image) -> bool {
     }
 }
 
+/// Whether it has what it runs in its place ignore SIGHUP: nohup(1), that of busybox as well.
+pub fn is_nohup(image: &Image) -> bool {
+    image.argv.iter().take(2).any(|word| base(word) == "nohup")
+}
+
 /// Whether it is a shell without a command and without a script: it waits for what a person types, or for a program that it
 /// started. Some shells work commands off themselves.
 pub fn is_shell_of_a_person(image: &Image) -> bool {

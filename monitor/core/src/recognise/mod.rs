@@ -47,8 +47,8 @@ pub use self::container::{
 pub use self::declared::{Declarations, Notation, is_bridged, told_settings};
 pub use self::engaged::{
     entry_names_port, entry_names_service, fork_server_listener, is_at_a_chosen_port, is_browser, is_chosen,
-    is_debugger, is_opener, is_shell_of_a_person, is_spawn_helper, is_spawn_server, is_told_to_be_driven,
-    is_told_to_serve,
+    is_debugger, is_nohup, is_opener, is_shell_of_a_person, is_spawn_helper, is_spawn_server,
+    is_told_to_be_driven, is_told_to_serve,
 };
 pub use self::first_message::{PROTOCOL, first_message, harmless};
 pub use self::nothing::Known;

@@ -33,9 +33,11 @@ impl Bonds<'_> {
                     && !self.inspection.rows.has_a_channel(facts.process, &self.held)
                     && !self.waits_for_input(facts))
         };
-        // A shell waits for what it started last, unless that is in the background, too. Below `nohup host &` all ignore SIGINT, and
-        // nobody does where a shell gives each job a process group of its own (`set -m`).
-        let tells_nothing = |parent: &ProcessRow| ignores(parent) || facts.group != parent.group;
+        // A shell waits for what it started last, unless that is in the background, too. Below `nohup host &` all ignore SIGINT,
+        // nobody does where a shell gives each job a process group of its own (`set -m`), and how it was is not known of what
+        // was there before the daemon.
+        let tells_nothing =
+            |parent: &ProcessRow| ignores(parent) || facts.group != parent.group || self.began_unseen(facts);
         let is_older = |parent: &ProcessRow| {
             (matches!(facts.stdio[1], Stdio::File | Stdio::Null) || tells_nothing(parent))
                 && self.is_a_shell(parent)
@@ -70,7 +72,16 @@ impl Bonds<'_> {
     pub(super) fn shall_outlive(&self, facts: &ProcessRow) -> bool {
         !self.was_tied(facts)
             && (self.was_left(facts)
-                || (facts.ignores_hangup || self.began_below_nohup(facts)) && !self.core_ignores_hangup)
+                || (facts.ignores_hangup && !self.only_inherits_it(facts) || self.began_below_nohup(facts))
+                    && !self.core_ignores_hangup)
+    }
+
+    /// Whether it ignores SIGHUP because all did, from before the server began down to it: below `nohup agent &`. While the core
+    /// lives that shows what it hands on.
+    fn only_inherits_it(&self, facts: &ProcessRow) -> bool {
+        let node = self.inspection.node(facts.process).filter(|_| self.members.core.is_empty());
+        let ran = |node: &Node| node.witnessed && node.origin().process == node.id;
+        node.is_some_and(|node| ran(node) && node.exec.ignored.hangup && !node.outlives)
     }
 
     /// Whether it began below a `nohup` that the server itself is not below. Many a program takes back what is ignored (node).
@@ -92,7 +103,9 @@ impl Bonds<'_> {
                     && !self.inspection.rows.has_a_channel(facts.process, &self.held)
             }
             Left::InBackground => {
-                ignores_interrupt(self.inspection, facts) || self.is_under_job_control(facts)
+                ignores_interrupt(self.inspection, facts)
+                    || self.began_unseen(facts)
+                    || self.is_under_job_control(facts)
             }
             Left::Whole => {
                 !(self.is_of_a_browser(facts)
@@ -105,6 +118,11 @@ impl Bonds<'_> {
     fn is_under_job_control(&self, facts: &ProcessRow) -> bool {
         let main = self.inspection.rows.row(self.inspection.server.main_process());
         facts.group != facts.sid && main.is_some_and(|main| main.group != facts.group)
+    }
+
+    /// Whether nobody saw its program begin: what it had ignored then, and takes back, is not known.
+    fn began_unseen(&self, facts: &ProcessRow) -> bool {
+        self.inspection.node(facts.process).is_none_or(|node| node.provenance.is_found())
     }
 
     pub(super) fn is_a_shell(&self, row: &ProcessRow) -> bool {

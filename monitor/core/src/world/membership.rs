@@ -163,6 +163,7 @@ impl World {
             self.wrap(key, wrapper);
         }
         self.claim(key, main);
+        self.change(main, |node| node.outlives = false);
         self.set_owner(key, owner);
         Some(key)
     }

@@ -69,7 +69,7 @@ pub struct Server {
     pub(super) ended: BTreeSet<ProcessId>,
     /// The agents, multiplexers and exempt programs that it started, bounded in number.
     pub guarded_by: BTreeSet<ProcessId>,
-    /// What shells left that run another program in their place, bounded in number.
+    /// What shells left that run another program in their place, and what began below `nohup`, bounded in number.
     pub left: BTreeSet<ProcessId>,
     /// Processes that it started and let go, bounded in number. They are reported when the server has ended.
     pub(super) let_go: Vec<ProcessView>,

@@ -161,6 +161,38 @@ fn the_session_ties_only_while_the_server_proper_lives() {
     }
 }
 
+/// Below `nohup agent &` all inherit it, and a server that has ended tells nothing any more. The twins: `nohup job` of a server that does not
+/// ignore SIGHUP, or took it back (node); and what ignores it by itself.
+#[test]
+fn what_ignores_sighup_as_the_server_that_has_ended_did_is_no_job() {
+    let (nohup, other) = (&["nohup", "job"][..], &["env", "job"][..]);
+    for (server, through, job, tied) in [
+        (true, None, true, true),
+        (true, Some((other, true)), true, true),
+        (false, None, true, false),
+        (true, Some((other, false)), true, false),
+        (true, Some((nohup, true)), true, false),
+        (false, None, false, false),
+    ] {
+        let mut story = Story::with_agent();
+        story.below_nohup.extend(server.then_some(30));
+        story.start(20, 30, SERVER, WIRE);
+        story.fork(30, 31);
+        if let Some((through, ignores)) = through {
+            story.below_nohup.extend(ignores.then_some(31));
+            story.exec(31, 30, through, WIRE);
+        }
+        story.below_nohup.extend(job.then_some(31));
+        story.exec(31, 30, &["job"], WIRE);
+        story.apart.insert(31, ProcessFacts { ignores_hangup: true, ..apart(0, WIRE) });
+        story.end(30);
+        story.end(20);
+        story.pass_secs(400);
+        let sent = story.sent().iter().any(|(pid, _)| *pid == 31);
+        assert_eq!(sent, tied, "{server} {through:?} {job} {:?}", story.told());
+    }
+}
+
 #[test]
 fn a_job_that_shall_outlive_its_session_is_let_go() {
     // It ignores SIGHUP; the twin's server does, too, because its agent was started so.

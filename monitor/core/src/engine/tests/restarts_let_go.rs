@@ -2,6 +2,7 @@
 
 use super::{
     found::daemon,
+    let_go::JOB,
     proof::apart,
     restarts::{known, next},
     story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, image, seen},
@@ -73,5 +74,57 @@ fn a_server_that_was_found_and_catches_sigterm_is_not_asked() {
         story.end(20);
         story.pass_secs(30);
         assert_eq!(story.sent().first(), Some(&(30, signal)));
+    }
+}
+
+/// node takes back what is ignored when it begins: nobody can tell it of `nohup job` after a restart. The twin began without.
+#[test]
+fn what_began_below_nohup_is_known_to_the_next_daemon() {
+    let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Null];
+    for began in [true, false] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.below_nohup.extend(began.then_some(31));
+        story.start(30, 31, JOB, stdio);
+        let found =
+            vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 30, JOB, stdio)];
+        let mut next = next(&story, "", found);
+        next.apart.insert(30, apart(0, WIRE));
+        let read_by = Some((Stdio::Pipe(7), id(30)));
+        next.apart.insert(31, ProcessFacts { read_by, parent: 30, ..apart(0, stdio) });
+        next.end(20);
+        next.pass_secs(400);
+        assert_eq!(next.sent().iter().any(|(pid, _)| *pid == 31), !began, "{:?}", next.told());
+    }
+}
+
+/// `job | tee log & tool` in a shell that waits: whether the job ignored SIGINT when it began nobody knows after a restart.
+#[test]
+fn how_a_job_of_a_shell_began_is_not_known_of_what_was_found() {
+    const BASH: &[&str] = &["/bin/bash"];
+    let (job, tool) =
+        ([Stdio::Null, Stdio::Pipe(9), Stdio::Null], [Stdio::Null, Stdio::Pipe(8), Stdio::Null]);
+    for restart in [true, false] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, BASH, PLAIN);
+        story.start(31, 32, JOB, job);
+        story.start(31, 33, JOB, tool);
+        if restart {
+            let found =
+                vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 30, BASH, PLAIN)];
+            let jobs = [seen(32, 31, JOB, job), seen(33, 31, JOB, tool)];
+            story = next(&story, "", found.into_iter().chain(jobs).collect());
+        }
+        let of = |stdio| ProcessFacts { parent: 31, ..apart(0, stdio) };
+        story.apart.extend([
+            (30, ProcessFacts { awaits_child: true, ..apart(0, WIRE) }),
+            (31, ProcessFacts { argv: BASH, awaits_child: true, parent: 30, ..apart(0, PLAIN) }),
+            (32, of(job)),
+            (33, of(tool)),
+        ]);
+        story.end(20);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert!(sent.iter().any(|(pid, _)| *pid == 33), "{sent:?} {:?}", story.told());
+        assert_eq!(sent.iter().any(|(pid, _)| *pid == 32), !restart, "{sent:?} {:?}", story.told());
     }
 }
