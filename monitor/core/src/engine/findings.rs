@@ -206,8 +206,8 @@ impl Engine {
             |(job, _)| {
                 let below = self.world.graph().below(job.id).map(|below| below.id);
                 let step: Vec<ProcessId> = iter::once(job.id).chain(below).collect();
-                let serves = step.iter().any(|process| rows.listens(*process));
-                step.into_iter().find(|process| seen.worked(*process) || (!serves && goes_on(*process)))
+                let is_service = step.iter().any(|process| rows.listens(*process));
+                step.into_iter().find(|process| seen.worked(*process) || (!is_service && goes_on(*process)))
             },
         );
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();

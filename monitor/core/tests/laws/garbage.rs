@@ -117,7 +117,7 @@ fn event() -> impl Strategy<Value = ProcessEvent> {
             sid: s.sid,
             image: s.image,
             stdio: s.stdio,
-            ignores_interrupt: s.stale_binary,
+            ignored: Ignored { hangup: s.stale_binary, interrupt: s.stale_binary },
         }),
         2 => (at.clone(), id(), status())
             .prop_map(|(at, process, status)| ProcessEvent::Exit { at, process, status }),

@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod alerts;
+mod around;
 mod bridges;
 mod bursts;
 mod configuration;

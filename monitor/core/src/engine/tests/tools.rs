@@ -255,7 +255,7 @@ fn a_job_with_a_log_whose_end_may_be_waited_for_is_let_go_and_its_server_has_tim
     ] {
         let mut story = with_tool();
         let awaits_child = awaited.is_some();
-        let server = ProcessFacts { busy, reaps, hears_of_ends, awaits_child, awaited, ..apart(10, WIRE) };
+        let server = ProcessFacts { awaits_child, busy, awaited, reaps, hears_of_ends, ..apart(10, WIRE) };
         story.apart.extend([(30, server), (31, apart(session, PLAIN))]);
         story.end(20);
         work(&mut story, 31, 300);
@@ -282,7 +282,7 @@ fn a_step_goes_on_by_what_is_below_it_or_when_its_wait_is_over() {
         story.work.insert(32, Work { process: id(32), cpu_ns: 7, ..Work::default() });
         let server = ProcessFacts { hears_of_ends: true, ..apart(10, WIRE) };
         let sockets = SocketUse { listens, ..SocketUse::default() };
-        let step = ProcessFacts { busy, sockets, ..apart(10, PLAIN) };
+        let step = ProcessFacts { sockets, busy, ..apart(10, PLAIN) };
         story.apart.extend([(30, server), (31, step), (32, apart(10, PLAIN))]);
         story.end(20);
         work(&mut story, if below { 32 } else { 0 }, 100);

@@ -1,0 +1,115 @@
+//! What is around a server, and goes on or cleans up when that ends.
+
+use super::{
+    let_go::JOB,
+    proof::{PLAIN, apart, judged, unproven},
+    story::{SERVER, Story, WIRE},
+    story_scene::ProcessFacts,
+};
+use crate::model::Signal;
+
+/// `trap 'kill 0' EXIT`: it would go on when the main process ends.
+#[test]
+fn a_script_around_the_main_process_ends_before_it() {
+    for (shell, first) in [
+        (&["/bin/bash", "bin/run-server"][..], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "trap 'kill 0' EXIT; server"], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "up; server; down"], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "server;down"], (29, Signal::Kill)),
+        (&["/bin/sh", "-c", "up && server && down"], (29, Signal::Kill)),
+        (&["/usr/bin/make", "-s"], (29, Signal::Kill)),
+        (&["/usr/bin/node", "/usr/bin/npm", "run", "mcp"], (29, Signal::Kill)),
+        // It is the server, and what it runs a tool.
+        (&["/usr/bin/python3", "start-mcp.py"], (29, Signal::Term)),
+        (&["/bin/sh", "-c", "cd /srv && node server 2>&1"], (30, Signal::Term)),
+        (&["/usr/bin/npx", "-y", "some-mcp"], (30, Signal::Term)),
+    ] {
+        for lets_go in [false, true] {
+            let mut story = below_a_script(shell, false);
+            let is_around = first == (29, Signal::Kill);
+            if lets_go && is_around {
+                story.start(30, 32, JOB, PLAIN);
+                story.apart.insert(32, apart(32, PLAIN));
+            }
+            let mut story = judged(story);
+            let mut sent = story.sent();
+            assert_eq!(sent.first(), Some(&first), "{shell:?} {sent:?}");
+            if is_around {
+                story.end(29);
+            }
+            story.pass_secs(400);
+            sent.extend(story.sent());
+            assert!(sent.contains(&(30, Signal::Term)), "{sent:?} {:?}", story.told());
+            assert!(!sent.iter().any(|(pid, _)| *pid == 32), "{sent:?}");
+        }
+    }
+}
+
+/// `trap 'kill $(jobs -p)' EXIT`, with a tunnel in the background; the twin has no trap.
+#[test]
+fn a_script_that_cleans_up_has_others_that_depend_on_the_server() {
+    for (shell, catches_term, cleans_up) in [
+        (&["/bin/bash", "bin/run-server"][..], true, true),
+        (&["/bin/bash", "bin/run-server"], false, false),
+        (&["/bin/bash", "-c", "tunnel & server; kill $!"], false, true),
+        (&["/bin/bash", "-c", "tunnel & server;kill $!"], false, true),
+        (&["/bin/bash", "-c", "tunnel & server && kill $!"], false, true),
+        (&["/bin/bash", "-c", "cd /srv && tunnel & server"], false, false),
+        (&["/usr/bin/python3", "start-tools"], false, true),
+        (&["/bin/bash", "-c", "tunnel & server"], false, false),
+    ] {
+        let mut story = below_a_script(shell, true);
+        story.apart.get_mut(&29).unwrap().catches_term = catches_term;
+        let mut story = judged(story);
+        if cleans_up {
+            unproven(&mut story, "depended_on");
+        } else {
+            assert_eq!(story.sent(), [(30, Signal::Term)]);
+        }
+    }
+}
+
+/// `dbus-run-session -- server`: it ends its bus, 31, with the server, and so what the server let go, 32. The twins let nothing go, have
+/// no bus, or a shell in its place.
+#[test]
+fn what_a_launcher_started_beside_the_server_may_be_used_by_what_that_let_go() {
+    const BUS: &[&str] = &["/usr/bin/dbus-run-session", "--", "server"];
+    for (launcher, with_bus, lets_go, depends) in [
+        (BUS, true, true, true),
+        (BUS, true, false, false),
+        (BUS, false, true, false),
+        (&["/bin/sh", "-c", "helper & server"], true, true, false),
+    ] {
+        let mut story = below_a_script(launcher, with_bus);
+        if lets_go {
+            story.start(30, 32, JOB, PLAIN);
+            story.apart.insert(32, apart(32, PLAIN));
+        }
+        let mut story = judged(story);
+        if depends {
+            unproven(&mut story, "depended_on");
+            // The job ends.
+            story.apart.remove(&32);
+            story.end(32);
+            story.pass_secs(1200);
+        }
+        assert!(
+            story.sent().contains(&(30, Signal::Term)),
+            "{launcher:?} {with_bus} {lets_go} {:?}",
+            story.told()
+        );
+    }
+}
+
+/// Agent 20 runs a script, 29, which runs a server, 30, and perhaps a tunnel, 31.
+fn below_a_script(shell: &'static [&'static str], with_tunnel: bool) -> Story {
+    let mut story = Story::with_agent();
+    story.polite.insert(30);
+    story.start(20, 29, shell, WIRE);
+    if with_tunnel {
+        story.start(29, 31, &["/srv/tunnel"], PLAIN);
+    }
+    story.start(29, 30, SERVER, WIRE);
+    story.apart.extend([(29, ProcessFacts { argv: shell, ..apart(10, WIRE) }), (30, apart(10, WIRE))]);
+    story
+}
