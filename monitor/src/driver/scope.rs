@@ -7,7 +7,7 @@
 use super::Driver;
 use crate::host::{Place, Scope};
 use orphand_core::{
-    model::{About, Answer, FirstMessage, Image, Input, OwnEnd, ProcessEvent, ProcessId, SnapshotProcess},
+    model::{About, Answer, FirstMessage, Image, Input, ProcessEvent, ProcessId, SnapshotProcess},
     recognise::{Role, Rules},
 };
 
@@ -39,7 +39,11 @@ impl Driver {
     pub(super) fn answer_outside(&self, about: &About) -> Option<Answer> {
         let scope = self.scope.as_ref()?;
         let (is_outside, answer) = match about {
-            About::FirstMessage(OwnEnd { process, .. }) | About::Declared { process, .. } => {
+            About::FirstMessage { processes, .. } => {
+                let is_outside = processes.first().is_some_and(|first| is_outside(scope, *first, None));
+                (is_outside, Answer::FirstMessage { message: FirstMessage::Nothing })
+            }
+            About::Declared { process, .. } => {
                 (is_outside(scope, *process, None), Answer::FirstMessage { message: FirstMessage::Nothing })
             }
             About::Hints { server, .. } => (is_outside(scope, *server, None), Answer::Hints { found: None }),
@@ -88,7 +92,7 @@ mod tests {
     use super::*;
     use orphand_core::{
         engine::Engine,
-        model::{BootTime, Ignored, OwnEnd, Stdio},
+        model::{BootTime, Ignored, Stdio},
     };
 
     /// Nobody has this number.
@@ -129,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_said_to_a_program_outside_is_not_asked() {
-        let about = |process| About::FirstMessage(OwnEnd { process, stdin: Stdio::Pipe(1) });
+        let about = |process| About::FirstMessage { processes: vec![process], stdin: Stdio::Pipe(1) };
         assert!(driver().answer_outside(&about(ourselves())).is_some());
         assert!(driver().answer_outside(&about(NOBODY)).is_none());
         let declared = About::Declared { process: ourselves(), lines: Vec::new() };

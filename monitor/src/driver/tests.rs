@@ -79,7 +79,7 @@ fn nothing(about: &About) -> Answer {
         About::Memory(_) => Answer::Memory { processes: Vec::new() },
         About::Leftovers(_) => Answer::Leftovers { branches: Vec::new() },
         About::HungUp(_) => Answer::HungUp { processes: Vec::new() },
-        About::FirstMessage(_) | About::Declared { .. } => {
+        About::FirstMessage { .. } | About::Declared { .. } => {
             Answer::FirstMessage { message: FirstMessage::Nothing }
         }
         About::Work(_) => Answer::Work { processes: Vec::new() },

@@ -22,11 +22,11 @@ use rustix::{
 
 use super::{
     Probe,
-    pipe::{duplicate_any, has_hung_up, is_empty, is_file},
+    pipe::{duplicate_any, has_hung_up, is_empty, is_file, reads_at},
 };
 use crate::host::Target;
 use orphand_core::{
-    model::{FirstMessage, OwnEnd, Stdio, scene::Side},
+    model::{FirstMessage, ProcessId, Stdio, scene::Side},
     recognise::first_message,
 };
 
@@ -35,34 +35,39 @@ const MOST: usize = 64 * 1024;
 
 impl Probe {
     /// What the first message on this standard input says. As long as nothing is there this takes some ten microseconds.
-    pub(super) fn first_message(&self, end: OwnEnd) -> FirstMessage {
-        match self.waiting(end) {
+    /// The first of these processes that can be asked tells, as long as the very first lives.
+    pub(super) fn first_message(&self, processes: &[ProcessId], stdin: Stdio) -> FirstMessage {
+        let mut all = processes.iter().map(|process| match self.waiting(*process, stdin) {
             Ok(Some(Waiting { bytes, over: true })) if bytes.is_empty() => FirstMessage::Over,
             Ok(Some(Waiting { bytes, .. })) => first_message(&bytes, bytes.len() < MOST),
             Ok(None) => FirstMessage::Unknown,
             Err(errno) => {
-                tracing::debug!("cannot read the first message to {}: {errno}", end.process);
+                tracing::debug!("cannot read the first message to {process}: {errno}");
                 FirstMessage::Unknown
             }
-        }
+        });
+        // When it has ended, the next program of a shell may have read the message.
+        let lives = |process: &ProcessId| self.proc.identified(*process).is_ok_and(|dir| dir.is_some());
+        let message = all.find(|message| *message != FirstMessage::Unknown);
+        message.filter(|_| processes.first().is_some_and(lives)).unwrap_or(FirstMessage::Unknown)
     }
 
-    /// What waits there; `None` if the process has ended, or has another standard input or one that is
-    /// no wire.
-    fn waiting(&self, end: OwnEnd) -> Result<Option<Waiting>, Errno> {
-        let Some(dir) = self.proc.identified(end.process)? else { return Ok(None) };
+    /// What waits there; `None` if the process has ended, or does not have this input or one that is no wire.
+    fn waiting(&self, process: ProcessId, stdin: Stdio) -> Result<Option<Waiting>, Errno> {
+        let Some(dir) = self.proc.identified(process)? else { return Ok(None) };
         let fds = dir.fd_dir()?;
-        let is_it = || fds.stdio(0) == end.stdin;
-        if !is_it() || !fds.access(0).is_some_and(|access| access.read) {
+        let is_in_place = fds.stdio(0) == stdin && fds.access(0).is_some_and(|access| access.read);
+        let Some(number) = (if is_in_place { Some(0) } else { reads_at(&dir, stdin)? }) else {
             return Ok(None);
-        }
-        let Some(copy) = duplicate_any(&dir, 0)?.filter(|copy| is_wire(&copy.file, end.stdin)) else {
+        };
+        let Some(copy) = duplicate_any(&dir, number)?.filter(|copy| is_wire(&copy.file, stdin)) else {
             return Ok(None);
         };
         // Any process may open a FIFO that has a name.
-        let over = !matches!(fds.target(0), Some(Target::Path(_))) && has_hung_up(&copy.file, Side::Reads);
+        let over =
+            !matches!(fds.target(number), Some(Target::Path(_))) && has_hung_up(&copy.file, Side::Reads);
         let bytes = if is_empty(&copy.file)? { Vec::new() } else { copy.waiting(&dir, MOST)? };
-        Ok((is_it() && dir.still_alive()).then_some(Waiting { bytes, over }))
+        Ok(dir.still_alive().then_some(Waiting { bytes, over }))
     }
 }
 

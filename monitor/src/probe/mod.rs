@@ -110,7 +110,9 @@ impl Probe {
             About::Stop { seen, seconds } => self.stop(seen, *seconds),
             About::Container(query) => Answer::Container { found: self.known_container(query).map(Box::new) },
             About::Copies(copies) => Answer::Copies { copies: self.copies(copies) },
-            About::FirstMessage(end) => Answer::FirstMessage { message: self.first_message(*end) },
+            About::FirstMessage { processes, stdin } => {
+                Answer::FirstMessage { message: self.first_message(processes, *stdin) }
+            }
             About::Declared { process, lines } => {
                 let candidate = Candidate { process: *process, earlier: lines.clone() };
                 let message = self.declared(&[candidate]).pop().unwrap_or(FirstMessage::Nothing);

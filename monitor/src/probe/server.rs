@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Probe, activity, manager::Asked};
 use crate::read::pipe;
-use orphand_core::model::{
-    CopyFacts, FirstMessage, OwnEnd, ProcessId, ServerFacts, Subject, scene::SceneServer,
-};
+use orphand_core::model::{CopyFacts, FirstMessage, ProcessId, ServerFacts, Subject, scene::SceneServer};
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
 /// Resident bytes count what processes share once for each of them: they may be several times what a server takes.
@@ -61,8 +59,7 @@ impl Probe {
 
     fn waiting_message(&self, subject: &Subject) -> Option<FirstMessage> {
         let SceneServer { processes, stdin, .. } = subject.question.servers.first()?;
-        let mut messages =
-            processes.iter().map(|process| self.first_message(OwnEnd { process: *process, stdin: *stdin }));
+        let mut messages = processes.iter().map(|process| self.first_message(&[*process], *stdin));
         // Where there is only the beginning of a message, something waits all the same.
         messages.find(|message| !message.is_nothing() && *message != FirstMessage::Unknown)
     }

@@ -162,6 +162,14 @@ pub(crate) fn is_empty(file: &OwnedFd) -> Result<bool, Errno> {
     Ok(!fds.iter().any(|fd| fd.revents().contains(PollFlags::IN)))
 }
 
+/// The lowest descriptor by which this process reads this pipe or socket without a name.
+pub(crate) fn reads_at(dir: &ProcessDir, wire: Stdio) -> Result<Option<u32>, Errno> {
+    let (table, fds) = (dir.fd_table()?, dir.fd_dir()?);
+    let reads =
+        |fd: &&Fd| fd.target.wire() == Some(wire) && fds.access(fd.number).is_some_and(|access| access.read);
+    Ok(table.fds.iter().find(reads).map(|fd| fd.number))
+}
+
 /// Whether something waits to be read in this pipe or unix socket, asked through a duplicate of a descriptor of the first of these
 /// processes that has it. `None` if none of them has it, or it cannot be asked. A socket that is hung up is always ready: of one
 /// the number of bytes tells, which takes no lock there (`unix_inq_len()`).
@@ -169,11 +177,7 @@ pub(crate) fn has_unread(proc: &Proc, processes: &[ProcessId], wire: Stdio) -> O
     let inode = wire.inode()?;
     processes.iter().find_map(|process| {
         let dir = proc.identified(*process).ok()??;
-        let (table, fds) = (dir.fd_table().ok()?, dir.fd_dir().ok()?);
-        let reads = |fd: &&Fd| {
-            fd.target.wire() == Some(wire) && fds.access(fd.number).is_some_and(|access| access.read)
-        };
-        let copy = duplicate_any(&dir, table.fds.iter().find(reads)?.number).ok()??;
+        let copy = duplicate_any(&dir, reads_at(&dir, wire).ok()??).ok()??;
         if is_file(&copy.file, FileType::Fifo, inode).ok()? {
             return Some(!is_empty(&copy.file).ok()?);
         }

@@ -23,10 +23,24 @@ def acp_agent(stage):
     """)
     return stage.killed(host, in_use=["coder"])
 
+MOVED = """
+wire = os.dup(0)
+os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+time.sleep(0.5)
+here()
+while data := os.read(wire, 65536):
+    answer(data)
+leak_on("timer")
+"""
+
 @scene("orphan", twin="protocol/job_of_a_busy_shell")
-def below_a_busy_shell(stage):
+@scene(
+    "orphan", name="below_a_busy_shell_moved", twin="protocol/set_up_without_its_input", moved=True,
+    about="The same, and the server moves its standard input to another descriptor before it reads it.",
+)
+def below_a_busy_shell(stage, moved=False):
     """A shell runs others on its wires before the server, as a start-up file does; the agent is killed, and the server stays."""
-    stage.server("server.py", starts=0.5)
+    stage.part("server.py", MOVED if moved else "time.sleep(0.5)\nserve()\n")
     stage.part("claude", """
         line = f"mkdir -p {DIR}/cache; sleep 0.1; rm -rf {DIR}/cache; sleep 0.1; {BIN}/server.py; true"
         use("agent", session("/bin/bash", "-c", line, wire="socket").ask)
@@ -166,9 +180,13 @@ def home_made_host_lives(stage):
     return stage.truth(in_use=[host, "server.py"])
 
 @scene("in use", twin="protocol/below_a_busy_shell")
-def set_up_below_a_shell(stage):
+@scene(
+    "in use", name="set_up_without_its_input", twin="protocol/below_a_busy_shell_moved", first="os.dup2(os.open('/dev/null', os.O_RDONLY), 0)\n",
+    about="The same, and what sets up has put /dev/null in the place of its standard input (`ssh -n`).",
+)
+def set_up_below_a_shell(stage, first=""):
     """A shell sets up on its wires before it starts the server, for which the first message waits; the agent is killed meanwhile."""
-    stage.part("set-up", "here()\nuse('set-up', lambda: os.stat(DIR))\n")
+    stage.part("set-up", f"here()\n{first}use('set-up', lambda: os.stat(DIR))\n")
     stage.server("server.py")
     agent = stage.rests("claude", """
         start("/bin/bash", "-c", f"{BIN}/set-up && {BIN}/server.py", asked=False)._send("tools/list", None)

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     lineage::{Node, Origin, ServerKey},
-    model::{About, Answer, BootTime, FirstMessage, Haste, OwnEnd, ProcessId, Share},
+    model::{About, Answer, BootTime, FirstMessage, Haste, ProcessId, Share},
     recognise::{PROTOCOL, Role},
     world::{NewServer, is_run_by},
 };
@@ -134,10 +134,12 @@ impl Engine {
             let node = self.world.node(id);
             let is_below = node.is_some_and(|node| self.above_on_the_same_streams(node).any(hands_on));
             let again = match message {
-                // It is still there: what runs below a shell may only prepare for who will read it (`npm ci && server`).
-                FirstMessage::Mcp { .. } if is_below => Some(now + pause),
-                FirstMessage::Mcp { .. } if now < until => Some(until.min(now + pause)),
-                FirstMessage::Unknown if now < until => Some(until),
+                // It is still there, as far as anybody can tell: what runs below a shell may only prepare for who will read it
+                // (`npm ci && server`).
+                FirstMessage::Mcp { .. } | FirstMessage::Unknown if is_below => Some(now + pause),
+                FirstMessage::Mcp { .. } | FirstMessage::Unknown if now < until => {
+                    Some(until.min(now + pause))
+                }
                 _ => None,
             };
             if again.is_some() {
@@ -246,7 +248,8 @@ impl Engine {
     fn ask_first_message(&mut self, process: ProcessId) {
         let Some(node) = self.world.node(process) else { return };
         let (stdin, origin, turn) = (node.stdin(), node.origin(), Share::of(node.uid));
-        let about = About::FirstMessage(OwnEnd { process, stdin });
+        let above = self.above_on_the_same_streams(node).map(|above| above.id);
+        let about = About::FirstMessage { processes: [process].into_iter().chain(above).collect(), stdin };
         // The process is about to read it.
         self.ask(Some((turn, Haste::AtOnce)), about, move |engine, now, answer| {
             if let Answer::FirstMessage { message } = answer {

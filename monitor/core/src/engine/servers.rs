@@ -6,7 +6,7 @@ use super::{Engine, first_messages::made_by_a_host};
 use crate::{
     case::{Event, Reason},
     lineage::{AgentKey, Maker, Node, ObservedUnit, Origin, Provenance, ServerKey},
-    model::{About, Answer, BootTime, FirstMessage, Haste, Image, Notice, OwnEnd, ProcessId, RunView, Share},
+    model::{About, Answer, BootTime, FirstMessage, Haste, Image, Notice, ProcessId, RunView, Share},
     recognise::{PROTOCOL, Role, Rules, are_of_one_package},
     world::{Agent, Claim, NewServer, Server, agent_view, is_run_by, trace},
 };
@@ -172,7 +172,7 @@ impl Engine {
         self.forget_first_messages(process);
         let Some(node) = self.world.node(process) else { return };
         let (turn, stdin) = (Share::of(node.uid), node.stdin());
-        let about = About::FirstMessage(OwnEnd { process, stdin });
+        let about = About::FirstMessage { processes: vec![process], stdin };
         self.ask(Some((turn, Haste::AtOnce)), about, move |engine, now, answer| {
             let is_it = |node: &Node| node.origin() == origin && node.server == Some(key);
             if matches!(answer, Answer::FirstMessage { message: FirstMessage::Mcp { client: Some(_) } })

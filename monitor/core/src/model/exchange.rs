@@ -175,8 +175,12 @@ pub enum About {
     Container(Box<ContainerQuery>),
     /// Which of these servers have a standard input that is hung up: [`Answer::HungUp`].
     HungUp(Vec<OwnEnd>),
-    /// What the first message on the standard input of a process says: [`Answer::FirstMessage`].
-    FirstMessage(OwnEnd),
+    /// What the first message on the standard input of the first of these processes says: [`Answer::FirstMessage`]. Where that
+    /// cannot be asked (it has put its input away), the next one that has the same input is.
+    FirstMessage {
+        processes: Vec<ProcessId>,
+        stdin: Stdio,
+    },
     /// Whether the settings of an agent declare a process as an MCP server: [`Answer::FirstMessage`], with
     /// [`FirstMessage::Declared`] or [`FirstMessage::Nothing`].
     Declared {

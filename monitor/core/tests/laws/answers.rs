@@ -37,7 +37,7 @@ impl Host {
             }
             About::HungUp(servers) => Answer::HungUp { processes: self.hung_up(&servers) },
             // No server of this world speaks to one that no rule knows.
-            About::FirstMessage(_) | About::Declared { .. } => {
+            About::FirstMessage { .. } | About::Declared { .. } => {
                 Answer::FirstMessage { message: FirstMessage::Nothing }
             }
             About::Whereabouts(process) => {

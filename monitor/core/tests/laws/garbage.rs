@@ -6,9 +6,9 @@ use std::{collections::BTreeSet, num::NonZeroU32, time::Duration};
 use orphand_core::{
     engine::Engine,
     model::{
-        About, Answer, BootTime, Effect, ExitStatus, Input, KilledBy, Killer, Losses, Memory, ProcessEvent,
-        ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, Unit, UnitFacts,
-        UnitState, Whereabouts,
+        About, Answer, BootTime, Effect, ExitStatus, Ignored, Input, KilledBy, Killer, Losses, Memory,
+        ProcessEvent, ProcessId, ServerFacts, Signal, SignalError, Snapshot, SnapshotProcess, Stdio, Unit,
+        UnitFacts, UnitState, Whereabouts,
         scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
     },
 };

@@ -93,8 +93,8 @@ fn effect(effect: &Effect) -> String {
         Effect::Ask { about: About::HungUp(servers), .. } => {
             format!("<- ask which are hung up: {:?}", pids(servers.iter().map(|end| end.process)))
         }
-        Effect::Ask { about: About::FirstMessage(end), .. } => {
-            format!("<- ask what is said to {}", end.process)
+        Effect::Ask { about: About::FirstMessage { processes, .. }, .. } => {
+            format!("<- ask what is said to {:?}", pids(processes.iter().copied()))
         }
         Effect::Ask { about: About::Declared { process, .. }, .. } => {
             format!("<- ask what declares {process}")

@@ -26,7 +26,7 @@ use crate::probe::{
     pipe::{self, Said},
     tests::Started,
 };
-use orphand_core::model::{ProcessId, scene::Side};
+use orphand_core::model::{OwnEnd, ProcessId, scene::Side};
 
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"host","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -70,8 +70,8 @@ impl Reader {
     }
 }
 
-fn look(end: OwnEnd) -> FirstMessage {
-    Probe::new().unwrap().first_message(end)
+fn look(OwnEnd { process, stdin }: OwnEnd) -> FirstMessage {
+    Probe::new().unwrap().first_message(&[process], stdin)
 }
 
 /// How many descriptors of ours are open on this inode, if they are open for reading.
@@ -252,6 +252,31 @@ fn a_fifo_with_a_name_is_never_over() {
     let reader = Reader::start(fs::File::open(&path).unwrap());
     drop(both);
     assert_eq!(reader.says(), FirstMessage::Nothing);
+}
+
+/// One that has put it to another descriptor is asked there; one that does not have it any more is asked through another one that
+/// does, as long as it lives itself.
+#[test]
+fn a_message_that_is_not_at_the_standard_input_is_found() {
+    let away = |keep: &str| {
+        let (read_end, write_end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        rustix::io::write(&write_end, INITIALIZE).unwrap();
+        let stdin = Stdio::Pipe(rustix::fs::fstat(&read_end).unwrap().st_ino);
+        let other = Reader::start(read_end.try_clone().unwrap());
+        let script = format!(
+            "import os, time\n{keep}; os.dup2(os.open('/dev/null', 0), 0); print(flush=True); time.sleep(600)"
+        );
+        (Started::python(&script, read_end).0, other, stdin)
+    };
+    for (keep, alone) in [("os.dup2(0, 10)", mcp()), ("pass", FirstMessage::Unknown)] {
+        let (mut first, other, stdin) = away(keep);
+        let says = |processes: &[ProcessId]| Probe::new().unwrap().first_message(processes, stdin);
+        let (first_id, other_id) = (first.id(), other.0.id());
+        assert_eq!(says(&[first_id]), alone, "{keep}");
+        assert_eq!(says(&[first_id, other_id]), mcp(), "{keep}");
+        first.end();
+        assert_eq!(says(&[first_id, other_id]), FirstMessage::Unknown, "{keep}");
+    }
 }
 
 #[test]

@@ -208,6 +208,24 @@ fn a_program_is_no_server_while_the_message_waits() {
     }
 }
 
+/// It has put its standard input away, or its first thread has ended: the shell above has the same pipe. Where nobody can be asked,
+/// nobody knows that the message was read. The twin has read it.
+#[test]
+fn who_cannot_be_asked_is_asked_through_the_shell_above() {
+    for (waits, is_server) in [(mcp(), false), (FirstMessage::Unknown, false), (FirstMessage::Nothing, true)]
+    {
+        let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
+        story.messages.insert(31, FirstMessage::Unknown);
+        story.start(30, 31, &["/usr/bin/npm", "ci"], WIRE);
+        story.messages.insert(30, waits.clone());
+        story.pass_secs(100);
+        story.end(20);
+        story.pass_secs(100);
+        assert_eq!(story.told().contains(&"server_started".to_owned()), is_server, "{waits:?}");
+        assert_eq!(story.sent().contains(&(31, Signal::Term)), is_server, "{waits:?}");
+    }
+}
+
 /// Nobody is left who would start another one: a server that hangs before it reads its first message.
 #[test]
 fn what_a_shell_has_become_is_the_server_although_the_message_waits() {

@@ -187,7 +187,7 @@ impl Story {
                         About::Server(_)
                             | About::Stop { .. }
                             | About::Container(_)
-                            | About::FirstMessage(_)
+                            | About::FirstMessage { .. }
                             | About::Declared { .. }
                             | About::HungUp(_)
                     );

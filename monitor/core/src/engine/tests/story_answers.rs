@@ -66,10 +66,12 @@ impl Story {
                 let message = name.map_or(FirstMessage::Nothing, |name| FirstMessage::Declared { name });
                 Answer::FirstMessage { message }
             }
-            About::FirstMessage(end) => {
-                self.message_looks.push((self.now, end.process.pid));
-                let message = self.messages.get(&end.process.pid).cloned().unwrap_or_default();
-                Answer::FirstMessage { message }
+            About::FirstMessage { processes, .. } => {
+                self.message_looks.push((self.now, processes[0].pid));
+                let said = |process: &ProcessId| self.messages.get(&process.pid).cloned().unwrap_or_default();
+                let mut all = processes.iter().map(said);
+                let message = all.find(|message| *message != FirstMessage::Unknown);
+                Answer::FirstMessage { message: message.unwrap_or(FirstMessage::Unknown) }
             }
             About::Copies(asked) => {
                 let copies = self.copies.iter().filter(|copy| asked.contains(&copy.process));
