@@ -164,7 +164,7 @@ impl Engine {
         }
         let named = self.named_tools(server);
         let seen = self.tools.entry(key).or_default();
-        if !finding.case.doubts.is_empty() {
+        if !(finding.case.doubts.is_empty() && finding.case.guards.is_empty()) {
             seen.awaited = None;
             return;
         }
