@@ -46,6 +46,26 @@ def ended_by_its_server(stage, hears="signal.signal(signal.SIGTERM, end)"):
     agent = stage.agent("mcp-server-shell")
     return visited(stage, agent, orphans=["mcp-server-shell"])
 
+@scene("mixed", twin="orphans/driver")
+def ended_by_a_helper(stage):
+    """A leaking server started a helper on pipes, which started a web server as a daemon and ends it at the end of its input; the agent is killed, a person visits the site later."""
+    site(stage)
+    stage.part("runner", """
+        log = open(f"{DIR}/web.log", "a")
+        web = start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
+        present("web-server")
+        here()
+        while os.read(0, 65536):
+            pass
+        web.terminate()
+    """)
+    stage.part("mcp-server-shell", """
+        helper = subprocess.Popen([f"{BIN}/runner"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        present("runner")
+        serve()
+    """)
+    return visited(stage, stage.agent("mcp-server-shell"), orphans=["mcp-server-shell", "runner"])
+
 @scene("in use", twin="orphans/driver")
 def ended_by_a_script(stage):
     """A script started a tunnel and a leaking server, and ends what it started by a trap; the agent is killed, a person goes through the tunnel later."""

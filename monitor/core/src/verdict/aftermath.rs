@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{inspection::Inspection, membership::Members};
+use super::{inspection::Inspection, membership::Members, programs::is_a_browser};
 use crate::{
     lineage::Node,
     model::{Doubt, ProcessId, scene::ProcessRow},
@@ -11,8 +11,9 @@ use crate::{
 };
 
 /// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or
-/// when what they started has ended: who has a handler for SIGTERM, where he or, if he is of the core, anybody here has let
-/// something go; and a script around the main process (`trap 'kill 0' EXIT`, `finally`), which would go on without it.
+/// when what they started has ended: who has let something go, or, if he is of the core, where anybody here has, and has a
+/// handler for SIGTERM or is fed by the server, whose end asks him as a signal does; and a script around the main process (`trap
+/// 'kill 0' EXIT`, `finally`), which would go on without it.
 pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) -> BTreeSet<ProcessId> {
     let rows = inspection.rows;
     let above = |processes: &mut dyn Iterator<Item = &ProcessId>| -> BTreeSet<ProcessId> {
@@ -31,19 +32,21 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let has_one_below = |process: &ProcessId| inspection.world.graph().children(*process).any(is_let_go);
     let mut leaving: BTreeSet<ProcessId> = members.all().filter(has_one_below).collect();
     leaving.extend(above(&mut leaving.iter()));
-    // Of one that was found nobody knows what it let go before.
+    // Of one that was found nobody knows what it let go before. A browser ends nothing of that.
     let was_seen = |process| inspection.node(process).is_some_and(|node| !node.provenance.is_found());
-    let has_let_go = |process| {
-        leaving.contains(&process)
-            || (members.core.contains(&process) && !(members.let_go.is_empty() && was_seen(process)))
+    let has_let_go = |row: &ProcessRow| {
+        leaving.contains(&row.process)
+            || (members.core.contains(&row.process) && !members.let_go.is_empty())
+            || !(was_seen(row.process) || is_a_browser(inspection, row))
     };
+    let is_fed = |process| members.tied.contains(&process) && inspection.rows.is_fed(process, members);
     let main = inspection.main_image();
     let is_one = |row: &&ProcessRow| {
         let process = row.process;
         let is_wrapper = members.wrappers.contains(&process);
         let is_script = (starting.contains(&process) && goes_on(&row.image, main))
             || (launching.contains(&process) && works_itself(inspection, row));
-        (row.catches_term && has_let_go(process) && !is_wrapper)
+        ((row.catches_term || is_fed(process)) && has_let_go(row) && !is_wrapper)
             || (is_script && !(is_wrapper && has_others_below(inspection, row)))
     };
     inspection.processes(members).filter(is_one).map(|row| row.process).collect()

@@ -128,3 +128,58 @@ fn how_a_job_of_a_shell_began_is_not_known_of_what_was_found() {
         assert_eq!(sent.iter().any(|(pid, _)| *pid == 32), !restart, "{sent:?} {:?}", story.told());
     }
 }
+
+/// A helper of a server that has started a person's site ends it at the end of its input. The twins have let nothing go, or read
+/// nothing of the server's.
+#[test]
+fn a_helper_that_let_something_go_and_reads_what_the_server_writes_is_not_asked() {
+    for (has_site, is_fed, is_asked) in [(true, true, false), (false, true, true), (true, false, true)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        let stdio = [if is_fed { Stdio::Pipe(7) } else { Stdio::Null }, Stdio::Pipe(8), Stdio::Null];
+        story.start(30, 31, &["/srv/runner"], stdio);
+        if has_site {
+            story.start(31, 32, &["/srv/site"], PLAIN);
+            story.apart.insert(32, ProcessFacts { parent: 31, ..apart(32, PLAIN) });
+        }
+        let stream = if is_fed { Stdio::Pipe(7) } else { Stdio::Pipe(8) };
+        let helper = ProcessFacts { read_by: Some((stream, id(30))), ..apart(0, stdio) };
+        story.apart.insert(31, ProcessFacts { parent: 30, ..helper });
+        story.end(20);
+        story.pass_secs(30);
+        let (sent, first) = (story.sent(), if is_asked { (30, Signal::Term) } else { (31, Signal::Kill) });
+        assert_eq!(sent.first(), Some(&first), "{has_site} {is_fed}");
+        assert!(sent.contains(&(30, Signal::Term)) && sent.iter().all(|(pid, _)| *pid != 32), "{sent:?}");
+    }
+}
+
+/// After a restart nobody knows what a helper let go: it has a handler, or sees the end of its input. The twins have neither, or
+/// are a browser.
+#[test]
+fn a_helper_that_was_found_is_not_asked_if_it_would_do_something() {
+    const RUNNER: &[&str] = &["/srv/runner"];
+    let (input, output) = (Stdio::Pipe(7), Stdio::Pipe(8));
+    for (helper, catches_term, stream, is_asked) in [
+        (RUNNER, true, output, false),
+        (RUNNER, false, input, false),
+        (RUNNER, false, output, true),
+        (&["/usr/bin/chromium", "--headless"], true, input, true),
+    ] {
+        let stdio = if stream == input {
+            [input, Stdio::Null, Stdio::Null]
+        } else {
+            [Stdio::Null, output, Stdio::Null]
+        };
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, helper, stdio);
+        let found =
+            vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE), seen(31, 30, helper, stdio)];
+        let mut story = next(&story, "", found);
+        let facts = ProcessFacts { catches_term, read_by: Some((stream, id(30))), ..apart(0, stdio) };
+        story.apart.insert(31, ProcessFacts { argv: helper, parent: 30, ..facts });
+        story.end(20);
+        story.pass_secs(60);
+        let (sent, first) = (story.sent(), if is_asked { (30, Signal::Term) } else { (31, Signal::Kill) });
+        assert_eq!(sent.first(), Some(&first), "{helper:?} {catches_term} {stream:?} {sent:?}");
+        assert!(sent.iter().any(|(pid, _)| *pid == 31), "{helper:?} {sent:?}");
+    }
+}
