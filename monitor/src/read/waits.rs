@@ -76,23 +76,25 @@ pub(super) fn inputs(dir: &ProcessDir, calls: &[Option<SystemCall>]) -> Result<V
     Ok(numbers.into_iter().map(|number| fds.stdio(number)).filter(|input| input.is_wire()).collect())
 }
 
-/// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal, for which they have a
-/// handler (a program in Swift leaves its first thread in sigsuspend(2) for ever). And for which one
-/// alone, or for which group, the first does. In a program in Go the first thread is one like any other: it runs whatever comes next.
+/// Whether the first thread waits for a child, and whether another one does; some shells wait for its signal, for which they have
+/// a handler (a program in Swift leaves its first thread in sigsuspend(2) for ever). And for which one alone, or for which group,
+/// the first does. In a program in Go the first thread is one like any other: it runs whatever comes next.
 pub(super) fn await_a_child(
     proc: &Proc,
     dir: &ProcessDir,
     calls: &[Option<SystemCall>],
 ) -> Result<([bool; 2], Option<i32>), Errno> {
-    const WAITS: [i64; 2] = [libc::SYS_wait4, libc::SYS_waitid];
+    const WAITS: [i64; 3] = [libc::SYS_wait4, libc::SYS_waitid, libc::SYS_rt_sigsuspend];
     const P_PID: u64 = 1;
     const P_PGID: u64 = 2;
     const P_PIDFD: u64 = 3;
+    let may_wait = |call: &Option<SystemCall>| call.is_some_and(|call| WAITS.contains(&call.number));
+    if !calls.iter().any(may_wait) {
+        return Ok(([false; 2], None));
+    }
     let signals = dir.signals()?;
-    let is_wait = |number| {
-        WAITS.contains(&number) || number == libc::SYS_rt_sigsuspend && signals.catches(libc::SIGCHLD)
-    };
-    let waits = |call: &Option<SystemCall>| call.is_some_and(|call| is_wait(call.number));
+    let is_told = |call: SystemCall| call.number != libc::SYS_rt_sigsuspend || signals.catches(libc::SIGCHLD);
+    let waits = |call: &Option<SystemCall>| may_wait(call) && call.is_some_and(is_told);
     let known_as = |number: i32| match number {
         -1 => None,
         // Of its own group.

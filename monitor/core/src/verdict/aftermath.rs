@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or
-/// when what they started has ended: who has let something go, or, if he is of the core, where anybody here has, and has a
-/// handler for SIGTERM or is fed by the server, whose end asks him as a signal does; and a script around the main process (`trap
-/// 'kill 0' EXIT`, `finally`), which would go on without it.
+/// when what they started has ended: who has a handler for SIGTERM, or is fed by the server, whose end asks him as a signal does,
+/// if he has let something go, or, being of the core, anybody here has; and a script around the main process (`trap 'kill 0' EXIT`,
+/// `finally`), which would go on without it.
 pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) -> BTreeSet<ProcessId> {
     let rows = inspection.rows;
     let above = |processes: &mut dyn Iterator<Item = &ProcessId>| -> BTreeSet<ProcessId> {

@@ -77,7 +77,7 @@ fn a_job_that_writes_where_its_server_reports_is_no_tool() {
             let mut story = judged(story);
             story.pass_secs(400);
             let sent = story.sent();
-            assert!(sent.contains(&(30, Signal::Term)), "{sent:?} {:?}", story.told());
+            assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
             assert_eq!(sent.contains(&(31, Signal::Term)), tied, "{output:?} {sent:?}");
         }
     }

@@ -216,7 +216,7 @@ fn who_cannot_be_asked_is_asked_through_the_shell_above() {
     {
         let mut story = started(Policy::default(), CLAUDE, SHELL, mcp());
         story.messages.insert(31, FirstMessage::Unknown);
-        story.start(30, 31, &["/usr/bin/npm", "ci"], WIRE);
+        story.start(30, 31, &["/srv/set-up"], WIRE);
         story.messages.insert(30, waits.clone());
         story.pass_secs(100);
         story.end(20);
