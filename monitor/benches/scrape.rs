@@ -69,6 +69,7 @@ fn status(history: u64, process: (u32, u64)) -> Status {
         name: "gateway".to_owned(),
         pid: 1,
         start: 1,
+        uid: 0,
         generation: Some(GENERATIONS),
         unit: Some("gateway.service".to_owned()),
         invocation_id: None,

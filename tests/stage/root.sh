@@ -9,6 +9,8 @@ mount -t tmpfs -o mode=755 tmpfs "$top"
 mkdir "$top"/{upper,work,merged}
 mount -t overlay overlay -o "lowerdir=$base,upperdir=$top/upper,workdir=$top/work" "$top/merged"
 r=$top/merged
+# Otherwise the index of the manual pages is made anew at each installation, which takes seconds.
+rm -f "$r/var/lib/man-db/auto-update"
 mount -t proc proc "$r/proc"
 for folder in run dev tmp; do mount -t tmpfs -o mode=755 tmpfs "$r/$folder"; done
 chmod 1777 "$r/tmp"

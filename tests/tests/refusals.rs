@@ -159,6 +159,16 @@ fn a_foreign_cgroup_namespace() -> Result<()> {
     })
 }
 
+/// In another time namespace calls of a moment ago would seem to be of long ago.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn a_foreign_time_namespace() -> Result<()> {
+    scene(|s| {
+        let told = output(&mut unshared(s, &["--time", "--fork", "--monotonic", "1000000"], "exec")?)?;
+        refused(&told, 1, &["time namespace", "would not know when a server was called"])
+    })
+}
+
 /// The daemon's command line in namespaces of its own, after `before` in a shell.
 fn unshared(s: &Scene, namespaces: &[&str], before: &str) -> Result<Command> {
     let places = format!("--below {} --lock lock --socket socket --state-dir state --listen none", s.below());

@@ -156,7 +156,7 @@ Files:
   /etc/orphand/config.toml     the configuration, see orphand.toml(5); it may be absent
   /etc/orphand/conf.d/*.toml   further files of it, by name; later ones beat earlier ones
   /var/lib/orphand/orphand.db  the store: runs, their numbers, orphans; it outlives restarts
-  /run/orphand/lock            the lock file of the running daemon, with its process number
+  /run/orphand/lock            what the running daemon keeps locked, so that there is one
 
 Exit status:
   0  success

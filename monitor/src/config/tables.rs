@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fmt, net::SocketAddr, path::PathBuf, str::FromS
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
+use crate::probe::absolute;
 use orphand_core::model::EventKind;
 
 pub const ALL: &str = "all";
@@ -20,6 +21,7 @@ const DEFAULT: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
+    #[serde(deserialize_with = "absolute")]
     pub path: PathBuf,
     /// The user it runs as; absent for the daemon's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -160,6 +160,7 @@ fn errors_say_where_and_what_to_do() {
             "[[hook]]\nevents = [\"orphan_detectd\"]",
             "2:10: hook.events: unknown event \"orphan_detectd\": did you mean \"orphan_detected\"?",
         ),
+        ("[[hook]]\npath = \"tell\"", "2:8: hook.path: not an absolute path"),
         ("hook = \"/x\"", "1:1: hook: expected a list of tables: write [[hook]] and its keys below it"),
         ("grace = \"1s\"\ngrace = \"2s\"", "2:1: duplicate key"),
         ("grace = ", "1:9: string values must be quoted, expected literal string"),

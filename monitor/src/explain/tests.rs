@@ -56,6 +56,7 @@ pub(super) fn agent(alive: bool) -> AgentView {
         name: "claude".to_owned(),
         pid: 4650,
         start: 4650,
+        uid: 0,
         generation: Some(3),
         unit: None,
         invocation_id: None,

@@ -7,13 +7,17 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
-    io,
+    io::{self, Read as _},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::Path,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Result, anyhow, bail};
 use rustix::fs::OFlags;
+
+/// For how long the kernel's list of locks is read.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Instance {
@@ -73,9 +77,21 @@ fn failed(operation: &str, path: &Path) -> impl FnOnce(io::Error) -> anyhow::Err
 /// to take the lock could keep out a daemon that starts at the same time.
 pub fn lock_holder(path: &Path) -> Option<u32> {
     let file = fs::metadata(path).ok()?;
-    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let locks = read_within(File::open("/proc/locks").ok()?, PATIENCE);
     let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
     holder(&locks, &format!("{major:02x}:{minor:02x}:{}", file.ino()))
+}
+
+/// What can be read in so much time. Any user may hold as many locks as he likes, and for each page the kernel counts from the
+/// first of them: a million takes minutes.
+fn read_within(mut file: File, patience: Duration) -> String {
+    let (began, mut text, mut page) = (Instant::now(), Vec::new(), [0; 4096]);
+    while began.elapsed() < patience
+        && let Ok(read @ 1..) = file.read(&mut page)
+    {
+        text.extend(page.iter().take(read));
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Finds the holder in lines `1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF`. A line of a waiting

@@ -22,7 +22,7 @@ mod whereabouts;
 
 use std::{hash::RandomState, sync::Arc, thread};
 
-pub use self::containers::{EngineVersion, Engines};
+pub use self::containers::{EngineVersion, Engines, absolute};
 pub use self::declared::Candidate;
 pub(crate) use crate::read::{holdings, ports};
 pub use manager::ManagerError;

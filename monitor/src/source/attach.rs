@@ -46,8 +46,8 @@ pub struct HostNamespace {
 }
 
 /// The records carry the numbers of the initial PID namespace; /proc shows those of ours. Units, and what is exempt by them, are found
-/// by the paths of control groups, which begin at the root of our namespace.
-pub const HOST_NAMESPACES: [HostNamespace; 2] = [
+/// by the paths of control groups, which begin at the root of our namespace. The times of calls are those of the host's clock.
+pub const HOST_NAMESPACES: [HostNamespace; 3] = [
     HostNamespace {
         name: "PID namespace",
         kind: "pid",
@@ -61,6 +61,13 @@ pub const HOST_NAMESPACES: [HostNamespace; 2] = [
         initial: "cgroup:[4026531835]",
         otherwise: "would not see which unit a process belongs to",
         advice: "--cgroupns=host",
+    },
+    HostNamespace {
+        name: "time namespace",
+        kind: "time",
+        initial: "time:[4026531834]",
+        otherwise: "would not know when a server was called",
+        advice: "no lxc.time.offset",
     },
 ];
 

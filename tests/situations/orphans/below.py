@@ -206,7 +206,7 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
         """))
     if script:
         begins = "sleep 0.4 < /dev/null > /dev/null\nread -r line\necho '{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {}}'\nread -r line"
-        stage.put(server, f"#!/bin/bash\n{begins}\nwhile :; do read -r line && {stage.dir}/bin/migrate; done\n")
+        stage.put(server, f"#!/bin/bash\n{begins}\nwhile :; do read -r line && {stage.dir}/bin/migrate || read -rt 1 _ <> {stage.dir}/nobody; done\n")
         agent = stage.rests("claude", f"""
             server = session({server!r})
             here({server!r}, server.pid)

@@ -81,12 +81,12 @@ impl<'a> ByDaemon<'a> {
     }
 
     /// Plays all of them, those first that are there before the daemon, and those last that are over when their orphans are:
-    /// the others stand for a minute.
+    /// the others stand for a minute. Containers and published software start slowly: they begin before the rest.
     pub fn play(mut self, scripts: &[Script]) -> Result<Vec<Line>> {
         let (before, mut watched): (Vec<_>, Vec<_>) =
             scripts.iter().cloned().partition(|script| script.stated.when == When::Before);
         watched.sort_by_key(|Script { stated, .. }| {
-            stated.truth == GroundTruth::Orphan && stated.cost.is_none()
+            (stated.truth == GroundTruth::Orphan && stated.cost.is_none(), stated.needs.is_empty())
         });
         let before = play::build(self.scene, &before, self.shared)?;
         self.start()?;

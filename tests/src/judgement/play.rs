@@ -106,13 +106,16 @@ pub fn play(
     judge: &mut dyn Judging,
 ) -> Result<Vec<Line>> {
     let began = Instant::now();
-    let (mut site, mut looked) = (Site::new(s, scripts, shared), began);
+    let (mut site, mut looked, mut built) = (Site::new(s, scripts, shared), began, None);
     let (mut asked, mut ends, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let mut standing: Vec<Situation> =
         there.into_iter().map(|play| Situation { built: began, ..play }).collect();
     loop {
         standing.extend(site.work()?);
         judge.meanwhile(site.is_empty())?;
+        if site.is_empty() {
+            built.get_or_insert_with(|| began.elapsed());
+        }
         if asked.is_empty() && looked.elapsed() >= LOOK_WHO_STANDS {
             looked = Instant::now();
             let waits = judge.waits_for_ends();
@@ -133,7 +136,8 @@ pub fn play(
             lines.push(end.join().map_err(|_| anyhow!("the end of a situation panicked"))?);
         }
         if site.is_empty() && standing.is_empty() && asked.is_empty() && ends.is_empty() {
-            eprintln!("judgement: {} situations played in {:.1?}", lines.len(), began.elapsed());
+            let (all, built, played) = (lines.len(), built.unwrap_or_default(), began.elapsed());
+            eprintln!("judgement: {all} situations built in {built:.1?}, played in {played:.1?}");
             return Ok(lines);
         }
         thread::sleep(LOOK_AGAIN);

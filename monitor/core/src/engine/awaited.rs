@@ -17,7 +17,7 @@ use std::{
 use super::{Engine, agenda::Task, servers::Recognised};
 use crate::{
     lineage::{Node, Origin, ServerKey},
-    model::{BootTime, FirstMessage, ProcessId, Stdio},
+    model::{BootTime, FirstMessage, ProcessId, Share, Stdio},
     recognise::PROTOCOL,
     world::{Agent, feeder},
 };
@@ -50,36 +50,36 @@ pub(super) fn has_room_for(all: &FirstMessages, node: &Node) -> bool {
 #[derive(Default)]
 struct Places {
     all: usize,
-    wires: BTreeMap<u32, usize>,
-    on_wire: BTreeMap<(u32, [Stdio; 2]), usize>,
+    wires: BTreeMap<Share, usize>,
+    on_wire: BTreeMap<(Share, [Stdio; 2]), usize>,
 }
 
 impl Places {
     fn of(all: &FirstMessages) -> Self {
         let mut places = Self::default();
         for awaited in all.values() {
-            places.add(awaited.uid, awaited.wires);
+            places.add(awaited.share, awaited.wires);
         }
         places
     }
 
-    fn add(&mut self, uid: u32, wires: [Stdio; 2]) {
-        let on_wire = self.on_wire.entry((uid, wires)).or_default();
+    fn add(&mut self, share: Share, wires: [Stdio; 2]) {
+        let on_wire = self.on_wire.entry((share, wires)).or_default();
         *on_wire += 1;
-        *self.wires.entry(uid).or_default() += usize::from(*on_wire == 1);
+        *self.wires.entry(share).or_default() += usize::from(*on_wire == 1);
         self.all += 1;
     }
 
     /// Takes one for this process, if there is one.
     fn take(&mut self, node: &Node) -> bool {
-        let (uid, wires) = (node.uid, node.wires());
-        let has_room = match self.on_wire.get(&(uid, wires)) {
+        let (share, wires) = (Share::of(node.uid), node.wires());
+        let has_room = match self.on_wire.get(&(share, wires)) {
             Some(beside) => *beside < ON_A_WIRE,
-            None => self.wires.get(&uid).is_none_or(|wires| *wires < WIRES_OF_USER),
+            None => self.wires.get(&share).is_none_or(|wires| *wires < WIRES_OF_USER),
         };
         let has_room = has_room && self.all < MOST;
         if has_room {
-            self.add(uid, wires);
+            self.add(share, wires);
         }
         has_room
     }
@@ -97,7 +97,7 @@ pub(super) struct Queue {
 struct Queued {
     process: ProcessId,
     origin: Origin,
-    uid: u32,
+    share: Share,
     at: BootTime,
 }
 
@@ -105,7 +105,7 @@ struct Queued {
 pub(super) struct Awaited {
     /// The exec since which it is asked about.
     pub(super) origin: Origin,
-    pub(super) uid: u32,
+    pub(super) share: Share,
     pub(super) wires: [Stdio; 2],
     /// When it began to run the program; absent where that does not matter.
     pub(super) since: Option<BootTime>,
@@ -133,8 +133,8 @@ impl Awaited {
         if lines.len() > LINES {
             lines.remove(0);
         }
-        let (origin, uid) = (node.origin(), node.uid);
-        Self { origin, uid, wires, since: None, looks: 0, over: false, said, trial: None, lines }
+        let (origin, share) = (node.origin(), Share::of(node.uid));
+        Self { origin, share, wires, since: None, looks: 0, over: false, said, trial: None, lines }
     }
 }
 
@@ -152,12 +152,12 @@ impl Engine {
     pub(super) fn queue_up(&mut self, at: BootTime, process: ProcessId) -> bool {
         self.world.change(process, |node| node.unheard = Some(at));
         let Some(node) = self.world.node(process) else { return false };
-        let (origin, uid) = (node.origin(), node.uid);
+        let (origin, share) = (node.origin(), Share::of(node.uid));
         let queue = &mut self.queue;
-        let of_user = queue.waiting.iter().filter(|one| one.uid == uid).count();
+        let of_user = queue.waiting.iter().filter(|one| one.share == share).count();
         let has_room = queue.waiting.len() < QUEUED && of_user < QUEUED_OF_USER;
         if has_room {
-            queue.waiting.push_back(Queued { process, origin, uid, at });
+            queue.waiting.push_back(Queued { process, origin, share, at });
             self.agenda.keep(Task::Queue, Some(at));
         } else {
             queue.not_asked += 1;

@@ -16,7 +16,7 @@ use std::{
 use super::{Engine, agenda::Task};
 use crate::{
     lineage::AgentKey,
-    model::{BootTime, Effect, Notice, ProcessId, RunView, Tracking},
+    model::{BootTime, Effect, Notice, ProcessId, RunView, Share, Tracking},
     world::Agent,
 };
 
@@ -35,7 +35,7 @@ pub(super) struct Bursts {
     /// The users who have withheld agents, or had some that are not reported yet.
     by_user: BTreeMap<u32, Burst>,
     /// How many agents of each user were reported lately, and until when that was counted.
-    told: BTreeMap<u32, (u32, BootTime)>,
+    told: BTreeMap<Share, (u32, BootTime)>,
 }
 
 impl Bursts {
@@ -44,7 +44,7 @@ impl Bursts {
         if self.told.len() > IDLE_USERS {
             self.told.retain(|_, (_, refilled)| now.since(*refilled) < REFILL * BURST);
         }
-        let (used, refilled) = self.told.entry(uid).or_default();
+        let (used, refilled) = self.told.entry(Share::of(uid)).or_default();
         let passed = now.since(*refilled).as_millis() / REFILL.as_millis();
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);
         if passed >= *used {

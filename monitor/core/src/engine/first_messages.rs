@@ -260,7 +260,7 @@ impl Engine {
 
     fn ask_settings(&mut self, process: ProcessId) {
         let Some(awaited) = self.first_messages.get(&process) else { return };
-        let (origin, turn, lines) = (awaited.origin, Share::of(awaited.uid), awaited.lines.clone());
+        let (origin, turn, lines) = (awaited.origin, awaited.share, awaited.lines.clone());
         let about = About::Declared { process, lines };
         self.ask(Some((turn, Haste::AtLeisure)), about, move |engine, now, answer| match answer {
             Answer::FirstMessage { message: FirstMessage::Nothing } => {

@@ -3,7 +3,7 @@
 
 use strum::VariantArray as _;
 
-use super::{AgentView, Container, EventKind, Notice, ProcessView, RunView, ServerView, Watched};
+use super::{AgentView, Container, EventKind, Notice, ProcessView, RunView, ServerView, Share, Watched};
 
 /// The fixed part of a queued notice in bytes, which covers short texts.
 const LEAST: usize = 256;
@@ -97,6 +97,12 @@ impl<'a> EventSubject<'a> {
             }
             _ => about,
         }
+    }
+
+    /// Whose server or agent it is about.
+    pub fn share(&self) -> Option<Share> {
+        let of_server = self.server.and_then(|server| server.processes.first()).map(|process| process.uid);
+        of_server.or(self.owner.map(|owner| owner.uid)).map(Share::of)
     }
 
     fn run(&self) -> Option<&'a RunView> {

@@ -103,6 +103,9 @@ pub struct AgentView {
     pub pid: u32,
     /// Start time of that process in clock ticks since boot.
     pub start: u64,
+    /// Its real user id.
+    #[serde(default)]
+    pub uid: u32,
     /// The number of its run.
     pub generation: Option<u64>,
     /// The systemd unit that its run is numbered for.

@@ -25,6 +25,7 @@ pub fn agent_view(agent: &Agent) -> AgentView {
         name: agent.name.clone(),
         pid: agent.main().pid,
         start: agent.main().start,
+        uid: agent.uid,
         generation: account.generation,
         unit: account.unit.as_ref().map(of_run),
         invocation_id: account.invocation_id.clone(),

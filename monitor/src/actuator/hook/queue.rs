@@ -1,7 +1,7 @@
 //! All hooks. Each has a queue and a thread of its own: none waits for another one.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     net::Shutdown,
     os::unix::net::UnixStream,
     sync::{
@@ -16,12 +16,10 @@ use super::{
     run::{self, Outcome, Report},
 };
 use crate::os::{lock, start};
-use orphand_core::model::{BootTime, EventSubject, Notice, text};
+use orphand_core::model::{BootTime, EventSubject, Notice, Share, text};
 
-const QUEUE: usize = 64;
-
-/// The most memory that waiting events take together, in bytes.
-const QUEUE_BYTES: usize = 2 << 20;
+/// How many events wait at most, and the most memory that they take, in bytes.
+const QUEUE: Load = Load { events: 128, bytes: 2 << 20 };
 
 /// The time that a runner needs to stop after it was told to.
 const MOMENTS: Duration = Duration::from_secs(1);
@@ -49,8 +47,8 @@ struct Hook {
 struct State {
     /// None: the configuration does not name it any more.
     settings: Option<Settings>,
-    waiting: usize,
-    bytes: usize,
+    /// What waits of each user, and of what concerns none.
+    waiting: BTreeMap<Option<Share>, Load>,
     queued: u64,
     dropped: u64,
     /// Whether the last event was dropped. Only the first drop of a series is logged.
@@ -61,7 +59,16 @@ struct State {
     stop: bool,
 }
 
+/// What waits.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    events: usize,
+    bytes: usize,
+}
+
 pub(super) struct Event {
+    /// Whose server or agent it is about.
+    share: Option<Share>,
     pub(super) name: &'static str,
     pub(super) variables: Variables,
     pub(super) line: String,
@@ -99,16 +106,16 @@ impl Hooks {
 
     /// Queues an event for each hook that is run for it. Never blocks.
     pub fn push(&mut self, at: BootTime, notice: &Notice, orphans: &Orphans<'_>) {
-        let name = notice.kind().name();
+        let (name, share) = (notice.kind().name(), EventSubject::of(notice).share());
         for hook in &self.all {
             let mut state = lock(&hook.state);
             let (Some(settings), Some(events)) = (&state.settings, &hook.events) else { continue };
             if settings.events.as_ref().is_some_and(|events| !events.contains(name)) {
                 continue;
             }
-            if state.waiting >= QUEUE || state.bytes + notice.queued_bytes() > QUEUE_BYTES {
+            if !state.has_room(share, notice.queued_bytes()) {
                 if !state.dropping {
-                    let (path, waiting) = (settings.path.display(), state.waiting);
+                    let (path, waiting) = (settings.path.display(), state.all_waiting().events);
                     tracing::warn!(
                         "hook {path}: {waiting} events wait for it already, further ones are dropped"
                     );
@@ -120,10 +127,11 @@ impl Hooks {
             state.dropping = false;
             state.queued += 1;
             let line = (self.write_line)(state.queued, at, notice);
-            state.waiting += 1;
-            state.bytes += line.len();
+            let waiting = state.waiting.entry(share).or_default();
+            waiting.events += 1;
+            waiting.bytes += line.len();
             // The thread lives until the sender is dropped.
-            let _ = events.send(Event { name, variables: variables(notice, orphans), line });
+            let _ = events.send(Event { share, name, variables: variables(notice, orphans), line });
         }
     }
 
@@ -165,12 +173,38 @@ impl Hooks {
     }
 }
 
+impl State {
+    fn all_waiting(&self) -> Load {
+        self.waiting.values().fold(Load::default(), |sum, one| Load {
+            events: sum.events + one.events,
+            bytes: sum.bytes + one.bytes,
+        })
+    }
+
+    /// Whether one more event of this user may wait: what waits of one takes no more than it leaves free. So one user alone has half
+    /// of the room, and one of whom nothing waits finds some beside any number of others.
+    fn has_room(&self, share: Option<Share>, bytes: usize) -> bool {
+        let (all, own) = (self.all_waiting(), self.waiting.get(&share).copied().unwrap_or_default());
+        all.events + own.events < QUEUE.events && all.bytes + own.bytes + bytes <= QUEUE.bytes
+    }
+
+    fn taken(&mut self, event: &Event) {
+        if let Entry::Occupied(mut own) = self.waiting.entry(event.share) {
+            let waiting = own.get_mut();
+            waiting.events -= 1;
+            waiting.bytes -= event.line.len();
+            if waiting.events == 0 {
+                own.remove();
+            }
+        }
+    }
+}
+
 fn serve(state: &Mutex<State>, events: Receiver<Event>) {
     for event in events {
         let settings = {
             let mut state = lock(state);
-            state.waiting -= 1;
-            state.bytes -= event.line.len();
+            state.taken(&event);
             if state.stop {
                 return;
             }

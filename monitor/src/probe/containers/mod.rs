@@ -47,9 +47,10 @@ pub struct Engines {
     pub podman: Option<PathBuf>,
 }
 
-fn absolute<'de, D: Deserializer<'de>>(d: D) -> Result<Option<PathBuf>, D::Error> {
+/// Reads a path of the configuration that does not depend on where the daemon was started.
+pub fn absolute<'de, D: Deserializer<'de>, T: From<PathBuf>>(d: D) -> Result<T, D::Error> {
     let path = PathBuf::deserialize(d)?;
-    if path.is_absolute() { Ok(Some(path)) } else { Err(D::Error::custom("not an absolute path")) }
+    if path.is_absolute() { Ok(path.into()) } else { Err(D::Error::custom("not an absolute path")) }
 }
 
 /// How long an engine may take to tell what it knows.

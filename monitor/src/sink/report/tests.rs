@@ -43,6 +43,7 @@ pub(in crate::sink) fn claude(alive: bool) -> AgentView {
         name: "claude".to_owned(),
         pid: 1200,
         start: 229_000,
+        uid: 0,
         generation: Some(3),
         unit: None,
         invocation_id: None,

@@ -49,6 +49,7 @@ fn agent(name: &str, pid: u32, servers: Vec<ServerReport>) -> AgentReport {
         name: name.to_owned(),
         pid,
         start: 1,
+        uid: 0,
         generation: Some(3),
         unit: None,
         invocation_id: None,

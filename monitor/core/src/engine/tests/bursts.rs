@@ -43,6 +43,14 @@ fn nobody_elses_agent_is_folded() {
 }
 
 #[test]
+fn the_numbers_of_a_range_are_one_user() {
+    let mut story = Story::new(Policy::default());
+    burst(&mut story, 100_000, 1000, 60);
+    burst(&mut story, 165_535, 2000, 60);
+    assert_eq!(told(&story), (64, 64, 0));
+}
+
+#[test]
 fn one_that_starts_a_server_is_told_of_before_it_and_with_its_number() {
     let mut story = Story::new(Policy::default());
     burst(&mut story, 1000, 1000, 100);

@@ -18,7 +18,8 @@ fn a_user_with_many_takes_no_room_from_another() {
     let mut story = agent();
     for pid in 100..400 {
         story.fork(20, pid);
-        story.exec_as(1000, pid, 20, OWN, wires(pid));
+        // All are numbers of his.
+        story.exec_as(100_000 + pid, pid, 20, OWN, wires(pid));
     }
     assert_eq!(story.engine.first_messages.len(), 128);
     started(&mut story, 30, OWN, mcp());

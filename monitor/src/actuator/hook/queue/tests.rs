@@ -39,6 +39,54 @@ fn told(notice: &Notice) -> Vec<String> {
 }
 
 #[test]
+fn one_user_takes_half_of_the_room_and_leaves_some_to_each_other() {
+    let mut state = State::default();
+    let mut fill = |user: Option<u32>| {
+        let share = user.map(Share::of);
+        let mut put = 0;
+        while state.has_room(share, 0) {
+            state.waiting.entry(share).or_default().events += 1;
+            put += 1;
+        }
+        put
+    };
+    assert_eq!([Some(1000), Some(1001), None, Some(1002)].map(&mut fill), [64, 32, 16, 8]);
+    assert_eq!(fill(Some(1000)), 0);
+}
+
+#[test]
+fn what_was_taken_makes_room() {
+    let share = Some(Share::of(1000));
+    let event = Event {
+        share,
+        name: "",
+        variables: variables(&detected("1@1", 1), &|_| [0, 0]),
+        line: "12".to_owned(),
+    };
+    let mut state = State::default();
+    state.waiting.insert(share, Load { events: 1, bytes: 2 });
+    assert!(!state.has_room(share, QUEUE.bytes - 3) && state.has_room(share, QUEUE.bytes - 4));
+    state.taken(&event);
+    assert!(state.waiting.is_empty() && state.has_room(share, QUEUE.bytes));
+}
+
+#[test]
+fn whose_an_event_is() {
+    let of = |notice: &Notice| EventSubject::of(notice).share();
+    let mut own = server("1@1", "files");
+    own["processes"] =
+        json!([{ "pid": 1, "start": 1, "uid": 1001, "exe": "", "argv": [], "argv_truncated": false }]);
+    let mut owner = agent("claude");
+    owner["uid"] = 1000.into();
+    assert_eq!(of(&notice("server_exited", json!({ "server": own, "owner": owner }))), Some(Share::of(1001)));
+    assert_eq!(
+        of(&notice("agent_started", json!({ "agent": owner, "parent": null }))),
+        Some(Share::of(1000))
+    );
+    assert_eq!(of(&notice("lost", json!({ "records": Losses::default() }))), None);
+}
+
+#[test]
 fn the_orphans_alive_are_counted_with_their_memory() {
     assert_eq!(told(&detected("1@1", 100)), ["orphan_detected", "boss", "3", "2", "100", "files"]);
     let lost = notice("lost", json!({ "records": Losses::default() }));
