@@ -38,7 +38,7 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
             let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
             explain::report(&all, &moment(), &kernel)
         } else {
-            explain::render(&all, &moment(), super::paint())
+            explain::render(&all, &moment(), Some(explain::WIDTH), super::paint())
         }
     })?;
     if nothing {

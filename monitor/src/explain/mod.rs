@@ -1,7 +1,7 @@
 //! `orphand explain`: facts about a process, or about one that has ended, as sentences and as JSON. Pure: the facts
 //! come from the engine, the store and /proc, and are put together elsewhere.
 //!
-//! Invariant: no line of the text is longer than 80 columns, but for a single word or a command that is.
+//! Invariant: no line of the text is longer than its width, but for a single word or a command that is.
 
 mod next;
 mod past;
@@ -72,7 +72,8 @@ impl Moment {
     }
 }
 
-pub fn render(all: &Explanation, moment: &Moment, paint: Paint) -> String {
+/// `width`: for who folds lines himself, it has none.
+pub fn render(all: &Explanation, moment: &Moment, width: Option<usize>, paint: Paint) -> String {
     let mut pages: Vec<Page> = all.living.iter().map(|one| page(one, all.asked_daemon, moment)).collect();
     pages.extend(all.ended.iter().map(|one| past::page(one, moment)));
     let mut notes: Vec<String> = Vec::new();
@@ -80,7 +81,7 @@ pub fn render(all: &Explanation, moment: &Moment, paint: Paint) -> String {
         notes.push(ALONE.to_owned());
     }
     notes.extend(all.blind.iter().map(|why| format!("Could not be seen: {}.", text::sanitise(why))));
-    lay_out(&pages, &notes, paint)
+    lay_out(&pages, &notes, width, paint)
 }
 
 pub fn json(all: &Explanation, moment: &Moment) -> Value {
@@ -247,7 +248,7 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
     })
 }
 
-const WIDTH: usize = 80;
+pub const WIDTH: usize = 80;
 
 /// What is said of one process: sections of a heading and its paragraphs. One without paragraphs is not shown.
 #[derive(Debug)]
@@ -257,10 +258,14 @@ pub(super) struct Page {
 }
 
 /// The pages, one after the other, and notes about all of them.
-pub(super) fn lay_out(pages: &[Page], notes: &[String], paint: Paint) -> String {
+pub(super) fn lay_out(pages: &[Page], notes: &[String], width: Option<usize>, paint: Paint) -> String {
+    let fold = |text: &str, first: &str, others: &str| match width {
+        Some(width) => wrap(text, width, first, others),
+        None => vec![format!("{first}{text}")],
+    };
     let block = |page: &Page| {
         let mut block = String::new();
-        for line in wrap(&page.title, "", "  ") {
+        for line in fold(&page.title, "", "  ") {
             block += &paint.line(paint::NAME, line);
         }
         for (heading, paragraphs) in page.sections.iter().filter(|(_, paragraphs)| !paragraphs.is_empty()) {
@@ -268,18 +273,18 @@ pub(super) fn lay_out(pages: &[Page], notes: &[String], paint: Paint) -> String 
             // A line feed within a paragraph begins a new line further in.
             for (nth, part) in paragraphs.iter().flat_map(|paragraph| paragraph.split('\n').enumerate()) {
                 let (indent, others) = if nth == 0 { ("  ", "    ") } else { ("      ", "      ") };
-                block += &(wrap(part, indent, others).join("\n") + "\n");
+                block += &(fold(part, indent, others).join("\n") + "\n");
             }
         }
         block
     };
-    let notes = notes.iter().map(|note| wrap(note, "", "").join("\n") + "\n");
+    let notes = notes.iter().map(|note| fold(note, "", "").join("\n") + "\n");
     pages.iter().map(block).chain(notes).collect::<Vec<_>>().join("\n")
 }
 
 /// Breaks a text between words. A word that is too long for a line has one of its own.
-fn wrap(text: &str, first: &str, others: &str) -> Vec<String> {
-    let indented = Options::new(WIDTH).initial_indent(first).subsequent_indent(others);
+fn wrap(text: &str, width: usize, first: &str, others: &str) -> Vec<String> {
+    let indented = Options::new(width).initial_indent(first).subsequent_indent(others);
     let options = indented.break_words(false).word_splitter(WordSplitter::NoHyphenation);
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }

@@ -176,7 +176,7 @@ fn who_was_used_since_its_release_is_released_again() {
     let told = |doubt| {
         let one = with(State::Unproven, |report| report.doubts = vec![doubt]);
         let all = Explanation { living: vec![one], asked_daemon: true, ..Explanation::default() };
-        render(&all, &moment(), Paint::new(false))
+        render(&all, &moment(), Some(WIDTH), Paint::new(false))
     };
     assert!(told(Doubt::Active).contains("orphand release"), "{}", told(Doubt::Active));
     assert!(!told(Doubt::Clients).contains("orphand release"));
@@ -341,7 +341,7 @@ fn whole_pages_keep_to_80_columns() {
         vec!["not root: what other users' processes run and hold could be seen in part only".to_owned()];
     let known = Explanation { living: vec![unproven], ended, asked_daemon: true, ..Explanation::default() };
     let alone = Explanation { living: vec![nothing], blind, ..Explanation::default() };
-    let shown = [render(&known, &moment(), Paint::default()), render(&alone, &moment(), Paint::default())];
+    let shown = [&known, &alone].map(|all| render(all, &moment(), Some(WIDTH), Paint::default()));
     for line in shown.iter().flat_map(|page| page.lines()) {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -355,21 +355,21 @@ mod layout {
     #[test]
     fn lines_break_between_words_and_never_within_one() {
         let text = "word ".repeat(40);
-        let lines = wrap(&text, "  ", "    ");
+        let lines = wrap(&text, WIDTH, "  ", "    ");
         assert!(lines.len() > 2 && lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:?}");
         let long = "x".repeat(100);
         assert_eq!(
-            wrap(&format!("a {long} b"), "", " "),
+            wrap(&format!("a {long} b"), WIDTH, "", " "),
             ["a".to_owned(), format!(" {long}"), " b".to_owned()]
         );
-        assert_eq!(wrap("", "", ""), [""]);
+        assert_eq!(wrap("", WIDTH, "", ""), [""]);
     }
 
     #[test]
     fn an_empty_section_is_not_shown() {
         let sections = vec![("One", vec!["a\nb".to_owned()]), ("Two", Vec::new())];
         let page = Page { title: "t".to_owned(), sections };
-        let shown = lay_out(&[page], &["note".to_owned()], Paint::new(false));
+        let shown = lay_out(&[page], &["note".to_owned()], Some(WIDTH), Paint::new(false));
         assert_eq!(shown, "t\n\nOne\n  a\n      b\n\nnote\n");
     }
 }

@@ -1,8 +1,9 @@
 //! What lies over the list: text to read, and the question before a server is ended. Pure.
 
-use std::ops::ControlFlow;
+use std::{borrow::Cow, ops::ControlFlow};
 
 use ratatui::crossterm::event::KeyCode;
+use textwrap::{Options, WordSplitter};
 
 use super::{
     state::{Effect, moved},
@@ -22,8 +23,7 @@ Enter   explains: what it is, who can reach it, what comes next
 r   end a server: shows the processes, then asks
 1   orphans, and what may become one; 2   all servers
 3   what agents left that is no server
-4   what the store has of the last day: runs, orphans, freed memory;
-    Left and Right show what has no room
+4   what the store has of the last day: runs, orphans, freed memory; Left and Right show what has no room
 w   commands instead of names
 F   the cursor follows its server, or stays in its line
 y   copies the id of the server to the clipboard of the terminal
@@ -31,8 +31,8 @@ Z   pause: what is shown stays
 ? F1   this help
 q F10 Ctrl-C   quit
 
-STATE  orphan: nobody can use it any more; kept: an orphan that stays;
-       unproven: somebody may still use it; suspect: its owner just ended.
+STATE  orphan: nobody can use it any more; kept: an orphan that stays; unproven: somebody may still use it; \
+suspect: its owner just ended.
 P      the number of its processes.";
 
 /// By how many columns a key moves a table.
@@ -43,9 +43,11 @@ const SIDEWAYS: usize = 10;
 pub struct Dialog {
     pub title: String,
     pub lines: Vec<String>,
-    /// The first line that is shown.
+    /// The first line that is shown, of those on the screen.
     pub top: usize,
-    /// The first column that is shown of a table, whose lines are cut; lines of words are wrapped.
+    /// How many lines there were on the screen when it was drawn.
+    pub tall: usize,
+    /// The first column that is shown of a table, whose lines are cut; lines of words are folded.
     pub left: Option<usize>,
     pub asks: Asks,
 }
@@ -63,7 +65,14 @@ pub enum Asks {
 impl Dialog {
     pub fn text(title: &str, words: &str) -> Self {
         let lines = words.lines().map(str::to_owned).collect();
-        Self { title: text::sanitise(title).into_owned(), lines, top: 0, left: None, asks: Asks::Nothing }
+        Self {
+            title: text::sanitise(title).into_owned(),
+            lines,
+            top: 0,
+            tall: 0,
+            left: None,
+            asks: Asks::Nothing,
+        }
     }
 
     pub fn table(title: &str, text: &str) -> Self {
@@ -92,7 +101,27 @@ impl Dialog {
         }
         let any = exactly(&planned).is_some();
         let title = if any { "End these processes?" } else { "These processes stay" }.to_owned();
-        Self { title, lines, top: 0, left: None, asks: Asks::Person(planned, false) }
+        Self { title, lines, top: 0, tall: 0, left: None, asks: Asks::Person(planned, false) }
+    }
+
+    /// Its lines on a screen of this width. What is folded goes on a little further in than its line began.
+    pub fn fold(&self, width: usize) -> Vec<String> {
+        let fold = |line: &String| {
+            let begins = line.len() - line.trim_start_matches(' ').len();
+            let further = " ".repeat((begins + 2).min(width / 2));
+            let options = Options::new(width).subsequent_indent(&further);
+            let options = options.word_splitter(WordSplitter::NoHyphenation);
+            textwrap::wrap(line, options).into_iter().map(Cow::into_owned).collect::<Vec<_>>()
+        };
+        match self.left {
+            Some(left) => self.lines.iter().map(|line| line.chars().skip(left).collect()).collect(),
+            None => self.lines.iter().flat_map(fold).collect(),
+        }
+    }
+
+    /// Whether this key chooses what is shown: what is merely read goes then.
+    pub fn gives_way_to(&self, code: KeyCode) -> bool {
+        self.asks == Asks::Nothing && matches!(code, KeyCode::Char('1'..='4' | 't') | KeyCode::F(5))
     }
 
     /// It breaks off where the dialog goes, with what is to be done then: what it showed is ended, for instance.
@@ -121,7 +150,7 @@ impl Dialog {
                 self.left =
                     self.left.map(|left| if left + SIDEWAYS < widest { left + SIDEWAYS } else { left });
             }
-            _ => self.top = moved(code, self.top, 10, self.lines.len()).unwrap_or(self.top),
+            _ => self.top = moved(code, self.top, 10, self.tall).unwrap_or(self.top),
         }
         ControlFlow::Continue(())
     }

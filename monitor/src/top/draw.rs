@@ -8,12 +8,12 @@ use ratatui::{
     style::{Color, Modifier, Style},
     symbols::{self, border},
     text::{Line, Span},
-    widgets::{Block, Borders, Cell, Clear, Paragraph, Row as TableRow, Sparkline, Table, Wrap},
+    widgets::{Block, Borders, Cell, Clear, Paragraph, Row as TableRow, Sparkline, Table},
 };
 use strum::VariantArray as _;
 
 use super::{
-    dialog::{Asks, Dialog, exactly},
+    dialog::{Asks, exactly},
     state::State,
 };
 use crate::sink::{
@@ -121,7 +121,7 @@ pub fn draw(state: &mut State, frame: &mut Frame<'_>) {
     }
     let latest = state.events.iter().skip(state.events.len().saturating_sub(usize::from(lines)));
     let latest: Vec<Line<'_>> =
-        latest.map(|line| Line::styled(cut(state, line, whole), Modifier::DIM)).collect();
+        latest.map(|line| Line::styled(cut(state.look.ascii, line, whole), Modifier::DIM)).collect();
     frame.render_widget(Paragraph::new(latest), events);
     frame.render_widget(Paragraph::new(foot_line(state)), foot);
     draw_dialog(state, frame);
@@ -157,7 +157,7 @@ fn head_lines(state: &State, width: usize) -> Vec<Line<'static>> {
     }
     let mut lines = vec![
         Line::from(first),
-        Line::from(cut(state, &list::sum(&sample.report, &sample.report.blind), width)),
+        Line::from(cut(state.look.ascii, &list::sum(&sample.report, &sample.report.blind), width)),
     ];
     if let Some(why) = sample.report.blind.first() {
         let more = match sample.report.blind.len() - 1 {
@@ -165,7 +165,7 @@ fn head_lines(state: &State, width: usize) -> Vec<Line<'static>> {
             more => format!(" (and {more} more)"),
         };
         let why = format!("Not seen{more}: {}", text::sanitise(why));
-        lines.push(Line::styled(cut(state, &why, width), warning(state)));
+        lines.push(Line::styled(cut(state.look.ascii, &why, width), warning(state)));
     }
     lines
 }
@@ -267,11 +267,12 @@ fn cells(state: &State, row: &Row, columns: &[(Shown, usize)], width: u16) -> Ve
         let [pid, says] = [Column::Pid, Column::Server].map(|column| row.value(&state.entries, column));
         let says = if pid.is_empty() { says } else { format!("{pid}  {says}") };
         let first = columns.first().map_or(0, |(_, room)| room + 1);
-        let says = cut(state, &indented(state, row, &says), usize::from(width).saturating_sub(first));
+        let says =
+            cut(state.look.ascii, &indented(state, row, &says), usize::from(width).saturating_sub(first));
         return vec![Cell::default(), Cell::from(says).column_span(cells_of(columns.len()))];
     };
     let cell = |(column, room): &(Shown, usize)| {
-        let shown = cut(state, &column.cell(state, row, entry), *room);
+        let shown = cut(state.look.ascii, &column.cell(state, row, entry), *room);
         let is_state = matches!(column, Shown::Listed(Column::State));
         let style = if is_state { verdict(state, &entry.report) } else { Style::default() };
         let line = Line::styled(shown, style);
@@ -280,9 +281,9 @@ fn cells(state: &State, row: &Row, columns: &[(Shown, usize)], width: u16) -> Ve
     columns.iter().map(cell).collect()
 }
 
-fn cut(state: &State, text: &str, room: usize) -> String {
+fn cut(ascii: bool, text: &str, room: usize) -> String {
     let text = table::cut(text, room);
-    if state.look.ascii { text.replace('…', "~") } else { text }
+    if ascii { text.replace('…', "~") } else { text }
 }
 
 fn indented(state: &State, row: &Row, says: &str) -> String {
@@ -349,38 +350,34 @@ fn buttons(end: bool) -> Line<'static> {
     ])
 }
 
-fn draw_dialog(state: &State, frame: &mut Frame<'_>) {
-    let Some(Dialog { title, lines, top, left, asks }) = &state.dialog else { return };
-    let buttons = match asks {
+fn draw_dialog(state: &mut State, frame: &mut Frame<'_>) {
+    let (area, ascii) = (frame.area(), state.look.ascii);
+    let Some(dialog) = &mut state.dialog else { return };
+    let buttons = match &dialog.asks {
         Asks::Person(planned, end) if exactly(planned).is_some() => Some(buttons(*end)),
         Asks::Person(..) => Some(Line::styled("[ Close ]", Modifier::REVERSED)),
         Asks::Nothing | Asks::Daemon(_) => None,
     };
-    let area = frame.area();
     // Without borders at its sides a page of 80 columns fits a terminal of 80.
-    let widest = lines.iter().map(|line| table::width(line)).max().unwrap_or_default();
-    let width = area.width.min(if left.is_some() { cells_of(widest).max(100) } else { 100 });
-    // Long lines are wrapped: what is left of the last one has a line of its own.
+    let widest = dialog.lines.iter().map(|line| table::width(line)).max().unwrap_or_default();
+    let width = area.width.min(if dialog.left.is_some() { cells_of(widest).max(100) } else { 100 });
     let inside = usize::from(width).max(1);
-    let lines_of =
-        |line: &String| if left.is_some() { 1 } else { line.chars().count().div_ceil(inside).max(1) };
-    let tall: usize = lines.iter().map(lines_of).sum();
+    let lines = dialog.fold(inside);
+    dialog.tall = lines.len();
     let below = 2 * u16::from(buttons.is_some());
-    let height = u16::try_from(tall + 2).unwrap_or(u16::MAX).saturating_add(below).min(area.height);
+    let height = cells_of(lines.len() + 2).saturating_add(below).min(area.height);
     let place =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
-    let set = if state.look.ascii { ASCII } else { border::PLAIN };
-    let block = Block::new().borders(Borders::TOP | Borders::BOTTOM).border_set(set).title(title.as_str());
+    let set = if ascii { ASCII } else { border::PLAIN };
+    let block =
+        Block::new().borders(Borders::TOP | Borders::BOTTOM).border_set(set).title(dialog.title.as_str());
     let inner = block.inner(place);
     frame.render_widget(Clear, place);
     frame.render_widget(block, place);
     let [text, foot] = Layout::vertical([Constraint::Fill(1), Constraint::Length(below.min(1))]).areas(inner);
-    let shown = |line: &String| match left {
-        Some(left) => cut(state, &line.chars().skip(*left).collect::<String>(), inside),
-        None => line.clone(),
-    };
-    let lines: Vec<Line<'_>> = lines.iter().map(|line| Line::from(shown(line))).collect();
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).scroll((cells_of(*top), 0)), text);
+    let shown = lines.iter().skip(dialog.top).take(text.height.into());
+    let shown: Vec<Line<'_>> = shown.map(|line| Line::from(cut(ascii, line, inside))).collect();
+    frame.render_widget(Paragraph::new(shown), text);
     if let Some(buttons) = buttons {
         frame.render_widget(Paragraph::new(buttons), foot);
     }

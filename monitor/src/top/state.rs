@@ -152,11 +152,14 @@ impl State {
             return matches!(key.code, KeyCode::Char('c')).then_some(Effect::Quit);
         }
         self.message.clear();
-        if let Some(dialog) = &mut self.dialog {
+        if let Some(dialog) = &mut self.dialog
+            && !dialog.gives_way_to(key.code)
+        {
             let ControlFlow::Break(effect) = dialog.key(key.code) else { return None };
             self.dialog = None;
             return effect;
         }
+        self.dialog = None;
         if self.typing {
             self.type_filter(key.code);
             return None;

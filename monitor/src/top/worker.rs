@@ -140,7 +140,7 @@ impl Worker {
                 if all.living.is_empty() && all.ended.is_empty() {
                     bail!("{process} is gone");
                 }
-                let text = crate::explain::render(&all, &explain::moment(), Paint::new(false));
+                let text = crate::explain::render(&all, &explain::moment(), None, Paint::new(false));
                 Box::new(move |shell| shell.state.read(Dialog::text(&process.to_string(), &text)))
             }
         })

@@ -127,10 +127,12 @@ fn next(report: &ServerReport, mode: Option<Mode>, now: BootTime) -> String {
         State::Orphan if report.next == Some(NextStep::GivenUp) => "cannot be ended".to_owned(),
         State::Orphan if mode == Some(Mode::Enforce) => "TERM now".to_owned(),
         State::Orphan => "nobody ends it".to_owned(),
+        // Nothing comes next by itself. Its rule is its class.
         State::Leftover => {
-            let listens = &report.holdings.listens;
-            let ports = if listens.is_empty() { String::new() } else { format!(": {}", listens.join(", ")) };
-            text::clean(&format!("{}{ports}", report.server.rule))
+            let class = Some(&report.server.rule).filter(|class| *class != "other");
+            let what = class.into_iter().chain(&report.holdings.listens).map(|word| text::clean(word));
+            let what: Vec<String> = what.collect();
+            if what.is_empty() { "stays".to_owned() } else { format!("stays: {}", what.join(" ")) }
         }
         State::Kept => "-".to_owned(),
     }

@@ -384,4 +384,13 @@ fn the_views_of_the_numbers() {
     press(&mut state, "llll");
     let shown = frame(&mut state, 80, 24).concat();
     assert!(shown.contains("12 reaped") && !shown.contains("today"), "{shown}");
+    // The numbers lead from there to the other views, and `t` to the tree; what asks a person stays.
+    press(&mut state, "3");
+    assert_eq!((&state.dialog, state.leftovers), (&None, true));
+    press(&mut state, "?t");
+    assert!(state.dialog.is_none() && state.how.tree);
+    press(&mut state, "2");
+    state.dialog = Some(Dialog::reap(vec![planned(model::State::Orphan, Vec::new())]));
+    press(&mut state, "3");
+    assert!(state.dialog.is_some() && !state.leftovers);
 }

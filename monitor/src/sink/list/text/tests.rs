@@ -1,10 +1,10 @@
 use super::*;
 use crate::sink::{
-    list::{Arrangement, entries, rows},
+    list::{Arrangement, entries, leftover_entries, rows},
     report::tests::report,
 };
 use orphand_core::model::BootTime;
-use orphand_core::model::{AgentReport, AgentView, Mode, RunKey, RunView, State, Unit};
+use orphand_core::model::{AgentReport, AgentView, LeftoverReport, Mode, RunKey, RunView, State, Unit};
 
 /// A minute after the processes of the report began.
 fn sample(mode: Option<Mode>) -> Sample {
@@ -125,6 +125,27 @@ fn an_agent_that_was_left_behind_is_told() {
         assert_eq!(text.contains("ends it"), is_left, "{text}");
         assert!(!text.contains("1 server"), "{text}");
         assert_eq!(super::super::narrow(&mut sample.report, &[State::Kept], None), is_left);
+    }
+}
+
+/// Nothing comes next of a leftover: it stays, whatever it is.
+#[test]
+fn a_leftover_stays() {
+    for (class, listens, next) in [
+        ("shell", &[][..], "stays: shell"),
+        ("other", &[], "stays"),
+        ("listener", &["127.0.0.1:3000", "[::1]:80"], "stays: listener 127.0.0.1:3000 [::1]:80"),
+    ] {
+        let mut sample = sample(Some(Mode::Enforce));
+        let agent = sample.report.agents[0].agent.clone();
+        let mut head = sample.report.servers().next().unwrap().1.clone();
+        (head.state, head.guards) = (State::Leftover, Vec::new());
+        head.server.rule = class.to_owned();
+        head.holdings.listens = listens.iter().copied().map(str::to_owned).collect();
+        let run = RunView::unknown("claude", 0);
+        sample.report.leftovers = vec![LeftoverReport { agent, run, count: 1, heads: vec![head] }];
+        let entries = leftover_entries(&sample);
+        assert_eq!(entries[0].value(Column::Next), next);
     }
 }
 

@@ -139,3 +139,25 @@ fn columns_are_as_wide_as_what_they_say() {
     );
     assert!(line(&mut state, 40, "mcp-server-s").contains('…'));
 }
+
+#[test]
+fn what_is_read_is_folded_once_and_all_of_it_can_be_reached() {
+    let mut state = state();
+    let words = format!(
+        "{}\n\nWhat it is\n  {}\n      sudo orphand reap 4711\n",
+        "a ".repeat(30),
+        "word ".repeat(30)
+    );
+    state.read(Dialog::text("30@100", &words));
+    let shown = frame(&mut state, 40, 24);
+    let words: Vec<&str> = shown.iter().map(String::as_str).filter(|line| line.contains("word")).collect();
+    // Each line but the last is as full as it can be, and those that follow are further in.
+    assert_eq!(words[0], format!("  {}", "word ".repeat(7).trim_end()));
+    for line in &words[1..words.len() - 1] {
+        assert_eq!(*line, format!("    {}", "word ".repeat(7).trim_end()));
+    }
+    assert_eq!(words.len(), 5);
+    // On a small screen the end can be reached, and nothing beyond it.
+    state.key(KeyCode::End.into());
+    assert!(frame(&mut state, 40, 8).concat().contains("sudo orphand reap 4711"));
+}
