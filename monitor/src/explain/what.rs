@@ -50,7 +50,8 @@ pub(super) fn sentences(one: &Explained, moment: &Moment) -> Vec<String> {
         all.push(format!("That is the agent of {}.", text::sanitise(&place)));
     }
     if let Some((cause, since)) = one.cause.as_deref().and_then(cause_sentence).zip(one.since) {
-        all.push(format!("It is inspected because {cause}, {}.", moment.boot_time(since)));
+        let by = one.released_by.map(|uid| format!(" by {}", moment.user(uid))).unwrap_or_default();
+        all.push(format!("It is inspected because {cause}{by}, {}.", moment.boot_time(since)));
     }
     all
 }
@@ -160,7 +161,7 @@ pub(super) fn cause_sentence(cause: &str) -> Option<&'static str> {
         "abandoned" => "its owner has abandoned it",
         "spawner_thread_exited" => "the thread that started it has ended",
         "asked" => "a person asked to end it",
-        "released" => "its manager has released it",
+        "released" => "it was released",
         "session_expired" => "its session has expired",
         "idle_duplicate" => "it is idle, and a newer server of the same identity is in use",
         _ => return None,
@@ -223,5 +224,29 @@ const fn stream(stdio: Stdio) -> &'static str {
         Stdio::Pipe(_) => "a pipe",
         Stdio::Socket(_) => "a socket",
         Stdio::Other => "a device",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{moment, with};
+    use super::*;
+    use orphand_core::model::{BootTime, State};
+
+    /// Who released it: root, or a user. The twin was released by nobody.
+    #[test]
+    fn who_released_it_is_said() {
+        let named = std::collections::BTreeMap::from([(0, "root".to_owned())]);
+        for (released_by, says) in
+            [(Some(0), "released by root, "), (Some(7), "released by uid 7, "), (None, "released, ")]
+        {
+            let case = (Some("released".to_owned()), Some(BootTime(0)));
+            let mut one = with(State::Suspect, |_| {});
+            (one.cause, one.since) = case;
+            one.released_by = released_by;
+            let moment = Moment { users: named.clone(), ..moment() };
+            let last = sentences(&one, &moment).pop().unwrap();
+            assert!(last.starts_with(&format!("It is inspected because it was {says}")), "{last}");
+        }
     }
 }

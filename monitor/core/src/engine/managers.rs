@@ -33,6 +33,7 @@ impl Engine {
     pub(super) fn release_on_request(&mut self, now: BootTime, request: &ReleaseRequest, user: u32) {
         for key in self.select_for_release(request, user).unwrap_or_default() {
             if self.can_be_released(key) {
+                self.world.change_server(key, |server| server.released_by = Some(user));
                 self.release(now, key, By::Manager, now);
             }
         }

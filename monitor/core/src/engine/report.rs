@@ -218,6 +218,7 @@ impl Engine {
         told.owner = owner.map(agent_view);
         told.owner_exited = owner.and_then(Agent::exited);
         explain_case(&server.phase, self.deadline(CaseOf::Server(key)), told);
+        told.released_by = server.released_by.filter(|_| server.phase.released() == Some(By::Manager));
         (told.next, told.due) = self.upcoming(key, server);
     }
 

@@ -176,6 +176,8 @@ pub struct Explained {
     /// Why there is a case, as one word.
     pub cause: Option<String>,
     pub since: Option<BootTime>,
+    /// The user who released it, if that is why there is a case.
+    pub released_by: Option<u32>,
     /// The creators, the nearest first.
     pub creators: Vec<Creator>,
     /// What happens next; absent without a daemon.

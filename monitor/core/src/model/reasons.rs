@@ -91,10 +91,10 @@ reasons! {
             about "It is a duplicate, and its owner's rule says that those are ended (`idle_duplicates`): for so long it did nothing, while \
                 a newer server of the same identity has worked."
         Released "released"
-            short "its manager has released it"
-            says "Its manager has released it."
+            short "it was released"
+            says "It was released: its user, or root, said that it is done with (`orphand release`)."
             changes "This changes if it is used."
-            about "Its manager released it: its own user said that it is done with it (`orphand release`)."
+            about "It was released: its own user, or root, said that it is done with (`orphand release`)."
         SpawnerThreadExited "spawner_thread_exited"
             short "the thread that started it has exited"
             says "The thread of its owner that started it has ended."

@@ -113,6 +113,8 @@ pub struct Server {
     pub reached_by: Vec<ReachedBy>,
     /// The last person who asked to end it. Whether that is why it is ended, its phase tells.
     pub asked_by: Option<String>,
+    /// The user who released it last.
+    pub released_by: Option<u32>,
     pub phase: Phase,
 }
 

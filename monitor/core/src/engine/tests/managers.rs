@@ -88,6 +88,11 @@ fn a_server_belongs_to_its_own_user() {
     assert_eq!((story.told(), story.sent()), (Vec::new(), Vec::new()));
     assert_eq!(says(&mut story, &request(50), ALICE), Ok(vec![(State::Suspect, true)]));
     assert_eq!(says(&mut story, &request(60), ROOT), Ok(vec![(State::Suspect, true)]));
+    let who = |pid| story.engine.explain(&Asked::Pid(pid))[0].released_by;
+    assert_eq!([30, 50, 60].map(who), [None, Some(ALICE), Some(ROOT)]);
+    // Why it is judged then is another reason.
+    story.end(20);
+    assert_eq!(story.engine.explain(&Asked::Pid(60))[0].released_by, None);
 }
 
 #[test]
