@@ -163,17 +163,15 @@ impl Engine {
         let exempt = agent.exempt
             || self.rules.exempts(unit, &row.slices, row.uid)
             || below.iter().chain([&agent.main()]).any(protected);
-        // Without a rule that allows it, the agent itself counts as a live agent, which is never ended. So does one in
-        // use, and one that may be at work although nobody listens.
-        let lives = !proven
-            || is_used(scene, agent.main(), &below)
-            || below.iter().any(|p| self.world.agent_of(*p).is_some())
-            || !self.rules.reap_agent(&agent.name);
+        // Without a rule that allows it no agent is ended. Nor is one in use, and one that may be at work although nobody
+        // listens.
+        let lives = !proven || is_used(scene, agent.main(), &below) || !self.rules.reap_agent(&agent.name);
         let guards = [
             (exempt, Guard::ExemptRule),
             (row.opted_out, Guard::OptedOut),
             (row.uid != agent.uid && !self.policy.other_uids, Guard::OtherUid),
-            (lives, Guard::LiveAgentBelow),
+            (lives, Guard::LiveAgent),
+            (below.iter().any(|p| self.world.agent_of(*p).is_some()), Guard::LiveAgentBelow),
             (self.policy.mode == Mode::Observe, Guard::Observe),
         ];
         guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect()

@@ -213,6 +213,12 @@ reasons! {
             changes "orphand does not end it, nor does sudo orphand reap: kill PID does."
             about "It, or something that belongs to it, runs as another user than its owner, or, without a known owner, than the one as whom it \
                 was started."
+        LiveAgent "live_agent"
+            short "it is an agent that lives"
+            says "It is an agent that lives."
+            changes "orphand ends one only if its unit has gone on without it, nobody uses it, and its rule says reap = true."
+            about "It is an agent that lives. One is ended only if its unit has gone on without it, nobody uses it, and its rule says \
+                `reap = true`."
         LiveAgentBelow "live_agent_below"
             short "a live agent is below it"
             says "An agent that lives is below it."

@@ -9,7 +9,7 @@ use crate::model::{Policy, Stdio};
 
 const HOST: &[&str] = &["/opt/sdk/host"];
 const OTHER_WIRE: [Stdio; 3] = [Stdio::Pipe(3), Stdio::Pipe(4), Stdio::Null];
-const TOLD: [&str; 2] = ["orphan_detected live_agent_below", "orphan_spared live_agent_below"];
+const TOLD: [&str; 2] = ["orphan_detected live_agent", "orphan_spared live_agent"];
 
 fn reap() -> Policy {
     let rules = "[[agent]]\nname = \"claude\"\nprogram = \"claude\"\nreap = true";

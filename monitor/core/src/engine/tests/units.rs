@@ -294,7 +294,7 @@ fn an_agent_left_behind_by_its_unit_is_told_and_stays() {
     story.facts.unit = Some(facts("a", "b"));
     story.end(20);
     story.pass_secs(200);
-    let told = ["agent_exited", "orphan_detected live_agent_below", "orphan_spared live_agent_below"];
+    let told = ["agent_exited", "orphan_detected live_agent", "orphan_spared live_agent"];
     assert_eq!(story.told(), told);
     assert_eq!(story.sent(), []);
     // Its servers are in use as long as it is alive, and orphans afterwards.
@@ -314,6 +314,24 @@ fn an_agent_left_behind_by_its_unit_is_ended_if_its_rule_says_so() {
     assert_eq!(story.sent(), [(21, Signal::Term), (21, Signal::Kill)]);
     story.end(21);
     assert_eq!(story.told(), ["orphan_reaped KILL", "agent_exited", "orphan_suspected"]);
+}
+
+/// The guard is about the agent itself only where that is why it stays. The twin is ended.
+#[test]
+fn a_live_agent_below_one_that_may_be_ended_keeps_it() {
+    for is_below in [true, false] {
+        let reap = "[[agent]]\nname = \"claude\"\nprogram = \"claude\"\nreap = true";
+        let mut story = gateway_with_claude(reap);
+        story.facts.unit = Some(facts("a", "b"));
+        if is_below {
+            story.start(21, 22, &["codex"], NOTHING);
+        }
+        story.end(20);
+        story.pass_secs(18);
+        let told = story.told();
+        assert_eq!(told.contains(&"orphan_spared live_agent_below".to_owned()), is_below, "{told:?}");
+        assert_eq!(story.sent().is_empty(), is_below);
+    }
 }
 
 #[test]
