@@ -20,6 +20,7 @@ use std::{
         fd::{AsFd as _, AsRawFd as _},
         unix::ffi::OsStrExt as _,
     },
+    path::Path,
     time::Duration,
 };
 
@@ -28,10 +29,10 @@ use nix::{
     sys::signal::{SigSet, Signal as Number},
 };
 use rustix::{
-    fs::Mode,
+    fs::{Access, Mode, access},
     io::Errno,
     process::{
-        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal,
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, getuid, pidfd_open, pidfd_send_signal,
         set_child_subreaper, setsid, umask, wait,
     },
 };
@@ -46,7 +47,7 @@ use tokio::{
 use super::run::{Outcome, Report};
 use crate::{
     host::{is_own_child, own_children},
-    os::{capabilities, descriptors, own, readable},
+    os::{capabilities, descriptors, own, readable, users},
 };
 use orphand_core::model::text;
 
@@ -223,9 +224,23 @@ fn start(path: &OsStr, event: &OsStr, says: &PipeWriter) -> io::Result<Pid> {
         Some(Errno::NOENT | Errno::NOEXEC) => io::Error::other(format!(
             "{why}; its first line must name a program that is there, as #!/bin/sh does"
         )),
+        Some(Errno::ACCESS) => closed_to_us(Path::new(path)).map_or(why, io::Error::other),
         _ => why,
     })?;
     Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::NotFound.into())
+}
+
+/// Why this user, who may execute the file, does not get there: he may not enter a folder above it.
+fn closed_to_us(path: &Path) -> Option<String> {
+    let above: Vec<&Path> = path.ancestors().skip(1).collect();
+    let closed =
+        above.into_iter().rev().find(|folder| access(*folder, Access::EXEC_OK) == Err(Errno::ACCESS))?;
+    let uid = getuid().as_raw();
+    let user = users::user_by_id(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name);
+    let folder = closed.display();
+    Some(format!(
+        "user {user} may not enter the folder {folder}: let him (chmod o+x {folder}), or move the hook"
+    ))
 }
 
 /// Kills a child. While the pidfd's process lives no other one has its number, so what is read by number is about it.
@@ -233,4 +248,31 @@ fn end(pid: u32) -> bool {
     let pid_of = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let Some(pidfd) = pid_of.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return false };
     is_own_child(pid) && pidfd_send_signal(pidfd, Signal::KILL).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+    use crate::os::apart;
+
+    /// Who has no capabilities may not enter a folder without its bit. The twin has it.
+    #[test]
+    fn the_folder_that_is_closed_to_the_user_is_named() {
+        for (mode, is_closed) in [(0o600, true), (0o700, false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let closed = folder.path().join("private");
+            fs::create_dir(&closed).unwrap();
+            fs::set_permissions(&closed, fs::Permissions::from_mode(mode)).unwrap();
+            let hook = closed.join("below").join("hook");
+            let found = apart(|| {
+                capabilities::drop_all()?;
+                Ok(closed_to_us(&hook))
+            });
+            let said = found.unwrap().unwrap_or_default();
+            let first = closed.display().to_string();
+            assert_eq!(said.contains(&format!("may not enter the folder {first}: ")), is_closed, "{said}");
+        }
+    }
 }
