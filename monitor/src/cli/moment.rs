@@ -10,7 +10,7 @@ use jiff::{
     civil::{Date, DateTime, Time},
 };
 
-use orphand_core::model::duration::parse_period;
+use orphand_core::model::duration::{DurationError, parse_period};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
@@ -26,6 +26,8 @@ pub enum Moment {
 
 const HOW: &str = "write it like \"14:03\", \"yesterday 14:03\", \"2026-11-23 14:03\", \"2026-11-23\", or how long ago, like \"90m\", \"24h\", \"7d\"";
 
+const TOO_LONG_AGO: &str = "that is more than a hundred years ago: the longest time is \"36525d\"";
+
 impl FromStr for Moment {
     type Err = &'static str;
 
@@ -38,10 +40,12 @@ impl FromStr for Moment {
             return Ok(Self::Ago(Duration::ZERO));
         }
         // `14:03:99` is no time, and no time ago either.
-        if !text.contains(':')
-            && let Ok(ago) = parse_period(text)
-        {
-            return Ok(Self::Ago(ago));
+        if !text.contains(':') {
+            match parse_period(text) {
+                Ok(ago) => return Ok(Self::Ago(ago)),
+                Err(DurationError::TooLongAgo(_)) => return Err(TOO_LONG_AGO),
+                Err(_) => {}
+            }
         }
         if let Some((day, rest)) = text.split_once(' ')
             && let Some(days) = days_ago(day)
@@ -147,6 +151,8 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Moment>(), Err(HOW), "{text}");
         }
+        assert_eq!("99999999d".parse::<Moment>(), Err(TOO_LONG_AGO));
+        assert_eq!("99999999x".parse::<Moment>(), Err(HOW));
     }
 
     #[test]

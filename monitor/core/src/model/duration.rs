@@ -17,6 +17,8 @@ pub enum DurationError {
     Syntax(String),
     #[error("\"{0}\" is longer than a day (24h)")]
     TooLong(String),
+    #[error("\"{0}\" is longer than a hundred years (36525d)")]
+    TooLongAgo(String),
 }
 
 /// Parses a duration from zero to one day.
@@ -28,10 +30,29 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 
 /// Parses a time to look back: `90m`, `24h`, `7d`, `4w`. A day has 24 hours. The limit is a hundred years.
 pub fn parse_period(text: &str) -> Result<Duration, DurationError> {
-    let signed =
-        parsed(text).and_then(|span: Span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
-    let period = signed.and_then(|signed| Duration::try_from(signed).ok());
-    period.filter(|period| *period <= HUNDRED_YEARS).ok_or_else(|| DurationError::Syntax(text.to_owned()))
+    let read = |text: &str| {
+        let span: Span = parsed(text)?;
+        Duration::try_from(span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?).ok()
+    };
+    match read(text) {
+        Some(period) if period <= HUNDRED_YEARS => Ok(period),
+        // What is too long is written like what is not, with other numbers.
+        _ if read(&with_ones(text)).is_some() => Err(DurationError::TooLongAgo(text.to_owned())),
+        _ => Err(DurationError::Syntax(text.to_owned())),
+    }
+}
+
+/// The text with 1 for each of its numbers.
+fn with_ones(text: &str) -> String {
+    let mut ones = String::new();
+    for letter in text.chars() {
+        match letter {
+            '0'..='9' if ones.ends_with('1') => {}
+            '0'..='9' => ones.push('1'),
+            _ => ones.push(letter),
+        }
+    }
+    ones
 }
 
 /// jiff also accepts ISO 8601, signs and "ago"; orphand does not.
@@ -85,8 +106,12 @@ mod tests {
         {
             assert_eq!(parse_period(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "7", "-7d", "7d ago", "1mo", "200000w", "99999999999999999999s"] {
+        for text in ["", "7", "-7d", "7d ago", "1mo"] {
             assert_eq!(parse_period(text), Err(DurationError::Syntax(text.into())), "{text}");
+        }
+        assert_eq!(parse_period("36525d"), Ok(HUNDRED_YEARS));
+        for text in ["36526d", "200000w", "99999999d", "1d 99999999999999999999s"] {
+            assert_eq!(parse_period(text), Err(DurationError::TooLongAgo(text.into())), "{text}");
         }
     }
 
