@@ -45,8 +45,7 @@ const HELD: usize = 64;
 const HISTORY_READS: usize = 2;
 
 pub(super) const BUSY: &str = "the daemon is busy: too many requests at a time; try again";
-pub(super) const LATE: &str =
-    "the daemon did not answer in time: it is still starting, or is stuck; nothing was done";
+pub(super) const LATE: &str = "the daemon did not answer in time, and nothing was done: it is busy, or still starting; try again, or see its log";
 const STOPPED: &str = "the daemon is stopping";
 
 #[derive(Clone, Debug)]
