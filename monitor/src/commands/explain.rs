@@ -150,11 +150,15 @@ fn why_nothing(dir: &ProcessDir, image: &Image, rules: &Rules) -> Nothing {
     rules.why_nothing(image, Known { streams, ..Known::default() })
 }
 
-/// Says why it is nothing where its streams cannot be read; of each creator whether it lives and what it runs; and adds those above that no engine follows.
+/// Says why it is nothing where its streams cannot be read, or it is the first process; of each creator whether it lives and what it runs; and adds those above that no engine follows.
 fn complete(proc: &Proc, rules: &Rules, one: &mut Explained) {
     // A look through /proc takes streams that it may not read for closed ones.
+    // Whatever it runs, the kernel gives it all that others leave.
+    if dir.id().pid == 1 {
+        return Nothing { reason: NoServer::ServiceManager, rule: None, streams: [Stdio::Closed; 2] };
+    }
     if let (Some(nothing), Ok(Some(dir))) = (&mut one.nothing, proc.identified(one.process.id()))
-        && dir.fd_table().is_err()
+        && (dir.id().pid == 1 || dir.fd_table().is_err())
     {
         *nothing = why_nothing(&dir, &dir.image(), rules);
     }

@@ -207,8 +207,8 @@ pub(super) fn nothing_sentence(nothing: &Nothing) -> String {
             "It is nothing: no rule knows its program, and it has no wire. Its standard input is {stdin}."
         }
         NoServer::Unread => {
-            "What it is cannot be said: its program or its streams could not be read. Of other users' \
-             processes only root can read them, where the system lets him."
+            "What it is cannot be said: its program or its streams could not be read. Only root can read other users' \
+             processes, and even he none that has more rights than he, or that a security module guards."
         }
     };
     // The name of a rule comes last: what is in it is no place for anything.
