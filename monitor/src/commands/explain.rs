@@ -18,7 +18,7 @@ use crate::{
 use orphand_core::{
     model::{
         Asked, Creator, ExemptedBy, Explained, Guard, History, HistoryQuery, Holdings, Image, NoServer,
-        Nothing, PastOrphan, ProcessId, ProcessView, Report, RunView, Stdio, redact,
+        Nothing, PastOrphan, PastRun, ProcessId, ProcessView, Report, Stdio, redact,
         text::{in_quotes, quoted},
     },
     recognise::{Known, Rule, Rules},
@@ -43,10 +43,8 @@ pub fn explain(flags: &cli::Explain) -> anyhow::Result<ExitCode> {
     })?;
     if nothing {
         let told = quoted(&flags.process);
-        if let Some(name) = &all.ran {
-            let name = quoted(name);
-            let past = format!("the agent {told} has ended; `orphand history --agent {name}` has its runs");
-            return Ok(super::unmatched(&past));
+        if let Some(run) = &all.ran {
+            return Ok(super::unmatched(&explain::ran(&told, run, &moment())));
         }
         let alone = (!all.asked_daemon).then_some("no daemon was asked");
         let why = all.blind.first().map(String::as_str).or(alone);
@@ -81,8 +79,17 @@ pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanati
     }
     if all.living.is_empty() {
         let past = past(places, &client, &mut all);
-        let is_called = |run: &&RunView| matches!(asked, Asked::Name(name) if run.is_called(name));
-        all.ran = past.runs.iter().map(|one| &one.run).find(is_called).map(RunView::name);
+        // Of the agents of a run the first one is known, as `npx` around another, and whose a server was.
+        let servers = || past.orphans.iter().chain(&past.unproven).chain(&past.never_judged);
+        let owned = |one: &PastOrphan| one.owner_id.as_deref().is_some_and(|id| is_past(asked, id));
+        let of_run =
+            |server: &PastOrphan, one: &PastRun| server.run.as_ref() == Some(&one.run) && owned(server);
+        let has = |one: &PastRun| is_past(asked, &one.id) || servers().any(|server| of_run(server, one));
+        let is_meant = |one: &&PastRun| match asked {
+            Asked::Name(name) => one.run.is_called(name),
+            _ => has(one),
+        };
+        all.ran = past.runs.iter().rfind(is_meant).cloned();
         all.ended = ended(asked, past);
     }
     Ok(all)
@@ -146,6 +153,10 @@ fn why_nothing(dir: &ProcessDir, image: &Image, rules: &Rules) -> Nothing {
     if dir.stat().is_kernel_thread() {
         return Nothing { reason: NoServer::KernelThread, rule: None, streams: [Stdio::Closed; 2] };
     }
+    // Whatever it runs, the kernel gives it all that others leave.
+    if dir.id().pid == 1 {
+        return Nothing { reason: NoServer::ServiceManager, rule: None, streams: [Stdio::Closed; 2] };
+    }
     let streams = dir.fd_table().is_ok().then(|| dir.stdio()).map(|[stdin, stdout, _]| [stdin, stdout]);
     rules.why_nothing(image, Known { streams, ..Known::default() })
 }
@@ -153,10 +164,6 @@ fn why_nothing(dir: &ProcessDir, image: &Image, rules: &Rules) -> Nothing {
 /// Says why it is nothing where its streams cannot be read, or it is the first process; of each creator whether it lives and what it runs; and adds those above that no engine follows.
 fn complete(proc: &Proc, rules: &Rules, one: &mut Explained) {
     // A look through /proc takes streams that it may not read for closed ones.
-    // Whatever it runs, the kernel gives it all that others leave.
-    if dir.id().pid == 1 {
-        return Nothing { reason: NoServer::ServiceManager, rule: None, streams: [Stdio::Closed; 2] };
-    }
     if let (Some(nothing), Ok(Some(dir))) = (&mut one.nothing, proc.identified(one.process.id()))
         && (dir.id().pid == 1 || dir.fd_table().is_err())
     {
@@ -206,11 +213,14 @@ fn past(places: &Places, client: &Client, all: &mut Explanation) -> History {
     }
 }
 
+/// Whether the process with this id is meant.
+fn is_past(asked: &Asked, id: &str) -> bool {
+    matches!(Asked::from(id), Asked::Id(id) if asked.is(id))
+}
+
 /// What ended or was judged and matches, in the order of the verdicts and ends.
 fn ended(asked: &Asked, history: History) -> Vec<PastOrphan> {
-    let is_meant = |one: &PastOrphan| {
-        asked.names(&one.name) || matches!(Asked::from(one.id.as_str()), Asked::Id(id) if asked.is(id))
-    };
+    let is_meant = |one: &PastOrphan| asked.names(&one.name) || is_past(asked, &one.id);
     let History { orphans, unproven, never_judged, .. } = history;
     let mut all: Vec<PastOrphan> =
         orphans.into_iter().chain(unproven).chain(never_judged).filter(is_meant).collect();

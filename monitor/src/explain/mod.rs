@@ -21,11 +21,11 @@ use crate::sink::{
     wall_clock::{self, WallClock},
 };
 use orphand_core::model::{
-    BootTime, Creator, ExemptedBy, Explained, Guard, Kept, NoServer, PastOrphan, ProcessId, ReachedBy,
-    Reason, ServerReport, TakenFor, recognised_by, text,
+    BootTime, Creator, ExemptedBy, Explained, Guard, Kept, NoServer, PastOrphan, PastRun, ProcessId,
+    ReachedBy, Reason, ServerReport, TakenFor, recognised_by, text,
 };
 
-pub use self::report::report;
+pub use self::{past::ran, report::report};
 
 pub const ALONE: &str = "No daemon has answered. This is one look through /proc, which cannot know who created what \
 has exited, when an owner exited, or what a daemon would do next.";
@@ -35,8 +35,8 @@ pub struct Explanation {
     pub living: Vec<Explained>,
     /// What was judged and is not there any more, the latest last.
     pub ended: Vec<PastOrphan>,
-    /// What the store knows runs of this name by.
-    pub ran: Option<String>,
+    /// The latest run of an agent that is meant and is not there any more.
+    pub ran: Option<PastRun>,
     pub asked_daemon: bool,
     pub blind: Vec<String>,
 }

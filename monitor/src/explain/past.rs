@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Moment, Page};
 use crate::sink::history::asked_by;
-use orphand_core::model::{Fate, PastOrphan, Reason, RunView, text};
+use orphand_core::model::{Fate, PastOrphan, PastRun, Reason, RunView, text};
 
 pub(super) fn page(one: &PastOrphan, moment: &Moment) -> Page {
     Page {
@@ -98,4 +98,48 @@ fn end(one: &PastOrphan, moment: &Moment) -> Vec<String> {
         all.push(format!("A process of it could not be ended: {}.", text::sanitise(failure)));
     }
     all
+}
+
+/// What is known of an agent that is not there any more, in one line.
+pub fn ran(told: &str, run: &PastRun, moment: &Moment) -> String {
+    let (name, count) = (run.run.name(), &run.account);
+    let ended = match run.ended {
+        Some(at) => format!("has ended ({})", moment.time(at)),
+        None => "has ended, and its run goes on".to_owned(),
+    };
+    let had = [(count.servers, "server", "servers"), (count.orphans, "orphan", "orphans")];
+    let had = had.into_iter().chain([(run.leftovers, "leftover", "leftovers")]);
+    let had = had.map(|(many, one, more)| text::count(many, one, more)).collect::<Vec<_>>().join(", ");
+    let (agent, name) = (text::numbered(&name, run.run.generation), text::quoted(&name));
+    format!("{told}: the agent {agent} {ended}; it had {had}: `orphand history --agent {name}` has its runs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::moment;
+    use super::*;
+    use orphand_core::model::{AgentHints, ServerCounts};
+
+    #[test]
+    fn of_an_agent_that_has_ended_it_is_said_what_it_had() {
+        let account = ServerCounts { servers: 3, orphans: 1, ..ServerCounts::default() };
+        let at = |text: &str| text.parse().unwrap();
+        let mut run = PastRun {
+            id: "20@7".to_owned(),
+            run: RunView { generation: Some(3), ..RunView::unknown("claude", 0) },
+            started: at("2026-07-27T12:00:00Z"),
+            ended: Some(at("2026-07-27T12:01:00Z")),
+            leftovers: 2,
+            leftover_bytes: 0,
+            hints: AgentHints::default(),
+            account,
+        };
+        assert_eq!(
+            ran("20", &run, &moment()),
+            "20: the agent claude #3 has ended (2026-07-27 12:01:00); it had 3 servers, 1 orphan, 2 leftovers: \
+             `orphand history --agent claude` has its runs"
+        );
+        run.ended = None;
+        assert!(ran("20", &run, &moment()).contains("has ended, and its run goes on; it had"));
+    }
 }

@@ -121,7 +121,7 @@ impl Reader<'_> {
         self.read(&format!(
             "SELECT json_object(
                 'id', s.pid || '@' || s.start, 'name', name, 'rule', rule, 'run', {run}, 'owner', owner_name,
-                'judged', {judged}, 'ended', {ended}, 'evidence', json(coalesce(evidence, '[]')),
+                'owner_id', owner_pid || '@' || owner_start, 'judged', {judged}, 'ended', {ended}, 'evidence', json(coalesce(evidence, '[]')),
                 'guards', json(coalesce(guards, '[]')), 'doubts', json(coalesce(doubts, '[]')),
                 'rss_bytes', coalesce(rss, 0), 'pss_bytes', pss, 'asked_by', asked_by, 'failure', failure,
                 'outcome', CASE WHEN how = 'reaped' THEN how WHEN how = 'unseen' THEN how
@@ -160,7 +160,7 @@ const COUNTS: &str = "'servers', count(s.id), 'orphans', count(s.judged),
 fn runs_with_counts() -> String {
     format!(
         "SELECT json_object(
-            'run', {run}, 'started', {started}, 'ended', {ended}, 'leftovers', coalesce(r.leftovers, 0),
+            'id', r.pid || '@' || r.start, 'run', {run}, 'started', {started}, 'ended', {ended}, 'leftovers', coalesce(r.leftovers, 0),
             'leftover_bytes', coalesce(r.leftover_bytes, 0), {COUNTS},
             'session', r.hints->>'$.session', 'cwd', r.hints->>'$.cwd', 'terminal', r.hints->>'$.terminal')
          FROM runs r JOIN keys k ON k.id = r.key

@@ -81,6 +81,9 @@ pub struct ServerCounts {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRun {
+    /// `PID@START` of its first agent.
+    #[serde(default)]
+    pub id: String,
     /// The run.
     pub run: RunView,
     /// Start time of its first agent, to the clock tick (10 ms).
@@ -116,6 +119,9 @@ pub struct PastOrphan {
     pub run: Option<RunView>,
     /// The name of its owner.
     pub owner: Option<String>,
+    /// `PID@START` of its owner.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub owner_id: Option<String>,
     /// When it was judged.
     pub judged: Timestamp,
     /// The facts that speak for an orphan.

@@ -27,6 +27,7 @@ fn orphan(name: &str, judged: &str, outcome: Fate) -> PastOrphan {
         hints: orphand_core::model::ServerHints::default(),
         run: Some(claude(2)),
         owner: Some("claude".to_owned()),
+        owner_id: None,
         judged: time(judged),
         evidence: vec![Evidence::OwnerExited, Evidence::StdinHangup],
         doubts: Vec::new(),
@@ -65,6 +66,7 @@ pub(super) fn past() -> History {
         unproven_left: left / 2,
     };
     let run = |run, started, ended: Option<&str>, account| PastRun {
+        id: String::new(),
         run,
         started: time(started),
         ended: ended.map(time),

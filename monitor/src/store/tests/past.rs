@@ -91,6 +91,15 @@ fn beside_a_running_daemon_and_after_it() {
         ]
     );
     assert_eq!(beside.orphans[2].guards, [Guard::Multiplexer]);
+    // An agent is found by its number: the first of a run, and whose a server was.
+    assert_eq!(
+        beside.runs.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(),
+        ["101@100", "101@100", "102@200"]
+    );
+    assert_eq!(
+        beside.orphans.iter().map(|o| o.owner_id.as_deref()).collect::<Vec<_>>(),
+        [Some("7@70"), Some("7@70"), Some("7@70"), None]
+    );
     assert_eq!((beside.orphans[0].judged, beside.orphans[0].ended), (time(20), Some(time(23))));
     assert_eq!((beside.losses[0].at, beside.losses[0].records.exec), (time(27), 3));
 }
