@@ -217,7 +217,6 @@ fn fields(one: &Explained, asked_daemon: bool, moment: &Moment) -> Value {
         "owner": one.owner,
         "owner_exited": one.owner_exited.map(time),
         "cause": one.cause,
-        "released_by": one.released_by,
         "since": one.since.map(time),
         "says": what::sentences(one, moment),
         "creators": one.creators.iter().map(|creator| json!({
