@@ -16,6 +16,7 @@ use crate::{
         BootTime, Doubt, ProcessId, ServerFacts, Work,
         scene::{ProcessRow, Wait},
     },
+    reach::waits_for_a_command,
     recognise::is_browser,
     verdict::{Finding, Inspection, Members, Rows, at_work, examine},
     world::{Accounts, Look, Server, accounts},
@@ -193,7 +194,9 @@ impl Engine {
         let waiting: BTreeSet<ProcessId> = waiting.map(|(_, parent)| parent.process).collect();
         // It goes on when its time has come, or when somebody answers who works for it elsewhere.
         let goes_on = |process: ProcessId| {
-            rows.row(process).is_some_and(|row| row.waits == Wait::Anything || waiting.contains(&process))
+            let goes = |row: &ProcessRow| row.waits == Wait::Anything && !waits_for_a_command(row);
+            rows.row(process).is_some_and(goes)
+                || waiting.contains(&process)
                 || rows.is_connected(process, server.wires(), &finding.members)
         };
         let tied = finding.members.tied.iter().copied();

@@ -80,10 +80,8 @@ const TABLE: [Exception; 8] = [
     Exception {
         reason: "a shell that waits for a person's command, or what shall outlive its terminal and has left it, does not need it",
         applies: |pair| {
-            let is_free = |row: &ProcessRow| {
-                (row.ignores_hangup && !pair.is_open)
-                    || (row.sid == row.process.pid && is_shell_of_a_person(&row.image))
-            };
+            let is_free =
+                |row: &ProcessRow| (row.ignores_hangup && !pair.is_open) || waits_for_a_command(row);
             matches!(pair.endpoint, Endpoint::Terminal) && pair.other_row.is_some_and(is_free)
         },
     },
@@ -98,6 +96,11 @@ const TABLE: [Exception; 8] = [
         },
     },
 ];
+
+/// Whether it is a shell that leads the session of a terminal, and works when a person tells it to.
+pub fn waits_for_a_command(row: &ProcessRow) -> bool {
+    row.sid == row.process.pid && is_shell_of_a_person(&row.image)
+}
 
 /// Whether this end is standard error, with its duplicates, or the output of a helper that goes there. Not what is read, too, as
 /// the connection on which inetd starts a program is, nor a call, or what is read, that got the number of a standard error that was

@@ -20,6 +20,6 @@ mod party;
 mod tests;
 
 pub use edges::{Edge, Source, Way};
-pub use exceptions::is_standard_error;
+pub use exceptions::{is_standard_error, waits_for_a_command};
 pub use mark::{Reach, mark};
 pub use party::{Kind, Party};

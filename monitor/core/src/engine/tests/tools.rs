@@ -290,6 +290,23 @@ fn a_step_goes_on_by_what_is_below_it_or_when_its_wait_is_over() {
     }
 }
 
+/// The shell of a terminal that a server opened: nobody is left to type.
+#[test]
+fn a_shell_that_waits_for_a_command_is_not_waited_for() {
+    for (argv, has_time) in [(&["bash", "--norc"], false), (&["bash", "/srv/deploy"], true)] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(30, 31, argv, PLAIN);
+        for pid in [30, 31] {
+            story.work.insert(pid, Work { process: id(pid), cpu_ns: 7, ..Work::default() });
+        }
+        let server = ProcessFacts { hears_of_ends: true, ..apart(10, WIRE) };
+        story.apart.extend([(30, server), (31, ProcessFacts { argv, busy: true, ..apart(31, PLAIN) })]);
+        story.end(20);
+        story.pass_secs(100);
+        assert_eq!(story.sent().is_empty(), has_time, "{argv:?}");
+    }
+}
+
 /// Who looks from time to time whether a step has ended has a moment to see it, and begins the next one.
 #[test]
 fn who_looks_for_the_end_of_a_step_goes_on_to_the_next() {
