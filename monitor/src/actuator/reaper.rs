@@ -27,6 +27,13 @@ pub struct Aim {
     pidfd: OwnedFd,
 }
 
+impl Aim {
+    /// The signal fails unless the pidfd is still alive. Then the number belonged to this process all the time.
+    pub fn send(&self, signal: Signal) -> Result<(), SignalError> {
+        send(&self.pidfd, signal)
+    }
+}
+
 /// Signals processes. It keeps nothing from one signal to the next.
 #[derive(Debug)]
 pub struct Reaper {
@@ -66,8 +73,14 @@ impl Reaper {
     }
 
     /// Signals the aimed process, if it is the intended one and has this real user.
-    pub fn fire(&self, aim: Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
-        let Aim { process, pidfd } = aim;
+    pub fn fire(&self, aim: &Aim, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
+        self.check(aim, uid)?;
+        aim.send(signal)
+    }
+
+    /// Whether the aimed process is the intended one and has this real user: then it may be signalled.
+    pub fn check(&self, aim: &Aim, uid: Option<u32>) -> Result<(), SignalError> {
+        let process = aim.process;
         // The pidfd is open, and the signal fails if it is dead by then: what is read here is about this process.
         match self.scope.as_ref().map_or(Place::Inside, |scope| scope.place(process.pid)) {
             Place::Inside => {}
@@ -75,15 +88,12 @@ impl Reaper {
             Place::Unseen => return Err(unsure(process, "its control groups cannot be read", Errno::NOENT)),
         }
         let proc = self.proc.clone();
-        hastily(move || compare(&proc, process, uid))?;
-        // The signal fails unless the pidfd is still alive. Then the number belonged to this process all the
-        // time.
-        send(&pidfd, signal)
+        hastily(move || compare(&proc, process, uid))
     }
 
     /// Aims and fires at once, for a caller that has no records of the kernel.
     pub fn signal(&self, process: ProcessId, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
-        self.fire(self.aim(process)?, uid, signal)
+        self.fire(&self.aim(process)?, uid, signal)
     }
 }
 

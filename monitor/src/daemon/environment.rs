@@ -9,7 +9,10 @@ use super::{
     stuck_reads::StuckReads,
 };
 use crate::{
-    actuator::{hook::Hooks, reaper::Reaper},
+    actuator::{
+        hook::Hooks,
+        reaper::{Aim, Reaper},
+    },
     driver::{Driver, EffectHandler, SignalRequest},
     host::Proc,
     probe::{Probe, registry::Registry},
@@ -25,6 +28,9 @@ use orphand_core::{
     },
     recognise::Rules,
 };
+
+/// How many signals are checked, each with a descriptor, before the first is sent.
+const VOLLEY: usize = 64;
 
 pub struct Environment {
     /// The rules in effect: whose standard streams and units a reading of /proc must include.
@@ -114,13 +120,29 @@ impl Environment {
         self.answered(driver, token, answer);
     }
 
-    /// Unless the last check before it shows that the process should not be signalled.
+    /// Unless the last check before it shows that the process should not be signalled. What follows at once is sent in the same
+    /// breath, when all are checked: nobody shall act on the end of the one before he ends himself.
     fn signal(&mut self, driver: &mut Driver, request: SignalRequest) -> anyhow::Result<()> {
         self.store.commit();
+        let next = std::iter::from_fn(|| driver.next_signal()).take(VOLLEY - 1);
+        let mut checked = Vec::new();
+        for request in std::iter::once(request).chain(next) {
+            let doubtful = self.doubtful || request.uid.is_some_and(|uid| self.shares.is_short(uid));
+            let aim = self.pending.aim(&mut self.kernel, &self.reaper, doubtful, request)?;
+            checked.push((request, aim));
+        }
+        let send = |(request, aim): (SignalRequest, Result<Aim, SignalError>)| {
+            (request, aim.and_then(|aim| aim.send(request.signal)).err())
+        };
+        let outcomes: Vec<(SignalRequest, Option<SignalError>)> = checked.into_iter().map(send).collect();
+        for (request, error) in outcomes {
+            self.signalled(driver, request, error);
+        }
+        Ok(())
+    }
+
+    fn signalled(&mut self, driver: &mut Driver, request: SignalRequest, error: Option<SignalError>) {
         let SignalRequest { process, signal, .. } = request;
-        let (kernel, reaper) = (&mut self.kernel, &self.reaper);
-        let doubtful = self.doubtful || request.uid.is_some_and(|uid| self.shares.is_short(uid));
-        let error = self.pending.signal(kernel, reaper, doubtful, request)?.err();
         match &error {
             // An exit that waits to be handed in says so: another process may have the same number and identity by now.
             Some(SignalError::Gone) if !self.pending.has_exit(process) => self.gone.push(process),
@@ -135,7 +157,6 @@ impl Environment {
         }
         self.no_room = matches!(error, Some(SignalError::NoRoom { .. }));
         driver.feed(Input::Signalled { process, signal, error });
-        Ok(())
     }
 
     /// Feeds an answer. One that could not be found may be for want of descriptors.

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::{
-    actuator::reaper::Reaper,
+    actuator::reaper::{Aim, Reaper},
     driver::SignalRequest,
     source::{kernel::KernelSource, kernel_error::KernelError},
 };
@@ -47,14 +47,14 @@ impl PendingRecords {
         })
     }
 
-    /// Signals it, unless anything speaks against that. `doubtful`: records were lost. The outer error: the kernel side cannot be read.
-    pub fn signal(
+    /// Aims at it, unless anything speaks against that. `doubtful`: records were lost. The outer error: the kernel side cannot be read.
+    pub fn aim(
         &mut self,
         kernel: &mut KernelSource,
         reaper: &Reaper,
         doubtful: bool,
         request: SignalRequest,
-    ) -> Result<Result<(), SignalError>, KernelError> {
+    ) -> Result<Result<Aim, SignalError>, KernelError> {
         let SignalRequest { process, uid, signal } = request;
         let aim = match reaper.aim(process) {
             Ok(aim) => aim,
@@ -71,6 +71,6 @@ impl PendingRecords {
         if self.has_news(process, signal) {
             return unsure("it runs another program or is in another session since it was judged");
         }
-        Ok(reaper.fire(aim, uid, signal))
+        Ok(reaper.check(&aim, uid).map(|()| aim))
     }
 }

@@ -104,6 +104,14 @@ impl Driver {
         tell(&mut self.engine);
     }
 
+    /// The next effect, if it is a signal.
+    pub fn next_signal(&mut self) -> Option<SignalRequest> {
+        match self.engine.poll_signal()? {
+            Effect::Signal { process, uid, signal } => Some(SignalRequest { process, uid, signal }),
+            _ => None,
+        }
+    }
+
     pub fn perform(&mut self, handler: &mut impl EffectHandler) -> anyhow::Result<()> {
         while let Some(effect) = self.engine.poll_effect() {
             let outside = match &effect {

@@ -196,7 +196,7 @@ impl Trial {
         match way {
             Way::Drained => {
                 let request = SignalRequest { process, uid, signal };
-                self.pending.signal(&mut self.kernel, &self.reaper, false, request).unwrap()
+                self.pending.aim(&mut self.kernel, &self.reaper, false, request).unwrap()?.send(signal)
             }
             Way::Undrained => self.reaper.signal(process, uid, signal),
         }
@@ -306,7 +306,9 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     let own = rustix::process::getuid().as_raw();
     let request = SignalRequest { process, uid: Some(own + 1), signal: Signal::Term };
     let Trial { pending, kernel, reaper, .. } = &mut trial;
-    let mut signal = |doubtful, request| pending.signal(kernel, reaper, doubtful, request).unwrap();
+    let mut signal = |doubtful, request: SignalRequest| {
+        pending.aim(kernel, reaper, doubtful, request).unwrap().and_then(|aim| aim.send(request.signal))
+    };
     // Another user's, then records lost: both times it is left alone.
     assert!(matches!(signal(false, request), Err(SignalError::Unsure { .. })));
     let request = SignalRequest { uid: Some(own), ..request };
@@ -316,7 +318,7 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     while !pending.has_exit(process) {
         pending.drain(kernel);
     }
-    assert_eq!(pending.signal(kernel, reaper, true, request).unwrap(), Err(SignalError::Gone));
+    assert_eq!(pending.aim(kernel, reaper, true, request).unwrap().err(), Some(SignalError::Gone));
     trial.first.tell(0);
     assert_eq!(trial.first.says(), 15);
 }

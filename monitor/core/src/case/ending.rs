@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{
     Action, Announcement, Facts, Failure, INSPECT_AGAIN, Stage, Verdict,
-    phase::{CLOSING, KILL_EVERY, KILL_ROUNDS},
+    phase::{KILL_EVERY, KILL_ROUNDS},
 };
 use crate::model::{BootTime, ContainerId, ProcessId, Signal};
 
@@ -24,8 +24,6 @@ pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
             fail(verdict, facts, error)
         }
         Stage::Spared if verdict.guards.is_empty() => begin(verdict, facts),
-        // Those around it had to be ended first.
-        Stage::MainProcess if main_to_ask(verdict, facts).is_some() => begin(verdict, facts),
         Stage::MainProcess => terminate_rest(verdict, facts),
         Stage::Rest => {
             verdict.attempt.rounds = 0;
@@ -36,8 +34,8 @@ pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     }
 }
 
-/// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file. Before that, those end
-/// that are not asked, from the top down: who waits for the end of another one does nothing about it any more.
+/// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file. Those that are not asked
+/// end in the same breath, from the top down: who is told of the end of another one does nothing about it any more.
 fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     if let Some(container) = verdict.attempt.container.clone() {
         return stop_container(verdict, container, facts);
@@ -52,24 +50,16 @@ fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
         return actions;
     };
     verdict.stage = Stage::MainProcess;
-    let around = verdict.attempt.not_to_be_asked.clone();
-    let around = facts.targets.iter().rev().filter(|process| **process != main && around.contains(process));
-    let mut first: Vec<Action> =
-        around.filter_map(|process| send_once(verdict, *process, Signal::Kill, facts)).collect();
-    let patience = if first.is_empty() { facts.pace.main_process() } else { CLOSING };
-    actions.push(Action::SetDeadline(Some(facts.now + patience)));
-    if first.is_empty() && facts.targets.contains(&main) && !verdict.attempt.refused.contains(&main) {
-        first.extend(send(verdict, main, Signal::Term, facts));
-    }
-    actions.append(&mut first);
+    actions.push(Action::SetDeadline(Some(facts.now + facts.pace.main_process())));
+    let others = verdict.attempt.not_to_be_asked.clone();
+    let others = facts.targets.iter().rev().filter(|process| others.contains(process));
+    actions.extend(send_to_all(verdict, Signal::Term, others, facts));
+    // Once more, if a guard stopped an earlier attempt.
+    let is_asked = facts.targets.contains(&main)
+        && !verdict.attempt.refused.contains(&main)
+        && !verdict.attempt.not_to_be_asked.contains(&main);
+    actions.extend(is_asked.then(|| send(verdict, main, Signal::Term, facts)).flatten());
     actions
-}
-
-/// The main process, if others had to be ended before it and its turn has not come.
-fn main_to_ask(verdict: &Verdict, facts: &Facts<'_>) -> Option<ProcessId> {
-    let is_late = !verdict.attempt.not_to_be_asked.is_empty();
-    let is_due = |main: &ProcessId| is_late && facts.targets.contains(main);
-    facts.main_process.filter(is_due).filter(|main| !verdict.attempt.is_settled(*main, Signal::Term))
 }
 
 /// Has the container stopped by its engine. Its client ends with it and gets no signal.

@@ -160,6 +160,12 @@ impl Engine {
         self.effects.pop_front()
     }
 
+    /// The same, if it is a signal: those of one step are sent together.
+    pub fn poll_signal(&mut self) -> Option<Effect> {
+        let is_next = matches!(self.effects.front(), Some(Effect::Signal { .. }));
+        if is_next { self.effects.pop_front() } else { None }
+    }
+
     /// When the engine wants [`Input::Timeout`] if nothing else happens before. `None`: it waits for no deadline.
     pub fn poll_timeout(&self) -> Option<BootTime> {
         self.agenda.next()

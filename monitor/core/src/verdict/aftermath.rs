@@ -10,10 +10,10 @@ use crate::{
     recognise::{Role, cleans_up, goes_on, runs_itself},
 };
 
-/// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or
-/// when what they started has ended: who has a handler for SIGTERM, or is fed by the server, whose end asks him as a signal does,
-/// if he has let something go, or, being of the core, anybody here has; and a script around the main process (`trap 'kill 0' EXIT`,
-/// `finally`), which would go on without it.
+/// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or when
+/// another one has ended: a script around the main process (`trap 'kill 0' EXIT`, `finally`), which would go on without it. And
+/// all of the server, if it has let something go and anybody in it would do something: such a script, who has a handler for
+/// SIGTERM, or who is told of the end of another. Each of them may tell the others, so nobody is asked.
 pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) -> BTreeSet<ProcessId> {
     let rows = inspection.rows;
     let above = |processes: &mut dyn Iterator<Item = &ProcessId>| -> BTreeSet<ProcessId> {
@@ -27,29 +27,35 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
             .is_some_and(|node| node.stdin() == inspection.server.stdin && node.origin().process == node.id)
     };
     let launching = above(&mut members.core.iter().filter(is_link));
+    let main = inspection.main_image();
+    let is_script = |row: &ProcessRow| {
+        let process = row.process;
+        let would = (starting.contains(&process) && goes_on(&row.image, main))
+            || (launching.contains(&process) && works_itself(inspection, row));
+        would && !(members.wrappers.contains(&process) && has_others_below(inspection, row))
+    };
     // What a server that has ended by itself let go is no part of it any more.
     let is_let_go = |node: &Node| node.server.is_none() || members.let_go.contains(&node.id);
-    let has_one_below = |process: &ProcessId| inspection.world.graph().children(*process).any(is_let_go);
-    let mut leaving: BTreeSet<ProcessId> = members.all().filter(has_one_below).collect();
-    leaving.extend(above(&mut leaving.iter()));
-    // Of one that was found nobody knows what it let go before. A browser ends nothing of that.
-    let was_seen = |process| inspection.node(process).is_some_and(|node| !node.provenance.is_found());
-    let has_let_go = |row: &ProcessRow| {
-        leaving.contains(&row.process)
-            || (members.core.contains(&row.process) && !members.let_go.is_empty())
-            || !(was_seen(row.process) || is_a_browser(inspection, row))
+    // A browser ends nothing of what others have let go.
+    let is_harmless = |row: &ProcessRow| {
+        is_a_browser(inspection, row) && !inspection.world.graph().below(row.process).any(is_let_go)
     };
-    let is_fed = |process| members.tied.contains(&process) && inspection.rows.is_fed(process, members);
-    let main = inspection.main_image();
-    let is_one = |row: &&ProcessRow| {
-        let process = row.process;
-        let is_wrapper = members.wrappers.contains(&process);
-        let is_script = (starting.contains(&process) && goes_on(&row.image, main))
-            || (launching.contains(&process) && works_itself(inspection, row));
-        ((row.catches_term || is_fed(process)) && has_let_go(row) && !is_wrapper)
-            || (is_script && !(is_wrapper && has_others_below(inspection, row)))
+    let belongs = |row: &ProcessRow| !members.wrappers.contains(&row.process) && !is_harmless(row);
+    // Who is told of the end of the main process. That itself is the first to end.
+    let is_told = |row: &ProcessRow| {
+        row.process != inspection.server.main_process() && rows.is_told(row.process, members)
     };
-    inspection.processes(members).filter(is_one).map(|row| row.process).collect()
+    let would = |row: &ProcessRow| is_script(row) || belongs(row) && (row.catches_term || is_told(row));
+    // Of one that was found nobody knows what it let go before.
+    let may_have_let_go = |row: &ProcessRow| {
+        let mut below = inspection.world.graph().children(row.process);
+        let is_found = || inspection.node(row.process).is_none_or(|node| node.provenance.is_found());
+        belongs(row) && (below.any(is_let_go) || is_found())
+    };
+    let processes = || inspection.processes(members);
+    let all = (!members.let_go.is_empty() || processes().any(may_have_let_go)) && processes().any(would);
+    let is_one = |row: &&ProcessRow| is_script(row) || (all && belongs(row));
+    processes().filter(is_one).map(|row| row.process).collect()
 }
 
 /// Whether a script around the server has other programs below it, and cleans up when the server ends (`trap 'kill $(jobs -p)'

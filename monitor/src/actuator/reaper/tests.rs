@@ -96,7 +96,7 @@ fn who_ends_between_aim_and_signal_is_gone() {
     let aim = reaper.aim(id).unwrap();
     child.0.kill().unwrap();
     child.0.wait().unwrap();
-    assert_eq!(reaper.fire(aim, None, Signal::Kill), Err(SignalError::Gone));
+    assert_eq!(reaper.fire(&aim, None, Signal::Kill), Err(SignalError::Gone));
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn nothing_is_signalled_that_is_not_seen_in_the_scope() {
     child.0.wait().unwrap();
     let reaper = reaper.within(Some(scope));
     assert!(
-        matches!(reaper.fire(aim, None, Signal::Kill), Err(SignalError::Unsure { .. })),
+        matches!(reaper.fire(&aim, None, Signal::Kill), Err(SignalError::Unsure { .. })),
         "it cannot be read"
     );
     let mut child = Started::sleeper();

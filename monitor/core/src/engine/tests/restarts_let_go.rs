@@ -129,39 +129,51 @@ fn how_a_job_of_a_shell_began_is_not_known_of_what_was_found() {
     }
 }
 
-/// A helper of a server that has started a person's site ends it at the end of its input. The twins have let nothing go, or read
-/// nothing of the server's.
+/// Of a server with a person's site, whoever started that, a helper that shares a pipe with it, in whichever direction, may end the
+/// site when it is told of its end, and so may the server, told of the helper's. The twins have let nothing go, or share nothing.
 #[test]
-fn a_helper_that_let_something_go_and_reads_what_the_server_writes_is_not_asked() {
-    for (has_site, is_fed, is_asked) in [(true, true, false), (false, true, true), (true, false, true)] {
+fn a_server_that_let_something_go_with_a_helper_that_is_told_of_its_end_is_not_asked() {
+    let inherited = [Stdio::Null, WIRE[1], Stdio::Null];
+    let (reads, writes) =
+        ([Stdio::Pipe(7), Stdio::Null, Stdio::Null], [Stdio::Null, Stdio::Pipe(8), Stdio::Null]);
+    for (stdio, site_of, is_asked) in [
+        (reads, Some(31), false),
+        (reads, Some(30), false),
+        (writes, Some(31), false),
+        (reads, None, true),
+        (writes, None, true),
+        (inherited, Some(30), true),
+    ] {
         let mut story = Story::agent_with_server(Policy::default());
-        let stdio = [if is_fed { Stdio::Pipe(7) } else { Stdio::Null }, Stdio::Pipe(8), Stdio::Null];
         story.start(30, 31, &["/srv/runner"], stdio);
-        if has_site {
-            story.start(31, 32, &["/srv/site"], PLAIN);
-            story.apart.insert(32, ProcessFacts { parent: 31, ..apart(32, PLAIN) });
+        if let Some(parent) = site_of {
+            story.start(parent, 32, &["/srv/site"], PLAIN);
+            story.apart.insert(32, ProcessFacts { parent, ..apart(32, PLAIN) });
         }
-        let stream = if is_fed { Stdio::Pipe(7) } else { Stdio::Pipe(8) };
-        let helper = ProcessFacts { read_by: Some((stream, id(30))), ..apart(0, stdio) };
-        story.apart.insert(31, ProcessFacts { parent: 30, ..helper });
+        let pipe = stdio.into_iter().find(|stream| matches!(stream, Stdio::Pipe(7 | 8)));
+        let helper = ProcessFacts { read_by: pipe.map(|pipe| (pipe, id(30))), ..apart(0, stdio) };
+        story.apart.extend([(30, apart(0, WIRE)), (31, ProcessFacts { parent: 30, ..helper })]);
         story.end(20);
         story.pass_secs(30);
-        let (sent, first) = (story.sent(), if is_asked { (30, Signal::Term) } else { (31, Signal::Kill) });
-        assert_eq!(sent.first(), Some(&first), "{has_site} {is_fed}");
-        assert!(sent.contains(&(30, Signal::Term)) && sent.iter().all(|(pid, _)| *pid != 32), "{sent:?}");
+        let sent = story.sent();
+        if is_asked {
+            assert_eq!(sent.first(), Some(&(30, Signal::Term)), "{stdio:?} {site_of:?} {sent:?}");
+        } else {
+            assert_eq!(sent[..2], [(30, Signal::Kill), (31, Signal::Kill)], "{stdio:?} {site_of:?}");
+        }
+        assert!(sent.iter().all(|(pid, _)| *pid != 32), "{sent:?}");
     }
 }
 
-/// After a restart nobody knows what a helper let go: it has a handler, or sees the end of its input. The twins have neither, or
-/// are a browser.
+/// After a restart nobody knows what a server let go: a helper has a handler, or shares a pipe with it. The twin is a browser.
 #[test]
-fn a_helper_that_was_found_is_not_asked_if_it_would_do_something() {
+fn a_server_that_was_found_is_not_asked_if_a_helper_would_do_something() {
     const RUNNER: &[&str] = &["/srv/runner"];
     let (input, output) = (Stdio::Pipe(7), Stdio::Pipe(8));
     for (helper, catches_term, stream, is_asked) in [
         (RUNNER, true, output, false),
         (RUNNER, false, input, false),
-        (RUNNER, false, output, true),
+        (RUNNER, false, output, false),
         (&["/usr/bin/chromium", "--headless"], true, input, true),
     ] {
         let stdio = if stream == input {
@@ -178,8 +190,8 @@ fn a_helper_that_was_found_is_not_asked_if_it_would_do_something() {
         story.apart.insert(31, ProcessFacts { argv: helper, parent: 30, ..facts });
         story.end(20);
         story.pass_secs(60);
-        let (sent, first) = (story.sent(), if is_asked { (30, Signal::Term) } else { (31, Signal::Kill) });
-        assert_eq!(sent.first(), Some(&first), "{helper:?} {catches_term} {stream:?} {sent:?}");
+        let (sent, signal) = (story.sent(), if is_asked { Signal::Term } else { Signal::Kill });
+        assert_eq!(sent.first(), Some(&(30, signal)), "{helper:?} {catches_term} {stream:?} {sent:?}");
         assert!(sent.iter().any(|(pid, _)| *pid == 31), "{helper:?} {sent:?}");
     }
 }
