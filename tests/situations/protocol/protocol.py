@@ -184,14 +184,19 @@ def home_made_host_lives(stage):
     "in use", name="set_up_without_its_input", twin="protocol/below_a_busy_shell_moved", first="os.dup2(os.open('/dev/null', os.O_RDONLY), 0)\n",
     about="The same, and what sets up has put /dev/null in the place of its standard input (`ssh -n`).",
 )
-def set_up_below_a_shell(stage, first=""):
+@scene(
+    "in use", name="set_up_whose_shell_was_ended", twin="protocol/below_a_busy_shell", then="server.child.terminate()\nserver.child.wait()\n",
+    about="The same, and the agent had given up and ended the shell, as clients do with a start that takes too long.",
+)
+def set_up_below_a_shell(stage, first="", then=""):
     """A shell sets up on its wires before it starts the server, for which the first message waits; the agent is killed meanwhile."""
     stage.part("set-up", f"here()\n{first}use('set-up', lambda: os.stat(DIR))\n")
     stage.server("server.py")
-    agent = stage.rests("claude", """
-        start("/bin/bash", "-c", f"{BIN}/set-up && {BIN}/server.py", asked=False)._send("tools/list", None)
-        present("set-up")
-    """)
+    agent = stage.rests("claude", f"""
+server = start("/bin/bash", "-c", f"{{BIN}}/set-up && {{BIN}}/server.py", asked=False)
+server._send("tools/list", None)
+present("set-up")
+{then}""")
     stage.beats("set-up")
     return stage.killed(agent, in_use=["set-up"])
 

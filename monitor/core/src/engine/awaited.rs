@@ -37,8 +37,6 @@ const EVERY: Duration = Duration::from_millis(50);
 const A_SESSION: Duration = Duration::from_secs(60);
 /// The most command lines that are kept of a process.
 const LINES: usize = 4;
-/// How long a program below a shell must live to be taken for the server, where nobody sees whether it takes the message.
-pub(super) const TRIAL: Duration = Duration::from_millis(250);
 
 pub(super) type FirstMessages = BTreeMap<ProcessId, Awaited>;
 
@@ -118,6 +116,9 @@ pub(super) struct Awaited {
     /// Until when it is on trial: a shell's start-up file runs programs on the shell's own wires, and none of them is
     /// the server. It is one if it takes the message, or if nobody sees that and it still lives then.
     pub(super) trial: Option<BootTime>,
+    /// Whether it began below a launcher or a shell on these wires, as one of several programs perhaps: it is the server only when it
+    /// has read the message, also if that one has ended since.
+    pub(super) below: bool,
     /// The command lines that the process had on these wires, the oldest first.
     pub(super) lines: Vec<Vec<String>>,
 }
@@ -126,15 +127,15 @@ impl Awaited {
     /// What this process runs now; `earlier` is what it ran before, if that was asked about.
     pub(super) fn of(node: &Node, earlier: Option<Self>) -> Self {
         let wires = node.wires();
-        let (said, mut lines) = earlier
+        let (said, below, mut lines) = earlier
             .filter(|earlier| earlier.wires == wires)
-            .map_or_else(Default::default, |earlier| (earlier.said, earlier.lines));
+            .map_or_else(Default::default, |earlier| (earlier.said, earlier.below, earlier.lines));
         lines.extend(node.image().filter(|image| !image.argv_truncated).map(|image| image.argv.clone()));
         if lines.len() > LINES {
             lines.remove(0);
         }
-        let (origin, share) = (node.origin(), Share::of(node.uid));
-        Self { origin, share, wires, since: None, looks: 0, over: false, said, trial: None, lines }
+let (origin, share) = (node.origin(), Share::of(node.uid));
+        Self { origin, share, wires, since: None, looks: 0, over: false, said, trial: None, below, lines }
     }
 }
 

@@ -16,9 +16,10 @@ use std::time::Duration;
 use super::{
     Engine,
     agenda::Task,
-    awaited::{self, Awaited, Said, TRIAL},
+    awaited::{self, Awaited, Said},
     lives::has_wires,
     servers::Recognised,
+    trials::may_come,
 };
 use crate::{
     lineage::{Node, Origin, ServerKey},
@@ -31,7 +32,7 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(1);
 /// How often one process is looked at: 15 looks within 16 seconds. A runtime reads its standard input some milliseconds to
 /// seconds after its start.
-const LOOKS: u32 = 15;
+pub(super) const LOOKS: u32 = 15;
 /// After so many looks, 127 ms after the exec, the settings of agents are asked too: a program that reads at once has
 /// read its first message.
 const SILENT: u32 = 8;
@@ -70,6 +71,7 @@ impl Engine {
             return self.queue_up(at, id);
         }
         let mut awaited = Awaited { since: Some(at), ..Awaited::of(node, earlier) };
+        awaited.below |= self.is_below_a_launcher(node);
         let of = |above: &Node| self.first_messages.get(&above.id)?.said.clone();
         let said = awaited.said.take().or_else(|| self.above_on_the_same_streams(node).find_map(of));
         let hands_on = hands_on(node);
@@ -81,7 +83,7 @@ impl Engine {
         if hands_on {
             self.hand_on(now, id, said);
         } else {
-            self.try_out(now, id, said);
+            self.try_out(now, id, said, false);
         }
         true
     }
@@ -96,10 +98,12 @@ impl Engine {
 
     pub(super) fn look_for_first_message(&mut self, now: BootTime, id: ProcessId) {
         let Some(awaited) = self.first_messages.get(&id) else { return };
-        // Nobody has seen a message, nor sees it read: the shell has started nothing on both of its streams, or the program
-        // on trial still lives.
-        let is_it =
-            |said: &Said| matches!(said, Said::Declared(_)) && awaited.trial.is_none_or(|until| until <= now);
+        // Nobody is left who would start another one: nobody need see that it reads.
+        let is_it = |said: &Said| {
+            matches!(said, Said::Declared(_))
+                && !awaited.below
+                && awaited.trial.is_some_and(|until| until <= now)
+        };
         let said = awaited.said.clone().filter(is_it);
         if self.world.node(id).is_none_or(|node| node.origin() != awaited.origin) {
             self.stop_waiting(id);
@@ -126,35 +130,23 @@ impl Engine {
         // Twice: its agent may end just now.
         let is_over = message == FirstMessage::Over;
         let stays_over = std::mem::replace(&mut awaited.over, is_over) && is_over;
-        let (looks, said, trial) = (awaited.looks, awaited.said.clone(), awaited.trial);
+        let (looks, said, trial, is_below) =
+            (awaited.looks, awaited.said.clone(), awaited.trial, awaited.below);
         if is_late {
             self.world.change(id, |node| node.unheard = Some(now));
         }
-        if let Some(until) = trial {
-            let node = self.world.node(id);
-            let is_below = node.is_some_and(|node| self.above_on_the_same_streams(node).any(hands_on));
-            let again = match message {
-                // It is still there, as far as anybody can tell: what runs below a shell may only prepare for who will read it
-                // (`npm ci && server`).
-                FirstMessage::Mcp { .. } | FirstMessage::Unknown if is_below => Some(now + pause),
-                FirstMessage::Mcp { .. } | FirstMessage::Unknown if now < until => {
-                    Some(until.min(now + pause))
-                }
-                _ => None,
-            };
-            if again.is_some() {
-                self.agenda.set(Task::FirstMessage(id), again);
-            } else if node.is_some_and(|node| self.is_started_by_one(node)) {
-                self.stop_waiting(id);
-            } else if let Some(said) = said {
-                self.recognised_by_what_was_said(now, now, id, said);
-            }
+        if let FirstMessage::Mcp { client } = &message {
+            self.message_waits(id, client.as_deref());
+        }
+        if trial.is_some() {
+            self.answered_on_trial(now, id, &message, pause);
             return;
         }
         if let Some(said) = said {
             // Who runs another program leaves it what was said. One that has read that itself is the server (`mise mcp`), and a
             // shell below which it was read (`npm ci && tee log | server`).
-            let is_read = matches!(message, FirstMessage::Nothing | FirstMessage::Over | FirstMessage::Other);
+            let is_read = matches!(message, FirstMessage::Nothing | FirstMessage::Over | FirstMessage::Other)
+                && !may_come(&said, looks);
             let node = self.world.node(id);
             if node.is_some_and(|node| is_read && self.started_on_the_same_streams(node).is_none()) {
                 self.world.change(id, |node| node.correct(|exec| exec.reads_itself = true));
@@ -198,16 +190,14 @@ impl Engine {
             self.confirmed(now, key, id, said);
         } else if let Some(started) = self.started_on_the_same_streams(node) {
             self.hand_on(now, id, said.clone());
-            if is_old {
-                self.recognised_by_what_was_said(now, now, started, said);
-            } else {
-                self.try_out(now, started, said);
-            }
+            self.try_out(now, started, said, is_old);
         } else if hands_on(node) {
             self.hand_on(now, id, said);
         } else if let Some(launcher) = self.launcher_above(node) {
             self.hand_on(now, launcher, said.clone());
-            self.try_out(now, id, said);
+            self.try_out(now, id, said, is_old);
+        } else if is_below {
+            self.try_out(now, id, said, is_old);
         } else {
             self.recognised_by_what_was_said(now, now, id, said);
         }
@@ -229,23 +219,7 @@ impl Engine {
         self.agenda.set(Task::FirstMessage(launcher), (is_seen || may_feed).then(|| now + soon));
     }
 
-    /// Puts a program on trial that was started on streams on which this was said.
-    fn try_out(&mut self, now: BootTime, id: ProcessId, said: Said) {
-        let Some(node) = self.world.node(id) else { return };
-        if !self.first_messages.contains_key(&id) && awaited::has_room_for(&self.first_messages, node) {
-            self.first_messages.insert(id, Awaited::of(node, None));
-        }
-        let seen = matches!(said, Said::Message(_));
-        let Some(awaited) = self.first_messages.get_mut(&id).filter(|a| a.trial.is_none()) else { return };
-        let until = now + TRIAL;
-        (awaited.said, awaited.trial, awaited.looks) = (Some(said), Some(until), 0);
-        self.agenda.set(Task::FirstMessage(id), (!seen).then_some(until));
-        if seen {
-            self.ask_first_message(id);
-        }
-    }
-
-    fn ask_first_message(&mut self, process: ProcessId) {
+    pub(super) fn ask_first_message(&mut self, process: ProcessId) {
         let Some(node) = self.world.node(process) else { return };
         let (stdin, origin, turn) = (node.stdin(), node.origin(), Share::of(node.uid));
         let above = self.above_on_the_same_streams(node).map(|above| above.id);
@@ -265,7 +239,8 @@ impl Engine {
         self.ask(Some((turn, Haste::AtLeisure)), about, move |engine, now, answer| match answer {
             Answer::FirstMessage { message: FirstMessage::Nothing } => {
                 let awaited = engine.first_messages.get(&process);
-                if awaited.is_some_and(|awaited| awaited.origin == origin && awaited.looks >= LOOKS) {
+                let is_it = |awaited: &&Awaited| awaited.origin == origin && awaited.said.is_none();
+                if awaited.filter(is_it).is_some_and(|awaited| awaited.looks >= LOOKS) {
                     engine.is_no_server(process);
                 }
             }
@@ -294,7 +269,13 @@ impl Engine {
         }
     }
 
-    fn recognised_by_what_was_said(&mut self, now: BootTime, at: BootTime, id: ProcessId, said: Said) {
+    pub(super) fn recognised_by_what_was_said(
+        &mut self,
+        now: BootTime,
+        at: BootTime,
+        id: ProcessId,
+        said: Said,
+    ) {
         let (name, client) = match said {
             Said::Message(client) => (self.title(id), client),
             Said::Declared(name) => (name, None),
@@ -312,7 +293,7 @@ impl Engine {
 
     /// Whether a program that does its work itself, and may be a server, or is one by the protocol, has started it on its own streams:
     /// a tool, whoever sees the first message wait first.
-    fn is_started_by_one(&self, node: &Node) -> bool {
+    pub(super) fn is_started_by_one(&self, node: &Node) -> bool {
         let key = self.server_on_its_wire(node).and_then(|key| self.world.server(key));
         let is_asked = |above: &Node| !hands_on(above) && self.first_messages.contains_key(&above.id);
         key.is_some_and(|server| server.rule == PROTOCOL && is_run_by(self.world.graph(), server, node.id))
@@ -330,7 +311,7 @@ impl Engine {
         node.server.filter(|key| self.world.server(*key).is_some_and(|server| server.stdin == node.stdin()))
     }
 
-    fn above_on_the_same_streams(&self, node: &Node) -> impl Iterator<Item = &Node> {
+    pub(super) fn above_on_the_same_streams(&self, node: &Node) -> impl Iterator<Item = &Node> {
         let same = node.wires();
         self.world.graph().ancestors(node.id).take_while(move |above| above.wires() == same)
     }
@@ -372,7 +353,7 @@ impl Engine {
 
 /// Whether the process runs another program on its own streams, as an init stub (`tini`) does, too. The client of a
 /// container engine does not: the program runs elsewhere.
-fn hands_on(node: &Node) -> bool {
+pub(super) fn hands_on(node: &Node) -> bool {
     matches!(node.role(), Some(Role::Launcher | Role::Shell | Role::ServiceManager)) && !node.is_client()
 }
 

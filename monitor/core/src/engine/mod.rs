@@ -38,6 +38,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod trials;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -351,6 +351,8 @@ fn a_launcher_that_was_there_before_hands_it_on() {
     let chain = [seen(30, 20, &["uv", "run", "main.py"], WIRE), seen(31, 30, OWN, WIRE)];
     story.late = Some(Vec::new());
     story.snapshot([vec![agent], chain.to_vec()].concat());
+    // The settings, and then what waits.
+    story.answer_late();
     story.answer_late();
     let view = server(&story);
     assert_eq!((view.name.as_str(), view.id), ("weather", id(30).to_string()));

@@ -52,5 +52,6 @@ mod story;
 mod story_answers;
 mod story_scene;
 mod tools;
+mod trials;
 mod units;
 mod verdicts;
