@@ -209,8 +209,17 @@ impl Engine {
             |(job, _)| {
                 let below = self.world.graph().below(job.id).map(|below| below.id);
                 let step: Vec<ProcessId> = iter::once(job.id).chain(below).collect();
+                // A service may wait for callers alone, and a step for who works for it elsewhere (`ssh` with ControlMaster, terraform).
                 let is_service = step.iter().any(|process| rows.listens(*process));
-                step.into_iter().find(|process| seen.worked(*process) || (!is_service && goes_on(*process)))
+                let works = |process: &ProcessId| {
+                    seen.worked(*process)
+                        || if is_service {
+                            rows.has_called(*process, &step, &finding.members)
+                        } else {
+                            goes_on(*process)
+                        }
+                };
+                step.iter().copied().find(works)
             },
         );
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();

@@ -128,6 +128,17 @@ impl<'a> Rows<'a> {
         })
     }
 
+    /// Whether it has called somebody who is none of these and no process of the server, and is connected still.
+    pub fn has_called(&self, process: ProcessId, step: &[ProcessId], members: &Members) -> bool {
+        let is_caller = |endpoint: &Endpoint, end: &End| {
+            endpoint.is_call() && !end.side.opposite().is_some_and(|far| endpoint.was_begun_at(far))
+        };
+        let is_of_step = |end: &End| end.holder.process().is_some_and(|process| step.contains(&process));
+        self.of(process)
+            .filter(|(endpoint, end)| is_caller(endpoint, end))
+            .any(|(_, end)| self.opposite(end).any(|other| !is_of_step(other) && !is_held_by(other, members)))
+    }
+
     /// Whether a process of a server, which has these ends, is connected with a socket of this process.
     pub fn is_called_by(&self, process: ProcessId, held: &Sides) -> bool {
         let mut ends = self.of(process);

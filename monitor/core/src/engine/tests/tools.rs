@@ -268,25 +268,28 @@ fn a_job_with_a_log_whose_end_may_be_waited_for_is_let_go_and_its_server_has_tim
     }
 }
 
-/// `npm run build > log` works below a shell, `ssh HOST make > log` waits for another host. For a service nobody waits.
+/// `npm run build > log` works below a shell, `ssh HOST make > log` waits for another host, also if it listens for others to share
+/// that (ControlMaster). For a service, which waits for callers, or has some, nobody waits.
 #[test]
 fn a_step_goes_on_by_what_is_below_it_or_when_its_wait_is_over() {
-    for (below, busy, listens, has_time) in [
-        (true, false, false, true),
-        (false, true, false, true),
-        (false, true, true, false),
-        (false, false, false, false),
+    for (below, busy, listens, asks, clients, has_time) in [
+        (true, false, false, false, false, true),
+        (false, true, false, false, false, true),
+        (false, false, true, true, false, true),
+        (false, true, true, false, true, false),
+        (false, true, true, false, false, false),
+        (false, false, false, false, false, false),
     ] {
         let mut story = with_tool();
         story.start(31, 32, &["/srv/step"], PLAIN);
         story.work.insert(32, Work { process: id(32), cpu_ns: 7, ..Work::default() });
         let server = ProcessFacts { hears_of_ends: true, ..apart(10, WIRE) };
-        let sockets = SocketUse { listens, ..SocketUse::default() };
+        let sockets = SocketUse { listens, asks, clients, ..SocketUse::default() };
         let step = ProcessFacts { sockets, busy, ..apart(10, PLAIN) };
         story.apart.extend([(30, server), (31, step), (32, apart(10, PLAIN))]);
         story.end(20);
         work(&mut story, if below { 32 } else { 0 }, 100);
-        assert_eq!(story.sent().is_empty(), has_time, "{below} {busy} {listens}");
+        assert_eq!(story.sent().is_empty(), has_time, "{below} {busy} {listens} {asks} {clients}");
     }
 }
 
