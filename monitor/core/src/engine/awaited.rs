@@ -134,7 +134,7 @@ impl Awaited {
         if lines.len() > LINES {
             lines.remove(0);
         }
-let (origin, share) = (node.origin(), Share::of(node.uid));
+        let (origin, share) = (node.origin(), Share::of(node.uid));
         Self { origin, share, wires, since: None, looks: 0, over: false, said, trial: None, below, lines }
     }
 }

@@ -67,13 +67,13 @@ impl Bonds<'_> {
         !is_apart && rests && self.inspection.rows.has_input_alone(facts.process, &self.held)
     }
 
-    /// Whether it was started to go on: it was left, or it ignores SIGHUP, or did when its program began, and the server itself
-    /// does not (`nohup`). What was tied when the server began to be ended stays so.
+    /// Whether it was started to go on: it was left, or it ignores SIGHUP, and the server itself does not, or it began below a
+    /// `nohup` of its own. What was tied when the server began to be ended stays so.
     pub(super) fn shall_outlive(&self, facts: &ProcessRow) -> bool {
         !self.was_tied(facts)
             && (self.was_left(facts)
-                || (facts.ignores_hangup && !self.only_inherits_it(facts) || self.began_below_nohup(facts))
-                    && !self.core_ignores_hangup)
+                || (facts.ignores_hangup && !self.core_ignores_hangup && !self.only_inherits_it(facts))
+                || self.began_below_nohup(facts))
     }
 
     /// Whether it ignores SIGHUP because all did, from before the server began down to it: below `nohup agent &`. While the core

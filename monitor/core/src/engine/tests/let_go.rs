@@ -205,7 +205,7 @@ fn who_was_told_to_outlive_the_session_is_no_tool_whatever_streams_it_has() {
         (false, false, false, true, false),
         (true, false, false, true, true),
         (false, false, true, false, false),
-        (true, false, true, false, true),
+        (true, false, true, false, false),
         (false, true, true, false, true),
         (false, false, false, false, true),
     ] {
