@@ -135,37 +135,24 @@ fn a_right_is_missing() -> Result<()> {
     })
 }
 
-/// In another PID namespace the kernel's numbers mean other processes.
+/// In another PID namespace the kernel's numbers mean other processes. In another cgroup namespace no unit is seen, and so nothing
+/// that is exempt by its unit. In another time namespace calls of a moment ago would seem to be of long ago.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_foreign_pid_namespace() -> Result<()> {
+fn foreign_namespaces() -> Result<()> {
+    const OWN: [(&[&str], &[&str]); 3] = [
+        (&["--pid", "--fork", "--kill-child", "--mount-proc"], &["PID namespace"]),
+        (&["--cgroup"], &["cgroup namespace", "--cgroupns=host"]),
+        (&["--time", "--fork", "--monotonic", "1000000"], &["time namespace", "when a server was called"]),
+    ];
     scene(|s| {
-        let told = output(&mut unshared(s, &["--pid", "--fork", "--kill-child", "--mount-proc"], "exec")?)?;
-        refused(&told, 1, &["PID namespace"])
-    })
-}
-
-/// In another cgroup namespace no unit is seen, and so nothing that is exempt by its unit.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_foreign_cgroup_namespace() -> Result<()> {
-    scene(|s| {
-        let told = output(&mut unshared(s, &["--cgroup"], "exec")?)?;
-        refused(&told, 1, &["cgroup namespace", "--cgroupns=host"])?;
+        for (own, words) in OWN {
+            refused(&output(&mut unshared(s, own, "exec")?)?, 1, words)?;
+        }
         let alone = output(
             Command::new("/usr/bin/unshare").arg("--cgroup").arg(orphand()?).args(["ps", "--no-daemon"]),
         )?;
         refused(&alone, 1, &["cgroup namespace", "--cgroupns=host"])
-    })
-}
-
-/// In another time namespace calls of a moment ago would seem to be of long ago.
-#[test]
-#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
-fn a_foreign_time_namespace() -> Result<()> {
-    scene(|s| {
-        let told = output(&mut unshared(s, &["--time", "--fork", "--monotonic", "1000000"], "exec")?)?;
-        refused(&told, 1, &["time namespace", "would not know when a server was called"])
     })
 }
 

@@ -205,8 +205,8 @@ def tool_at_work(stage, steps=40, work=None, streams="subprocess.DEVNULL", scrip
             rest()
         """))
     if script:
-        begins = "sleep 0.4 < /dev/null > /dev/null\nread -r line\necho '{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {}}'\nread -r line"
-        stage.put(server, f"#!/bin/bash\n{begins}\nwhile :; do read -r line && {stage.dir}/bin/migrate || read -rt 1 _ <> {stage.dir}/nobody; done\n")
+        begins = "exec 9<> <(:)\nsleep 0.4 < /dev/null > /dev/null\nread -r line\necho '{\"jsonrpc\": \"2.0\", \"id\": 1, \"result\": {}}'\nread -r line"
+        stage.put(server, f"#!/bin/bash\n{begins}\nwhile :; do read -r line && {stage.dir}/bin/migrate || read -rt 1 -u 9 _; done\n")
         agent = stage.rests("claude", f"""
             server = session({server!r})
             here({server!r}, server.pid)

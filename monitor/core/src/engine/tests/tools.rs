@@ -269,7 +269,7 @@ fn a_job_with_a_log_whose_end_may_be_waited_for_is_let_go_and_its_server_has_tim
 }
 
 /// `npm run build > log` works below a shell, `ssh HOST make > log` waits for another host, also if it listens for others to share
-/// that (ControlMaster). For a service, which waits for callers, or has some, nobody waits.
+/// that (`ControlMaster`). For a service, which waits for callers, or has some, nobody waits.
 #[test]
 fn a_step_goes_on_by_what_is_below_it_or_when_its_wait_is_over() {
     for (below, busy, listens, asks, clients, has_time) in [
@@ -284,7 +284,7 @@ fn a_step_goes_on_by_what_is_below_it_or_when_its_wait_is_over() {
         story.start(31, 32, &["/srv/step"], PLAIN);
         story.work.insert(32, Work { process: id(32), cpu_ns: 7, ..Work::default() });
         let server = ProcessFacts { hears_of_ends: true, ..apart(10, WIRE) };
-        let sockets = SocketUse { listens, asks, clients, ..SocketUse::default() };
+        let sockets = SocketUse { listens, clients, asks, ..SocketUse::default() };
         let step = ProcessFacts { sockets, busy, ..apart(10, PLAIN) };
         story.apart.extend([(30, server), (31, step), (32, apart(10, PLAIN))]);
         story.end(20);
