@@ -117,7 +117,7 @@ fn refused_at_the_start() -> Result<()> {
         chown(&hook.path, Some(NOBODY), None)?;
         refused(&start(&hook.config(""))?, &["hook belongs to user 65534"])?;
         chown(&hook.path, Some(0), None)?;
-        refused(&start("[[hook]]\npath = \"hook\"")?, &["no absolute path"])?;
+        refused(&start("[[hook]]\npath = \"hook\"")?, &["not an absolute path"])?;
         refused(&start("[[hook]]\npath = \"/nowhere/hook\"")?, &["/nowhere", "No such file"])?;
         refused(&start("[[hook]]\npath = \"/tmp\"")?, &["/tmp is no regular file"])?;
         // A folder above it is the same as the file.
