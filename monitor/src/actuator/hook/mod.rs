@@ -47,17 +47,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Checks the hook. `events`: `None` for all; `user`: `None` for our own; `timeout`: of one run.
+    /// Checks the hook at this absolute path. `events`: `None` for all; `user`: `None` for our own; `timeout`: of one run.
     pub fn new(
         path: &Path,
         user: Option<&str>,
         events: Option<BTreeSet<String>>,
         timeout: Duration,
     ) -> Result<Self, HookError> {
-        if !path.is_absolute() {
-            let why = format!("the hook {} is no absolute path: write it from / on", path.display());
-            return Err(HookError::Other(why));
-        }
         let settings = Self { path: path.into(), user: Account::find(user)?, events, timeout };
         settings.check()?;
         Ok(settings)
