@@ -132,7 +132,7 @@ impl Environment {
             checked.push((request, aim));
         }
         let send = |(request, aim): (SignalRequest, Result<Aim, SignalError>)| {
-            (request, aim.and_then(|aim| aim.send(request.signal)).err())
+            (request, aim.and_then(|aim| self.pending.send(&aim, request)).err())
         };
         let outcomes: Vec<(SignalRequest, Option<SignalError>)> = checked.into_iter().map(send).collect();
         for (request, error) in outcomes {

@@ -1,5 +1,6 @@
 //! The last check before a signal: a pidfd is opened, then the ring is drained, then user and identity are compared, then the signal
-//! is sent, and only if no record that was drained speaks against it.
+//! is sent, and only if no record that was drained speaks against it. Of several that are sent together, all are aimed before the
+//! first is sent, and what was drained for the later ones counts for the earlier ones as well.
 //!
 //! A pid that is used again within one clock tick has the same identity in /proc. But the exit of the first process was reported
 //! before its pid was free (`do_exit()` calls the tracepoint, `release_task()` frees the pid): once the pidfd is open, that
@@ -47,7 +48,7 @@ impl PendingRecords {
         })
     }
 
-    /// Aims at it, unless anything speaks against that. `doubtful`: records were lost. The outer error: the kernel side cannot be read.
+    /// Aims at it, if it is there and who was meant. `doubtful`: records were lost. The outer error: the kernel side cannot be read.
     pub fn aim(
         &mut self,
         kernel: &mut KernelSource,
@@ -55,7 +56,7 @@ impl PendingRecords {
         doubtful: bool,
         request: SignalRequest,
     ) -> Result<Result<Aim, SignalError>, KernelError> {
-        let SignalRequest { process, uid, signal } = request;
+        let SignalRequest { process, uid, .. } = request;
         let aim = match reaper.aim(process) {
             Ok(aim) => aim,
             Err(error) => return Ok(Err(error)),
@@ -64,13 +65,50 @@ impl PendingRecords {
         if self.has_exit(process) {
             return Ok(Err(SignalError::Gone));
         }
-        let unsure = |why: &str| Ok(Err(SignalError::Unsure { message: format!("{process}: {why}") }));
         if doubtful || !complete {
-            return unsure("its end may be among records of the kernel that are lost");
-        }
-        if self.has_news(process, signal) {
-            return unsure("it runs another program or is in another session since it was judged");
+            return Ok(Err(unsure(process, "its end may be among records of the kernel that are lost")));
         }
         Ok(reaper.check(&aim, uid).map(|()| aim))
+    }
+
+    /// Sends it to whom it is aimed at, unless a record that was drained since it was judged speaks against that.
+    pub fn send(&self, aim: &Aim, request: SignalRequest) -> Result<(), SignalError> {
+        let SignalRequest { process, signal, .. } = request;
+        if self.has_news(process, signal) {
+            return Err(unsure(
+                process,
+                "it runs another program or is in another session since it was judged",
+            ));
+        }
+        aim.send(signal)
+    }
+}
+
+fn unsure(process: ProcessId, why: &str) -> SignalError {
+    SignalError::Unsure { message: format!("{process}: {why}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::host::Proc;
+    use orphand_core::model::BootTime;
+
+    /// What the ring brings while the next one is aimed at.
+    #[test]
+    fn who_has_gone_on_since_he_was_aimed_at_gets_no_signal() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        let process = Proc::system().unwrap().process(child.id()).unwrap().id();
+        let aim = Reaper::new().unwrap().aim(process).unwrap();
+        let request = SignalRequest { process, uid: None, signal: Signal::Kill };
+        let mut pending = PendingRecords::default();
+        pending.0.push_back(ProcessEvent::Setsid { at: BootTime(1), process, sid: process.pid });
+        assert!(matches!(pending.send(&aim, request), Err(SignalError::Unsure { .. })));
+        assert_eq!(child.try_wait().unwrap(), None);
+        pending.pop();
+        assert_eq!(pending.send(&aim, request), Ok(()));
+        child.wait().unwrap();
     }
 }

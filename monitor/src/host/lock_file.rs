@@ -147,6 +147,11 @@ mod tests {
     }
 
     #[test]
+    fn a_list_without_an_end_is_left() {
+        assert!(!read_within(File::open("/dev/zero").unwrap(), Duration::from_millis(20)).is_empty());
+    }
+
+    #[test]
     fn another_process_holds_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("lock");

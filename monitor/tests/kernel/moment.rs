@@ -196,7 +196,8 @@ impl Trial {
         match way {
             Way::Drained => {
                 let request = SignalRequest { process, uid, signal };
-                self.pending.aim(&mut self.kernel, &self.reaper, false, request).unwrap()?.send(signal)
+                let aim = self.pending.aim(&mut self.kernel, &self.reaper, false, request).unwrap()?;
+                self.pending.send(&aim, request)
             }
             Way::Undrained => self.reaper.signal(process, uid, signal),
         }
@@ -307,7 +308,8 @@ fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
     let request = SignalRequest { process, uid: Some(own + 1), signal: Signal::Term };
     let Trial { pending, kernel, reaper, .. } = &mut trial;
     let mut signal = |doubtful, request: SignalRequest| {
-        pending.aim(kernel, reaper, doubtful, request).unwrap().and_then(|aim| aim.send(request.signal))
+        let aim = pending.aim(kernel, reaper, doubtful, request).unwrap();
+        aim.and_then(|aim| pending.send(&aim, request))
     };
     // Another user's, then records lost: both times it is left alone.
     assert!(matches!(signal(false, request), Err(SignalError::Unsure { .. })));
