@@ -97,6 +97,7 @@ struct Queued {
     origin: Origin,
     share: Share,
     at: BootTime,
+    below: bool,
 }
 
 #[derive(Debug)]
@@ -154,11 +155,13 @@ impl Engine {
         self.world.change(process, |node| node.unheard = Some(at));
         let Some(node) = self.world.node(process) else { return false };
         let (origin, share) = (node.origin(), Share::of(node.uid));
+        // A shell may have ended when its turn comes.
+        let below = self.is_below_a_launcher(node);
         let queue = &mut self.queue;
         let of_user = queue.waiting.iter().filter(|one| one.share == share).count();
         let has_room = queue.waiting.len() < QUEUED && of_user < QUEUED_OF_USER;
         if has_room {
-            queue.waiting.push_back(Queued { process, origin, share, at });
+            queue.waiting.push_back(Queued { process, origin, share, at, below });
             self.agenda.keep(Task::Queue, Some(at));
         } else {
             queue.not_asked += 1;
@@ -183,8 +186,11 @@ impl Engine {
                 self.queue.waiting.push_back(one);
             } else if let Some(key) = server {
                 self.seek_confirmation(key);
-            } else if !self.await_first_message(now, one.at, one.process, None) {
-                self.is_no_server(one.process);
+            } else {
+                let known = Awaited { below: one.below, lines: Vec::new(), ..Awaited::of(node, None) };
+                if !self.await_first_message(now, one.at, one.process, Some(known)) {
+                    self.is_no_server(one.process);
+                }
             }
         }
         let again = (!self.queue.waiting.is_empty()).then(|| now + EVERY);
@@ -259,13 +265,25 @@ impl Engine {
         if !self.policy.recognise_protocol || self.is_job(key) || self.first_messages.contains_key(&id) {
             return;
         }
-        if !has_room_for(&self.first_messages, node) {
+        let (has_room, found) = (has_room_for(&self.first_messages, node), node.provenance.is_found());
+        let awaited = Awaited::of(node, None);
+        if let Some(server) = self.world.server_mut(key) {
+            server.unlooked = !found || self.ready;
+        }
+        if !has_room {
             let at = BootTime::of_ticks(id.start);
             self.queue_up(at, id);
             return;
         }
-        let (awaited, found) = (Awaited::of(node, None), node.provenance.is_found());
         self.begin_to_look(id, awaited, found);
+    }
+
+    /// The input of a process was open when it was looked at: who gave it what it read there means to go on.
+    pub(super) fn is_open(&mut self, id: ProcessId) {
+        let key = self.world.node(id).and_then(|node| node.server).filter(|_| self.has_living_owner(id));
+        if let Some(server) = key.and_then(|key| self.world.server_mut(key)) {
+            server.unlooked &= server.main_process() != id;
+        }
     }
 
     /// The reloader that feeds this process by a pipe of its own, if it was told a server's first message.

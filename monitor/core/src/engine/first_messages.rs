@@ -132,6 +132,9 @@ impl Engine {
         let stays_over = std::mem::replace(&mut awaited.over, is_over) && is_over;
         let (looks, said, trial, is_below) =
             (awaited.looks, awaited.said.clone(), awaited.trial, awaited.below);
+        if !is_over && message != FirstMessage::Unknown {
+            self.is_open(id);
+        }
         if is_late {
             self.world.change(id, |node| node.unheard = Some(now));
         }

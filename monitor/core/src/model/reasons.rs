@@ -165,7 +165,7 @@ reasons! {
             changes "A message of the protocol that it reads, settings that declare it, or a rule would show it."
             about "It is known by its name alone: no message of the protocol to it was seen, no settings declare it, and it is no known \
                 package. Or no rule knows it, and what was written to it still waits to be read. And no rule knows the program that \
-                started it. It may be a job that is only called, or spoken to, like a server."
+                started it, or that had ended before anybody looked. It may be a job that is only called, or spoken to, like a server."
         Active "active"
             short "it was used since it was given up, or a call of it may be under way"
             says "It was used since it was given up, or has not been at rest for long enough, or a call of it may be under way."

@@ -95,10 +95,12 @@ fn owner_is_unknown(inspection: &Inspection<'_>, members: &Members, uses: &Uses)
     (!known).then_some(Doubt::OwnerUnknown)
 }
 
-/// Condition 1: it is a server. Below an agent that a rule knows, a name says so. Any other program may start jobs on
-/// pipes, and their names may have the same words.
+/// Condition 1: it is a server. Below an agent that a rule knows, a name says so, unless it may be a hook. Any other program may
+/// start jobs on pipes, and their names may have the same words.
 fn only_named(inspection: &Inspection<'_>) -> Option<Doubt> {
-    (inspection.server.only_named && !is_of_known_agent(inspection)).then_some(Doubt::OnlyNamed)
+    let server = inspection.server;
+    let shows_it = is_of_known_agent(inspection) && !server.unlooked;
+    (server.only_named && !shows_it).then_some(Doubt::OnlyNamed)
 }
 
 /// Condition 1, for what is a server by its first message alone: while that waits, it shows what its writer takes the program

@@ -59,7 +59,8 @@ fn below_a_host_that_no_rule_knows_a_name_alone_proves_nothing() {
     let silent = FirstMessage::Nothing;
     for said in [silent.clone(), FirstMessage::Other, FirstMessage::Unknown] {
         assert!(!is_ended(started(Policy::default(), HOST, BACKUP, said.clone())), "{said:?}");
-        assert!(is_ended(started(Policy::default(), CLAUDE, BACKUP, said)));
+        let is_known = said != FirstMessage::Unknown;
+        assert_eq!(is_ended(started(Policy::default(), CLAUDE, BACKUP, said)), is_known);
     }
     assert!(is_ended(started(Policy::default(), HOST, BACKUP, mcp())));
     assert!(is_ended(started(Policy::default(), HOST, SERVER, silent.clone())));
@@ -106,6 +107,35 @@ fn what_a_living_agent_gave_all_of_its_input_at_once_is_no_server_by_its_name_al
     assert!(ended(BACKUP, 200, 2_000), "it was given up later");
     assert!(ended(BACKUP, 5, 5) && ended(BACKUP, 200, 200), "its agent has ended");
     assert!(ended(SERVER, 0, 2_000), "only servers are called so");
+}
+
+/// Nobody looked while its agent lived: it may have been told all, and its input closed, as a hook's.
+#[test]
+fn who_is_looked_at_too_late_may_be_a_hook_whatever_its_name() {
+    let ended = |argv, is_late: bool, said: FirstMessage| {
+        let mut story = hung_up(Story::with_agent());
+        story.late = Some(Vec::new());
+        story.messages.insert(30, said);
+        story.start(20, 30, argv, WIRE);
+        if is_late {
+            story.end(20);
+        }
+        for _ in 0..3 {
+            story.answer_late();
+        }
+        story.late = None;
+        if !is_late {
+            story.end(20);
+        }
+        story.pass_secs(11);
+        let is_ended = story.sent() == [(30, Signal::Term)];
+        assert!(is_ended || doubts(&story) == [Doubt::OnlyNamed]);
+        is_ended
+    };
+    for said in [FirstMessage::Nothing, FirstMessage::Over, FirstMessage::Other] {
+        assert!(!ended(BACKUP, true, said.clone()) && ended(SERVER, true, said));
+    }
+    assert!(ended(BACKUP, false, FirstMessage::Nothing) && ended(BACKUP, true, mcp()));
 }
 
 #[test]

@@ -53,6 +53,28 @@ fn whoever_finds_no_room_is_asked_about_later() {
     assert_eq!((started, story.engine.not_asked(), story.engine.first_messages.len()), (140, 0, 0));
 }
 
+/// `sh -c "set-up && server"` behind 128 others: the shell has ended when there is room.
+#[test]
+fn who_began_below_a_shell_did_so_also_when_there_is_room_later() {
+    for reads in [false, true] {
+        let mut story = agent();
+        for pid in 100..228 {
+            story.start(20, pid, OWN, wires(pid));
+        }
+        story.messages.extend([(30, mcp()), (31, mcp())]);
+        story.start(20, 30, &["/bin/sh", "-c", "set-up && server"], WIRE);
+        story.start(30, 31, OWN, WIRE);
+        story.end(30);
+        story.pass_secs(60);
+        assert_eq!(story.told(), Vec::<String>::new(), "the message waits");
+        if reads {
+            story.messages.clear();
+            story.pass_secs(60);
+        }
+        assert_eq!(story.told(), if reads { vec!["server_started"] } else { vec![] });
+    }
+}
+
 /// One wire has room for a launch chain, and the queue has an end.
 #[test]
 fn what_waits_for_room_is_bounded_and_who_is_not_asked_about_is_counted() {
