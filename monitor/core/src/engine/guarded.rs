@@ -139,12 +139,12 @@ impl Engine {
         self.keep_left(at, key, &left);
     }
 
-    /// It began below `nohup`, and may take back what tells it: a later daemon could not tell. What has the server's own input may be
-    /// the server.
+    /// It began below `nohup`, and may take back what tells it: a later daemon could not tell. What has both of the server's wires may
+    /// be the server.
     pub(super) fn remember_below_nohup(&mut self, at: BootTime, id: ProcessId) {
-        let node = self.world.node(id).filter(|node| node.left == Left::No && node.outlives);
-        let Some((key, stdin)) = node.and_then(|node| Some((node.server?, node.stdin()))) else { return };
-        if self.world.server(key).is_some_and(|server| server.stdin != stdin) {
+        let node = self.world.node(id).filter(|node| node.left == Left::No && node.outlives.is_some());
+        let Some((key, wires)) = node.and_then(|node| Some((node.server?, node.wires()))) else { return };
+        if self.world.server(key).is_some_and(|server| server.wires() != wires) {
             self.keep_left(at, key, &[id]);
         }
     }

@@ -41,7 +41,10 @@ mod threads;
 mod trials;
 mod units;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    num::NonZeroU64,
+};
 
 use crate::{
     lineage::ServerKey,
@@ -200,7 +203,7 @@ impl Engine {
                         .node(process)
                         .is_none_or(|node| !node.exec.ignored.hangup || node.image().is_some_and(is_nohup));
                 if is_below_nohup {
-                    self.world.change(process, |node| node.outlives = true);
+                    self.world.change(process, |node| node.outlives = NonZeroU64::new(node.order + 1));
                 }
                 self.exec(now, at, &seen);
                 if is_below_nohup {

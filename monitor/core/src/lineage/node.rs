@@ -1,6 +1,9 @@
 //! A node of the graph: one living process.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{
+    num::{NonZeroU32, NonZeroU64},
+    sync::Arc,
+};
 
 use crate::{
     model::{
@@ -151,9 +154,9 @@ pub struct Node {
     pub ran_by: Option<ProcessId>,
     /// Whether it was left, or who created it. Copied at birth.
     pub left: Left,
-    /// Whether a program that it ran, or was started below, had SIGHUP ignored by what it ran next (`nohup job`). Copied at
-    /// birth; of what is recognised as a server it says nothing.
-    pub outlives: bool,
+    /// The process that ran a program with SIGHUP ignored, where the one before did not ignore it (`nohup job`): itself, or one below
+    /// which it was started, by a number. Copied at birth. Of what a server had before it was recognised it says nothing.
+    pub outlives: Option<NonZeroU64>,
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,

@@ -81,13 +81,14 @@ impl Bonds<'_> {
     fn only_inherits_it(&self, facts: &ProcessRow) -> bool {
         let node = self.inspection.node(facts.process).filter(|_| self.members.core.is_empty());
         let ran = |node: &Node| node.witnessed && node.origin().process == node.id;
-        node.is_some_and(|node| ran(node) && node.exec.ignored.hangup && !node.outlives)
+        node.is_some_and(|node| ran(node) && node.exec.ignored.hangup && node.outlives.is_none())
     }
 
     /// Whether it began below a `nohup` that the server itself is not below. Many a program takes back what is ignored (node).
     fn began_below_nohup(&self, facts: &ProcessRow) -> bool {
-        let outlives = |process| self.inspection.node(process).is_some_and(|node| node.outlives);
-        outlives(facts.process) && !self.members.core.iter().any(|process| outlives(*process))
+        let mark = |process| self.inspection.node(process).and_then(|node| node.outlives);
+        let own = mark(facts.process);
+        own.is_some() && !self.members.core.iter().any(|process| mark(*process) == own)
     }
 
     /// A shell without a terminal has what it runs in the background ignore SIGINT, or, with job control, gives each job a process group

@@ -163,7 +163,7 @@ impl World {
             self.wrap(key, wrapper);
         }
         self.claim(key, main);
-        self.change(main, |node| node.outlives = false);
+        self.began_with(main);
         self.set_owner(key, owner);
         Some(key)
     }
@@ -215,13 +215,23 @@ impl World {
         self.recognise(key, id);
     }
 
+    /// What a server ignores from its beginning says nothing of it, nor of what it has started before it was recognised.
+    fn began_with(&mut self, id: ProcessId) {
+        let Some(mark) = self.graph.get(id).and_then(|node| node.outlives) else { return };
+        let below: Vec<ProcessId> = [id].into_iter().chain(self.graph.descendants(id)).collect();
+        for process in below {
+            self.change(process, |node| node.outlives = node.outlives.filter(|own| *own != mark));
+        }
+    }
+
     /// A rule recognises a process of the server. If the process has the server's wire, it becomes the main process
     /// of the server.
     pub fn recognise(&mut self, key: ServerKey, id: ProcessId) {
         let Some(wire) = self.graph.get(id).filter(|node| node.server == Some(key)).map(Node::stdin) else {
             return;
         };
-        self.change(id, |node| (node.ran_by, node.outlives) = (None, false));
+        self.change(id, |node| node.ran_by = None);
+        self.began_with(id);
         if let Some(server) = self.servers.get_mut(&key) {
             server.recognised.insert(id);
             if server.stdin == wire {

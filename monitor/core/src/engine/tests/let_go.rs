@@ -5,7 +5,7 @@ use super::{
     story::{SERVER, Story, WIRE, id},
     story_scene::{ProcessFacts, SocketUse},
 };
-use crate::model::{ExitStatus, Policy, Signal, Stdio, scene::Began};
+use crate::model::{ExitStatus, FirstMessage, Policy, Signal, Stdio, scene::Began};
 
 pub(super) const JOB: &[&str] = &["/srv/job"];
 
@@ -232,6 +232,37 @@ fn who_was_told_to_outlive_the_session_is_no_tool_whatever_streams_it_has() {
         } else {
             unproven(&mut story, "clients");
         }
+    }
+}
+
+/// An agent that ignores SIGHUP itself, or was there before: each shell that it starts seems to be the first that does. The helper was
+/// started before the server had read its first message; the twin began below a `nohup` of its own.
+#[test]
+fn what_a_server_ignores_from_its_beginning_says_nothing_of_what_it_has_started() {
+    const OWN: &[&str] = &["/usr/bin/python3", "server.py"];
+    for job in [false, true] {
+        let stdio = [Stdio::Pipe(9), Stdio::Pipe(7), Stdio::Pipe(8)];
+        let mut story = Story::with_agent();
+        let said = FirstMessage::Mcp { client: None };
+        story.messages.extend([(29, said.clone()), (30, said)]);
+        story.below_nohup.extend([29, 30].into_iter().chain(job.then_some(31)));
+        story.start(20, 29, &["/bin/sh", "-c", "server.py; true"], WIRE);
+        story.start(29, 30, OWN, WIRE);
+        story.start(30, 31, if job { &["nohup", "job"] } else { JOB }, stdio);
+        if job {
+            story.exec(31, 30, JOB, stdio);
+        }
+        story.messages.clear();
+        story.pass_secs(5);
+        let read_by = Some((Stdio::Pipe(7), id(30)));
+        story.apart.extend([
+            (29, apart(10, WIRE)),
+            (30, ProcessFacts { parent: 29, ..apart(10, WIRE) }),
+            (31, ProcessFacts { parent: 30, read_by, ..apart(10, stdio) }),
+        ]);
+        let mut story = judged(story);
+        story.pass_secs(400);
+        assert_eq!(story.sent().iter().any(|(pid, _)| *pid == 31), !job, "{:?}", story.told());
     }
 }
 

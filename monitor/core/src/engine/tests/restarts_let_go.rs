@@ -77,11 +77,13 @@ fn a_server_that_was_found_and_catches_sigterm_is_not_asked() {
     }
 }
 
-/// node takes back what is ignored when it begins: nobody can tell it of `nohup job` after a restart. The twin began without.
+/// node takes back what is ignored when it begins: nobody can tell it of `nohup job` after a restart. The twin began without. Who says
+/// nothing of standard input has it inherit that of the server.
 #[test]
 fn what_began_below_nohup_is_known_to_the_next_daemon() {
-    let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Null];
-    for began in [true, false] {
+    for (stdin, began) in [Stdio::Null, WIRE[0]].into_iter().flat_map(|stdin| [(stdin, true), (stdin, false)])
+    {
+        let stdio = [stdin, Stdio::Pipe(7), Stdio::Null];
         let mut story = Story::agent_with_server(Policy::default());
         story.below_nohup.extend(began.then_some(31));
         story.start(30, 31, JOB, stdio);
