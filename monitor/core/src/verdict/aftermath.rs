@@ -12,8 +12,8 @@ use crate::{
 
 /// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or when
 /// another one has ended: a script around the main process (`trap 'kill 0' EXIT`, `finally`), which would go on without it. And
-/// all of the server, if it has let something go and anybody in it would do something: such a script, who has a handler for
-/// SIGTERM, or who is told of the end of another. Each of them may tell the others, so nobody is asked.
+/// all of the server, if it has let something go and anybody in it may do something: such a script, who has a handler for SIGTERM,
+/// and whoever is there beside the main process, which may see that end in many a way. Each may tell the others, so nobody is asked.
 pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) -> BTreeSet<ProcessId> {
     let rows = inspection.rows;
     let above = |processes: &mut dyn Iterator<Item = &ProcessId>| -> BTreeSet<ProcessId> {
@@ -41,11 +41,8 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
         is_a_browser(inspection, row) && !inspection.world.graph().below(row.process).any(is_let_go)
     };
     let belongs = |row: &ProcessRow| !members.wrappers.contains(&row.process) && !is_harmless(row);
-    // Who is told of the end of the main process. That itself is the first to end.
-    let is_told = |row: &ProcessRow| {
-        row.process != inspection.server.main_process() && rows.is_told(row.process, members)
-    };
-    let would = |row: &ProcessRow| is_script(row) || belongs(row) && (row.catches_term || is_told(row));
+    let is_beside = |row: &ProcessRow| row.process != inspection.server.main_process();
+    let would = |row: &ProcessRow| is_script(row) || belongs(row) && (row.catches_term || is_beside(row));
     // Of one that was found nobody knows what it let go before.
     let may_have_let_go = |row: &ProcessRow| {
         let mut below = inspection.world.graph().children(row.process);

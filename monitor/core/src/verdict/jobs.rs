@@ -11,6 +11,9 @@ use crate::{
     recognise::Role,
 };
 
+/// Of so many that wait for one another, the last one for a job, it is looked whether somebody waits for the first.
+const LINKS: usize = 8;
+
 impl Bonds<'_> {
     /// Whether it works for somebody else than its parent: that does not wait for it, and is a shell (`job &`) or gave it an output
     /// that is no pipe to the server (`Popen(.., stdout=log)`, its own standard error, `job | logger`, a connection that somebody
@@ -48,10 +51,26 @@ impl Bonds<'_> {
                 ignores(facts) && !ignores(parent) && self.interruptible.contains(&parent.process);
             is_told_apart || is_older(parent)
         };
-        // Who waits in the background of a shell (`cd x && job > log &`) keeps nobody there.
+        // Whose own waiting nobody waits for keeps nobody there (`cd x && job > log &`, `Popen("cd x && job > log", shell=True)`).
         let is_in_background = |row: &ProcessRow| {
-            let shell = self.inspection.rows.parent(row).filter(|above| self.is_a_shell(above));
-            shell.is_some_and(|shell| shell.full && !shell.awaits(row))
+            let mut below = row;
+            let mut is_plain = true;
+            for _ in 0..LINKS {
+                let Some(above) = self.inspection.rows.parent(below).filter(|row| row.full) else { break };
+                let is_shell = self.is_a_shell(above);
+                is_plain &= self.only_inherits(below);
+                if !above.awaits(below) {
+                    // Who is told of ends may wait so (node).
+                    let is_told = above.reaps || above.hears_of_ends;
+                    let is_own = || self.inspection.server.contains(above.process) && is_left(above);
+                    return is_shell || (is_plain && !is_told && is_own());
+                }
+                if !is_shell && !is_plain {
+                    break;
+                }
+                below = above;
+            }
+            false
         };
         let is_awaited = |parent: &ProcessRow| {
             parent.awaits(facts) && !waits_for_another(parent) && !is_in_background(parent)
@@ -124,6 +143,18 @@ impl Bonds<'_> {
     /// Whether nobody saw its program begin: what it had ignored then, and takes back, is not known.
     fn began_unseen(&self, facts: &ProcessRow) -> bool {
         self.inspection.node(facts.process).is_none_or(|node| node.provenance.is_found())
+    }
+
+    /// Whether it is no main process, nor a copy of one, and has no streams but those of the server, or files: nobody there reads what it
+    /// writes, nor writes what it reads.
+    fn only_inherits(&self, row: &ProcessRow) -> bool {
+        let server = self.inspection.server;
+        let origin = |process| self.inspection.node(process).map(Node::origin);
+        let is_no_copy = origin(row.process).is_some_and(|own| origin(server.main_process()) != Some(own));
+        let mut streams = row.stdio[..2].iter();
+        is_no_copy
+            && streams.all(|stream| !stream.is_wire() || server.wires().contains(stream))
+            && !self.inspection.rows.has_a_channel(row.process, &self.held)
     }
 
     pub(super) fn is_a_shell(&self, row: &ProcessRow) -> bool {

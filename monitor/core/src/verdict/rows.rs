@@ -169,13 +169,6 @@ impl<'a> Rows<'a> {
         ends.peek().is_some() && ends.all(|(_, end)| end.numbers == [0] && is_opposed(end, held))
     }
 
-    /// Whether the process shares a pipe, a pair of sockets or a connection with another one of its server: it sees the end of that.
-    pub fn is_told(&self, process: ProcessId, members: &Members) -> bool {
-        let tells = |at: &Endpoint| matches!(at, Endpoint::Pipe { .. } | Endpoint::Connection { .. });
-        let has_another = |end: &End| is_held_by(end, members) && end.holder.process() != Some(process);
-        self.of(process).any(|(at, end)| tells(at) && self.opposite(end).any(has_another))
-    }
-
     /// Whether the process waits for callers, and has no connection that a process of a server, which has these ends, began.
     pub fn serves_beyond(&self, process: ProcessId, held: &Sides) -> bool {
         let is_open =

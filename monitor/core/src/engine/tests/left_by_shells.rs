@@ -27,8 +27,9 @@ fn a_shell_waits_for_what_it_started_last() {
         let mut story = judged(story);
         story.pass_secs(400);
         let sent = story.sent();
-        assert!(sent.contains(&(other, Signal::Term)), "{job}: {sent:?}");
-        assert_eq!(sent.contains(&(job, Signal::Term)), job > other, "{job}: {sent:?}");
+        let is_ended = |one| sent.iter().any(|(pid, _)| *pid == one);
+        assert!(is_ended(other), "{job}: {sent:?}");
+        assert_eq!(is_ended(job), job > other, "{job}: {sent:?}");
     }
 }
 
@@ -141,8 +142,43 @@ fn who_waits_in_the_background_of_a_shell_keeps_nobody() {
         let mut story = judged(story);
         story.pass_secs(400);
         let sent = story.sent();
-        assert!(sent.contains(&(30, Signal::Term)), "{sent:?}");
-        assert_eq!(sent.contains(&(33, Signal::Term)), tied, "{sent:?}");
+        let is_ended = |one| sent.iter().any(|(pid, _)| *pid == one);
+        assert!(is_ended(30), "{sent:?}");
+        assert_eq!(is_ended(33), tied, "{sent:?}");
+    }
+}
+
+/// `Popen("cd x && job > log", shell=True)`, or `Popen("make")`, after which the server goes on. The twins: it waits, may be told of the
+/// end, reads the output, or is a script itself, whose parent waits for nobody.
+#[test]
+fn a_shell_for_which_the_server_does_not_wait_keeps_nobody() {
+    const BASH: &[&str] = &["/bin/bash"];
+    let log = [Stdio::Null, Stdio::File, Stdio::File];
+    let read = [Stdio::Null, Stdio::Pipe(7), Stdio::File];
+    for (awaits_child, hears_of_ends, stdio, server, tied) in [
+        (false, false, log, SERVER, false),
+        (true, false, log, SERVER, true),
+        (false, true, log, SERVER, true),
+        (false, false, read, SERVER, true),
+        (true, false, log, BASH, true),
+    ] {
+        let mut story = with_job(BASH, WIRE);
+        story.fork(31, 32);
+        story.start(32, 33, JOB, stdio);
+        let shell = |parent| ProcessFacts { argv: BASH, awaits_child: true, parent, ..apart(10, WIRE) };
+        let read_by = (stdio == read).then_some((Stdio::Pipe(7), id(30)));
+        let main = ProcessFacts { argv: server, awaits_child, hears_of_ends, ..apart(10, WIRE) };
+        story.apart.extend([(30, main), (31, shell(30)), (32, shell(31))]);
+        story.apart.insert(33, ProcessFacts { parent: 32, read_by, ..apart(10, stdio) });
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert!(sent.iter().any(|(pid, _)| *pid == 30), "{sent:?}");
+        assert_eq!(
+            sent.iter().any(|(pid, _)| *pid == 33),
+            tied,
+            "{awaits_child} {hears_of_ends} {stdio:?} {server:?} {sent:?}"
+        );
     }
 }
 
@@ -274,7 +310,8 @@ fn what_is_older_than_another_is_not_waited_for_where_all_ignore_sigint() {
         let mut story = judged(story);
         story.pass_secs(400);
         let sent = story.sent();
-        assert!(sent.contains(&(33, Signal::Term)), "{all} {began} {group} {sent:?}");
-        assert_eq!(sent.contains(&(32, Signal::Term)), !left, "{all} {began} {group} {sent:?}");
+        let is_ended = |one| sent.iter().any(|(pid, _)| *pid == one);
+        assert!(is_ended(33), "{all} {began} {group} {sent:?}");
+        assert_eq!(is_ended(32), !left, "{all} {began} {group} {sent:?}");
     }
 }

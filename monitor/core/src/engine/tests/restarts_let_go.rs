@@ -131,10 +131,11 @@ fn how_a_job_of_a_shell_began_is_not_known_of_what_was_found() {
     }
 }
 
-/// Of a server with a person's site, whoever started that, a helper that shares a pipe with it, in whichever direction, may end the
-/// site when it is told of its end, and so may the server, told of the helper's. The twins have let nothing go, or share nothing.
+/// Of a server with a person's site, whoever started that, a helper may end the site when it sees the end of the server, and so may
+/// the server, told of the helper's. There are many ways to see one: a pipe, a lock, a pidfd, `PR_SET_PDEATHSIG`. The twins have let
+/// nothing go.
 #[test]
-fn a_server_that_let_something_go_with_a_helper_that_is_told_of_its_end_is_not_asked() {
+fn a_server_that_let_something_go_and_has_a_helper_is_not_asked() {
     let inherited = [Stdio::Null, WIRE[1], Stdio::Null];
     let (reads, writes) =
         ([Stdio::Pipe(7), Stdio::Null, Stdio::Null], [Stdio::Null, Stdio::Pipe(8), Stdio::Null]);
@@ -144,7 +145,8 @@ fn a_server_that_let_something_go_with_a_helper_that_is_told_of_its_end_is_not_a
         (writes, Some(31), false),
         (reads, None, true),
         (writes, None, true),
-        (inherited, Some(30), true),
+        (inherited, Some(30), false),
+        (inherited, None, true),
     ] {
         let mut story = Story::agent_with_server(Policy::default());
         story.start(30, 31, &["/srv/runner"], stdio);
