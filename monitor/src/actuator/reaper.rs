@@ -30,7 +30,22 @@ pub struct Aim {
 impl Aim {
     /// The signal fails unless the pidfd is still alive. Then the number belonged to this process all the time.
     pub fn send(&self, signal: Signal) -> Result<(), SignalError> {
+        let signal = match signal {
+            Signal::Term => rustix::process::Signal::TERM,
+            Signal::Kill => rustix::process::Signal::KILL,
+        };
         send(&self.pidfd, signal)
+    }
+
+    /// Stops the process (SIGSTOP): it can do nothing about what happens to others.
+    pub fn hold(&self) {
+        // One that cannot be stopped has ended, or may not be signalled: sending tells.
+        _ = send(&self.pidfd, rustix::process::Signal::STOP);
+    }
+
+    /// Has a process go on that was held.
+    pub fn release(&self) {
+        _ = send(&self.pidfd, rustix::process::Signal::CONT);
     }
 }
 
@@ -91,6 +106,19 @@ impl Reaper {
         hastily(move || compare(&proc, process, uid))
     }
 
+    /// Whether the process runs no code of its own until it gets a signal: it is stopped, or blocked in the kernel, or has ended. Of all
+    /// its threads the first one is looked at: when that stops, the others have been told to (`do_signal_stop()`).
+    pub fn is_held(&self, process: ProcessId) -> bool {
+        let proc = self.proc.clone();
+        hastily(move || {
+            proc.process(process.pid).map_or(true, |dir| {
+                dir.id() != process
+                    || !dir.stat().is_alive()
+                    || matches!(dir.stat().state, b'T' | b't' | b'D')
+            })
+        })
+    }
+
     /// Aims and fires at once, for a caller that has no records of the kernel.
     pub fn signal(&self, process: ProcessId, uid: Option<u32>, signal: Signal) -> Result<(), SignalError> {
         self.fire(&self.aim(process)?, uid, signal)
@@ -138,15 +166,11 @@ fn is_ours(proc: &Proc, pid: u32) -> Result<bool, Errno> {
     Ok(false)
 }
 
-fn send(pidfd: &OwnedFd, signal: Signal) -> Result<(), SignalError> {
+fn send(pidfd: &OwnedFd, signal: rustix::process::Signal) -> Result<(), SignalError> {
     // A signal to a zombie succeeds and has no effect.
     if has_ended(pidfd, Duration::ZERO) {
         return Err(SignalError::Gone);
     }
-    let signal = match signal {
-        Signal::Term => rustix::process::Signal::TERM,
-        Signal::Kill => rustix::process::Signal::KILL,
-    };
     pidfd_send_signal(pidfd, signal).map_err(|errno| failed("pidfd_send_signal", errno))
 }
 

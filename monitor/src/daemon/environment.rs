@@ -9,10 +9,7 @@ use super::{
     stuck_reads::StuckReads,
 };
 use crate::{
-    actuator::{
-        hook::Hooks,
-        reaper::{Aim, Reaper},
-    },
+    actuator::{hook::Hooks, reaper::Reaper},
     driver::{Driver, EffectHandler, SignalRequest},
     host::Proc,
     probe::{Probe, registry::Registry},
@@ -29,8 +26,8 @@ use orphand_core::{
     recognise::Rules,
 };
 
-/// How many signals are checked, each with a descriptor, before the first is sent.
-const VOLLEY: usize = 64;
+/// How many signals are checked, each with a descriptor, before the first is sent: those of one step.
+const VOLLEY: usize = 4096;
 
 pub struct Environment {
     /// The rules in effect: whose standard streams and units a reading of /proc must include.
@@ -125,16 +122,13 @@ impl Environment {
     fn signal(&mut self, driver: &mut Driver, request: SignalRequest) -> anyhow::Result<()> {
         self.store.commit();
         let next = std::iter::from_fn(|| driver.next_signal()).take(VOLLEY - 1);
-        let mut checked = Vec::new();
+        let mut aimed = Vec::new();
         for request in std::iter::once(request).chain(next) {
             let doubtful = self.doubtful || request.uid.is_some_and(|uid| self.shares.is_short(uid));
             let aim = self.pending.aim(&mut self.kernel, &self.reaper, doubtful, request)?;
-            checked.push((request, aim));
+            aimed.push((request, aim));
         }
-        let send = |(request, aim): (SignalRequest, Result<Aim, SignalError>)| {
-            (request, aim.and_then(|aim| self.pending.send(&aim, request)).err())
-        };
-        let outcomes: Vec<(SignalRequest, Option<SignalError>)> = checked.into_iter().map(send).collect();
+        let outcomes = self.pending.send_all(&mut self.kernel, &self.reaper, &aimed);
         for (request, error) in outcomes {
             self.signalled(driver, request, error);
         }

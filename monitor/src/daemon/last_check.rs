@@ -2,12 +2,20 @@
 //! is sent, and only if no record that was drained speaks against it. Of several that are sent together, all are aimed before the
 //! first is sent, and what was drained for the later ones counts for the earlier ones as well.
 //!
+//! Several that get SIGKILL are stopped before the first gets it. One that has let go of its pipe, or of anything else, would be seen
+//! by the others otherwise: who is woken preempts the sender, and milliseconds pass between two signals. They are listed from the
+//! bottom up: of a process group that its last parent leaves the kernel continues the members that are stopped, with SIGHUP
+//! for all (`kill_orphaned_pgrp()`); who has got SIGKILL is none of them.
+//!
 //! A pid that is used again within one clock tick has the same identity in /proc. But the exit of the first process was reported
 //! before its pid was free (`do_exit()` calls the tracepoint, `release_task()` frees the pid): once the pidfd is open, that
 //! record is in the ring, among the records that wait to be handed in, or it was handed in before. Records that are drained here
 //! wait in their order; nothing later is handed in before them.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
 
 use crate::{
     actuator::reaper::{Aim, Reaper},
@@ -15,6 +23,10 @@ use crate::{
     source::{kernel::KernelSource, kernel_error::KernelError},
 };
 use orphand_core::model::{ProcessEvent, ProcessId, Signal, SignalError};
+
+/// How long is waited until those are stopped that end together, and how long between two looks.
+const HOLD: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_micros(200);
 
 /// Records that were taken from the ring and have not been handed to the engine.
 #[derive(Debug, Default)]
@@ -25,6 +37,11 @@ impl PendingRecords {
     pub fn drain(&mut self, kernel: &mut KernelSource) -> usize {
         kernel.drain(|event| self.0.push_back(event));
         self.0.len()
+    }
+
+    /// These wait, too.
+    pub fn extend(&mut self, events: impl IntoIterator<Item = ProcessEvent>) {
+        self.0.extend(events);
     }
 
     pub fn pop(&mut self) -> Option<ProcessEvent> {
@@ -71,6 +88,40 @@ impl PendingRecords {
         Ok(reaper.check(&aim, uid).map(|()| aim))
     }
 
+    /// Sends the signals of one step, in this order.
+    pub fn send_all(
+        &mut self,
+        kernel: &mut KernelSource,
+        reaper: &Reaper,
+        aimed: &[(SignalRequest, Result<Aim, SignalError>)],
+    ) -> Vec<(SignalRequest, Option<SignalError>)> {
+        let mut held = BTreeMap::new();
+        for (request, aim) in aimed.iter().filter(|_| aimed.len() > 1) {
+            let is_killed = request.signal == Signal::Kill && !reaper.is_held(request.process);
+            held.extend(aim.as_ref().ok().filter(|_| is_killed).map(|aim| (request.process, aim)));
+        }
+        for aim in held.values() {
+            aim.hold();
+        }
+        let until = Instant::now() + HOLD;
+        for process in held.keys() {
+            while !reaper.is_held(*process) && Instant::now() < until {
+                std::thread::sleep(LOOK);
+            }
+        }
+        // Whatever they did before is known now.
+        self.drain(kernel);
+        let mut outcomes = Vec::new();
+        for (request, aim) in aimed {
+            let sent = aim.as_ref().map_err(Clone::clone).and_then(|aim| self.send(aim, *request));
+            if let Some(aim) = held.get(&request.process).filter(|_| sent.is_err()) {
+                aim.release();
+            }
+            outcomes.push((*request, sent.err()));
+        }
+        outcomes
+    }
+
     /// Sends it to whom it is aimed at, unless a record that was drained since it was judged speaks against that.
     pub fn send(&self, aim: &Aim, request: SignalRequest) -> Result<(), SignalError> {
         let SignalRequest { process, signal, .. } = request;
@@ -104,7 +155,7 @@ mod tests {
         let aim = Reaper::new().unwrap().aim(process).unwrap();
         let request = SignalRequest { process, uid: None, signal: Signal::Kill };
         let mut pending = PendingRecords::default();
-        pending.0.push_back(ProcessEvent::Setsid { at: BootTime(1), process, sid: process.pid });
+        pending.extend([ProcessEvent::Setsid { at: BootTime(1), process, sid: process.pid }]);
         assert!(matches!(pending.send(&aim, request), Err(SignalError::Unsure { .. })));
         assert_eq!(child.try_wait().unwrap(), None);
         pending.pop();

@@ -23,4 +23,5 @@ mod stand;
 mod strangers;
 mod tasks;
 mod threads;
+mod together;
 mod wakeups;

@@ -35,7 +35,7 @@ pub(super) fn proceed(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
 }
 
 /// Sends SIGTERM to the main process first, so that it can close its browser and unlink its pid file. Those that are not asked
-/// end in the same breath, from the top down: who is told of the end of another one does nothing about it any more.
+/// end before it, all at once.
 fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     if let Some(container) = verdict.attempt.container.clone() {
         return stop_container(verdict, container, facts);
@@ -52,7 +52,7 @@ fn begin(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
     verdict.stage = Stage::MainProcess;
     actions.push(Action::SetDeadline(Some(facts.now + facts.pace.main_process())));
     let others = verdict.attempt.not_to_be_asked.clone();
-    let others = facts.targets.iter().rev().filter(|process| others.contains(process));
+    let others = facts.targets.iter().filter(|process| others.contains(process));
     actions.extend(send_to_all(verdict, Signal::Term, others, facts));
     // Once more, if a guard stopped an earlier attempt.
     let is_asked = facts.targets.contains(&main)
@@ -77,8 +77,12 @@ fn stop_container(verdict: &mut Verdict, container: ContainerId, facts: &Facts<'
 }
 
 fn terminate_rest(verdict: &mut Verdict, facts: &Facts<'_>) -> Vec<Action> {
-    // From the top down: who waits for another one shall not go on when that has ended.
-    let mut actions = send_to_all(verdict, Signal::Term, facts.targets.iter().rev(), facts);
+    // Who is asked, is from the top down: who waits for another one shall not go on when that has ended.
+    let not_asked = verdict.attempt.not_to_be_asked.clone();
+    let (killed, asked): (Vec<_>, Vec<_>) =
+        facts.targets.iter().partition(|process| not_asked.contains(process));
+    let all = killed.into_iter().chain(asked.into_iter().rev());
+    let mut actions = send_to_all(verdict, Signal::Term, all, facts);
     verdict.stage = Stage::Rest;
     actions.push(Action::SetDeadline(Some(facts.now + facts.pace.rest())));
     actions
