@@ -185,7 +185,7 @@ impl Engine {
             .flat_map(|row| {
                 self.world.graph().children(row.process).filter(is_apart).map(move |job| (job, row))
             })
-            .filter(|(job, row)| job.creator == Some(row.process))
+            .filter(|(job, row)| job.creator == Some(row.process) || row.waits == Wait::Anything)
             .collect();
         let awaits = |parent: &ProcessRow, job: &Node| {
             rows.row(job.id).map_or(parent.awaits_child, |row| parent.awaits(row))
@@ -202,7 +202,8 @@ impl Engine {
         let tied = finding.members.tied.iter().copied();
         let working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
         // Whether the server needs a job of whose end it is told, nobody knows: it may be a step of its work, itself or by what is below
-        // it. Who waits for a time may look then. For the end of a service nobody waits.
+        // it. Who waits for a time may look then, also for what a shell of its own has left (`job > log & echo $!`). For the end of a
+        // service nobody waits.
         let hears =
             |parent: &ProcessRow| parent.reaps || parent.hears_of_ends || parent.waits == Wait::Anything;
         let needed = jobs.iter().filter(|(job, parent)| hears(parent) || awaits(parent, job)).filter_map(
@@ -224,8 +225,15 @@ impl Engine {
         );
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();
         if works.is_empty() && !stopping {
-            // Who looks from time to time whether a step has ended goes on only then.
-            if seen.awaited.is_some() && now < *seen.rests.get_or_insert(now) + LEAST {
+            // Who looks from time to time whether a step has ended goes on only then, and may just be between two.
+            let looks =
+                |process: &ProcessId| rows.row(*process).is_some_and(|row| row.waits == Wait::Anything);
+            let may_look = finding.members.core.iter().any(looks);
+            if may_look && seen.has_one_ended() {
+                seen.awaited.get_or_insert(now);
+            }
+            let pause = if may_look { UNTIL_IT_LOOKS } else { LEAST };
+            if seen.awaited.is_some() && now < *seen.rests.get_or_insert(now) + pause {
                 finding.case.doubts.push(Doubt::Working);
             } else {
                 (seen.awaited, seen.rests) = (None, None);
@@ -276,6 +284,8 @@ fn says_blind(server: &Server, now: BootTime) -> bool {
 
 /// Between two looks at a tool that works, at least.
 const LEAST: Duration = Duration::from_secs(1);
+/// How long a server that waits for a time may take to look whether a step of its work has ended.
+const UNTIL_IT_LOOKS: Duration = Duration::from_secs(15);
 
 /// What the processes of a server had done at the last two looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -294,6 +304,12 @@ impl Tools {
     /// Takes in what the processes have done until now.
     pub(super) fn look(&mut self, work: &[Work]) {
         self.before = Some(std::mem::replace(&mut self.last, accounts(work)));
+    }
+
+    /// Whether one has ended between the last two looks.
+    fn has_one_ended(&self) -> bool {
+        let before = self.before.iter().flat_map(|before| before.keys());
+        before.into_iter().any(|process| !self.last.contains_key(process))
     }
 
     /// Whether this one has done something between the last two looks. One that could not be read may have, and one that is

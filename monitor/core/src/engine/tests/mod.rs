@@ -47,6 +47,7 @@ mod restarts_let_go;
 mod room;
 mod sessions;
 mod spawners;
+mod steps;
 mod stopping;
 mod story;
 mod story_answers;
