@@ -87,7 +87,7 @@ impl Engine {
         self.unit_started_anew(at, key);
         self.leave_server(at, id);
         self.claim_made(at, key, id);
-        self.confirm(id);
+        self.confirm(at, id);
         self.effects.push_back(Effect::Track { process: id, tracking: Tracking::Agent });
         self.report_agent_started(at, key, None);
     }

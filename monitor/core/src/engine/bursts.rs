@@ -94,7 +94,7 @@ impl Engine {
         self.bursts.by_user.entry(user).or_default().withheld.insert(key);
         self.agenda.keep(Task::Folded(user), Some(at + LIVED));
         self.leave_server(at, id);
-        self.confirm(id);
+        self.confirm(at, id);
     }
 
     /// The withheld agents among this agent and its ancestor agents, the top-most first.

@@ -14,10 +14,7 @@ use super::{
 use crate::{
     case::{Event, Outcome},
     lineage::{Left, Node, Provenance, ServerKey},
-    model::{
-        BootTime, Class, Effect, Ending, ExitStatus, Image, Notice, ProcessId, SnapshotProcess, Stdio,
-        Tracking,
-    },
+    model::{BootTime, Class, Ending, ExitStatus, Image, Notice, ProcessId, SnapshotProcess, Stdio},
     recognise::{Role, is_spawn_helper},
     world::agent_view,
 };
@@ -217,40 +214,6 @@ impl Engine {
         self.guards(at, id);
         if let Some(emptied) = self.world.protect(id, exec_was_lost) {
             self.end_if_done(at, emptied);
-        }
-    }
-
-    /// Removes a process that does not matter from the graph and from the kernel's map. A parent that was kept only
-    /// because of it is removed, too.
-    pub(super) fn dismiss_if_pending(&mut self, id: ProcessId) {
-        if self.world.node(id).is_none_or(|n| !n.pending) {
-            return;
-        }
-        let up = self.world.graph().up(id).map(|n| n.id);
-        for process in self.world.graph().descendants(id).into_iter().rev().chain([id]) {
-            if self.world.node(process).is_some_and(|n| n.pending) {
-                self.world.exit(process, Left::No);
-                self.untrack(process);
-            }
-        }
-        if let Some(up) = up {
-            self.dismiss_if_idle(up);
-        }
-    }
-
-    /// Removes a bare parent without children: there is no reason to watch it.
-    fn dismiss_if_idle(&mut self, id: ProcessId) {
-        let idle = self.world.node(id).is_some_and(|n| n.pending && n.origin().execs == 0);
-        if idle && self.world.graph().children(id).next().is_none() {
-            self.world.exit(id, Left::No);
-            self.untrack(id);
-        }
-    }
-
-    /// Marks a process as one that matters. The kernel side keeps following it and everything that it creates.
-    pub(super) fn confirm(&mut self, id: ProcessId) {
-        for process in self.world.confirm(id) {
-            self.effects.push_back(Effect::Track { process, tracking: Tracking::Member });
         }
     }
 

@@ -24,6 +24,7 @@ mod left_agents;
 mod leftovers;
 mod lives;
 mod managers;
+mod pending;
 mod questions;
 mod recall;
 mod reinspections;

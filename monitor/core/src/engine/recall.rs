@@ -162,7 +162,7 @@ impl Engine {
             && !self.owner_recalled(now, owner, recognised)
         {
             // It matters, whatever its owner turns out to run: what it created is entered below it meanwhile.
-            [new.main].iter().chain(&new.wrappers).for_each(|process| self.confirm(*process));
+            [new.main].iter().chain(&new.wrappers).for_each(|process| self.confirm(now, *process));
             return true;
         }
         self.recall.take(head);
@@ -208,7 +208,7 @@ impl Engine {
             server.left.extend(start.iter().flat_map(|start| &start.left));
             server.gateway |= start.as_ref().is_some_and(|start| start.gateway);
         });
-        self.confirm_server(key);
+        self.confirm_server(now, key);
         self.report_server_started(now, key);
         if dead.is_some() {
             self.left_behind(now, key, since, exited.is_none());

@@ -1,13 +1,13 @@
 //! Bootstrap and repair: they make the graph agree with /proc.
 
-use std::{collections::BTreeMap, mem::discriminant, time::Duration};
+use std::{collections::BTreeMap, iter::successors, mem::discriminant, time::Duration};
 
 use rustc_hash::FxHashMap;
 
 use super::{Engine, agenda::Task, cases::CaseOf};
 use crate::{
     case::{Event, Reason},
-    lineage::{Difference, Left, Node, ObservedUnit, Provenance, ServerKey, compare},
+    lineage::{Difference, Left, NEAR, Node, ObservedUnit, Provenance, ServerKey, compare},
     model::{
         BootTime, Effect, Fact, Losses, Notice, ProcessId, ServerFacts, Share, Snapshot, SnapshotProcess,
         Stdio, scene::ProcessRow, text::base,
@@ -42,6 +42,10 @@ impl Engine {
         if losses.exec > 0 {
             self.forget_spawners(now, None);
         }
+        self.repair_soon(now);
+    }
+
+    pub(super) fn repair_soon(&mut self, now: BootTime) {
         match self.last_repair.map(|at| at + BETWEEN_REPAIRS) {
             Some(earliest) if earliest > now => self.agenda.set(Task::Repair, Some(earliest)),
             _ => self.ask_for_repair(now),
@@ -67,6 +71,10 @@ impl Engine {
     /// Whether the engine must not judge this server, because records about it may be missing.
     pub(super) fn is_doubtful(&self, key: ServerKey) -> bool {
         let Some(server) = self.world.server(key).filter(|_| !self.doubtful) else { return self.doubtful };
+        let forgot = |process: ProcessId| self.world.node(process).is_some_and(|node| node.forgot.is_some());
+        if server.all().any(forgot) {
+            return true;
+        }
         let owner = self.world.owner_of(server).map(|owner| owner.uid);
         let processes = server.processes().iter().filter_map(|id| self.world.node(*id)).map(|node| node.uid);
         !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.is_crowded(uid))
@@ -94,17 +102,23 @@ impl Engine {
             // Many processes may be gone. Each exit is reported before anything that follows from it.
             self.report_unanswered_exits(now);
         }
+        let by_id: Others<'_> = unknown.iter().map(|p| (p.id, p)).collect();
+        let (forgotten, known): (Vec<_>, Vec<_>) =
+            known.iter().partition(|process| self.was_forgotten(process, &by_id));
         for process in known {
-            self.refresh(now, &process);
+            self.refresh(now, process);
             self.report_unanswered_exits(now);
         }
         self.execs_lost &= self.doubtful;
         let after_removal = self.world.graph().count().min(before);
-        let by_id: Others<'_> = unknown.iter().map(|p| (p.id, p)).collect();
         for process in &unknown {
             self.found(now, process, &by_id, mains.contains(&process.id));
             self.report_unanswered_exits(now);
         }
+        for process in forgotten {
+            self.place_again(now, process);
+        }
+        self.read_what_was_forgotten(now);
         // Whoever spoke to an agent may have ended before the daemon began.
         let is_left = |seen: &SnapshotProcess| {
             let chain = self.launch_chain(seen, &by_id);
@@ -121,6 +135,46 @@ impl Engine {
         if repair || !self.crowded.is_empty() {
             let added = self.world.graph().count().saturating_sub(after_removal) as u64;
             self.emit(now, Notice::Resynced { added, removed });
+        }
+    }
+
+    /// Whether it was dismissed below a process that matters by now, and entered again alone, because of what it started.
+    fn was_forgotten(&self, seen: &SnapshotProcess, others: &Others<'_>) -> bool {
+        let graph = self.world.graph();
+        let is_alone = |node: &Node| node.pending && node.origin().execs == 0 && graph.up(node.id).is_none();
+        let unknown = |id: &ProcessId| graph.get(*id).is_none();
+        let above = successors(seen.parent, |up| others.get(up).filter(|_| unknown(up))?.parent);
+        let mut above = above.take(NEAR).filter_map(|up| graph.get(up));
+        graph.get(seen.id).is_some_and(is_alone)
+            && above.next().is_some_and(|up| !up.pending && up.forgot.is_some() && up.id != seen.id)
+    }
+
+    /// It is placed, with what it started, below its parent, which is known by now.
+    fn place_again(&mut self, now: BootTime, seen: &SnapshotProcess) {
+        let graph = self.world.graph();
+        let below: Vec<ProcessId> = graph.children(seen.id).map(|node| node.id).collect();
+        self.world.exit(seen.id, Left::No);
+        self.place(now, seen, seen.parent, Provenance::FOUND);
+        for process in below {
+            self.world.link(process, seen.id);
+        }
+        for process in self.world.graph().descendants(seen.id) {
+            let is_protected = self.world.node(process).is_some_and(|node| node.protected);
+            if is_protected || self.world.agent_of(process).is_some() {
+                self.guards(now, process);
+            }
+        }
+        self.classify(now, now, seen.id);
+    }
+
+    /// What these started before they mattered has been found, if its parents live. Else nobody knows of it, as of what was there
+    /// before the daemon.
+    fn read_what_was_forgotten(&mut self, now: BootTime) {
+        let all = self.world.graph().ids().filter_map(|id| self.world.node(id));
+        let read = all.filter(|node| !node.pending && node.forgot.is_some()).map(|node| node.id);
+        for process in read.collect::<Vec<_>>() {
+            self.remember_left(now, process);
+            self.world.change(process, |node| (node.forgot, node.provenance) = (None, Provenance::FOUND));
         }
     }
 
@@ -235,11 +289,13 @@ impl Engine {
         }
         self.make_room(now, seen.id);
         let inherited = up.and_then(|u| self.world.node(u)).filter(|u| !u.protected);
+        let forgot = inherited.and_then(|up| up.forgot);
         let forked = inherited.map(|up| up.fork(seen.id, seen.uid, seen.sid));
         let mut node = forked.unwrap_or_else(|| Node::bare(seen.id));
         // An earlier daemon may have witnessed its creation. Its parent may have adopted it.
         let witnessed = self.recall.creators.get(&seen.id).copied();
         (node.witnessed, node.creator) = (witnessed.is_some(), witnessed.or(seen.parent));
+        node.left = node.left.max(forgot.unwrap_or_default());
         if self.recall.left.contains(&seen.id) {
             node.left = Left::Whole;
         }

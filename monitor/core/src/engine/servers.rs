@@ -220,7 +220,7 @@ impl Engine {
         let new = NewServer { wrappers, provenance, seeks_owner: true, ..new };
         let Some(key) = self.world.start_server(new) else { return };
         self.seek_confirmation(key);
-        self.confirm_server(key);
+        self.confirm_server(now, key);
         self.inspect(now, key);
     }
 
@@ -263,7 +263,7 @@ impl Engine {
         let Some(key) = self.world.start_server(new) else { return };
         // First of all: the process is about to read what was said to it.
         self.seek_confirmation(key);
-        self.confirm_server(key);
+        self.confirm_server(at, key);
         self.report_server_started(at, key);
         // The owner may have exited between the fork and the exec of the server.
         if let Some(since) = self.world.owner(key).and_then(Agent::exited) {
@@ -316,9 +316,9 @@ impl Engine {
         key
     }
 
-    pub(super) fn confirm_server(&mut self, key: ServerKey) {
+    pub(super) fn confirm_server(&mut self, at: BootTime, key: ServerKey) {
         if let Some(head) = self.world.server(key).map(|s| s.id) {
-            self.confirm(head);
+            self.confirm(at, head);
         }
     }
 
@@ -331,7 +331,7 @@ impl Engine {
     pub(super) fn recognised_again(&mut self, at: BootTime, key: ServerKey, id: ProcessId, joins: bool) {
         if joins {
             self.world.join(key, id);
-            self.confirm(id);
+            self.confirm(at, id);
         } else {
             self.world.recognise(key, id);
         }

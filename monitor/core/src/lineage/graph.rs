@@ -12,7 +12,7 @@ use super::{AgentKey, Node};
 use crate::model::ProcessId;
 
 /// How many levels above a process are near.
-const NEAR: usize = 64;
+pub const NEAR: usize = 64;
 
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -78,6 +78,28 @@ impl Graph {
             self.broods.entry(brood).or_insert_with(|| Brood { up, ..Brood::default() }).children.insert(pid);
         }
         self.nodes.insert(pid, Box::new(node));
+    }
+
+    /// Links a process whose creator was not known below that one, as younger than it, with all that is below it.
+    pub fn link(&mut self, id: ProcessId, up: ProcessId) {
+        let is_free = self.get(id).is_some_and(|node| node.up.is_none());
+        if !is_free || up == id || self.ancestors(up).any(|above| above.id == id) {
+            return;
+        }
+        let Some(above) = self.get_mut(up) else { return };
+        let brood = *above.brood.get_or_insert(above.order);
+        for process in [id].into_iter().chain(self.descendants(id)) {
+            self.order += 1;
+            let order = self.order;
+            if let Some(node) = self.get_mut(process) {
+                node.order = order;
+            }
+        }
+        if let Some(node) = self.get_mut(id) {
+            node.up = Some(brood);
+        }
+        let brood = self.broods.entry(brood).or_insert_with(|| Brood { up: up.pid, ..Brood::default() });
+        brood.children.insert(id.pid);
     }
 
     /// Removes a process. The processes it created are linked to its own nearest living creator: those of the two that are
@@ -232,10 +254,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn links_hold_under_any_history(steps in prop::collection::vec((0u8..2, 1u32..20, 1u32..20), 0..200)) {
+        fn links_hold_under_any_history(steps in prop::collection::vec((0u8..3, 1u32..20, 1u32..20), 0..200)) {
             let mut g = Graph::default();
             for (what, a, b) in steps {
                 match what {
+                    2 => g.link(id(a), id(b)),
                     0 => { let up = g.holder(b).filter(|_| a != b); g.insert(Node::bare(id(a)), up); }
                     _ => { g.remove(id(a)); }
                 }

@@ -6,6 +6,6 @@ mod graph;
 mod node;
 mod reconcile;
 
-pub use graph::{Graph, in_order};
+pub use graph::{Graph, NEAR, in_order};
 pub use node::{AgentKey, Exec, Left, Maker, Node, ObservedUnit, Origin, Program, Provenance, ServerKey};
 pub use reconcile::{Difference, compare};

@@ -157,6 +157,8 @@ pub struct Node {
     /// The process that ran a program with SIGHUP ignored, where the one before did not ignore it (`nohup job`): itself, or one below
     /// which it was started, by a number. Copied at birth. Of what a server had before it was recognised it says nothing.
     pub outlives: Option<NonZeroU64>,
+    /// Something that it started was dismissed, since it was not known yet that this process matters: whether it has left that since.
+    pub forgot: Option<Left>,
     /// Whether it is a multiplexer, an exempt program, or a copy of one. Nothing below it belongs to an agent or a
     /// server.
     pub protected: bool,

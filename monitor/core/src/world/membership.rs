@@ -47,6 +47,11 @@ impl World {
         self.graph.insert(node, up);
     }
 
+    /// Who created this process is known now: it was entered alone, and belongs to nobody.
+    pub fn link(&mut self, id: ProcessId, up: ProcessId) {
+        self.graph.link(id, up);
+    }
+
     /// A process has ended, or does not matter. `how`: what it leaves, nothing unless it has ended.
     pub fn exit(&mut self, id: ProcessId, how: Left) -> Option<Exited> {
         if how != Left::No {

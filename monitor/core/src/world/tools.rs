@@ -67,6 +67,7 @@ impl World {
         for process in left {
             self.change(process, |node| node.left = how);
         }
+        self.change(id, |node| node.forgot = node.forgot.map(|before| before.max(how)));
     }
 
     fn is_recognised(&self, node: &Node) -> bool {

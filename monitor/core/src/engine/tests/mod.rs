@@ -36,6 +36,7 @@ mod links;
 mod managers;
 mod memory;
 mod owners;
+mod pending;
 mod proof;
 mod proof_by_laws;
 mod reaping;
