@@ -102,7 +102,12 @@ impl Engine {
 
     /// The head of the launch chain of a server is exiting. If a signal ended it, the owner may have closed the
     /// server.
-    pub(super) fn head_exits(&mut self, head: ProcessId, status: Option<ExitStatus>) -> Option<ServerKey> {
+    pub(super) fn head_exits(
+        &mut self,
+        at: BootTime,
+        head: ProcessId,
+        status: Option<ExitStatus>,
+    ) -> Option<ServerKey> {
         let signal = match status? {
             ExitStatus::Signal(signal) => signal,
             ExitStatus::Code(code) => code.checked_sub(SIGNAL_CODES)?,
@@ -110,7 +115,7 @@ impl Engine {
         let was_closed = CLOSING_SIGNALS.contains(&signal);
         let key = self.world.node(head).and_then(|node| node.server.or(node.wraps)).filter(|_| was_closed)?;
         let server = self.world.server_mut(key).filter(|server| server.id == head)?;
-        server.head_killed = true;
+        server.head_killed = Some(at);
         Some(key)
     }
 
@@ -121,9 +126,15 @@ impl Engine {
         self.watch_since_its_head_was_killed(now, key);
     }
 
-    /// Watches what an abandoned server does, from now on, if the head of its launch chain was killed.
+    /// Watches what a server does since the head of its launch chain was killed. Its owner may close the standard input before or
+    /// after that.
     pub(super) fn watch_since_its_head_was_killed(&mut self, now: BootTime, key: ServerKey) {
-        let is_closed = |server: &Server| holds(server, By::Owner) && !server.phase.is_terminating();
+        let is_closed = |server: &Server| {
+            holds(server, By::Owner)
+                && !server.watches.contains_key(&By::Owner)
+                && !server.phase.is_terminating()
+                && self.world.owner_of(server).is_some_and(Agent::is_alive)
+        };
         if self.world.server(key).is_some_and(is_closed) {
             self.watch(now, key, By::Owner);
         }

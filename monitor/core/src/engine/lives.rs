@@ -254,7 +254,7 @@ impl Engine {
             self.agent_ended(now, AgentExit { agent: key, at, ending: ending.clone() });
         }
         self.starter_ended(at, id);
-        let closed = self.head_exits(id, status);
+        let closed = self.head_exits(at, id, status);
         // The end of a server is reported with that of its main process.
         let key = self.world.node(id).and_then(|node| node.server);
         let server = key.and_then(|key| self.world.server_mut(key)).filter(|one| one.main_process() == id);

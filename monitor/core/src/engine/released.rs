@@ -6,8 +6,9 @@
 //! watched ([`crate::world::Watch`]), and a use takes the release back: what the owner holds counts again.
 //!
 //! Invariant: a watch begins with a look of its own, never with an inspection, and what it compares is what the look
-//! saw. A server is looked at when its watch begins, a moment later, late in the grace, and at each inspection; at no
-//! other time, and none is looked at without a watch.
+//! saw. None begins late: what was done between the release and the first look is not known. A server is looked at when its
+//! watch begins, a moment later, late in the grace, and at each inspection; at no other time, and none is looked at
+//! without a watch.
 
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ pub(super) const PROCESSES: usize = 64;
 /// The moment from the begin of a watch to the second look, at most: a server may be busy with the end of its last
 /// request.
 const SETTLE: Duration = Duration::from_secs(1);
+
+/// How late the first look may be after the end of a thread: another one may use the server at once.
+const LATE: Duration = Duration::from_millis(100);
 
 /// The time to the next inspection, at least.
 const LEAST: Duration = Duration::from_millis(1);
@@ -54,9 +58,24 @@ impl Engine {
     /// Begins to watch what a server does since it was released. What it did before counts no more.
     pub(super) fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
         self.world.change_server(key, |server| _ = server.watches.remove(&by));
-        let settled = now + SETTLE.min(self.policy.abandoned_grace / 10);
+        let settled = now + self.settles();
         self.look(key, Look::Begin(by));
         self.agenda.set(Task::Look(key, Look::Settled(by)), Some(settled));
+    }
+
+    fn settles(&self) -> Duration {
+        SETTLE.min(self.policy.abandoned_grace / 10)
+    }
+
+    /// Whether the first look comes so late after the release that the server may have been used between the two. What the owner who
+    /// closed it still gets in the first moment is the end of its last request.
+    fn is_late(&self, now: BootTime, server: &Server, by: By) -> bool {
+        let (since, most) = match by {
+            By::Thread => (server.spawner.as_ref().and_then(|spawner| spawner.ended), LATE),
+            By::Owner => (server.head_killed, self.settles()),
+            By::Session | By::Manager | By::Idle => (None, LATE),
+        };
+        since.is_some_and(|since| now.since(since) > most)
     }
 
     /// Has a server with a watch looked at late in its grace, which begins now: what it did before is known then, and
@@ -86,10 +105,13 @@ impl Engine {
 
     pub(super) fn work_answered(&mut self, now: BootTime, key: ServerKey, look: Look, work: &[Work]) {
         self.see_duplicate(now, key, work);
+        let Some(server) = self.world.server(key) else { return };
+        let begun = match look {
+            Look::Begin(by) if holds(server, by) && !self.is_late(now, server, by) => Some(by),
+            _ => None,
+        };
         let Some(server) = self.world.server_mut(key) else { return };
-        if let Look::Begin(by) = look
-            && holds(server, by)
-        {
+        if let Some(by) = begun {
             server.watches.entry(by).or_insert_with(|| Watch::begin(now, work));
         }
         self.tools.entry(key).or_default().look(work);
@@ -140,7 +162,7 @@ impl Engine {
 pub(super) fn holds(server: &Server, by: By) -> bool {
     match by {
         By::Thread => server.spawner.as_ref().is_some_and(|spawner| spawner.ended.is_some()),
-        By::Owner => server.head_killed && is_released(server, by),
+        By::Owner => server.head_killed.is_some(),
         By::Session | By::Manager | By::Idle => is_released(server, by),
     }
 }

@@ -198,7 +198,7 @@ fn release(inspection: &Inspection<'_>, members: &Members) -> (Option<ProcessId>
     }
     // It closed standard input and ended the head of the launch chain.
     let closed = inspection.is_abandoned()
-        && inspection.server.head_killed
+        && inspection.server.head_killed.is_some()
         && inspection.rows.is_hung_up(inspection.server.stdin, true, members)
         && stays_silent(inspection, members);
     (Some(owner.main()), [false, closed])

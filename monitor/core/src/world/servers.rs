@@ -98,7 +98,7 @@ pub struct Server {
     /// The container that its client works for, as its engine told it.
     pub container: Option<Container>,
     /// Whether the head of its launch chain was ended by a signal, as far as its exit status says.
-    pub head_killed: bool,
+    pub head_killed: Option<BootTime>,
     /// Until then it is not reported that a process of it has left its session.
     pub detached_until: BootTime,
     /// How many inspections in a row could not see everything.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::story::*;
 use super::story_scene::{SocketUse, WireState};
-use crate::model::{ExitStatus, Policy, Signal, Stdio, Work};
+use crate::model::{ExitStatus, Input, Policy, ProcessEvent, Signal, Stdio, Work};
 
 const NPX: &[&str] = &["node", "/usr/bin/npx", "-y", "@modelcontextprotocol/server-everything"];
 
@@ -136,6 +136,36 @@ fn one_whose_head_is_ended_later_must_be_silent_from_then_on() {
     assert_eq!((story.told(), story.sent()), (vec![], vec![]));
     story.pass_secs(3600);
     assert_eq!(story.told()[0], "orphan_detected");
+}
+
+/// The launcher is killed first; the owner closes the input then, and reads to the end. The twins write nothing after it was killed.
+#[test]
+fn what_is_written_between_the_end_of_its_head_and_its_input_counts() {
+    for (writes, ended) in [(true, false), (false, true)] {
+        let mut story = launched();
+        story.hung_up.clear();
+        story.end_with(30, ExitStatus::Signal(15));
+        story.pass_secs(2);
+        if writes {
+            story.work.insert(31, Work { cpu_ns: 9, written_bytes: 100, writes: 1, ..Work::default() });
+        }
+        story.hung_up.insert(31);
+        story.pass_secs(3600);
+        assert_eq!(!story.sent().is_empty(), ended, "{:?}", story.told());
+    }
+}
+
+/// The daemon has no processor for some seconds, in which progress may be written. The twin's is late by half a second.
+#[test]
+fn what_nobody_saw_since_the_end_of_its_head_may_be_a_result() {
+    for (late, ended) in [(3500, false), (500, true)] {
+        let mut story = launched();
+        let (at, status) = (story.now, ExitStatus::Signal(15));
+        story.pass(Duration::from_millis(late));
+        story.hand_in(Input::Process { event: ProcessEvent::Exit { at, process: id(30), status } });
+        story.pass_secs(3600);
+        assert_eq!(!story.sent().is_empty(), ended, "{late}: {:?}", story.told());
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Tests of servers whose owner lives, and whose thread has ended.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
@@ -266,8 +268,25 @@ fn a_number_that_is_used_again() {
     let event = ProcessEvent::ThreadExit { at: BootTime::of_ticks(44), process: id(20), thread };
     story.hand_in(Input::Process { event });
     story.pass_secs(30);
+    // Only one of them, and that may have been used since the thread ended, which nobody knew for long.
+    assert_eq!(story.told(), ["orphan_suspected", "orphan_unproven wire_held stdout_read"]);
+    story.end_thread(20, 21);
+    story.pass_secs(30);
     assert_eq!(story.told(), ["orphan_suspected", "orphan_detected"]);
-    assert_eq!(story.sent(), [(30, Signal::Term)]);
+    assert_eq!(story.sent(), [(50, Signal::Term)]);
+}
+
+/// Another thread may have used it before the first look, which came late. The twin's came in time.
+#[test]
+fn what_nobody_saw_after_the_end_of_the_thread_may_be_a_use() {
+    for (late, ended) in [(2000, false), (50, true)] {
+        let mut story = gateway(SCOPED);
+        let (at, thread) = (story.now, std::num::NonZeroU32::new(21).unwrap());
+        story.pass(Duration::from_millis(late));
+        story.hand_in(Input::Process { event: ProcessEvent::ThreadExit { at, process: id(20), thread } });
+        story.pass_secs(40);
+        assert_eq!(!story.sent().is_empty(), ended, "{late}: {:?}", story.told());
+    }
 }
 
 #[test]
