@@ -123,7 +123,10 @@ def dev_server(stage):
     "in use", name="hook_that_is_told_nothing", twin="orphans/clean_exit", said=None,
     about="The same, and its input is at its end from the start, as is that of one that has read it at once.",
 )
-def hook_named_like_a_server(stage, said={"session_id": "s", "cwd": "/", "hook_event_name": "PostToolUse"}):
+@scene(
+    "in use", name="hook_whose_agent_is_late", twin="orphans/clean_exit", said=None, late=0.3, about="The same, and its agent is late.",
+)
+def hook_named_like_a_server(stage, said={"session_id": "s", "cwd": "/", "hook_event_name": "PostToolUse"}, late=0):
     """An agent calls a program named mcp-notify as a hook and does not wait for it; the agent is killed, the hook works on."""
     # It starts slowly: what it is told is seen.
     stage.part("mcp-notify", """
@@ -134,6 +137,7 @@ def hook_named_like_a_server(stage, said={"session_id": "s", "cwd": "/", "hook_e
     """)
     agent = stage.rests("claude", f"""
         hook = start("mcp-notify", asked=False)
+        time.sleep({late})
         os.write(hook.w, json.dumps({said!r}).encode() if {said!r} else b"")
         os.close(hook.w)
     """)

@@ -278,11 +278,14 @@ impl Engine {
         self.begin_to_look(id, awaited, found);
     }
 
-    /// The input of a process was open when it was looked at: who gave it what it read there means to go on.
-    pub(super) fn is_open(&mut self, id: ProcessId) {
+    /// The input of a process was open when it was looked at: who gave it what it read there means to go on. Or it was over, and
+    /// nobody had seen a message: then that was all that it was to read.
+    pub(super) fn saw_input(&mut self, id: ProcessId, is_over: bool) {
         let key = self.world.node(id).and_then(|node| node.server).filter(|_| self.has_living_owner(id));
-        if let Some(server) = key.and_then(|key| self.world.server_mut(key)) {
-            server.unlooked &= server.main_process() != id;
+        if let Some(server) = key.and_then(|key| self.world.server_mut(key))
+            && server.main_process() == id
+        {
+            server.unlooked = is_over;
         }
     }
 

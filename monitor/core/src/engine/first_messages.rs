@@ -133,7 +133,9 @@ impl Engine {
         let (looks, said, trial, is_below) =
             (awaited.looks, awaited.said.clone(), awaited.trial, awaited.below);
         if !is_over && message != FirstMessage::Unknown {
-            self.is_open(id);
+            self.saw_input(id, false);
+        } else if stays_over && looks > SILENT {
+            self.saw_input(id, true);
         }
         if is_late {
             self.world.change(id, |node| node.unheard = Some(now));

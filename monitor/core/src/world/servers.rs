@@ -33,8 +33,8 @@ pub struct Server {
     pub rule: String,
     /// Whether nothing but its name says that it is a server: no message to it was seen, and it is no known package.
     pub only_named: bool,
-    /// Whether it is asked what was said to it, and nobody has seen its input open since, while its owner lived: it may have been given
-    /// all of that at once, as a hook is.
+    /// Whether it is asked what was said to it, and nobody has seen its input open since, while its owner lived, or its input was over
+    /// later: it may have been given all of that at once, as a hook is.
     pub unlooked: bool,
     /// Whether a message of the protocol to it was seen, or settings declare it.
     pub spoken: bool,
