@@ -264,6 +264,7 @@ impl Engine {
         let was_client = ran.is_some_and(Node::is_client);
         self.leftover_exits(id);
         let heirs = self.heirs_of(id);
+        self.ran_unseen(id);
         let was_killed = matches!(status, Some(ExitStatus::Signal(_)));
         let how = if was_killed { Left::InBackground } else { Left::Whole };
         let Some(exited) = self.world.exit(id, how) else { return };

@@ -80,6 +80,18 @@ impl Engine {
         !self.crowded.is_empty() && owner.into_iter().chain(processes).any(|uid| self.is_crowded(uid))
     }
 
+    /// What seems to be a copy of a server ends, and the record of its exec may be lost: it may have been a shell.
+    pub(super) fn ran_unseen(&mut self, id: ProcessId) {
+        let Some(node) = self.world.node(id) else { return };
+        let server = node.server.and_then(|key| self.world.server(key));
+        let is_copy = node.origin().process != id
+            && server.is_some_and(|server| server.main_process() != id && !server.recognised().contains(&id));
+        if is_copy && (self.execs_lost || self.is_crowded(node.uid)) {
+            self.world.is_no_copy(id);
+            self.world.change(id, |node| node.correct(|exec| exec.program = None));
+        }
+    }
+
     pub(super) fn ask_for_repair(&mut self, now: BootTime) {
         self.agenda.set(Task::Repair, None);
         self.last_repair = Some(now);

@@ -39,9 +39,9 @@ impl World {
         server.recognised.iter().filter_map(|process| self.graph.get(*process))
     }
 
-    /// A shell ends, or runs another program: what it leaves was started to go on without it (`job &`). Of another program that ends
-    /// by itself that is so in another session (`setsid -f job`). A server, and what this has started, was not left by who launched
-    /// it.
+    /// A shell ends, or runs another program: what it leaves was started to go on without it (`job &`). Of which nobody knows what it
+    /// ran, that may have been one. Of another program that ends by itself that is so in another session (`setsid -f job`). A server,
+    /// and what this has started, was not left by who launched it.
     pub(super) fn leaves_below(&mut self, id: ProcessId, how: Left) {
         let Some(above) = self.graph.get(id).filter(|node| node.wraps.is_none()) else { return };
         let launches =
@@ -50,7 +50,7 @@ impl World {
             return;
         }
         let how = match (how, above.role()) {
-            (how, Some(Role::Shell)) => how,
+            (how, Some(Role::Shell) | None) => how,
             (Left::Whole, _) if above.server.is_some() => Left::Apart,
             _ => return,
         };

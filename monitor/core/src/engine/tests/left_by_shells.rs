@@ -4,10 +4,10 @@ use super::{
     first_messages::mcp,
     let_go::{JOB, with_job},
     proof::{PLAIN, apart, judged, unproven},
-    story::{SERVER, Story, WIRE, id},
+    story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen},
     story_scene::ProcessFacts,
 };
-use crate::model::{ExitStatus, Policy, Signal, Stdio};
+use crate::model::{ExitStatus, Input, Losses, Policy, Signal, Stdio};
 
 /// `job > log & tail -f log`, whatever the job does about SIGINT. The twin waits for the job.
 #[test]
@@ -64,6 +64,37 @@ fn what_a_shell_left_is_no_tool_whatever_streams_it_has() {
         } else {
             unproven(&mut story, "clients");
         }
+    }
+}
+
+/// The record of the exec of a shell is lost, and the shell ends before /proc is read. In the twin no record is lost: it was a
+/// copy of the server.
+#[test]
+fn what_a_process_left_that_may_have_been_a_shell_is_no_tool() {
+    let stdio = [Stdio::Null, Stdio::Pipe(7), Stdio::Pipe(8)];
+    let lost = || Input::Lost { losses: Losses { exec: 1, ..Losses::default() } };
+    for (input, tied) in
+        [(None, true), (Some(lost()), false), (Some(Input::Crowded { users: vec![0] }), false)]
+    {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.fork(30, 31);
+        let is_lost = matches!(input, Some(Input::Lost { .. }));
+        if let Some(input) = input {
+            story.hand_in(input);
+        }
+        story.start(31, 32, JOB, stdio);
+        story.end_with(31, ExitStatus::Code(0));
+        if is_lost {
+            let known = [(20, 10, CLAUDE, TERMINAL), (30, 20, SERVER, WIRE), (32, 1, JOB, stdio)];
+            story.snapshot(known.map(|(pid, up, argv, stdio)| seen(pid, up, argv, stdio)).to_vec());
+        }
+        story.hand_in(Input::Crowded { users: vec![] });
+        let read_by = Some((Stdio::Pipe(7), id(30)));
+        story.apart.insert(32, ProcessFacts { read_by, ..apart(0, stdio) });
+        let mut story = judged(story);
+        story.pass_secs(400);
+        let sent = story.sent();
+        assert_eq!(sent.contains(&(32, Signal::Term)), tied, "{sent:?} {:?}", story.told());
     }
 }
 
