@@ -266,10 +266,12 @@ impl Host {
     fn inspect(&mut self) -> Vec<(u64, Answer)> {
         let most = if self.reaper.is_some() { 1 } else { TOGETHER };
         let (tokens, subjects): (Vec<_>, Vec<_>) = self.due.drain(..most.min(self.due.len())).unzip();
-        let answers = self.probe.answer_together(subjects.clone());
-        for (answer, subject) in answers.iter().zip(&subjects) {
-            if let Answer::Server { facts } = answer
-                && let Some(why) = facts.scene.blind(|one| subject.processes.contains(&one))
+        let mut answers = self.probe.answer_together(subjects.clone());
+        for (answer, subject) in answers.iter_mut().zip(&subjects) {
+            let Answer::Server { facts } = answer else { continue };
+            // It waits for nothing: one on which a signal rests is handed in at once.
+            facts.began = None;
+            if let Some(why) = facts.scene.blind(|one| subject.processes.contains(&one))
                 && !self.blind.iter().any(|known| known == why)
             {
                 self.blind.push(why.to_owned());
@@ -329,7 +331,12 @@ mod tests {
     }
 
     fn tokens(host: &mut Host) -> Vec<u64> {
-        host.inspect().into_iter().map(|(token, _)| token).collect()
+        let answered = host.inspect().into_iter();
+        let token = |(token, answer)| match answer {
+            Answer::Server { facts } if facts.began.is_none() => token,
+            other => panic!("{other:?} may be too old"),
+        };
+        answered.map(token).collect()
     }
 
     #[test]

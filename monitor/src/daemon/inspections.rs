@@ -34,8 +34,9 @@ const WAITING: usize = 8192;
 
 /// How many questions about settings of one user one helper answers.
 const SETTINGS_TOGETHER: usize = 32;
-/// How many servers of one user are inspected together: by one pass over all descriptors of the host, which may take long.
-const SERVERS_TOGETHER: usize = 128;
+/// How many servers of one user are inspected together: by one pass over all descriptors of the host, which may take long. More would
+/// be too old when the last of them is judged.
+const SERVERS_TOGETHER: usize = 32;
 const fn seconds(allowance: u64, part: u32) -> Budget {
     Budget { allowance: Duration::from_secs(allowance), part }
 }

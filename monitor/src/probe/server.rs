@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{Probe, activity, manager::Asked};
-use crate::read::pipe;
+use crate::{
+    os::{clock, processor_time::Meter},
+    read::pipe,
+};
 use orphand_core::model::{CopyFacts, FirstMessage, ProcessId, ServerFacts, Subject, scene::SceneServer};
 
 /// Up to this many resident bytes of a server its proportional memory is read. That costs 10 us for each megabyte.
@@ -34,8 +37,12 @@ impl Probe {
         let questions: Vec<_> = subjects.iter().map(|subject| &subject.question).collect();
         let weights: Vec<_> = subjects.iter().map(|subject| self.weights(subject)).collect();
         let mut all: Vec<_> = subjects.iter().copied().map(beside).collect();
-        for ((subject, facts), scene) in subjects.iter().zip(&mut all).zip(self.scenes(&questions)) {
-            facts.scene = scene;
+        let (began, meter) = (clock::now(), Meter::begin());
+        let scenes = self.scenes(&questions);
+        // On a host with millions of descriptors it takes long, however often it is made again.
+        let began = Some(began + meter.spent());
+        for ((subject, facts), scene) in subjects.iter().zip(&mut all).zip(scenes) {
+            (facts.began, facts.scene) = (began, scene);
             let inside = facts.container.iter().flat_map(|container| &container.processes);
             let processes: Vec<_> = subject.processes.iter().chain(inside).copied().collect();
             facts.work = if subject.work { activity::of_all(&self.proc, &processes) } else { Vec::new() };

@@ -35,6 +35,9 @@ const INSPECT_SOON: Duration = Duration::from_millis(100);
 /// After this number of inspections in a row during which a server changed, the server counts as one that changes
 /// all the time.
 const RESTLESS: u32 = 3;
+/// How old an answer may be: who begins to use the server meanwhile is not seen. After one that was too old the next one may be twice
+/// as old: that may be what it takes on this host.
+const YOUNG: Duration = Duration::from_millis(200);
 /// The most processes of other servers that one scene describes in full.
 const JUDGED_TOGETHER: usize = 512;
 
@@ -154,6 +157,10 @@ impl Engine {
     }
 
     fn inspection_answered(&mut self, now: BootTime, key: ServerKey, asked: &Observed, facts: &ServerFacts) {
+        if self.is_too_old(now, CaseOf::Server(key), facts) {
+            self.server_event(now, key, Event::Inconclusive { again: Duration::ZERO });
+            return;
+        }
         let Some(observed) = self.observe(key) else { return };
         let Some(server) = self.world.server_mut(key) else { return };
         if observed == *asked {
@@ -177,6 +184,18 @@ impl Engine {
         self.unseen = observed.members.iter().filter(is_new).map(|(id, _)| *id).collect();
         self.inspected(now, key, facts);
         self.unseen = BTreeSet::new();
+    }
+
+    /// Whether an answer tells of a moment that is past: it has waited behind others, the daemon did not run, or the host slept.
+    pub(super) fn is_too_old(&mut self, now: BootTime, of: CaseOf, facts: &ServerFacts) -> bool {
+        let count = match of {
+            CaseOf::Server(key) => self.world.server_mut(key).map(|server| &mut server.old_answers),
+            CaseOf::Agent(key) => self.world.agent_mut(key).map(|agent| &mut agent.old_answers),
+        };
+        let (Some(count), Some(began)) = (count, facts.began) else { return false };
+        let is_old = now.since(began) > YOUNG.saturating_mul(1 << (*count).min(16));
+        *count = if is_old { count.saturating_add(1) } else { 0 };
+        is_old
     }
 
     fn seen(&self, process: ProcessId) -> (ProcessId, Option<Seen>) {

@@ -108,7 +108,8 @@ impl Engine {
         let missing = self.doubtful || self.is_crowded(agent.uid);
         let row = facts.scene.full(&[agent.main()]).next().cloned();
         let unseen = missing || facts.scene.blind(|one| one == agent.main()).is_some() || row.is_none();
-        let unchanged = self.observe_agent(key).as_ref() == Some(asked);
+        let unchanged = self.observe_agent(key).as_ref() == Some(asked)
+            && !self.is_too_old(now, CaseOf::Agent(key), facts);
         if unchanged {
             self.update_users(facts);
         }

@@ -10,6 +10,10 @@ use super::{
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
+    /// How old it is: when the reading of it began, later by the processor time that it took. Absent in recordings of earlier
+    /// versions, and where no answer waits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub began: Option<BootTime>,
     /// Its processes, and who is joined with them: the raw rows.
     pub scene: Scene,
     /// What its processes have done so far, if that was asked for: those that could be read.

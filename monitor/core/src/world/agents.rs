@@ -56,6 +56,8 @@ pub struct Agent {
     pub daemon: bool,
     /// The state of its own case: the agent may have been left behind itself.
     pub phase: Phase,
+    /// How many answers about it in a row were too old when they came.
+    pub old_answers: u32,
     /// When it exited. Absent while it is alive.
     exited: Option<BootTime>,
     /// Whether a signal ended it. In that case its remaining copies are workers, not successors.

@@ -105,6 +105,8 @@ pub struct Server {
     pub blind_inspections: u32,
     /// How many inspections in a row were outdated because the server changed.
     pub stale_inspections: u32,
+    /// How many answers in a row were too old when they came.
+    pub old_answers: u32,
     /// The id of the session that it was started for, if there is one.
     pub session_id: Option<String>,
     /// What its processes have done since it was released by these.

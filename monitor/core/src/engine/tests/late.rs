@@ -155,3 +155,51 @@ fn a_number_that_was_handed_on_is_not_taken_for_its_older_holder() {
     story.hand_in(Input::Process { event: ProcessEvent::Setsid { at: story.now, process: id(40), sid: 40 } });
     assert_eq!(story.engine.counts()[0], 1, "the agent is there");
 }
+
+const YOUNG: Duration = Duration::from_millis(200);
+const OLD: Duration = Duration::from_millis(201);
+
+/// A client has connected since: no record tells of that, only a look.
+#[test]
+fn an_answer_that_has_waited_too_long_is_no_evidence() {
+    for (waited, is_ended) in [(YOUNG, true), (OLD, false)] {
+        let mut story = being_looked_at();
+        story.sockets.clients = true;
+        story.answer_after(waited);
+        assert_eq!(!story.sent().is_empty(), is_ended);
+        story.pass(Duration::ZERO);
+        story.answer_late();
+        assert_eq!(story.told().contains(&"orphan_unproven clients".to_owned()), !is_ended);
+    }
+}
+
+/// Each signal rests on a look of its own, which may not be old either.
+#[test]
+fn no_step_is_taken_by_an_old_answer() {
+    for (waited, is_ended) in [(YOUNG, true), (OLD, false)] {
+        let mut story = being_looked_at();
+        story.answer_late();
+        assert_eq!(story.sent(), [(30, Signal::Term)]);
+        story.pass_secs(1);
+        story.answer_after(waited);
+        assert_eq!(story.sent().contains(&(31, Signal::Term)), is_ended);
+    }
+}
+
+/// On a host on which each look takes long orphans are ended all the same, after some of them. The next old answer counts as one of
+/// a host that is fast again.
+#[test]
+fn where_each_look_takes_long_a_few_are_enough() {
+    let mut story = being_looked_at();
+    let mut looks = 1;
+    while story.sent().is_empty() {
+        story.answer_after(Duration::from_secs(10));
+        story.pass(Duration::ZERO);
+        looks += 1;
+        assert!(looks < 12);
+    }
+    assert_eq!(story.told(), ["orphan_detected"]);
+    story.pass_secs(1);
+    story.answer_after(OLD);
+    assert_eq!(story.sent(), []);
+}

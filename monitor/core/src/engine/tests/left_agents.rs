@@ -1,5 +1,7 @@
 //! Tests of agents that are left behind by whoever spoke to them, and not by their unit.
 
+use std::time::Duration;
+
 use super::{
     story::{CLAUDE, SERVER, Story, WIRE, id, seen},
     story_scene::{ProcessFacts, SocketUse, WireState},
@@ -28,6 +30,21 @@ fn below_a_host(stdio: [Stdio; 3]) -> Story {
 
 fn at(story: &mut Story, claude: ProcessFacts) {
     story.apart.insert(21, claude);
+}
+
+#[test]
+fn by_an_answer_that_has_waited_too_long_nothing_is_told() {
+    for (waited, expected) in [(200, &TOLD[..]), (201, &[])] {
+        let mut story = below_a_host(WIRE);
+        story.late = Some(Vec::new());
+        story.end(20);
+        story.pass_secs(100);
+        story.answer_after(Duration::from_millis(waited));
+        assert_eq!(story.told(), expected);
+        story.pass_secs(1);
+        story.answer_late();
+        assert_eq!(story.told().is_empty(), !expected.is_empty(), "it is looked at again");
+    }
 }
 
 /// Why it is not told, its streams, and what else is so.

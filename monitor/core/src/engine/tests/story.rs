@@ -231,9 +231,18 @@ impl Story {
         processes.iter().filter_map(of).collect()
     }
 
-    /// Passes in the late answers.
+    /// Passes in the late answers: to look took the time until now.
     pub fn answer_late(&mut self) {
-        for (token, answer) in self.late.replace(Vec::new()).into_iter().flatten() {
+        self.answer_after(Duration::ZERO);
+    }
+
+    /// The same; the answers have waited this long since the look began.
+    pub fn answer_after(&mut self, waited: Duration) {
+        for (token, mut answer) in self.late.replace(Vec::new()).into_iter().flatten() {
+            if let Answer::Server { facts } = &mut answer {
+                let waited = u64::try_from(waited.as_nanos()).unwrap();
+                facts.began = Some(BootTime(self.now.0 - waited));
+            }
             self.hand_in(Input::Answered { token, answer });
         }
     }

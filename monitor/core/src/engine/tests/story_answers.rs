@@ -130,7 +130,11 @@ impl Story {
         let server = question.servers.first().cloned().unwrap_or_default();
         let scene = scene(&server, &outside, &others);
         let Outside { unread_input, container, enclosing, .. } = outside;
-        Answer::Server { facts: ServerFacts { scene, work, unread_input, stopping, container, enclosing } }
+        // What waits before it is passed in, `answer_after` tells.
+        let began = Some(self.now);
+        Answer::Server {
+            facts: ServerFacts { began, scene, work, unread_input, stopping, container, enclosing },
+        }
     }
 
     /// The number of its creator, or of init if that has ended.
