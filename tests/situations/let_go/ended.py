@@ -66,6 +66,23 @@ def ended_by_a_helper(stage):
     """)
     return visited(stage, stage.agent("mcp-server-shell"), orphans=["mcp-server-shell", "runner"])
 
+@scene("mixed", twin="orphans/joined_siblings")
+def ended_by_its_sibling(stage):
+    """A leaking server started a web server and stays connected to another one of its agent, at whose end it ends the site; the agent is killed, a person visits the site later."""
+    site(stage)
+    stage.listens("mcp-server-hub", "tcp")
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        web = start("web-server", wire=None, stdout=log, stderr=log, start_new_session=True)
+        present("web-server")
+        hub = dial("tcp", "mcp-server-hub")
+        ask_over(hub)
+        in_background(lambda: (hub.recv(1), web.terminate(), os._exit(0)))
+        serve()
+    """)
+    agent = stage.rests("claude", "hub, shell = start('mcp-server-hub'), start('mcp-server-shell')")
+    return visited(stage, agent, orphans=["mcp-server-hub", "mcp-server-shell"])
+
 @scene("in use", twin="orphans/driver")
 def ended_by_a_script(stage):
     """A script started a tunnel and a leaking server, and ends what it started by a trap; the agent is killed, a person goes through the tunnel later."""

@@ -34,25 +34,35 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
             || (launching.contains(&process) && works_itself(inspection, row));
         would && !(members.wrappers.contains(&process) && has_others_below(inspection, row))
     };
-    // What a server that has ended by itself let go is no part of it any more.
-    let is_let_go = |node: &Node| node.server.is_none() || members.let_go.contains(&node.id);
-    // A browser ends nothing of what others have let go.
-    let is_harmless = |row: &ProcessRow| {
-        is_a_browser(inspection, row) && !inspection.world.graph().below(row.process).any(is_let_go)
-    };
-    let belongs = |row: &ProcessRow| !members.wrappers.contains(&row.process) && !is_harmless(row);
+    let belongs = |row: &ProcessRow| is_its_own(inspection, members, row);
     let is_beside = |row: &ProcessRow| row.process != inspection.server.main_process();
     let would = |row: &ProcessRow| is_script(row) || belongs(row) && (row.catches_term || is_beside(row));
-    // Of one that was found nobody knows what it let go before.
-    let may_have_let_go = |row: &ProcessRow| {
-        let mut below = inspection.world.graph().children(row.process);
-        let is_found = || inspection.node(row.process).is_none_or(|node| node.provenance.is_found());
-        belongs(row) && (below.any(is_let_go) || is_found())
-    };
     let processes = || inspection.processes(members);
-    let all = (!members.let_go.is_empty() || processes().any(may_have_let_go)) && processes().any(would);
+    let all = may_have_let_go(inspection, members) && processes().any(would);
     let is_one = |row: &&ProcessRow| is_script(row) || (all && belongs(row));
     processes().filter(is_one).map(|row| row.process).collect()
+}
+
+/// Whether a server has let something go, or may have: of one that was found nobody knows.
+pub(super) fn may_have_let_go(inspection: &Inspection<'_>, members: &Members) -> bool {
+    let may_have = |row: &ProcessRow| {
+        let mut below = inspection.world.graph().children(row.process);
+        let is_found = || inspection.node(row.process).is_none_or(|node| node.provenance.is_found());
+        is_its_own(inspection, members, row) && (below.any(|node| is_let_go(members, node)) || is_found())
+    };
+    !members.let_go.is_empty() || inspection.processes(members).any(may_have)
+}
+
+/// What a server that has ended by itself let go is no part of it any more.
+fn is_let_go(members: &Members, node: &Node) -> bool {
+    node.server.is_none() || members.let_go.contains(&node.id)
+}
+
+/// Whether it is a process of the server itself, and no browser: that ends nothing of what others have let go.
+fn is_its_own(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) -> bool {
+    let mut below = inspection.world.graph().below(row.process);
+    let is_harmless = is_a_browser(inspection, row) && !below.any(|node| is_let_go(members, node));
+    !members.wrappers.contains(&row.process) && !is_harmless
 }
 
 /// Whether a script around the server has other programs below it, and cleans up when the server ends (`trap 'kill $(jobs -p)'

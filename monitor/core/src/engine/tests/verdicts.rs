@@ -1,10 +1,11 @@
 //! Tests of what an inspection of the host means, and of what delays a verdict.
 
-use super::story_scene::{ProcessFacts, WireState};
+use super::story_scene::{ProcessFacts, SocketUse, WireState};
 use std::time::Duration;
 
 use super::first_messages::{OWN, mcp, started};
-use super::proof::{HOST, OTHER, apart, ended, judged, unproven};
+use super::let_go::JOB;
+use super::proof::{HOST, OTHER, PLAIN, apart, ended, judged, unproven};
 use super::story::{CLAUDE, SERVER, Story, TERMINAL, WIRE, id, seen};
 use super::units::facts;
 use crate::model::{FirstMessage, Input, Losses, Policy, Signal, SnapshotProcess, Stdio};
@@ -130,6 +131,28 @@ fn who_may_be_a_service_now_uses_its_siblings() {
         story.sockets.inside = vec![id(40)];
         let sent = judged(story).sent();
         assert_eq!(!sent.iter().any(|(pid, _)| *pid == 30), stays, "{streams:?}");
+    }
+}
+
+/// It is connected to the server, another one of the same dead agent, and would be told of its end: it is ended first, if it has let
+/// something go that it may end then. Of two that have, nobody waits for the other.
+#[test]
+fn who_let_something_go_is_ended_before_its_siblings() {
+    for (lets_go, expected) in [(&[40][..], [40, 30]), (&[], [30, 40]), (&[30, 40], [30, 40])] {
+        let mut story = Story::agent_with_server(Policy::default());
+        story.start(20, 40, SERVER, OTHER);
+        for server in lets_go {
+            story.start(*server, server + 1, JOB, PLAIN);
+            story.apart.insert(server + 1, apart(server + 1, PLAIN));
+        }
+        let sockets = SocketUse { inside: vec![id(40)], ..SocketUse::default() };
+        story.apart.insert(30, ProcessFacts { sockets, ..apart(10, WIRE) });
+        story.apart.insert(40, apart(10, [Stdio::Other; 3]));
+        story.polite = [30, 40].into();
+        let mut story = judged(story);
+        story.pass_secs(60);
+        let ended = expected.map(|server| (server, Signal::Term));
+        assert_eq!(story.sent(), ended, "{lets_go:?}");
     }
 }
 
