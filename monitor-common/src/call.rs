@@ -18,7 +18,8 @@ pub const PARENTS: usize = 3;
 pub struct CallRecord {
     /// The last call of anybody but those of `by`: of a process that is not followed, from another host or network namespace.
     pub by_anybody: u64,
-    /// The last call of a followed process that found no place among `by`: it may live, and call again.
+    /// The last call of a followed process that found no place among `by`, or of a job of which the uppermost process is not known:
+    /// it may live, and call again.
     pub without_place: u64,
     /// Followed processes that call from the same host. The place of one is another's when it and those above it have ended, or
     /// that one's of the same job when all are taken.
@@ -44,7 +45,7 @@ pub struct Caller {
     /// Its thread group; 0 if there is none.
     pub tgid: u32,
     /// The followed processes next above it, its agent among them, the nearest first; the uppermost one that is below its agent;
-    /// and that agent. Each 0 if there is none. When the caller has ended, its call is that of the first of them that lives.
+    /// and that agent. Each 0 if there is none; the last two as well if they are too far above it. When the caller has ended, its call is that of the first of them that lives.
     /// Who has the number now was there then if it is older than the caller. An agent asks for itself.
     pub parents: [u32; PARENTS],
     pub head: u32,

@@ -40,7 +40,7 @@ type Address = [u32; 4];
 const ANYBODY: Caller =
     Caller { start: 0, tgid: 0, parents: [0; PARENTS], head: 0, agent: 0, network: 0, near: 0, far: 0 };
 
-/// How many processes above a caller are asked whose call it is.
+/// How many processes above a caller are asked whose call it is. In a longer line of programs nobody knows it.
 const LEVELS: usize = 8;
 
 /// A connection changes its state. Only where it begins or is closed is the current process the one that does it.
@@ -77,10 +77,12 @@ fn begins(sk: u64) -> Result<(), Counter> {
     (caller.start, caller.tgid) = (task.group_birth()?, tgid);
     caller.network = network(sk)?;
     let mut is_agent = members::is_agent(tgid);
+    let mut goes_on = true;
     for level in 0..LEVELS {
         task = task.parent()?;
         let above = task.tgid()?;
         if is_agent || !members::is_followed(above) {
+            goes_on = false;
             break;
         }
         if let Some(parent) = caller.parents.get_mut(level) {
@@ -88,6 +90,10 @@ fn begins(sk: u64) -> Result<(), Counter> {
         }
         is_agent = members::is_agent(above);
         *(if is_agent { &mut caller.agent } else { &mut caller.head }) = above;
+    }
+    if goes_on && !is_agent {
+        // Any of those further up may be the uppermost one.
+        caller.head = 0;
     }
     CALLERS.insert(sk, caller, u64::from(BPF_ANY)).map_err(|_| Counter::CallDropped)
 }
@@ -197,10 +203,19 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
             place.caller = caller;
         }
         place.at = now;
+        if is_of_unknown(caller) {
+            record.without_place = now;
+        }
     } else {
         (record.by_anybody, record.without_place) = (now, now);
     }
     Ok(())
+}
+
+/// Whether it is not known whose job the caller is: the uppermost one is more than [`LEVELS`] above it.
+#[inline(always)]
+const fn is_of_unknown(caller: Caller) -> bool {
+    caller.parents[0] != 0 && caller.head == 0 && caller.agent == 0
 }
 
 /// The record of a port that nobody has called before.

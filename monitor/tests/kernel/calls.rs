@@ -196,6 +196,7 @@ for what, jobs, live in ("left", 1, True), ("left by many", 5, True), ("ended", 
             os.read(told, 1); live or wait()
         os._exit(0)
     wait()
+for what, depth in ("through seven levels", 6), ("through nine levels", 8): call(serve(what), depth)
 say("done"); go(); os.kill(0, 9)
 "#;
 
@@ -231,6 +232,17 @@ fn the_call_of_one_that_has_ended_is_of_the_nearest_that_lives() {
     assert_eq!((many.len(), kept.len()), (5, 4), "the fifth has the place of another one of the same job");
     assert!(kept.contains(&many[4]) && kept.iter().all(|job| many.contains(job)), "{kept:?} of {many:?}");
     assert_eq!(callers("ended").len(), 1, "who lives stands for all of them");
+    // Whose job it is may call again.
+    for (what, expected) in [("through seven levels", actor.id.pid), ("through nine levels", 0)] {
+        let port = u16::try_from(all(what)[0]["port"].as_u64().unwrap()).unwrap();
+        let told = calls.of(network(), port, id(all(what)[0]), false).unwrap();
+        assert_eq!(told.contains(&Caller::Unknown), expected == 0, "{what}: {told:?}");
+        let head = told.iter().find_map(|caller| match caller {
+            Caller::Process { above: [_, _, _, head, 0], .. } => Some(*head),
+            _ => None,
+        });
+        assert_eq!(head, Some(expected), "{what}");
+    }
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
