@@ -31,6 +31,11 @@ def service_that_was_told_its_port(stage):
     hears="signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM]); in_background(lambda: end(signal.sigwait([signal.SIGTERM])))",
     about="The same, and the server waits for SIGTERM itself (sigwait(3)).",
 )
+@scene(
+    "mixed", name="ended_when_a_worker_of_its_server_has", twin="orphans/driver",
+    hears="signal.signal(signal.SIGTERM, end); worker = os.fork() or rest(); in_background(lambda: (os.waitpid(worker, 0), end()))",
+    about="The same, and the server has a forked worker, whose end it waits for.",
+)
 @scene("mixed", twin="orphans/driver")
 def ended_by_its_server(stage, hears="signal.signal(signal.SIGTERM, end)"):
     """A leaking server started a web server with a log, and ends it when it gets SIGTERM; the agent is killed, a person visits the site later."""

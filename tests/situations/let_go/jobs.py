@@ -213,6 +213,11 @@ job.stdout.close()""",
     starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job 2>&1 | tee {DIR}/job.log > /dev/null 2>&1 &"])""",
 )
 @scene(
+    "mixed", name="job_of_a_shell_that_nobody_waits_for", twin="orphans/tool_with_a_log",
+    about="A leaking server ran `cd x && job > log` in a shell (Popen), for which it does not wait; the agent is killed, the job works on.",
+    starts="""subprocess.Popen(f"cd {DIR} && {BIN}/job > {DIR}/job.log 2>&1", shell=True)""",
+)
+@scene(
     "mixed", twin="orphans/shell_job_that_is_waited_for",
     starts="""subprocess.run(["/bin/bash", "-c", f"{BIN}/job > {DIR}/job.log 2>&1 &"], stdin=subprocess.DEVNULL)""",
 )
