@@ -231,12 +231,15 @@ impl Engine {
             let may_look = finding.members.core.iter().any(looks);
             if may_look && seen.has_one_ended() {
                 seen.awaited.get_or_insert(now);
+                seen.one_ended = Some(now);
             }
-            let pause = if may_look { UNTIL_IT_LOOKS } else { LEAST };
-            if seen.awaited.is_some() && now < *seen.rests.get_or_insert(now) + pause {
+            let begins = now < *seen.rests.get_or_insert(now) + LEAST;
+            let looks = may_look && seen.one_ended.is_some_and(|ended| now < ended + UNTIL_IT_LOOKS);
+            let is_due = seen.awaited.is_none_or(|since| since + self.policy.work_grace <= now);
+            if !is_due && (begins || looks) {
                 finding.case.doubts.push(Doubt::Working);
             } else {
-                (seen.awaited, seen.rests) = (None, None);
+                (seen.awaited, seen.rests, seen.one_ended) = (None, None, None);
             }
             return;
         }
@@ -296,6 +299,8 @@ pub(super) struct Tools {
     pub(super) awaited: Option<BootTime>,
     /// Since when none of them is at work any more.
     rests: Option<BootTime>,
+    /// When the last one of its processes was missed.
+    one_ended: Option<BootTime>,
     /// Whether one at work was stopped or frozen at the last look.
     held: bool,
 }
