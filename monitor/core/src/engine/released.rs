@@ -28,8 +28,9 @@ pub(super) const PROCESSES: usize = 64;
 /// request.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How late the first look may be after the end of a thread: another one may use the server at once.
-const LATE: Duration = Duration::from_millis(100);
+/// How late the first look may be after the release. Each look of a busy daemon is late by a part of a second, and from a doubt that it
+/// left the server would stay for good.
+const LATE: Duration = Duration::from_secs(2);
 
 /// The time to the next inspection, at least.
 const LEAST: Duration = Duration::from_millis(1);
@@ -58,24 +59,9 @@ impl Engine {
     /// Begins to watch what a server does since it was released. What it did before counts no more.
     pub(super) fn watch(&mut self, now: BootTime, key: ServerKey, by: By) {
         self.world.change_server(key, |server| _ = server.watches.remove(&by));
-        let settled = now + self.settles();
+        let settled = now + SETTLE.min(self.policy.abandoned_grace / 10);
         self.look(key, Look::Begin(by));
         self.agenda.set(Task::Look(key, Look::Settled(by)), Some(settled));
-    }
-
-    fn settles(&self) -> Duration {
-        SETTLE.min(self.policy.abandoned_grace / 10)
-    }
-
-    /// Whether the first look comes so late after the release that the server may have been used between the two. What the owner who
-    /// closed it still gets in the first moment is the end of its last request.
-    fn is_late(&self, now: BootTime, server: &Server, by: By) -> bool {
-        let (since, most) = match by {
-            By::Thread => (server.spawner.as_ref().and_then(|spawner| spawner.ended), LATE),
-            By::Owner => (server.head_killed, self.settles()),
-            By::Session | By::Manager | By::Idle => (None, LATE),
-        };
-        since.is_some_and(|since| now.since(since) > most)
     }
 
     /// Has a server with a watch looked at late in its grace, which begins now: what it did before is known then, and
@@ -107,7 +93,7 @@ impl Engine {
         self.see_duplicate(now, key, work);
         let Some(server) = self.world.server(key) else { return };
         let begun = match look {
-            Look::Begin(by) if holds(server, by) && !self.is_late(now, server, by) => Some(by),
+            Look::Begin(by) if holds(server, by) && !is_late(now, server, by) => Some(by),
             _ => None,
         };
         let Some(server) = self.world.server_mut(key) else { return };
@@ -156,6 +142,16 @@ impl Engine {
         self.alarms.dirty = true;
         self.tools.values_mut().for_each(|tools| tools.awaited = tools.awaited.map(|_| now));
     }
+}
+
+/// Whether the first look comes so late after the release that the server may have been used between the two.
+fn is_late(now: BootTime, server: &Server, by: By) -> bool {
+    let since = match by {
+        By::Thread => server.spawner.as_ref().and_then(|spawner| spawner.ended),
+        By::Owner => server.head_killed,
+        By::Session | By::Manager | By::Idle => None,
+    };
+    since.is_some_and(|since| now.since(since) > LATE)
 }
 
 /// Whether what a server does is watched because it was released by this one.

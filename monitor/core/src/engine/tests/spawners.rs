@@ -279,7 +279,7 @@ fn a_number_that_is_used_again() {
 /// Another thread may have used it before the first look, which came late. The twin's came in time.
 #[test]
 fn what_nobody_saw_after_the_end_of_the_thread_may_be_a_use() {
-    for (late, ended) in [(2000, false), (50, true)] {
+    for (late, ended) in [(2100, false), (1900, true)] {
         let mut story = gateway(SCOPED);
         let (at, thread) = (story.now, std::num::NonZeroU32::new(21).unwrap());
         story.pass(Duration::from_millis(late));
