@@ -185,7 +185,7 @@ impl Engine {
             .flat_map(|row| {
                 self.world.graph().children(row.process).filter(is_apart).map(move |job| (job, row))
             })
-            .filter(|(job, row)| job.creator == Some(row.process) || row.waits == Wait::Anything)
+            .filter(|(job, row)| job.creator == Some(row.process))
             .collect();
         let awaits = |parent: &ProcessRow, job: &Node| {
             rows.row(job.id).map_or(parent.awaits_child, |row| parent.awaits(row))
@@ -202,8 +202,7 @@ impl Engine {
         let tied = finding.members.tied.iter().copied();
         let working = tied.chain(named).filter(|process| seen.worked(*process) || goes_on(*process));
         // Whether the server needs a job of whose end it is told, nobody knows: it may be a step of its work, itself or by what is below
-        // it. Who waits for a time may look then, also for what a shell of its own has left (`job > log & echo $!`). For the end of a
-        // service nobody waits.
+        // it. Who waits for a time may look then. For the end of a service nobody waits.
         let hears =
             |parent: &ProcessRow| parent.reaps || parent.hears_of_ends || parent.waits == Wait::Anything;
         let needed = jobs.iter().filter(|(job, parent)| hears(parent) || awaits(parent, job)).filter_map(

@@ -2,11 +2,10 @@
 
 use super::{
     proof::{PLAIN, apart},
-    story::{Story, WIRE, id},
+    story::{Story, WIRE},
     story_scene::ProcessFacts,
     tools::{with_tool, work},
 };
-use crate::model::{Policy, Work};
 
 /// The server waits for a time, or is told of ends.
 fn server(looks: bool) -> ProcessFacts {
@@ -50,23 +49,5 @@ fn a_step_that_ended_since_the_look_before_the_verdict_counts() {
         }
         story.pass_secs(2);
         assert_eq!(story.sent().is_empty(), lived, "{:?}", story.told());
-    }
-}
-
-/// `job > log & echo $!`: the shell has ended, and nobody is told of the end of the job. The twin does not look either.
-#[test]
-fn what_a_shell_has_left_may_be_a_step_of_who_looks() {
-    for looks in [true, false] {
-        let mut story = Story::agent_with_server(Policy::default());
-        story.start(30, 32, &["/bin/sh", "-c", "job > log & echo $!"], PLAIN);
-        story.start(32, 31, &["/srv/migrate"], PLAIN);
-        story.end(32);
-        for pid in [30, 31] {
-            story.work.insert(pid, Work { process: id(pid), ..Work::default() });
-        }
-        story.apart.extend([(30, server(looks)), (31, apart(10, PLAIN))]);
-        story.end(20);
-        work(&mut story, 31, 30);
-        assert_eq!(story.sent().is_empty(), looks, "{:?}", story.told());
     }
 }
