@@ -45,8 +45,9 @@ pub struct Caller {
     /// Its thread group; 0 if there is none.
     pub tgid: u32,
     /// The followed processes next above it, its agent among them, the nearest first; the uppermost one that is below its agent;
-    /// and that agent. Each 0 if there is none; the last two as well if they are too far above it. When the caller has ended, its call is that of the first of them that lives.
-    /// Who has the number now was there then if it is older than the caller. An agent asks for itself.
+    /// and that agent. Each 0 if there is none; the last two as well if they are too far above it. When the caller has ended, its
+    /// call is that of the first of them that lives. Who has the number now was there then if it is older than the caller. An agent
+    /// asks for itself.
     pub parents: [u32; PARENTS],
     pub head: u32,
     pub agent: u32,

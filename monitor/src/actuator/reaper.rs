@@ -106,17 +106,22 @@ impl Reaper {
         hastily(move || compare(&proc, process, uid))
     }
 
-    /// Whether the process runs no code of its own until it gets a signal: it is stopped, or blocked in the kernel, or has ended. Of all
-    /// its threads the first one is looked at: when that stops, the others have been told to (`do_signal_stop()`).
+    /// Whether it was stopped, by whomever.
+    pub fn is_stopped(&self, process: ProcessId) -> bool {
+        self.state(process) == Some(b'T')
+    }
+
+    /// Whether one that was told to stop does nothing any more: it is stopped, or blocked in the kernel and stops when it comes out of
+    /// that, or has ended. Of all its threads the first one is looked at: when that stops, the others have been told to
+    /// (`do_signal_stop()`).
     pub fn is_held(&self, process: ProcessId) -> bool {
+        self.state(process).is_none_or(|state| matches!(state, b'T' | b't' | b'D'))
+    }
+
+    /// The state of the first thread, as in /proc/PID/stat; absent if the process has ended, or cannot be read.
+    fn state(&self, process: ProcessId) -> Option<u8> {
         let proc = self.proc.clone();
-        hastily(move || {
-            proc.process(process.pid).map_or(true, |dir| {
-                dir.id() != process
-                    || !dir.stat().is_alive()
-                    || matches!(dir.stat().state, b'T' | b't' | b'D')
-            })
-        })
+        hastily(move || proc.identified(process)).ok().flatten().map(|dir| dir.stat().state)
     }
 
     /// Aims and fires at once, for a caller that has no records of the kernel.

@@ -97,20 +97,22 @@ impl PendingRecords {
     ) -> Vec<(SignalRequest, Option<SignalError>)> {
         let mut held = BTreeMap::new();
         for (request, aim) in aimed.iter().filter(|_| aimed.len() > 1) {
-            let is_killed = request.signal == Signal::Kill && !reaper.is_held(request.process);
-            held.extend(aim.as_ref().ok().filter(|_| is_killed).map(|aim| (request.process, aim)));
+            let is_to_stop = request.signal == Signal::Kill && !reaper.is_stopped(request.process);
+            held.extend(aim.as_ref().ok().filter(|_| is_to_stop).map(|aim| (request.process, aim)));
         }
         for aim in held.values() {
             aim.hold();
         }
-        let until = Instant::now() + HOLD;
-        for process in held.keys() {
-            while !reaper.is_held(*process) && Instant::now() < until {
-                std::thread::sleep(LOOK);
+        if !held.is_empty() {
+            let until = Instant::now() + HOLD;
+            for process in held.keys() {
+                while !reaper.is_held(*process) && Instant::now() < until {
+                    std::thread::sleep(LOOK);
+                }
             }
+            // Whatever they did before is known now.
+            self.drain(kernel);
         }
-        // Whatever they did before is known now.
-        self.drain(kernel);
         let mut outcomes = Vec::new();
         for (request, aim) in aimed {
             let sent = aim.as_ref().map_err(Clone::clone).and_then(|aim| self.send(aim, *request));

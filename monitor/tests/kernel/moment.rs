@@ -17,7 +17,7 @@ use orphand::{
 };
 use orphand_core::model::{ProcessEvent, ProcessId, Signal, SignalError, Tracking};
 
-use crate::stage::{options, python};
+use crate::stage::{options, python, runtime};
 
 /// How many hand-ons within one tick are made unless the environment says so; some seconds.
 const TRIALS: u32 = 1_000;
@@ -259,7 +259,7 @@ fn highest_number() -> u32 {
 
 /// Trials until so many numbers were handed on within one tick.
 fn trials(way: Way, count: u32, head_starts: bool) -> Figures {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     let _inside = runtime.enter();
     let dir = tempfile::tempdir().unwrap();
     let mut trial = Trial::new(&dir.path().join("hand-on"));
@@ -298,7 +298,7 @@ fn without_the_ring_strangers_are_signalled() {
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn who_lives_is_signalled_and_who_is_in_doubt_is_not() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     let _inside = runtime.enter();
     let dir = tempfile::tempdir().unwrap();
     let mut trial = Trial::new(&dir.path().join("hand-on"));

@@ -40,6 +40,11 @@ pub fn python() -> &'static Path {
     })
 }
 
+/// What the source of the kernel's records runs in.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
 pub fn options() -> KernelOptions {
     // The tracepoint of setsid slows the whole host: only the tests of setsid use it. Nothing of what else runs here is a
     // candidate.

@@ -17,7 +17,7 @@ use orphand::{
 };
 use orphand_core::model::{BootTime, ProcessEvent, ProcessId, Signal, SignalError};
 
-use crate::stage::options;
+use crate::stage::{options, runtime};
 
 /// So many pairs are ended, with so many others between the two of each. Without the stop most act.
 const PAIRS: usize = 10;
@@ -70,7 +70,7 @@ impl Stand {
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn who_is_ended_together_does_nothing_about_it() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     let _inside = runtime.enter();
     let dir = tempfile::tempdir().unwrap();
     let mut stand = Stand::new();
@@ -92,7 +92,7 @@ fn who_is_ended_together_does_nothing_about_it() {
 #[test]
 #[ignore = "needs root and a kernel: cargo xtask test runs it"]
 fn who_is_not_killed_after_all_goes_on() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = runtime();
     let _inside = runtime.enter();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("acted");

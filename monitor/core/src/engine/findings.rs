@@ -225,9 +225,8 @@ impl Engine {
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();
         if works.is_empty() && !stopping {
             // Who looks from time to time whether a step has ended goes on only then, and may just be between two.
-            let looks =
-                |process: &ProcessId| rows.row(*process).is_some_and(|row| row.waits == Wait::Anything);
-            let may_look = finding.members.core.iter().any(looks);
+            let mut core = finding.members.core.iter().filter_map(|process| rows.row(*process));
+            let may_look = core.any(|row| row.waits == Wait::Anything);
             if may_look && seen.has_one_ended() {
                 seen.awaited.get_or_insert(now);
                 seen.one_ended = Some(now);
@@ -312,8 +311,8 @@ impl Tools {
 
     /// Whether one has ended between the last two looks.
     fn has_one_ended(&self) -> bool {
-        let before = self.before.iter().flat_map(|before| before.keys());
-        before.into_iter().any(|process| !self.last.contains_key(process))
+        let mut before = self.before.iter().flat_map(|before| before.keys());
+        before.any(|process| !self.last.contains_key(process))
     }
 
     /// Whether this one has done something between the last two looks. One that could not be read may have, and one that is

@@ -44,8 +44,9 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
     };
     // Who has no row is joined with nobody here.
     let is_joined = |server: &&&Server| server.all().any(|one| rows.row(one).is_some());
+    let may_be_told = !inspection.siblings.is_empty() && !may_have_let_go(inspection, own);
     for server in inspection.siblings.iter().filter(is_joined).filter(is_candidate) {
-        parties.push(sibling(inspection, own, server));
+        parties.push(sibling(inspection, may_be_told, server));
     }
     if let Some(owner) = inspection.dead_owner() {
         parties.extend(owner.copies.iter().filter_map(|copy| inert_copy(inspection, owner, copy)));
@@ -75,18 +76,18 @@ fn judged(inspection: &Inspection<'_>, own: &Members) -> Party {
 }
 
 /// Another server of a dead owner. One that stays, whatever happens and whoever reaches it, acts by itself, and so does one that is
-/// at work; the client of a container does not. What waits in its standard input only its own inspection tells. One that has let something
-/// go, as the server that is judged has not, may end that when it is told of the end of this one: it is ended first.
-fn sibling(judged: &Inspection<'_>, of_judged: &Members, server: &Server) -> Party {
-    let inspection = &Inspection { server, ..*judged };
+/// at work; the client of a container does not. What waits in its standard input only its own inspection tells. One that has let
+/// something go may end that when it is told of the end of the server that is judged: it is ended first, if that has let nothing go
+/// (`may_be_told`).
+fn sibling(inspection: &Inspection<'_>, may_be_told: bool, server: &Server) -> Party {
+    let inspection = &Inspection { server, ..*inspection };
     let own = members(inspection);
-    let would_be_told = || may_have_let_go(inspection, &own) && !may_have_let_go(judged, of_judged);
     let keeps = |guard: &Guard| !matches!(guard, Guard::Observe | Guard::Found | Guard::Container);
     let stays = |verdict: &Verdict| verdict.has_deadline() || verdict.doubts.contains(&Doubt::OnlyNamed);
     let acts = server.phase.verdict().is_some_and(stays)
         || guards(inspection, &own).iter().any(keeps)
         || stays_by_itself(inspection, &own).next().is_some()
-        || would_be_told()
+        || (may_be_told && may_have_let_go(inspection, &own))
         || server.all().any(|process| inspection.rows.is_unread(process));
     Party { acts, ..of_server(inspection, &own) }
 }
