@@ -84,10 +84,12 @@ fn wanted(rows: &mut Rows<'_>, members: &[Member]) -> Wanted {
             let (device, inode) = memory.file;
             let at = rows.endpoint(Key::Memory(device, inode), || Endpoint::Memory { inode });
             rows.hold(at, Side::Reads, process);
+            // Whoever maps it now adds nothing to that, and half of all processes may: glibc's cache of conversions is a file.
             if memory.is_named {
                 rows.anybody(at, Side::Writes);
+            } else {
+                wanted.memory.insert(memory.file, at);
             }
-            wanted.memory.insert(memory.file, at);
         }
         traced(rows, member);
     }

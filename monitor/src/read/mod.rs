@@ -66,7 +66,7 @@ impl Reader<'_> {
         let all = Groups::of(questions);
         let mut asked: BTreeSet<ProcessId> = questions.iter().flat_map(|one| due(one)).collect();
         let mut round = 1;
-        let Found { scene, is_whole, .. } = loop {
+        let Found { scene, .. } = loop {
             let found = self.once(questions, &asked);
             let mut next = all.joined(found.scene.ends.iter(), &asked);
             next.extend(&found.children);
@@ -79,20 +79,20 @@ impl Reader<'_> {
             asked.extend(next);
             round += 1;
         };
-        match questions {
-            [_] => vec![scene],
-            _ if is_whole => {
-                let mut room = Room::default();
-                let part = |question: &&SceneQuestion| {
-                    let mut part = part::of(&scene, question);
-                    part.processes.iter_mut().for_each(|row| room.fit(row.uid, &mut row.image));
-                    part
-                };
-                questions.iter().map(part).collect()
-            }
-            // What could not be read of one is no obstacle for the others.
-            _ => questions.iter().flat_map(|question| self.scenes(&[question])).collect(),
+        if let [_] = questions {
+            return vec![scene];
         }
+        let mut room = Room::default();
+        let part = |question: &&SceneQuestion| {
+            let mut part = part::of(&scene, question);
+            if !part::is_whole(&part) {
+                // A bound of all of them together may be the reason.
+                return self.scenes(&[question]);
+            }
+            part.processes.iter_mut().for_each(|row| room.fit(row.uid, &mut row.image));
+            vec![part]
+        };
+        questions.iter().flat_map(part).collect()
     }
 
     /// The scene of these processes.

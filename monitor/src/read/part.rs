@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Groups, due};
 use orphand_core::model::{
     ProcessId,
-    scene::{End, Endpoint, Scene, SceneQuestion, Side},
+    scene::{End, Endpoint, Holder, Scene, SceneQuestion, Side},
 };
 
 pub(super) fn of(scene: &Scene, question: &SceneQuestion) -> Scene {
@@ -27,6 +27,11 @@ pub(super) fn of(scene: &Scene, question: &SceneQuestion) -> Scene {
         asked.extend(next);
     };
     cut(scene, &endpoints, &asked, &wires)
+}
+
+/// Whether all that it asks for was read.
+pub(super) fn is_whole(part: &Scene) -> bool {
+    part.unread.is_empty() && part.ends.iter().all(|end| end.holder != Holder::Unreadable)
 }
 
 /// The endpoints that are wires of the servers that these processes belong to.
@@ -74,10 +79,11 @@ fn cut(
     let ends: Vec<End> = ends.filter_map(renumbered).collect();
     let holders: BTreeSet<ProcessId> = ends.iter().filter_map(|end| end.holder.process()).collect();
     let is_told = |process: &ProcessId| asked.contains(process) || holders.contains(process);
+    let unread = scene.unread.iter().filter(|unread| unread.process.is_none_or(|one| is_told(&one)));
     Scene {
         processes: scene.processes.iter().filter(|row| is_told(&row.process)).cloned().collect(),
         endpoints: endpoints.iter().filter_map(|at| scene.endpoint(*at).cloned()).collect(),
         ends,
-        unread: scene.unread.clone(),
+        unread: unread.cloned().collect(),
     }
 }

@@ -90,7 +90,6 @@ pub(super) struct Found {
     pub scene: Scene,
     /// The descendants of those asked about that hold an end and were not asked about.
     pub children: BTreeSet<ProcessId>,
-    pub is_whole: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -184,7 +183,13 @@ impl<'a> Rows<'a> {
 
     fn hold_by(&mut self, endpoint: u32, side: Side, process: ProcessId, number: Option<u32>, beyond: bool) {
         self.holds += 1;
-        let holder = match self.knows(process) {
+        let is_crowded = self.strangers.get(&endpoint).is_some_and(|strangers| *strangers > HOLDERS);
+        let known = match self.known.get(&process) {
+            // One more that is described changes nothing.
+            None if is_crowded => Known::Unreadable,
+            _ => self.knows(process),
+        };
+        let holder = match known {
             Known::Gone => return,
             Known::Unreadable => Holder::Unreadable,
             Known::Row { in_full: true } => Holder::Process(process),
@@ -344,9 +349,7 @@ impl<'a> Rows<'a> {
     /// The scene, and the descendants of the processes that were asked about that nobody had heard of.
     pub fn finish(self) -> Found {
         let Self { scene, children, .. } = self;
-        let is_whole =
-            scene.unread.is_empty() && scene.ends.iter().all(|end| end.holder != Holder::Unreadable);
-        Found { scene, children, is_whole }
+        Found { scene, children }
     }
 }
 

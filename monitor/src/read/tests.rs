@@ -26,7 +26,7 @@ use crate::{
 };
 use orphand_core::model::{
     Image, ProcessId, Stdio,
-    scene::{End, Endpoint, Holder, ProcessRow, Scene, SceneQuestion, SceneServer, Side},
+    scene::{End, Endpoint, Holder, ProcessRow, Scene, SceneQuestion, SceneServer, Side, Unread},
 };
 
 fn scene(processes: Vec<ProcessId>, stdin: Stdio) -> Scene {
@@ -144,6 +144,37 @@ fn who_is_due_at_the_same_moment_is_told_if_it_has_an_opposite_end() {
     let part = part::of(&scene, &SceneQuestion { servers, ..SceneQuestion::default() });
     let told: Vec<ProcessId> = part.processes.iter().map(|row| row.process).collect();
     assert_eq!((told, part.ends.len()), (vec![due, writer], 4));
+}
+
+#[test]
+fn what_could_not_be_read_of_another_does_not_concern_a_server() {
+    let [due, other] = [1, 2].map(|pid| ProcessId { pid, start: 1 });
+    let server = |process, wire| SceneServer {
+        processes: vec![process],
+        stdin: Stdio::Pipe(wire),
+        stdout: Stdio::Null,
+    };
+    let end = |endpoint, holder| End { endpoint, holder, side: Side::Reads, numbers: vec![0], beyond: false };
+    let row = |process| ProcessRow { process, full: true, ..ProcessRow::default() };
+    let mut scene = Scene {
+        processes: [due, other].map(row).into(),
+        endpoints: [10, 11].map(|inode| Endpoint::Pipe { inode, named: false }).into(),
+        ends: vec![end(0, Holder::Process(due)), end(1, Holder::Process(other)), end(1, Holder::Unreadable)],
+        unread: vec![Unread { process: Some(other), why: "it does not answer".to_owned() }],
+    };
+    let is_whole = |scene: &Scene| {
+        [[due, other], [other, due]].map(|[first, second]| {
+            let wire = |process: ProcessId| 9 + u64::from(process.pid);
+            let servers = [first, second].map(|one| server(one, wire(one))).into();
+            let question = SceneQuestion { servers, ..SceneQuestion::default() };
+            part::is_whole(&part::of(scene, &question))
+        })
+    };
+    assert_eq!(is_whole(&scene), [true, false]);
+    scene.ends.truncate(2);
+    assert_eq!(is_whole(&scene), [true, false], "what of it was not read is told of it alone");
+    scene.unread.iter_mut().for_each(|unread| unread.process = None);
+    assert_eq!(is_whole(&scene), [false, false], "it concerns all");
 }
 
 #[test]
