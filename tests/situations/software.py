@@ -191,7 +191,11 @@ def hangs(process):
     def state(tid):
         with open(f"/proc/{process.pid}/task/{tid}/stat", "rb") as f:
             return f.read().rpartition(b")")[2].split()[0]
-    return any(state(tid) == b"D" for tid in os.listdir(f"/proc/{process.pid}/task"))
+    try:
+        return any(state(tid) == b"D" for tid in os.listdir(f"/proc/{process.pid}/task"))
+    except (FileNotFoundError, ProcessLookupError):
+        # A thread has ended meanwhile: uv has several.
+        return False
 
 
 # ---- looking ------------------------------------------------------------------------------------------------
