@@ -2,7 +2,6 @@
 
 use std::{fs, io, path::Path};
 
-use anyhow::Context as _;
 use clap::{Command, CommandFactory, ValueEnum};
 use clap_mangen::{
     Man,
@@ -39,7 +38,12 @@ pub fn man_pages(dir: &Path) -> anyhow::Result<usize> {
         let path = dir.join(name);
         let written =
             text.as_ref().map_err(|error| error.kind().into()).and_then(|text| fs::write(&path, text));
-        written.with_context(|| format!("cannot write {}", path.display()))?;
+        written.map_err(|error| {
+            anyhow::anyhow!(
+                "cannot write {}: {error}; make the directory, or give another one",
+                path.display()
+            )
+        })?;
     }
     Ok(all.len())
 }

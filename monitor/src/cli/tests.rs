@@ -204,7 +204,10 @@ fn a_page_for_every_verb() {
     ];
     assert_eq!(names, expected);
     let error = format!("{:#}", pages::man_pages(std::path::Path::new("/nonexistent")).unwrap_err());
-    assert_eq!(error, "cannot write /nonexistent/orphand.1: No such file or directory (os error 2)");
+    assert_eq!(
+        error,
+        "cannot write /nonexistent/orphand.1: No such file or directory (os error 2); make the directory, or give another one"
+    );
 }
 
 #[test]

@@ -4,7 +4,6 @@
 
 use std::{path::Path, thread, time::Duration};
 
-use anyhow::Context as _;
 use jiff::Timestamp;
 
 use super::{is_broken_pipe, tell_aside, written};
@@ -64,7 +63,12 @@ fn kept(dir: &Path, since: Option<Timestamp>, printer: &mut Printer) -> anyhow::
         result = printer.print(line);
         result.is_ok()
     });
-    let damaged = read.with_context(|| format!("cannot read events in {}", dir.display()))?;
+    let damaged = read.map_err(|error| {
+        anyhow::anyhow!(
+            "cannot read events in {}: {error}; --state-dir names where the daemon keeps them",
+            dir.display()
+        )
+    })?;
     if damaged > 0 {
         let lines = text::count(damaged as u64, "line is", "lines are");
         tell_aside(&format!("orphand: {lines} damaged in the events in {}, and left out", dir.display()));

@@ -90,7 +90,10 @@ impl TraceReader {
 }
 
 fn unreadable(path: &Path, line: u64, error: &io::Error) -> anyhow::Error {
-    anyhow!("cannot read the trace {} at line {line}: {error}", path.display())
+    anyhow!(
+        "cannot read the trace {} at line {line}: {error}; record one with `orphand run --record FILE`",
+        path.display()
+    )
 }
 
 fn truncated(path: &Path, line: u64) -> anyhow::Error {

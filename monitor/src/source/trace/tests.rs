@@ -245,7 +245,10 @@ fn a_missing_file_is_told() {
     let error = TraceWriter::create(Path::new("/nonexistent/t"), &header()).err().unwrap().to_string();
     assert_eq!(error, "cannot create the trace /nonexistent/t: No such file or directory (os error 2)");
     let error = TraceReader::open(Path::new("/")).err().unwrap().to_string();
-    assert_eq!(error, "cannot read the trace / at line 1: Is a directory (os error 21)");
+    assert_eq!(
+        error,
+        "cannot read the trace / at line 1: Is a directory (os error 21); record one with `orphand run --record FILE`"
+    );
 }
 
 #[test]
