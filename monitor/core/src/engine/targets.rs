@@ -46,7 +46,8 @@ impl Engine {
             // What it let go has been released when its turn comes.
             let was_alone =
                 server.phase.orphan().is_some_and(|orphan| orphan.attempt.not_to_be_asked.contains(&process));
-            matches!(node.role(), Some(Role::Launcher | Role::Shell))
+            let role = node.role();
+            matches!(role, Some(Role::Launcher | Role::Shell | Role::Other { .. } | Role::ServiceManager))
                 && node.stdin() == server.stdin
                 && (was_alone || self.world.graph().below(process).all(|below| server.contains(below.id)))
         };

@@ -81,10 +81,11 @@ pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> O
     inspection.processes(members).any(would).then_some(Doubt::DependedOn)
 }
 
-/// Whether it is a program with code of its own, which may do anything when the server has ended (`finally: site.terminate()`).
+/// Whether it is a program with code of its own, which may do anything when the server has ended (`finally: site.terminate()`), or
+/// an init or a supervisor, which ends the rest (dumb-init the process group).
 fn works_itself(inspection: &Inspection<'_>, row: &ProcessRow) -> bool {
     let role = inspection.rules.role(&row.image);
-    role != Role::Shell && runs_itself(&row.image, &role)
+    role == Role::ServiceManager || (role != Role::Shell && runs_itself(&row.image, &role))
 }
 
 /// Whether it is a launcher, and started something beside the server and what that let go.

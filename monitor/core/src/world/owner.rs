@@ -83,8 +83,8 @@ impl Search<'_> {
         for node in self.world.graph.ancestors(self.server.id) {
             let launches = match node.role() {
                 Some(Role::Launcher | Role::Shell) => true,
-                // A company's own launcher.
-                Some(Role::Other { .. }) => self.hands_on(node),
+                // A company's own launcher, or an init or a reloader around one server: its name tells that it is no owner.
+                Some(Role::Other { .. } | Role::ServiceManager) => self.hands_on(node),
                 _ => false,
             };
             if !launches || node.protected || node.stdin() != self.server.stdin() {

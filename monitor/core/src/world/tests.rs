@@ -117,5 +117,5 @@ fn a_supervisor_that_hands_both_wires_on_has_made_none() {
     world.graph.insert(node(30, 20, Role::ServiceManager), None);
     let server = node(31, 30, Role::Launcher);
     world.graph.insert(server.clone(), Some(id(30)));
-    assert_eq!(trace(&world, &server), (Claim::Implied(id(20)), Vec::new()));
+    assert_eq!(trace(&world, &server), (Claim::Implied(id(20)), vec![id(30)]));
 }

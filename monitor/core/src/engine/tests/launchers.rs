@@ -36,8 +36,7 @@ fn it_hides_neither_owner_nor_server_and_ends_with_it() {
                 story.polite.extend([30, 40]);
                 story.end(20);
                 story.pass_secs(11);
-                // An init stub ends with its child, and is never signalled.
-                let ended: &[u32] = if launcher == TINI { &[40] } else { &[30, 40] };
+                let ended = [30, 40];
                 let shown = &story.event("orphan_detected")["server"]["processes"];
                 let shown: Vec<_> = shown.as_array().unwrap().iter().map(|one| one["pid"].clone()).collect();
                 assert_eq!(shown, ended, "{case}");
