@@ -82,24 +82,17 @@ impl Graph {
 
     /// Links a process whose creator was not known below that one, as younger than it, with all that is below it.
     pub fn link(&mut self, id: ProcessId, up: ProcessId) {
-        let is_free = self.get(id).is_some_and(|node| node.up.is_none());
+        let is_free = self.get(id).is_some_and(|node| node.up.is_none()) && self.get(up).is_some();
         if !is_free || up == id || self.ancestors(up).any(|above| above.id == id) {
             return;
         }
-        let Some(above) = self.get_mut(up) else { return };
-        let brood = *above.brood.get_or_insert(above.order);
-        for process in [id].into_iter().chain(self.descendants(id)) {
-            self.order += 1;
-            let order = self.order;
-            if let Some(node) = self.get_mut(process) {
-                node.order = order;
+        let below = self.descendants(id).into_iter().map(|one| (one, self.up(one).map(|above| above.id)));
+        let all: Vec<_> = [(id, Some(up))].into_iter().chain(below).collect();
+        for (process, above) in all {
+            if let Some(node) = self.remove(process) {
+                self.insert(node, above);
             }
         }
-        if let Some(node) = self.get_mut(id) {
-            node.up = Some(brood);
-        }
-        let brood = self.broods.entry(brood).or_insert_with(|| Brood { up: up.pid, ..Brood::default() });
-        brood.children.insert(id.pid);
     }
 
     /// Removes a process. The processes it created are linked to its own nearest living creator: those of the two that are
