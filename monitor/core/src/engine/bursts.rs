@@ -7,11 +7,7 @@
 //! agents that exit before that are counted and coalesced into one event `agents_folded` per user and second. Every
 //! agent is therefore reported or counted. Servers, suspects and verdicts are never coalesced.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter,
-    time::Duration,
-};
+use std::{collections::BTreeMap, iter, time::Duration};
 
 use super::{Engine, agenda::Task};
 use crate::{
@@ -32,8 +28,8 @@ const IDLE_USERS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
-    /// The users who have withheld agents, or had some that are not reported yet.
-    by_user: BTreeMap<u32, Burst>,
+    /// How many agents of each user have exited without having been reported, by name.
+    ended: BTreeMap<u32, BTreeMap<String, u64>>,
     /// How many agents of each user were reported lately, and until when that was counted.
     told: BTreeMap<Share, (u32, BootTime)>,
 }
@@ -57,21 +53,6 @@ impl Bursts {
         *used += u32::from(room);
         room
     }
-
-    fn forget(&mut self, user: u32, key: AgentKey) {
-        if let Some(burst) = self.by_user.get_mut(&user) {
-            burst.withheld.remove(&key);
-        }
-    }
-}
-
-/// The agents of one user that are not reported.
-#[derive(Debug, Default)]
-struct Burst {
-    /// Those that are alive, oldest first.
-    withheld: BTreeSet<AgentKey>,
-    /// How many have exited without having been reported, by name.
-    ended: BTreeMap<String, u64>,
 }
 
 impl Engine {
@@ -90,8 +71,7 @@ impl Engine {
         (new.uid, new.sid, new.above) = (user, node.sid, above);
         new.account = RunView::unknown(&new.name, user);
         (new.withheld, new.unsettled, new.daemon) = (Some(at), above.is_none(), self.is_daemon(node));
-        let key = self.world.start_agent(new, false);
-        self.bursts.by_user.entry(user).or_default().withheld.insert(key);
+        self.world.start_agent(new, false);
         self.agenda.keep(Task::Folded(user), Some(at + LIVED));
         self.leave_server(at, id);
         self.confirm(at, id);
@@ -116,8 +96,7 @@ impl Engine {
             if let Some(account) = account {
                 agent.account = account;
             }
-            let (main, user) = (agent.main(), agent.uid);
-            self.bursts.forget(user, key);
+            let main = agent.main();
             if self.world.agent_of(main) == Some(key) {
                 self.effects.push_back(Effect::Track { process: main, tracking: Tracking::Agent });
             }
@@ -130,18 +109,15 @@ impl Engine {
         agent.withheld = None;
         let (name, user) = (agent.name.clone(), agent.uid);
         self.agenda.keep(Task::Folded(user), Some(now + LIVED));
-        let burst = self.bursts.by_user.entry(user).or_default();
-        burst.withheld.remove(&key);
-        *burst.ended.entry(name).or_default() += 1;
+        *self.bursts.ended.entry(user).or_default().entry(name).or_default() += 1;
     }
 
     /// Reports the coalesced agents of a user and, as far as there is room, the withheld ones that have lived for a
     /// while.
     pub(super) fn report_coalesced(&mut self, now: BootTime, user: u32) {
         self.report_folded(now, user);
-        let Some(burst) = self.bursts.by_user.get(&user) else { return };
-        let withheld: Vec<AgentKey> = burst.withheld.iter().take(BURST as usize).copied().collect();
-        for key in withheld {
+        let withheld = self.agents_where(|_, agent| agent.uid == user && agent.withheld.is_some());
+        for key in withheld.iter().take(BURST as usize).copied() {
             let Some(agent) = self.world.agent(key) else { continue };
             let Some(born) = agent.withheld.filter(|born| *born + LIVED <= now) else { break };
             let above = agent.above.and_then(|above| self.world.agent(above));
@@ -152,26 +128,20 @@ impl Engine {
             if !self.bursts.admits(user, now) {
                 break;
             }
-            self.bursts.forget(user, key);
             self.agent_recognised(born, main, name, false);
         }
-        if self.bursts.by_user.get(&user).is_some_and(|burst| burst.withheld.is_empty()) {
-            self.bursts.by_user.remove(&user);
-        } else {
-            self.agenda.set(Task::Folded(user), Some(now + LIVED));
-        }
+        self.agenda.set(Task::Folded(user), (!withheld.is_empty()).then_some(now + LIVED));
     }
 
     fn report_folded(&mut self, now: BootTime, uid: u32) {
-        let names = self.bursts.by_user.get_mut(&uid).map(|burst| std::mem::take(&mut burst.ended));
-        if let Some(names) = names.filter(|names| !names.is_empty()) {
+        if let Some(names) = self.bursts.ended.remove(&uid) {
             self.emit(now, Notice::AgentsFolded { uid, count: names.values().sum(), names });
         }
     }
 
     /// Reports the coalesced agents of all users, because the daemon stops.
     pub(super) fn report_all_coalesced(&mut self, now: BootTime) {
-        let users: Vec<u32> = self.bursts.by_user.keys().copied().collect();
+        let users: Vec<u32> = self.bursts.ended.keys().copied().collect();
         for user in users {
             self.report_folded(now, user);
         }
