@@ -358,12 +358,6 @@ impl Engine {
             let cut_off = heads.and_then(|heads| heads.get(&child.id)).is_some_and(Option::is_none);
             self.is_left_node(key, child) && !cut_off
         };
-        let mut found: Vec<&Node> = self.world.node(head).into_iter().collect();
-        let mut seen = 0;
-        while let Some(node) = found.get(seen) {
-            seen += 1;
-            found.extend(self.world.graph().children(node.id).filter(is_in));
-        }
-        in_order(found.into_iter())
+        in_order(self.world.node(head).into_iter().chain(self.world.graph().below_while(head, is_in)))
     }
 }

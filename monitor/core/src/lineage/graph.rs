@@ -147,10 +147,19 @@ impl Graph {
 
     /// The living processes that a process created, directly or indirectly, in no particular order.
     pub fn below(&self, id: ProcessId) -> impl Iterator<Item = &Node> + '_ {
-        let mut stack: Vec<&Node> = self.children(id).collect();
+        self.below_while(id, |_| true)
+    }
+
+    /// Those of which this holds, and of each one between them and the process.
+    pub fn below_while<'a>(
+        &'a self,
+        id: ProcessId,
+        holds: impl Fn(&&Node) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Node> + 'a {
+        let mut stack: Vec<&Node> = self.children(id).filter(&holds).collect();
         iter::from_fn(move || {
             let node = stack.pop()?;
-            stack.extend(self.children(node.id));
+            stack.extend(self.children(node.id).filter(&holds));
             Some(node)
         })
     }

@@ -30,14 +30,9 @@ pub struct Exited {
 
 impl World {
     /// Enters a process below `up`, its nearest living creator. The process is a part of the server that its node
-    /// names.
-    ///
-    /// An older process with the same process number has exited.
+    /// names. Whoever had its process number has left before.
     pub fn enter(&mut self, mut node: Node, up: Option<ProcessId>) {
         let id = node.id;
-        if let Some(old) = self.graph.holder(id.pid) {
-            self.exit(old, Left::Whole);
-        }
         match node.server.and_then(|key| self.servers.get_mut(&key)) {
             Some(server) => {
                 server.processes.insert(id);

@@ -54,16 +54,12 @@ impl World {
             (Left::Whole, _) if above.server.is_some() => Left::Apart,
             _ => return,
         };
-        let (mut stack, mut left) = (vec![id], Vec::new());
-        while let Some(above) = stack.pop() {
-            // Whoever was left before has left all that is below it.
-            let is_left =
-                |node: &&Node| node.creator == Some(above) && node.left < how && !self.is_recognised(node);
-            let below: Vec<ProcessId> =
-                self.graph.children(above).filter(is_left).map(|node| node.id).collect();
-            left.extend(&below);
-            stack.extend(below);
-        }
+        // Whoever was left before has left all that is below it.
+        let is_left = |node: &&Node| {
+            let above = self.graph.up(node.id).map(|above| above.id);
+            node.creator == above && node.left < how && !self.is_recognised(node)
+        };
+        let left: Vec<ProcessId> = self.graph.below_while(id, is_left).map(|node| node.id).collect();
         for process in left {
             self.change(process, |node| node.left = how);
         }
@@ -83,15 +79,10 @@ impl World {
         if !graph.get(id).is_some_and(runs_itself) {
             return;
         }
-        let (mut stack, mut run) = (vec![id], Vec::new());
-        while let Some(above) = stack.pop() {
-            let of_server = |node: &&Node| node.server == Some(key) && node.ran_by.is_none();
-            let below = graph.children(above).filter(of_server).map(|node| node.id);
-            for process in below.filter(|process| !server.recognised.contains(process)) {
-                run.push(process);
-                stack.push(process);
-            }
-        }
+        let is_run = |node: &&Node| {
+            node.server == Some(key) && node.ran_by.is_none() && !server.recognised.contains(&node.id)
+        };
+        let run: Vec<ProcessId> = graph.below_while(id, is_run).map(|node| node.id).collect();
         for process in run {
             if let Some(node) = graph.get_mut(process) {
                 node.ran_by = Some(id);

@@ -5,7 +5,10 @@
 //! alive, or that a living agent or server is accounted to, is never forgotten. The last number of a key is never
 //! forgotten either, unless the key is forgotten as a whole; then its numbers may start again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{Held, Runs};
 use crate::model::{KEYS_OF_USER, RUNS_OF_ALL, RUNS_OF_USER, Run, RunKey, Share};
@@ -112,18 +115,15 @@ impl Runs {
     /// Keys of which a run ended lately: a few for each user, the latest of every user before the earlier ones of
     /// any.
     pub(super) fn recent(&self) -> BTreeSet<&RunKey> {
-        let mut shares: BTreeMap<Share, BTreeMap<&RunKey, u64>> = BTreeMap::new();
-        for (place, run) in self.over() {
-            let latest = shares.entry(Share::of(run.uid)).or_default().entry(&run.key).or_default();
-            *latest = (*latest).max(place);
+        let mut shares: BTreeMap<Share, BTreeMap<Reverse<u64>, &RunKey>> = BTreeMap::new();
+        for runs in self.by_key.values() {
+            let over = runs.values().filter_map(|entry| Some((entry.over?, &entry.run)));
+            if let Some((place, run)) = over.max_by_key(|(place, _)| *place) {
+                shares.entry(Share::of(run.uid)).or_default().insert(Reverse(place), &run.key);
+            }
         }
-        let mut candidates = Vec::new();
-        for latest in shares.into_values() {
-            let mut latest: Vec<_> = latest.into_iter().map(|(key, place)| (u64::MAX - place, key)).collect();
-            latest.sort_unstable();
-            let ranked = latest.into_iter().take(RECENT).enumerate();
-            candidates.extend(ranked.map(|(rank, (age, key))| (rank, age, key)));
-        }
+        let ranked = shares.values().flat_map(|latest| latest.iter().take(RECENT).enumerate());
+        let mut candidates: Vec<_> = ranked.map(|(rank, (age, key))| (rank, *age, *key)).collect();
         candidates.sort_unstable();
         candidates.into_iter().take(ALL_RECENT).map(|(_, _, key)| key).collect()
     }
