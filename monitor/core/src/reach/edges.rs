@@ -166,7 +166,7 @@ pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
                     });
                     let pair =
                         Pair { party, endpoint, own, own_row, from, other_row, dialled_debugger, is_open };
-                    if exceptions::reason(&pair).is_none() {
+                    if exceptions::counts(&pair) {
                         let ways = ways(&pair).into_iter();
                         found.extend(ways.map(|way| Edge { from: source, to, way, endpoint: *at }));
                     }

@@ -12,88 +12,61 @@ use crate::{
     recognise::{container_client, fork_server_listener, is_shell_of_a_person},
 };
 
-/// A line of the table: when it applies, and why such an edge does not count.
-struct Exception {
-    reason: &'static str,
-    applies: fn(&Pair<'_>) -> bool,
-}
-
 /// The edges that do not count.
-const TABLE: [Exception; 8] = [
-    Exception {
-        reason: "the server began this connection itself, not to a debugger: it is the client",
-        applies: |pair| {
-            let began_it = pair.endpoint.was_begun_at(pair.own.side);
-            is_server(pair) && !pair.is_wire() && began_it && !is_from_family(pair) && !pair.dialled_debugger
-        },
+const TABLE: [fn(&Pair<'_>) -> bool; 8] = [
+    // The server began this connection itself, not to a debugger: it is the client.
+    |pair| {
+        let began_it = pair.endpoint.was_begun_at(pair.own.side);
+        is_server(pair) && !pair.is_wire() && began_it && !is_from_family(pair) && !pair.dialled_debugger
     },
-    Exception {
-        reason: "nobody waits for what is written to standard error",
-        applies: |pair| is_server(pair) && !pair.is_wire() && is_standard_error(pair.endpoint, pair.own),
+    // Nobody waits for what is written to standard error.
+    |pair| is_server(pair) && !pair.is_wire() && is_standard_error(pair.endpoint, pair.own),
+    // Nobody ever called this listener, or used this FIFO, and it was not told to serve.
+    |pair| {
+        let is_nobody = pair.from == Holder::Anybody;
+        let is_silent = match pair.endpoint {
+            // Who was handed a listener as its standard input shall serve there.
+            Endpoint::Open { inode, .. } if pair.party.wires.contains(&Stdio::Socket(*inode)) => false,
+            Endpoint::Open { by: Address::Tcp | Address::Unix | Address::File, called, .. } => {
+                *called == Called::No
+            }
+            // Each browser has such a socket, and every host on the network is asked.
+            Endpoint::Open { by: Address::MulticastDns, .. } => true,
+            _ => false,
+        };
+        is_server(pair) && is_nobody && is_silent && !pair.party.told_to_serve && pair.party.owner.is_none()
     },
-    Exception {
-        reason: "nobody ever called this listener, or used this FIFO, and it was not told to serve",
-        applies: |pair| {
-            let is_nobody = pair.from == Holder::Anybody;
-            let is_silent = match pair.endpoint {
-                // Who was handed a listener as its standard input shall serve there.
-                Endpoint::Open { inode, .. } if pair.party.wires.contains(&Stdio::Socket(*inode)) => false,
-                Endpoint::Open { by: Address::Tcp | Address::Unix | Address::File, called, .. } => {
-                    *called == Called::No
-                }
-                // Each browser has such a socket, and every host on the network is asked.
-                Endpoint::Open { by: Address::MulticastDns, .. } => true,
-                _ => false,
-            };
-            is_server(pair)
-                && is_nobody
-                && is_silent
-                && !pair.party.told_to_serve
-                && pair.party.owner.is_none()
-        },
+    // A fork server is called only by those who have its pipe.
+    |pair| {
+        let listener = || pair.own_row.and_then(|row| programs(&row.image).0);
+        matches!(pair.endpoint, Endpoint::Open { by: Address::Unix, .. })
+            && pair.party.owner.is_none()
+            && listener().is_some_and(|number| pair.own.numbers == [number])
     },
-    Exception {
-        reason: "a fork server is called only by those who have its pipe",
-        applies: |pair| {
-            let listener = || pair.own_row.and_then(|row| programs(&row.image).0);
-            matches!(pair.endpoint, Endpoint::Open { by: Address::Unix, .. })
-                && pair.party.owner.is_none()
-                && listener().is_some_and(|number| pair.own.numbers == [number])
-        },
+    // The living owner has let the server go, and the server did nothing since.
+    |pair| {
+        let wires = pair.party.is_wire(pair.endpoint);
+        let let_go = |(is_wire, released): (bool, bool)| !is_wire || released;
+        is_from_owner(pair) && pair.is_wire() && wires.into_iter().zip(pair.party.released).all(let_go)
     },
-    Exception {
-        reason: "the living owner has let the server go, and the server did nothing since",
-        applies: |pair| {
-            let wires = pair.party.is_wire(pair.endpoint);
-            let let_go = |(is_wire, released): (bool, bool)| !is_wire || released;
-            is_from_owner(pair) && pair.is_wire() && wires.into_iter().zip(pair.party.released).all(let_go)
-        },
+    // What the client of a container is joined with belongs to the container.
+    |pair| {
+        matches!(pair.endpoint, Endpoint::Connection { began: Began::Pair, .. })
+            && !pair.is_wire()
+            && pair.own_row.is_some_and(|row| programs(&row.image).1)
     },
-    Exception {
-        reason: "what the client of a container is joined with belongs to the container",
-        applies: |pair| {
-            matches!(pair.endpoint, Endpoint::Connection { began: Began::Pair, .. })
-                && !pair.is_wire()
-                && pair.own_row.is_some_and(|row| programs(&row.image).1)
-        },
+    // A shell that waits for a person's command, or what shall outlive its terminal and has left it, does not need it.
+    |pair| {
+        let is_free = |row: &ProcessRow| (row.ignores_hangup && !pair.is_open) || waits_for_a_command(row);
+        matches!(pair.endpoint, Endpoint::Terminal) && pair.other_row.is_some_and(is_free)
     },
-    Exception {
-        reason: "a shell that waits for a person's command, or what shall outlive its terminal and has left it, does not need it",
-        applies: |pair| {
-            let is_free =
-                |row: &ProcessRow| (row.ignores_hangup && !pair.is_open) || waits_for_a_command(row);
-            matches!(pair.endpoint, Endpoint::Terminal) && pair.other_row.is_some_and(is_free)
-        },
-    },
-    Exception {
-        reason: "what a copy inherited as its output brings it nothing",
-        applies: |pair| {
-            pair.party.kind == Kind::Copy
-                && matches!(pair.own.side, Side::Writes | Side::Near | Side::Far)
-                && matches!(pair.endpoint, Endpoint::Pipe { .. } | Endpoint::Connection { .. })
-                && !pair.own.numbers.is_empty()
-                && pair.own.numbers.iter().all(|number| [1, 2].contains(number))
-        },
+    // What a copy inherited as its output brings it nothing.
+    |pair| {
+        pair.party.kind == Kind::Copy
+            && matches!(pair.own.side, Side::Writes | Side::Near | Side::Far)
+            && matches!(pair.endpoint, Endpoint::Pipe { .. } | Endpoint::Connection { .. })
+            && !pair.own.numbers.is_empty()
+            && pair.own.numbers.iter().all(|number| [1, 2].contains(number))
     },
 ];
 
@@ -114,9 +87,9 @@ pub fn is_standard_error(endpoint: &Endpoint, own: &End) -> bool {
     is_written && own.numbers.contains(&2) && !own.numbers.contains(&0)
 }
 
-/// Why the edge over this pair of ends does not count; `None` if it does.
-pub(super) fn reason(pair: &Pair<'_>) -> Option<&'static str> {
-    TABLE.iter().find(|line| (line.applies)(pair)).map(|line| line.reason)
+/// Whether the edge over this pair of ends counts.
+pub(super) fn counts(pair: &Pair<'_>) -> bool {
+    !TABLE.iter().any(|applies| applies(pair))
 }
 
 fn is_server(pair: &Pair<'_>) -> bool {

@@ -51,7 +51,7 @@ fn is_reached(scene: &Scene, parties: &[Party], reached: &BTreeSet<usize>, at: u
             let dialled = other_row.filter(|_| endpoint.was_begun_at(own.side));
             let dialled_debugger = dialled.is_some_and(|row| is_debugger(&row.image));
             let pair = Pair { party, endpoint, own, own_row, from, other_row, dialled_debugger, is_open };
-            acts(from) && exceptions::reason(&pair).is_none()
+            acts(from) && exceptions::counts(&pair)
         };
         let opposite =
             |other: &&End| other.endpoint == own.endpoint && are_opposite(endpoint, own.side, other.side);
