@@ -355,7 +355,7 @@ fn behind<'w>(verb: &'static str, words: &'w [&'w str]) -> Option<&'w [&'w str]>
 }
 
 /// The value of one of these options: `--name value` or `--name=value`.
-pub(super) fn option_value<'w>(options: &[&'w str], names: &[&str]) -> Option<&'w str> {
+fn option_value<'w>(options: &[&'w str], names: &[&str]) -> Option<&'w str> {
     options.iter().enumerate().find_map(|(at, option)| {
         if names.contains(option) {
             return options.get(at + 1).copied();

@@ -6,7 +6,6 @@
 //! as that of such a client.
 
 use super::{
-    carriers::option_value,
     known_programs::EXEMPT,
     program::{Carrier, Program, command_name, words},
     text::{base, without_deleted},
@@ -49,61 +48,67 @@ struct Command<'w> {
     /// From the verb on.
     words: &'w [&'w str],
     verb: &'w str,
-    options: &'w [&'w str],
+    options: Options<'w>,
     operands: &'w [&'w str],
 }
+
+/// Options without their dashes, each with its value if it has one.
+type Options<'w> = Vec<(&'w str, Option<&'w str>)>;
 
 impl<'w> Command<'w> {
     /// The command in the arguments of a client; its verb is empty if there is none.
     fn parse(args: &'w [&'w str]) -> Self {
-        let (_, rest) = split_options(args, takes_next);
+        let (_, rest) = leading_options(args, false);
         let words = rest.strip_prefix(&["container"]).unwrap_or(rest);
         let (verb, rest) = words.split_first().map_or(("", words), |(verb, rest)| (*verb, rest));
-        let of_start = |option: &str| START_VALUED.contains(&option);
-        let is_start = matches!(verb, "start" | "attach");
-        let (options, operands) =
-            if is_start { split_options(rest, of_start) } else { split_options(rest, takes_next) };
+        let (options, operands) = leading_options(rest, matches!(verb, "start" | "attach"));
         Self { words, verb, options, operands }
     }
 
     /// Whether it hands its standard input on. Without that the container has none.
     fn is_interactive(&self) -> bool {
-        let is_flag = |letter: &char| LETTERS.contains(*letter) || (self.verb == "start" && *letter == 'a');
-        self.options.iter().any(|option| match option.strip_prefix("--") {
-            Some(long) => matches!(long, "interactive" | "interactive=true"),
-            None => {
-                option.strip_prefix('-').is_some_and(|all| all.chars().take_while(is_flag).any(|l| l == 'i'))
-            }
-        })
+        let is_it = |option: &(&str, Option<&str>)| {
+            matches!(option, ("i" | "interactive", None) | ("interactive", Some("true")))
+        };
+        self.options.iter().any(is_it)
+    }
+
+    fn values(&self, names: &[&str]) -> impl Iterator<Item = &'w str> {
+        self.options.iter().filter(|(name, _)| names.contains(name)).filter_map(|(_, value)| *value)
     }
 }
 
-/// Splits the leading options from the rest. `takes_next`: whether the value of an option is the next word.
-fn split_options<'w>(
-    args: &'w [&'w str],
-    takes_next: impl Fn(&str) -> bool,
-) -> (&'w [&'w str], &'w [&'w str]) {
-    let mut rest = args;
+/// Splits the leading options from the rest. `of_start`: they are those of `start` or `attach`, few of which take a value.
+fn leading_options<'w>(args: &'w [&'w str], of_start: bool) -> (Options<'w>, &'w [&'w str]) {
+    let (mut found, mut rest) = (Options::new(), args);
     while let [word, behind @ ..] = rest
         && word.starts_with('-')
         && word.len() > 1
     {
-        rest = if takes_next(word) { behind.get(1..).unwrap_or_default() } else { behind };
-        if *word == "--" {
-            break;
+        rest = behind;
+        let (name, value) = match word.strip_prefix("--") {
+            Some("") => break,
+            Some(long) => long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value))),
+            // `-it`, `-eNAME=value`, `-ie NAME`: the first letter that takes a value is the last.
+            None => {
+                let letters = word.trim_start_matches('-');
+                let is_flag = |letter: char| LETTERS.contains(letter) || (of_start && letter == 'a');
+                let last = letters.trim_start_matches(is_flag);
+                let flags = letters.strip_suffix(last).unwrap_or_default();
+                found.extend(flags.contains('i').then_some(("i", None)));
+                let (name, value) = last.split_at(last.chars().next().map_or(0, char::len_utf8));
+                (name, (!value.is_empty()).then(|| value.strip_prefix('=').unwrap_or(value)))
+            }
+        };
+        let is_flag = value.is_some() || name.is_empty() || FLAGS.contains(word);
+        if if of_start { START_VALUED.contains(word) } else { !is_flag } {
+            found.push((name, rest.first().copied()));
+            rest = rest.get(1..).unwrap_or_default();
+        } else {
+            found.push((name, value));
         }
     }
-    (args.get(..args.len() - rest.len()).unwrap_or_default(), rest)
-}
-
-/// Whether the value of this option of `run` or `exec` is the next word.
-fn takes_next(option: &str) -> bool {
-    if let Some(long) = option.strip_prefix("--") {
-        return !long.is_empty() && !long.contains('=') && !FLAGS.contains(&option);
-    }
-    // `-it`, `-eNAME=value`, `-ie NAME`: it is if the first letter that takes one is the last.
-    let valued = option.trim_start_matches('-').trim_start_matches(|letter| LETTERS.contains(letter));
-    valued.chars().count() == 1
+    (found, rest)
 }
 
 /// The program of the client `head`: an image, or what is run in a container.
@@ -137,19 +142,19 @@ pub fn container_client(image: &Image) -> Option<Container> {
     let (head, args) = without_interpreter(&words).split_first()?;
     let known = |name: &str| CLIENTS.iter().find(|(client, _)| *client == name).map(|(_, engine)| *engine);
     let engine = known(command_name(head)).or_else(|| known(base(without_deleted(&image.exe))))?;
-    let Command { words, verb, options, operands } = Command::parse(args);
-    let first = operands.first().copied();
-    match verb {
+    let command = Command::parse(args);
+    let first = command.operands.first().copied();
+    match command.verb {
         // The gateway is a program of its own. It starts its containers by clients below it.
         "mcp" => None,
-        "run" => Some(describe(engine, option_value(options, &["--name"]), first, true)),
+        "run" => Some(describe(engine, command.values(&["name"]).next(), first, true)),
         "start" => Some(describe(engine, first, None, true)),
         // The container was there before, and others use it.
         "attach" | "exec" => Some(describe(engine, first, None, false)),
         // `docker compose -f FILE run SERVICE`, and options that are not known.
         _ => {
             let is_attached = args.iter().any(|word| ATTACHED.contains(word));
-            let is_cut = words.is_empty() && image.argv_truncated;
+            let is_cut = command.words.is_empty() && image.argv_truncated;
             (is_attached || is_cut).then(|| describe(engine, None, None, false))
         }
     }
@@ -215,32 +220,13 @@ pub fn is_container_id(word: &str) -> bool {
 pub fn handed_on_by_client(image: &Image, variable: &str) -> Vec<Option<String>> {
     let words = words(image);
     let command = Command::parse(words.get(1..).unwrap_or_default());
-    let mut rest = command.options;
     if container_client(image).is_none() || !matches!(command.verb, "run" | "exec") {
-        rest = &[];
+        return Vec::new();
     }
-    let mut found = Vec::new();
-    while let [word, behind @ ..] = rest {
-        let value = match word.strip_prefix("--") {
-            Some("env") => behind.first().copied(),
-            Some(long) => long.strip_prefix("env="),
-            None => {
-                let letters =
-                    word.trim_start_matches('-').trim_start_matches(|letter| LETTERS.contains(letter));
-                match letters.strip_prefix('e') {
-                    Some("") => behind.first().copied(),
-                    own => own.map(|own| own.strip_prefix('=').unwrap_or(own)),
-                }
-            }
-        };
-        match value.map(|value| value.split_once('=').map_or((value, None), |(name, own)| (name, Some(own))))
-        {
-            Some((name, own)) if name == variable => found.push(own.map(str::to_owned)),
-            _ => {}
-        }
-        rest = if takes_next(word) { behind.get(1..).unwrap_or_default() } else { behind };
-    }
-    found
+    let entries = command.values(&["env", "e"]);
+    let entries =
+        entries.map(|entry| entry.split_once('=').map_or((entry, None), |(name, own)| (name, Some(own))));
+    entries.filter(|(name, _)| *name == variable).map(|(_, own)| own.map(str::to_owned)).collect()
 }
 
 /// The container, with the command that a person can run. `own`: the container was started by the client.
