@@ -9,6 +9,17 @@ use anyhow::{Context as _, Result, bail, ensure};
 /// Where the types are that are written.
 const FILES: [&str; 3] = ["core/src/model", "src/sink/history/leaks.rs", "src/sink/plan.rs"];
 
+/// What fields of these names are, where they have no doc comment of their own.
+#[rustfmt::skip]
+const USUAL: &[(&str, &str)] = &[
+    ("agent", "The agent."), ("class", "What was left behind."), ("ending", "How its main process ended."),
+    ("evidence", "The facts that speak for an orphan."), ("guards", "What forbids ending it."),
+    ("hints", "By what a person recognises it."), ("hooks", "The kernel hooks in use."), ("kernel", "The kernel's release."),
+    ("name", "Its name."), ("owner", "Its owner."), ("pid", "Its process id."), ("rss_bytes", "Resident memory in bytes."),
+    ("run", "The run."), ("server", "The server."), ("start", "Its start time in clock ticks since boot."),
+    ("uid", "Its real user id."), ("version", "orphand's version."),
+];
+
 /// A type, as it is written in JSON.
 pub enum Type {
     Object(Vec<Field>),
@@ -112,6 +123,8 @@ fn items(body: &str, mut items: Vec<Item>) -> Result<Vec<Item>> {
 fn field(line: &str, notes: &mut Notes) -> Result<Field> {
     let parts = line.strip_prefix("pub ").unwrap_or(line).strip_suffix(',').and_then(|l| l.split_once(": "));
     let Some((name, kind)) = parts.filter(|(name, _)| is_name(name)) else { bail!("what is `{line}`?") };
+    let usual = USUAL.iter().find(|(usual, _)| *usual == name && notes.doc.is_empty());
+    notes.doc.extend(usual.map(|(_, about)| (*about).to_owned()));
     let name = quoted(&notes.attributes, "rename = ").unwrap_or(name).to_owned();
     let may_be_absent = notes.attributes.contains("skip_serializing_if");
     let inline = notes.attributes.contains("flatten");

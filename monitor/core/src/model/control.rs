@@ -9,7 +9,6 @@ use super::{Asked, BootTime, Losses, Mode, Report, ServerView, SessionState, Sta
 /// What `orphand status` shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// orphand's version.
     pub version: String,
     /// The daemon's process.
     pub pid: u32,
@@ -21,12 +20,9 @@ pub struct Status {
     /// The main file of the configuration that it reads; absent if an earlier version answers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub config: Option<PathBuf>,
-    /// The kernel's release.
     pub kernel: String,
-    /// The kernel hooks in use.
     pub hooks: Vec<String>,
     /// Milliseconds from SIGTERM to SIGKILL.
-    #[serde(default)]
     pub term_timeout_ms: u64,
     /// Milliseconds since the daemon became ready.
     pub up_ms: u64,
@@ -51,17 +47,14 @@ pub struct Status {
     /// Kernel records lost since the start, by kind.
     pub lost: Losses,
     /// Processes whose first message was not asked for since the start, because too many waited for that.
-    #[serde(default)]
     pub not_asked: u64,
     /// Errors of the eBPF programs since the start, by kind.
-    #[serde(default)]
     pub kernel_errors: BTreeMap<String, u64>,
     /// Repairs of the process graph from /proc since the start.
     pub resyncs: u64,
     /// Events dropped since the start, by sink.
     pub sink_dropped: BTreeMap<String, u64>,
     /// Runs of the alert hook since the start, by outcome.
-    #[serde(default)]
     pub hook_runs: BTreeMap<String, u64>,
     /// The sessions that servers were started for; absent if no registry is configured.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -87,7 +80,6 @@ pub struct SessionsStatus {
 /// without it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StuckProcess {
-    /// Its process id.
     pub pid: u32,
     /// Its real user id; absent if it cannot be read.
     pub uid: Option<u32>,
@@ -145,7 +137,6 @@ pub struct ReleaseRequest {
 /// One server that a [`ReleaseRequest`] selects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Released {
-    /// The server.
     pub server: ServerView,
     /// Its state after the request.
     pub state: State,

@@ -23,7 +23,6 @@ pub struct Killer {
     /// The process that sent it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pid: Option<u32>,
-    /// Its start time in clock ticks since boot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub start: Option<u64>,
     /// The name of its program, as the kernel keeps it: 15 bytes at most.
@@ -32,7 +31,6 @@ pub struct Killer {
     /// The name of its real user, if this host knows one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub user: Option<String>,
-    /// Its real user id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uid: Option<u32>,
 }

@@ -31,7 +31,6 @@ pub struct History {
     /// When the first daemon began whose life is in the store: nothing is known of the time before.
     pub begins: Option<Timestamp>,
     /// Every signal that the daemon sent, in order.
-    #[serde(default)]
     pub signals: Vec<PastSignal>,
     /// The runs in the order in which they began.
     pub runs: Vec<PastRun>,
@@ -40,7 +39,6 @@ pub struct History {
     /// What was judged an orphan, in the order of the verdicts.
     pub orphans: Vec<PastOrphan>,
     /// What was judged unproven and never became an orphan, in the order of the verdicts.
-    #[serde(default)]
     pub unproven: Vec<PastOrphan>,
     /// Servers that ended without a verdict, in the order of their ends; only if they were asked for. `judged` is the time of
     /// the end.
@@ -72,29 +70,23 @@ pub struct ServerCounts {
     /// Orphans that are still there.
     pub left: u64,
     /// Servers that were judged unproven and never an orphan.
-    #[serde(default)]
     pub unproven: u64,
     /// Unproven servers that are still there.
-    #[serde(default)]
     pub unproven_left: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRun {
     /// `PID@START` of its first agent.
-    #[serde(default)]
     pub id: String,
-    /// The run.
     pub run: RunView,
     /// Start time of its first agent, to the clock tick (10 ms).
     pub started: Timestamp,
     /// When its last top-most agent exited, or the host stopped. Absent while it is alive.
     pub ended: Option<Timestamp>,
     /// What its agents left behind that is no server: how many branches of processes were found.
-    #[serde(default)]
     pub leftovers: u64,
     /// Their resident memory in bytes when they were found.
-    #[serde(default)]
     pub leftover_bytes: u64,
     /// By what a person recognises its first agent.
     #[serde(flatten)]
@@ -108,11 +100,9 @@ pub struct PastRun {
 pub struct PastOrphan {
     /// `PID@START` of its first process.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// The rule that recognised it.
     pub rule: String,
-    /// By what a person recognises it.
     #[serde(flatten)]
     pub hints: ServerHints,
     /// The run that it counts for.
@@ -124,7 +114,6 @@ pub struct PastOrphan {
     pub owner_id: Option<String>,
     /// When it was judged.
     pub judged: Timestamp,
-    /// The facts that speak for an orphan.
     pub evidence: Vec<Evidence>,
     /// What prevented the proof, if it was unproven.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -204,7 +193,6 @@ pub enum Fate {
     },
     /// It ended without orphand.
     Exited {
-        /// How its main process ended.
         #[serde(flatten)]
         ending: Ending,
     },
@@ -222,7 +210,6 @@ pub struct DaemonLife {
     pub started: Timestamp,
     /// When it stopped in good order. Absent if it is still running or was killed.
     pub stopped: Option<Timestamp>,
-    /// orphand's version.
     pub version: String,
     /// The boot id of the kernel it ran on.
     pub boot_id: String,

@@ -38,14 +38,12 @@ pub struct Leftover {
     /// For how many milliseconds the head has been running.
     pub age_ms: u64,
     /// The TCP addresses on which they listen.
-    #[serde(default)]
     pub listens: Vec<String>,
 }
 
 /// What one agent left behind, in reports. Each head has the form of a server: whatever lists servers can list it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LeftoverReport {
-    /// The agent.
     pub agent: AgentView,
     /// The run that it is accounted to.
     pub run: RunView,

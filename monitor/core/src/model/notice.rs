@@ -18,13 +18,10 @@ use super::{
 pub enum Notice {
     /// The daemon is ready: the kernel hooks are attached, the self-test passed, /proc was read.
     Ready {
-        /// orphand's version.
         version: String,
         /// Whether it ends orphans or only reports them.
         mode: Mode,
-        /// The kernel's release.
         kernel: String,
-        /// The kernel hooks in use.
         hooks: Vec<String>,
         /// Processes in the process graph.
         processes: u64,
@@ -34,12 +31,10 @@ pub enum Notice {
         servers: u64,
         /// Servers that may have been left behind before the first start of orphand on this host: they are judged, and ended
         /// only by a person (`orphand reap`).
-        #[serde(default)]
         found: u64,
     },
     /// An agent was recognised.
     AgentStarted {
-        /// The agent.
         agent: AgentView,
         /// The process whose work this one continues: a launcher that forked itself into the background.
         #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -50,7 +45,6 @@ pub enum Notice {
     },
     /// An agent ended.
     AgentExited {
-        /// The agent.
         agent: AgentView,
         /// How it ended.
         #[serde(flatten)]
@@ -60,17 +54,14 @@ pub enum Notice {
         /// Resident memory of those servers in bytes.
         rss_bytes: u64,
         /// CPU time of those servers in milliseconds.
-        #[serde(default)]
         cpu_ms: u64,
     },
     /// An agent has ended, its grace has passed, and processes that it started are alive that are no servers. They are
     /// reported and never ended by the daemon. The event comes again if more are found later.
     LeftoversFound {
-        /// The agent.
         agent: AgentView,
         /// How many were left: branches, counted by their heads.
         count: u64,
-        /// Resident memory in bytes.
         rss_bytes: u64,
         /// CPU time in milliseconds.
         cpu_ms: u64,
@@ -90,7 +81,6 @@ pub enum Notice {
     },
     /// A server was recognised.
     ServerStarted {
-        /// The server.
         server: ServerView,
         /// Its owner; null if none was found.
         owner: Option<AgentView>,
@@ -102,9 +92,7 @@ pub enum Notice {
     ServerExited {
         /// The server as it was.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
-        /// How its main process ended.
         #[serde(flatten)]
         ending: Ending,
         /// Processes that the server had started and let go: they stay.
@@ -113,7 +101,6 @@ pub enum Notice {
     },
     /// A process of a server left its owner's session with setsid(2). Of one server that is reported once a second at most.
     ServerDetached {
-        /// The server.
         server: ServerView,
         /// The process.
         pid: u32,
@@ -125,7 +112,6 @@ pub enum Notice {
     ServerDuplicated {
         /// The further server.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
         /// How many servers of this identity the owner has now, this one included.
         count: u64,
@@ -135,9 +121,7 @@ pub enum Notice {
         /// Whether the owner exited while no daemon was running.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         recovered: bool,
-        /// The server.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
         /// When the grace period ends. In nanoseconds since boot. `deadline` has it as RFC 3339.
         #[serde(rename = "deadline_boot_ns")]
@@ -154,7 +138,6 @@ pub enum Notice {
         /// The living owner that was found.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         owner: Option<AgentView>,
-        /// How its main process ended.
         #[serde(flatten)]
         ending: Ending,
         /// Processes that the server had started and let go: they stay.
@@ -163,8 +146,6 @@ pub enum Notice {
     },
     /// The server, or the agent, was judged an orphan.
     OrphanDetected {
-        /// What was left behind.
-        #[serde(default)]
         class: Class,
         /// Whether the verdict rests on what an earlier daemon witnessed.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -172,22 +153,17 @@ pub enum Notice {
         /// Whether it was detected before: it was unproven in between, or an earlier daemon detected it. It is counted once.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         again: bool,
-        /// The server.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
         /// The facts that prove it.
         evidence: Vec<Evidence>,
-        /// What forbids ending it.
         guards: Vec<Guard>,
-        /// Resident memory in bytes.
         rss_bytes: u64,
         /// CPU time of its living processes in milliseconds; null if it was not measured.
         cpu_ms: Option<u64>,
         /// Proportional memory (PSS) in bytes; null if it could not be read.
         pss_bytes: Option<u64>,
         /// Milliseconds since the owner's exit; since the server was found, if it has no known owner.
-        #[serde(default)]
         after_ms: u64,
         /// Milliseconds from the owner's exit to this event, without the grace period.
         latency_ms: f64,
@@ -195,18 +171,14 @@ pub enum Notice {
     /// It was left behind and the grace period has passed, but somebody may still use the server. It is not an
     /// orphan and is not ended.
     OrphanUnproven {
-        /// The server.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
-        /// The facts that speak for an orphan.
         evidence: Vec<Evidence>,
         /// What prevents the proof.
         doubts: Vec<Doubt>,
         /// The path by which it is reached, from somebody who acts by himself; empty if that is not known.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         reached_by: Vec<ReachedBy>,
-        /// Resident memory in bytes.
         rss_bytes: u64,
         /// CPU time of its living processes in milliseconds; null if it was not measured.
         cpu_ms: Option<u64>,
@@ -218,14 +190,9 @@ pub enum Notice {
     },
     /// An orphan stays because of guards.
     OrphanSpared {
-        /// What was left behind.
-        #[serde(default)]
         class: Class,
-        /// The server.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
-        /// What forbids ending it.
         guards: Vec<Guard>,
         /// When it is inspected again; absent if that is not known. In nanoseconds since boot. `deadline` has it as RFC 3339.
         #[serde(rename = "deadline_boot_ns", skip_serializing_if = "Option::is_none", default)]
@@ -233,8 +200,6 @@ pub enum Notice {
     },
     /// An orphan was ended.
     OrphanReaped {
-        /// What was left behind.
-        #[serde(default)]
         class: Class,
         /// Whether an earlier daemon signalled it and this one did not see it exit.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
@@ -247,7 +212,6 @@ pub enum Notice {
         asked_by: Option<String>,
         /// The server as it was.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
         /// The last signal that was needed; null if the exit was not seen.
         signal: Option<Signal>,
@@ -266,7 +230,6 @@ pub enum Notice {
     },
     /// An orphan, or part of it, could not be ended. Reported once, when no further attempt follows.
     ReapFailed {
-        /// The server.
         server: ServerView,
         /// The first process that could not be ended.
         pid: u32,
@@ -275,19 +238,14 @@ pub enum Notice {
         /// errno(3), if a system call failed.
         errno: Option<i32>,
         /// How many processes could not be ended.
-        #[serde(default)]
         failed: u64,
     },
     /// An orphan exited without a signal from orphand.
     OrphanExited {
-        /// What was left behind.
-        #[serde(default)]
         class: Class,
         /// The server as it was.
         server: ServerView,
-        /// Its owner.
         owner: Option<AgentView>,
-        /// How its main process ended.
         #[serde(flatten)]
         ending: Ending,
         /// Processes that the server had started and let go: they stay.

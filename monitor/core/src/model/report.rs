@@ -18,10 +18,8 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub leftovers: Vec<LeftoverReport>,
     /// The runs that are alive or have servers left, and the latest run of each agent; by number.
-    #[serde(default)]
     pub runs: Vec<RunReport>,
     /// What could not be seen, one sentence each. If this is not empty, an absence of orphans proves nothing.
-    #[serde(default)]
     pub blind: Vec<String>,
 }
 
@@ -30,7 +28,6 @@ pub struct AgentReport {
     /// Set if the agent itself was left behind: its evidence, guards and state.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub left_behind: Option<Box<ServerReport>>,
-    /// The agent.
     pub agent: AgentView,
     /// The run that it is accounted to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -41,17 +38,13 @@ pub struct AgentReport {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
-    /// The server.
     pub server: ServerView,
-    /// The facts that speak for an orphan.
     pub evidence: Vec<Evidence>,
     /// What prevents the proof.
-    #[serde(default)]
     pub doubts: Vec<Doubt>,
     /// The path by which an unproven server is reached; empty if that is not known.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub reached_by: Vec<ReachedBy>,
-    /// What forbids ending it.
     pub guards: Vec<Guard>,
     /// Whom the guards mean, where that is a process of it or below it, or its owner; `by` is the guard.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -176,7 +169,6 @@ impl ServerReport {
 pub struct Kept {
     /// The id of the server.
     pub id: String,
-    /// Its name.
     pub name: String,
     /// What the process can do, in words that follow its name.
     pub via: String,

@@ -110,10 +110,8 @@ impl RunView {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunReport {
-    /// The run.
     pub run: RunView,
     /// The real user id of its first agent. The run uses this user's share.
-    #[serde(default)]
     pub user: u32,
     /// Start time of its first agent, to the clock tick (10 ms).
     #[serde(rename = "started_boot_ns")]

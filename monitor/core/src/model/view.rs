@@ -9,11 +9,8 @@ use super::{AgentHints, BootTime, Container, ProcessId, RunView, ServerHints, ru
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
-    /// Its process id.
     pub pid: u32,
-    /// Its start time in clock ticks since boot.
     pub start: u64,
-    /// Its real user id.
     pub uid: u32,
     /// The path of its executable.
     pub exe: String,
@@ -45,7 +42,6 @@ pub struct ServerView {
     /// Its processes from the head of the launch chain down; at most 64.
     pub processes: Vec<ProcessView>,
     /// How many processes it has, including those not listed; 0 if they were not counted.
-    #[serde(default)]
     pub processes_total: u64,
     /// Their resident memory in bytes as last measured.
     pub rss_bytes: Option<u64>,
@@ -59,7 +55,6 @@ pub struct ServerView {
     /// The id of the session that it was started for; of a long one only the beginning.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
-    /// By what a person recognises it.
     #[serde(flatten)]
     pub hints: ServerHints,
     /// The container that it works in; absent for a server that is no client of a container engine, and in no container.
@@ -103,8 +98,6 @@ pub struct AgentView {
     pub pid: u32,
     /// Start time of that process in clock ticks since boot.
     pub start: u64,
-    /// Its real user id.
-    #[serde(default)]
     pub uid: u32,
     /// The number of its run.
     pub generation: Option<u64>,
@@ -116,7 +109,6 @@ pub struct AgentView {
     pub alive: bool,
     /// Whether no rule matched it: it counts as an agent because it started an MCP server.
     pub implied: bool,
-    /// By what a person recognises it.
     #[serde(flatten)]
     pub hints: AgentHints,
 }
