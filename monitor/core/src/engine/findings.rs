@@ -16,9 +16,9 @@ use crate::{
         BootTime, Doubt, ProcessId, ServerFacts, Work,
         scene::{ProcessRow, Wait},
     },
-    reach::waits_for_a_command,
+    reach::{Rows, waits_for_a_command},
     recognise::is_browser,
-    verdict::{Finding, Inspection, Members, Rows, at_work, examine},
+    verdict::{Finding, Inspection, Members, at_work, examine},
     world::{Accounts, Look, Server, accounts},
 };
 

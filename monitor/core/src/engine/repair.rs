@@ -12,8 +12,9 @@ use crate::{
         BootTime, Effect, Fact, Losses, Notice, ProcessId, ServerFacts, Share, Snapshot, SnapshotProcess,
         Stdio, scene::ProcessRow, text::base,
     },
+    reach::Rows,
     recognise::Role,
-    verdict::{Inspection, Rows, seek},
+    verdict::{Inspection, seek},
 };
 
 /// The minimum time between two repairs. Under lasting overload the daemon must do more than read /proc.

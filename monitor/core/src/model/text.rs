@@ -21,6 +21,23 @@ pub fn base(path: &str) -> &str {
     trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
+/// The words of a name. It is split at characters that are neither letter nor digit, and at camel case.
+pub fn tokens(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| !c.is_alphanumeric()).flat_map(|piece| {
+        let byte = |at: usize| piece.as_bytes().get(at).copied().unwrap_or(b' ');
+        let begins_word = move |at: usize| {
+            let (before, here, after) = (byte(at - 1), byte(at), byte(at + 1));
+            here.is_ascii_uppercase()
+                && (before.is_ascii_lowercase()
+                    || before.is_ascii_digit()
+                    || (before.is_ascii_uppercase() && after.is_ascii_lowercase()))
+        };
+        let mut begin = 0;
+        let ends = (1..=piece.len()).filter(move |at| *at == piece.len() || begins_word(*at));
+        ends.filter_map(move |end| piece.get(std::mem::replace(&mut begin, end)..end))
+    })
+}
+
 /// Makes a name safe for one line of a terminal: hostile characters become visible (`\n`, `\x1b`,
 /// `\u{202e}`). The function is idempotent.
 pub fn sanitise(name: &str) -> Cow<'_, str> {

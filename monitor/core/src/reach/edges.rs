@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     exceptions,
     party::{Kind, Party},
+    rows::Rows,
 };
 use crate::{
     model::{
         ProcessId,
-        scene::{End, Endpoint, Holder, ProcessRow, Scene, Side},
+        scene::{End, Endpoint, Holder, ProcessRow, Side},
     },
     recognise::is_debugger,
 };
@@ -128,20 +129,14 @@ impl Pair<'_> {
 ///
 /// Thousands of processes may share one pipe. So whoever has an end is compared with others alone, and once for all ends of a
 /// candidate that make no difference.
-pub(super) fn edges(scene: &Scene, parties: &[Party]) -> BTreeSet<Edge> {
+pub(super) fn edges(rows: &Rows<'_>, parties: &[Party]) -> BTreeSet<Edge> {
     let belonging = super::party::belonging(parties);
-    let mut by_endpoint: BTreeMap<u32, Vec<&End>> = BTreeMap::new();
-    for end in &scene.ends {
-        by_endpoint.entry(end.endpoint).or_default().push(end);
-    }
-    let rows: BTreeMap<ProcessId, &ProcessRow> =
-        scene.processes.iter().map(|row| (row.process, row)).collect();
-    let row = |holder: Holder| rows.get(&holder.process()?).copied();
+    let row = |holder: Holder| rows.row(holder.process()?);
     // Its command line is long if it likes, and the candidate may have thousands of connections to it.
     let mut debuggers: BTreeMap<ProcessId, bool> = BTreeMap::new();
     let mut found = BTreeSet::new();
-    for (at, ends) in &by_endpoint {
-        let Some(endpoint) = scene.endpoint(*at) else { continue };
+    for (at, ends) in &rows.by_endpoint {
+        let Some(endpoint) = rows.scene.endpoint(*at) else { continue };
         let beyond: BTreeSet<Side> = ends.iter().filter(|end| end.beyond).map(|end| end.side).collect();
         let mut own_of: BTreeMap<usize, BTreeMap<_, &End>> = BTreeMap::new();
         for own in ends {

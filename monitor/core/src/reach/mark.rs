@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use super::{
     edges::{Edge, edges},
     party::{Party, is_root},
+    rows::Rows,
 };
-use crate::model::scene::Scene;
 
 /// Who is reached, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,8 +25,8 @@ enum Mark {
 }
 
 /// Marks all candidates that something reaches which acts by itself. Linear in the edges.
-pub fn mark(scene: &Scene, parties: &[Party]) -> Reach {
-    let edges = edges(scene, parties);
+pub fn mark(rows: &Rows<'_>, parties: &[Party]) -> Reach {
+    let edges = edges(rows, parties);
     let mut marks = vec![Mark::Unreached; parties.len()];
     let mut onward: Vec<Vec<Edge>> = vec![Vec::new(); parties.len()];
     let mut next = VecDeque::new();
@@ -37,7 +37,7 @@ pub fn mark(scene: &Scene, parties: &[Party]) -> Reach {
         }
     };
     for (at, party) in parties.iter().enumerate() {
-        if is_root(scene, party) {
+        if is_root(rows.scene, party) {
             reach(&mut marks, &mut next, at, Mark::Root);
         }
     }

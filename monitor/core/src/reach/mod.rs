@@ -10,12 +10,13 @@
 //! Invariant: more rows of a scene can only reach more. A slow and obvious version stands beside the fast one as its
 //! test (`tests/naive.rs`).
 //!
-//! Used by `verdict` only.
+//! Used by `verdict`, and by `engine` for the rows.
 
 mod edges;
 mod exceptions;
 mod mark;
 mod party;
+mod rows;
 #[cfg(test)]
 mod tests;
 
@@ -23,3 +24,4 @@ pub use edges::{Edge, Source, Way};
 pub use exceptions::{is_standard_error, waits_for_a_command};
 pub use mark::{Reach, mark};
 pub use party::{Kind, Party};
+pub use rows::Rows;

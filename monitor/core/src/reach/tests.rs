@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Kind, Party, Way, mark};
+use super::{Kind, Party, Rows, Way, mark};
 use crate::model::{
     Image, ProcessId, Stdio,
     scene::{Address, Began, Called, End, Endpoint, Holder, ProcessRow, Scene, Side, Unread},
@@ -129,7 +129,7 @@ fn apart(mut parties: Vec<Party>) -> Vec<Party> {
 }
 
 fn reached(scene: &Scene, parties: &[Party]) -> BTreeSet<usize> {
-    let reach = mark(scene, parties);
+    let reach = mark(&Rows::new(scene), parties);
     (0..parties.len()).filter(|at| reach.is_reached(*at)).collect()
 }
 
@@ -190,7 +190,7 @@ proptest! {
         scene in scene(), parties in prop::collection::vec(party(), 1..5),
     ) {
         let parties = apart(parties);
-        let reach = mark(&scene, &parties);
+        let reach = mark(&Rows::new(&scene), &parties);
         for (at, party) in parties.iter().enumerate() {
             let path = reach.path_to(at);
             prop_assert_eq!(path.is_empty(), party.acts || !reach.is_reached(at));
@@ -220,7 +220,7 @@ impl Small {
     }
 
     fn path(&self) -> Vec<(u32, &'static str)> {
-        let path = mark(&self.scene, &self.parties).path_to(0).into_iter();
+        let path = mark(&Rows::new(&self.scene), &self.parties).path_to(0).into_iter();
         path.map(|e| (e.from.process().unwrap().pid, e.words(self.scene.endpoint(e.endpoint)).0)).collect()
     }
 
@@ -241,7 +241,7 @@ impl Small {
     }
 
     fn ways(&self, party: usize) -> Vec<Way> {
-        let reach = mark(&self.scene, &self.parties);
+        let reach = mark(&Rows::new(&self.scene), &self.parties);
         let ways: BTreeSet<Way> = reach.edges_to(party).map(|edge| edge.way).collect();
         ways.into_iter().collect()
     }

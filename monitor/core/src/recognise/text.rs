@@ -1,7 +1,7 @@
 //! Names extracted from paths, package specifiers and words. String functions without allocation, used only
 //! by [`super`].
 
-pub(super) use crate::model::text::base;
+pub(super) use crate::model::text::{base, tokens};
 
 /// Removes what `/proc/PID/exe` appends if the file was replaced or deleted, `d_path()` in `fs/d_path.c`.
 pub(super) fn without_deleted(exe: &str) -> &str {
@@ -118,23 +118,6 @@ pub(super) fn package_name(specifier: &str) -> &str {
         Some((at, _)) => name.get(..at).unwrap_or(name),
         None => name,
     }
-}
-
-/// The words of a name. It is split at characters that are neither letter nor digit, and at camel case.
-pub(super) fn tokens(name: &str) -> impl Iterator<Item = &str> {
-    name.split(|c: char| !c.is_alphanumeric()).flat_map(|piece| {
-        let byte = |at: usize| piece.as_bytes().get(at).copied().unwrap_or(b' ');
-        let begins_word = move |at: usize| {
-            let (before, here, after) = (byte(at - 1), byte(at), byte(at + 1));
-            here.is_ascii_uppercase()
-                && (before.is_ascii_lowercase()
-                    || before.is_ascii_digit()
-                    || (before.is_ascii_uppercase() && after.is_ascii_lowercase()))
-        };
-        let mut begin = 0;
-        let ends = (1..=piece.len()).filter(move |at| *at == piece.len() || begins_word(*at));
-        ends.filter_map(move |end| piece.get(std::mem::replace(&mut begin, end)..end))
-    })
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ fn sibling(inspection: &Inspection<'_>, may_be_told: bool, server: &Server) -> P
         || guards(inspection, &own).iter().any(keeps)
         || stays_by_itself(inspection, &own).next().is_some()
         || (may_be_told && may_have_let_go(inspection, &own))
-        || server.all().any(|process| inspection.rows.is_unread(process));
+        || inspection.rows.scene.blind(|process| server.contains(process)).is_some();
     Party { acts, ..of_server(inspection, &own) }
 }
 

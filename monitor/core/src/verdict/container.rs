@@ -13,7 +13,7 @@ use crate::{
         Container, ContainerFacts, Doubt, ProcessId,
         scene::{End, Holder},
     },
-    reach::{Edge, Party, Source, Way, mark},
+    reach::{Edge, Party, Rows, Source, Way, mark},
     recognise::{Role, container_client, forwards_to_engine, own_container, started_container},
 };
 
@@ -104,7 +104,7 @@ fn uses(found: &ContainerFacts, relays: impl Fn(ProcessId) -> bool) -> Vec<Edge>
         wires: [stdin, stdout],
         ..Party::default()
     };
-    let reach = mark(scene, &[party]);
+    let reach = mark(&Rows::new(scene), &[party]);
     // A monitor waits for its end in poll(2), which holds a reference as somebody would who shares it.
     let is_at = |end: &End, edge: &Edge| end.endpoint == edge.endpoint && end.holder == Holder::Anybody;
     let has_row = |edge: &Edge| scene.ends.iter().any(|end| is_at(end, edge));

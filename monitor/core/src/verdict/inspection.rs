@@ -4,11 +4,12 @@ use crate::{
     case::By,
     lineage::Node,
     model::{Image, Policy, ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
+    reach::Rows,
     recognise::Rules,
     world::{Agent, Server, World},
 };
 
-use super::{membership::Members, rows::Rows};
+use super::membership::Members;
 
 /// The input of a verdict on one server.
 #[derive(Clone, Copy, Debug)]

@@ -189,7 +189,7 @@ impl<'a> Bonds<'a> {
         let is_one = server.heard.is_some() && server.main_process() == facts.process;
         let wires = self.inspection.node(facts.process).filter(|_| is_one).map(Node::wires);
         wires.is_some_and(|[stdin, stdout]| {
-            let has = |wire, reads| self.inspection.rows.has_an_end(facts.process, wire, reads);
+            let has = |wire, reads| self.inspection.rows.has_own_end(wire, reads, |one| one == facts.process);
             !(server.phase.is_signalled() || has(stdin, true) && has(stdout, false))
         })
     }

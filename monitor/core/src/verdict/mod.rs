@@ -22,5 +22,4 @@ pub use inspection::Inspection;
 pub use membership::{Members, members};
 pub use owner::seek;
 pub use proof::{Finding, examine};
-pub use rows::Rows;
 pub use uses::{at_work, is_cut_off, is_used};

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{inspection::Inspection, rows::Rows};
+use super::inspection::Inspection;
 use crate::{
     lineage::Node,
     model::{ProcessId, UnitFacts, scene::ProcessRow},
+    reach::Rows,
     recognise::{Role, is_spawn_server},
     world::Agent,
 };

@@ -1,15 +1,15 @@
 //! The rows of a scene by process and by endpoint, and what follows from them without judgement.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::membership::Members;
 use crate::{
     lineage::Graph,
     model::{
         ProcessId, Stdio, UnitFacts,
-        scene::{Address, End, Endpoint, Holder, ProcessRow, Scene, Side},
+        scene::{Address, End, Endpoint, Holder, ProcessRow, Side},
     },
-    reach::is_standard_error,
+    reach::{Rows, is_standard_error},
     world::Server,
 };
 
@@ -19,45 +19,7 @@ pub type Sides = BTreeSet<(u32, Side)>;
 /// The most levels that are climbed from a process.
 const LEVELS: usize = 64;
 
-#[derive(Debug)]
-pub struct Rows<'a> {
-    pub(super) scene: &'a Scene,
-    processes: BTreeMap<ProcessId, &'a ProcessRow>,
-    by_process: BTreeMap<ProcessId, Vec<&'a End>>,
-    by_endpoint: BTreeMap<u32, Vec<&'a End>>,
-    unread: BTreeSet<ProcessId>,
-    /// The first processes of PID namespaces.
-    leaders: BTreeSet<ProcessId>,
-}
-
 impl<'a> Rows<'a> {
-    pub fn new(scene: &'a Scene) -> Self {
-        let mut by_process: BTreeMap<ProcessId, Vec<&End>> = BTreeMap::new();
-        let mut by_endpoint: BTreeMap<u32, Vec<&End>> = BTreeMap::new();
-        for end in &scene.ends {
-            by_endpoint.entry(end.endpoint).or_default().push(end);
-            if let Holder::Process(process) = end.holder {
-                by_process.entry(process).or_default().push(end);
-            }
-        }
-        let processes = scene.processes.iter().map(|row| (row.process, row)).collect();
-        let unread = scene.unread.iter().filter_map(|unread| unread.process).collect();
-        let leads = |end: &&End| {
-            end.side == Side::Serves && scene.endpoint(end.endpoint) == Some(&Endpoint::PidNamespace)
-        };
-        let leaders = scene.ends.iter().filter(leads).filter_map(|end| end.holder.process()).collect();
-        Self { scene, processes, by_process, by_endpoint, unread, leaders }
-    }
-
-    pub fn row(&self, process: ProcessId) -> Option<&'a ProcessRow> {
-        self.processes.get(&process).copied()
-    }
-
-    /// Whether a process that was asked about could not be read.
-    pub fn is_unread(&self, process: ProcessId) -> bool {
-        self.unread.contains(&process)
-    }
-
     fn of(&self, process: ProcessId) -> impl Iterator<Item = (&'a Endpoint, &'a End)> {
         let ends = self.by_process.get(&process).into_iter().flatten();
         ends.filter_map(|end| Some((self.scene.endpoint(end.endpoint)?, *end)))
@@ -264,14 +226,9 @@ impl<'a> Rows<'a> {
         wires.into_iter().any(|wire| wire.is_wire() && has(wire) && !is_told(wire))
     }
 
-    /// Whether a process of the server still has its own end of this wire.
-    pub fn has_own_end(&self, wire: Stdio, reads: bool, members: &Members) -> bool {
-        self.own_ends(wire, reads).any(|end| is_held_by(end, members))
-    }
-
-    /// Whether this process still has its own end of this wire.
-    pub fn has_an_end(&self, process: ProcessId, wire: Stdio, reads: bool) -> bool {
-        self.own_ends(wire, reads).any(|end| end.holder.process() == Some(process))
+    /// Whether one of these processes of the server still has its own end of this wire.
+    pub fn has_own_end(&self, wire: Stdio, reads: bool, is_one: impl Fn(ProcessId) -> bool) -> bool {
+        self.own_ends(wire, reads).any(|end| end.holder.process().is_some_and(&is_one))
     }
 
     /// Who has the other end of this wire, beside processes of the server.
@@ -323,7 +280,7 @@ fn is_held_by(end: &End, members: &Members) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::scene::Began;
+    use crate::model::scene::{Began, Scene};
 
     /// A pair of sockets that a server has for itself, and its end of a pair to a helper, as a job inherits them. The twin is the
     /// other end of a pair.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::{candidates::candidates, inspection::Inspection, membership::Members, owner, rows::Rows};
+use super::{candidates::candidates, inspection::Inspection, membership::Members, owner};
 use crate::{
     model::{
         Doubt, Image, ProcessId, ReachedBy, Stdio,
         scene::{Holder, ProcessRow, Scene},
     },
-    reach::{Edge, Party, Source, Way, mark},
+    reach::{Edge, Party, Rows, Source, Way, mark},
     recognise::{Role, Rules, container_client, is_told_to_serve, runs_itself, text_of_shell},
     world::{Agent, Server},
 };
@@ -29,9 +29,9 @@ pub struct Uses {
 }
 
 pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
-    let (server, rows, scene) = (inspection.server, inspection.rows, inspection.rows.scene);
+    let (server, rows) = (inspection.server, inspection.rows);
     let parties = candidates(inspection, members);
-    let reach = mark(scene, &parties);
+    let reach = mark(rows, &parties);
     let mut doubts: BTreeSet<Doubt> = reach.edges_to(0).copied().map(doubt).collect();
     if reach.is_reached(0) && doubts.is_empty() {
         doubts.insert(Doubt::WireUnknown);
@@ -122,8 +122,9 @@ fn may_have_closed(inspection: &Inspection<'_>, members: &Members) -> bool {
         return false;
     }
     let wires = [(server.stdin, true), (server.stdout, false)];
-    let closed =
-        |members: &Members| wires.map(|(wire, reads)| !inspection.rows.has_own_end(wire, reads, members));
+    let closed = |members: &Members| {
+        wires.map(|(wire, reads)| !inspection.rows.has_own_end(wire, reads, |one| members.contains(one)))
+    };
     let is_let_go = inspection.living_owner().is_some()
         && server.phase.released().is_some()
         && (inspection.is_abandoned() || inspection.thread_has_ended());
@@ -162,7 +163,8 @@ pub fn is_used(scene: &Scene, process: ProcessId, below: &[ProcessId]) -> bool {
     // A connection that it began (the journal's socket) is no wire.
     let is_call = |wire| scene.endpoints.iter().any(|endpoint| endpoint.is(wire) && endpoint.is_call());
     let wires = [stdio[0], stdio[1]].map(|wire| if is_call(wire) { Stdio::Closed } else { wire });
-    let reach = mark(scene, &[Party { members: BTreeSet::from([process]), wires, ..Party::default() }]);
+    let reach =
+        mark(&Rows::new(scene), &[Party { members: BTreeSet::from([process]), wires, ..Party::default() }]);
     let is_below = |from: Source| matches!(from, Source::Root(process) if below.contains(&process));
     wires.contains(&Stdio::Terminal) || reach.edges_to(0).any(|edge| !is_below(edge.from))
 }

@@ -1,5 +1,7 @@
 //! The words that are known to be harmless, and those that announce a secret.
 
+use crate::model::text::tokens;
+
 /// Commands and values that say what a program does and to nobody who it is for. Lower case, sorted.
 #[rustfmt::skip]
 const WORDS: &[&str] = &[
@@ -98,21 +100,11 @@ pub(super) fn takes_script(option: &str) -> bool {
 /// Whether a name announces a secret: `--api-key`, `GITHUB_TOKEN`, `Authorization:`, `-H`.
 pub(super) fn announces(name: &str) -> bool {
     let name = name.trim_start_matches('-');
-    let mut parts = Vec::new();
-    for part in name.split(|c: char| !c.is_ascii_alphanumeric()) {
-        let mut begin = 0;
-        for (at, pair) in part.as_bytes().windows(2).enumerate() {
-            if matches!(pair, [b'a'..=b'z' | b'0'..=b'9', b'A'..=b'Z']) {
-                parts.extend(part.get(begin..=at));
-                begin = at + 1;
-            }
-        }
-        parts.extend(part.get(begin..));
-    }
-    let is_secret = |part: &&str| SECRETS.contains(&part.to_ascii_lowercase().as_str());
+    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(tokens);
+    let is_secret = |part: &str| SECRETS.contains(&part.to_ascii_lowercase().as_str());
     let whole = name.to_ascii_lowercase();
     name != "h"
         && !name.starts_with("no-")
         && !name.ends_with("-stdin")
-        && (parts.iter().any(is_secret) || SECRET_ENDS.iter().any(|end| whole.ends_with(end)))
+        && (parts.any(is_secret) || SECRET_ENDS.iter().any(|end| whole.ends_with(end)))
 }
