@@ -45,7 +45,7 @@ impl Rules {
         let one_word = |text: String| text.replace(char::is_whitespace, "?");
         let rules = ways.into_iter().flatten().map(|text| Rule {
             name: name.to_owned(),
-            program: Some(one_word(text).into()),
+            program: Some(one_word(text)),
             ..Rule::default()
         });
         let rules = rules.filter_map(|rule| rule.checked().ok());
@@ -67,15 +67,14 @@ fn script(image: &Image, program: &Program<'_>) -> Option<String> {
 impl Rule {
     /// An exemption of what runs in this unit, as this user, or both.
     pub fn of_place(name: &str, unit: Option<String>, user: Option<String>) -> Result<Self, RuleError> {
-        Self { name: name.to_owned(), unit: unit.map(Into::into), user, ..Self::default() }.checked()
+        Self { name: name.to_owned(), unit, user, ..Self::default() }.checked()
     }
 
     /// Whether the rule is about what runs in this unit, below these slices, as the user with this number.
     pub(super) fn is_about(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> bool {
-        let names = |slice: &String| self.unit.as_ref().is_some_and(|pattern| pattern.matches(slice));
-        let is_there = || unit.is_some_and(|unit| self.names_unit(unit)) || slices.iter().any(names);
+        let mut names = unit.iter().map(|unit| &unit.name).chain(slices);
         self.is_about_place()
-            && (self.unit.is_none() || is_there())
+            && (self.unit.is_none() || names.any(|name| self.names_unit(name)))
             && self.user.as_ref().is_none_or(|user| *user == uid.to_string())
     }
 

@@ -212,7 +212,7 @@ impl Rules {
 
     /// The agent that, according to a rule, is the main process of this unit.
     pub fn unit_agent(&self, unit: &Unit) -> Option<&str> {
-        self.agent.iter().find(|r| r.names_unit(unit)).map(|rule| &*rule.name)
+        self.agent.iter().find(|r| r.names_unit(&unit.name)).map(|rule| &*rule.name)
     }
 
     pub fn name_units(&self) -> bool {
@@ -244,7 +244,7 @@ impl Rules {
     pub fn rule_of(&self, name: &str, image: Option<&Image>, unit: Option<&Unit>) -> Option<&Rule> {
         let is_it = |rule: &&Rule| rule.name == name;
         self.agent.iter().find(is_it)?;
-        let of_unit = unit.and_then(|unit| self.agent.iter().find(|rule| rule.names_unit(unit)));
+        let of_unit = unit.and_then(|unit| self.agent.iter().find(|rule| rule.names_unit(&unit.name)));
         let Some(image) = image.filter(|_| !of_unit.is_some_and(|rule| is_it(&rule))) else {
             return of_unit.filter(is_it);
         };

@@ -11,78 +11,7 @@ use super::{
     program::{Carrier, Program, interpreter},
     text::{base, program_name, stem, unscoped, without_deleted},
 };
-use crate::model::{Image, Unit, duration, redact};
-
-/// A text with wildcards.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub(super) struct Pattern {
-    text: String,
-    matcher: WildMatch,
-}
-
-impl From<String> for Pattern {
-    fn from(text: String) -> Self {
-        Self { matcher: WildMatch::new(&text), text }
-    }
-}
-
-impl From<Pattern> for String {
-    fn from(pattern: Pattern) -> Self {
-        pattern.text
-    }
-}
-
-/// The words of a command line, as they may begin.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub(super) struct CommandPattern(Vec<Pattern>);
-
-impl From<String> for CommandPattern {
-    fn from(text: String) -> Self {
-        Self(text.split_whitespace().map(|word| Pattern::from(word.to_owned())).collect())
-    }
-}
-
-impl From<CommandPattern> for String {
-    fn from(CommandPattern(words): CommandPattern) -> Self {
-        words.into_iter().map(Self::from).collect::<Vec<_>>().join(" ")
-    }
-}
-
-impl Pattern {
-    pub(super) fn matches(&self, text: &str) -> bool {
-        self.matcher.matches(text)
-    }
-
-    /// Whether a program, whose executable has this path, is known as this: by its name, its package, its module, or its path.
-    fn is_of(&self, program: &Program<'_>, exe: &str) -> bool {
-        let runs_itself = matches!(program.carrier, Carrier::Itself | Carrier::Wrapper);
-        let of_package = |name| self.matches(name) || self.matches(unscoped(name));
-        if program.package.is_some_and(of_package) {
-            return true;
-        }
-        if self.text.contains('/') {
-            let path = if runs_itself { exe } else { program.path };
-            return program.module.is_none() && self.matches(path);
-        }
-        // As it is called, and as its file is.
-        [program.name, stem(program.name), base(program.path)].into_iter().any(|name| self.matches(name))
-            || (program.carrier == Carrier::Itself
-                && (self.matches(base(exe)) || self.matches(program_name(exe))))
-            || program.module.is_some_and(|name| self.matches(name))
-    }
-
-    /// Whether this is the path of a file of that name.
-    fn ends_like(&self, path: &str) -> bool {
-        self.text.contains('/') && Self::from(base(&self.text).to_owned()).matches(base(path))
-    }
-
-    /// The text, if it contains no wildcard.
-    fn literal(&self) -> Option<&str> {
-        (!self.text.contains(['*', '?'])).then_some(self.text.as_str())
-    }
-}
+use crate::model::{Image, duration, redact};
 
 /// A rule of the configuration. The table that contains it says what it does, see [`super::Rules`]. It matches if all
 /// its keys match.
@@ -96,12 +25,9 @@ impl Pattern {
 #[serde(deny_unknown_fields, remote = "Self")]
 pub struct Rule {
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) program: Option<CommandPattern>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unit: Option<Pattern>,
+    pub(super) program: Option<String>,
+    pub(super) unit: Option<String>,
     /// The name or number of a user.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) reap: bool,
@@ -110,12 +36,12 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     /// Whether each server of its agents ends with the thread that started it.
     pub thread_scoped: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grace: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) idle_duplicates: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ProgramKind>,
+    /// The words of `program`.
+    #[serde(skip)]
+    pub(super) words: Vec<WildMatch>,
 }
 
 impl<'de> Deserialize<'de> for Rule {
@@ -163,25 +89,27 @@ pub(super) enum Table {
 
 impl Rule {
     /// The rule, if it makes sense in some table.
-    pub(super) fn checked(self) -> Result<Self, RuleError> {
+    pub(super) fn checked(mut self) -> Result<Self, RuleError> {
+        self.words =
+            self.program.iter().flat_map(|text| text.split_whitespace().map(WildMatch::new)).collect();
         let name = &self.name;
         if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
             // Events and reports show it.
             return Err(RuleError("a rule needs a name of 1 to 64 printable characters".to_owned()));
         }
-        let words = self.program.as_ref().map(|CommandPattern(words)| &**words);
-        let first = words.and_then(|words| words.first()).map(|first| base(&first.text));
-        let unit = self.unit.as_ref().map(|unit| &*unit.text);
+        let program = self.program.as_deref();
+        let first = program.and_then(|words| words.split_whitespace().next()).map(base);
+        let unit = self.unit.as_deref();
         let is_blank = |text: &str| text.trim().is_empty();
         let is_unit = |unit: &str| {
             matches!(unit.rsplit_once('.'), Some((_, "service" | "slice"))) && !unit.contains('/')
         };
         let empty = [
-            ("program", words.is_some_and(<[Pattern]>::is_empty)),
+            ("program", program.is_some_and(is_blank)),
             ("unit", unit.is_some_and(is_blank)),
             ("user", self.user.as_deref().is_some_and(is_blank)),
         ];
-        let refused = if words.is_none() && !self.is_about_place() {
+        let refused = if program.is_none() && !self.is_about_place() {
             " matches everything: add program, unit or user".to_owned()
         } else if let Some((key, _)) = empty.iter().find(|(_, is_empty)| *is_empty) {
             format!(": {key} is empty")
@@ -189,7 +117,7 @@ impl Rule {
             first.filter(|name| interpreter(name).is_some() || contains(SHELLS, name))
         {
             format!(": \"{program}\" runs other programs: name the script, module or package that it runs")
-        } else if words.is_some() && self.is_about_place() {
+        } else if program.is_some() && self.is_about_place() {
             ": a rule with unit or user takes no program: remove one of them; it means what runs there, whatever that is"
                 .to_owned()
         } else if unit.is_some() && self.daemon {
@@ -213,7 +141,7 @@ impl Rule {
 
     /// Whether each of its keys means something in this table.
     pub(super) fn check_for(&self, table: Table) -> Result<(), RuleError> {
-        let unit = self.unit.as_ref().map_or("", |pattern| &pattern.text);
+        let unit = self.unit.as_deref().unwrap_or_default();
         let refused = match table {
             Table::Agent | Table::Program if self.user.is_some() => ": user is for [[exempt]] only".to_owned(),
             Table::Program if self.unit.is_some() => ": unit is for [[agent]] and [[exempt]] only".to_owned(),
@@ -230,8 +158,9 @@ impl Rule {
         Err(RuleError(format!("rule \"{}\"{refused}", self.name)))
     }
 
-    pub(super) fn names_unit(&self, unit: &Unit) -> bool {
-        self.unit.as_ref().is_some_and(|pattern| pattern.matches(&unit.name))
+    /// Whether it names the unit or the slice of this name.
+    pub(super) fn names_unit(&self, name: &str) -> bool {
+        self.unit.as_ref().is_some_and(|pattern| WildMatch::new(pattern).matches(name))
     }
 
     /// Whether the rule is about a unit or a user and not about a program.
@@ -255,10 +184,6 @@ impl Rule {
         self.idle_duplicates.map(|Time(time)| time)
     }
 
-    fn words(&self) -> &[Pattern] {
-        self.program.as_ref().map_or(&[], |CommandPattern(words)| words)
-    }
-
     pub(super) fn matches(&self, program: &Program<'_>, image: &Image) -> bool {
         self.matches_words(program, image, false)
     }
@@ -269,21 +194,42 @@ impl Rule {
     }
 
     fn matches_words(&self, program: &Program<'_>, image: &Image, kept: bool) -> bool {
-        let Some((known_as, args)) = self.words().split_first() else { return false };
+        let Some((known_as, args)) = self.words.split_first() else { return false };
         let is_masked = |text: &str| kept && text.contains(redact::MASK);
-        (known_as.is_of(program, without_deleted(&image.exe))
-            || is_masked(program.path) && known_as.ends_like(program.path))
+        (is_known_as(program, without_deleted(&image.exe), known_as)
+            || is_masked(program.path) && ends_like(program.path, &known_as.pattern()))
             && (args.len() <= program.args.len() || kept && image.argv_truncated)
             && args.iter().zip(program.args).all(|(pattern, arg)| pattern.matches(arg) || is_masked(arg))
     }
 
     /// The base name of files whose exec this rule may match.
     pub(super) fn file_name(&self) -> Option<&str> {
-        let first = self.words().first()?;
-        let last = || first.text.rsplit_once('/').map_or("", |(_, name)| name);
-        let path = first.literal().unwrap_or_else(last);
+        let first = self.program.as_ref()?.split_whitespace().next()?;
+        let last = first.rsplit_once('/').map_or("", |(_, name)| name);
+        let path = if first.contains(['*', '?']) { last } else { first };
         Some(base(path)).filter(|name| !name.is_empty() && !name.contains(['*', '?']))
     }
+}
+
+/// Whether a program, whose executable has this path, is known as this: by its name, its package, its module, or its path.
+fn is_known_as(program: &Program<'_>, exe: &str, pattern: &WildMatch) -> bool {
+    let is = |name: &str| pattern.matches(name);
+    if program.package.is_some_and(|name| is(name) || is(unscoped(name))) {
+        return true;
+    }
+    if pattern.pattern_chars().contains(&'/') {
+        let runs_itself = matches!(program.carrier, Carrier::Itself | Carrier::Wrapper);
+        return program.module.is_none() && is(if runs_itself { exe } else { program.path });
+    }
+    // As it is called, and as its file is.
+    [program.name, stem(program.name), base(program.path)].into_iter().any(is)
+        || (program.carrier == Carrier::Itself && (is(base(exe)) || is(program_name(exe))))
+        || program.module.is_some_and(is)
+}
+
+/// Whether this is the path of a file of the pattern's name.
+fn ends_like(path: &str, pattern: &str) -> bool {
+    pattern.contains('/') && WildMatch::new(base(pattern)).matches(base(path))
 }
 
 pub fn exemptions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Rule>, D::Error> {

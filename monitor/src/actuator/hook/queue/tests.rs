@@ -7,11 +7,12 @@ use orphand_core::model::Losses;
 
 fn server(id: &str, name: &str) -> Value {
     let run = json!({ "agent": "boss", "generation": 3, "uid": 0, "unit": null, "invocation_id": null });
-    json!({ "id": id, "name": name, "rule": "r", "processes": [], "rss_bytes": 700, "session_leader": false, "run": run })
+    json!({ "id": id, "name": name, "rule": "r", "processes": [], "processes_total": 0, "rss_bytes": 700,
+            "session_leader": false, "run": run })
 }
 
 fn agent(name: &str) -> Value {
-    json!({ "name": name, "pid": 7, "start": 8, "generation": 5, "unit": null, "invocation_id": null, "alive": false,
+    json!({ "name": name, "pid": 7, "start": 8, "uid": 0, "generation": 5, "unit": null, "invocation_id": null, "alive": false,
             "implied": false })
 }
 
@@ -23,8 +24,8 @@ fn notice(event: &str, mut fields: Value) -> Notice {
 fn detected(id: &str, rss_bytes: u64) -> Notice {
     notice(
         "orphan_detected",
-        json!({ "server": server(id, "files"), "owner": agent("claude"), "evidence": ["owner_exited"], "guards": [],
-                "rss_bytes": rss_bytes, "pss_bytes": null, "latency_ms": 1.0 }),
+        json!({ "class": "server", "server": server(id, "files"), "owner": agent("claude"), "evidence": ["owner_exited"],
+                "guards": [], "rss_bytes": rss_bytes, "pss_bytes": null, "after_ms": 1, "latency_ms": 1.0 }),
     )
 }
 
@@ -109,7 +110,7 @@ fn who_answers_for_it() {
     let fields = json!({ "server": unowned, "owner": null });
     assert_eq!(told(&notice("server_exited", fields))[1..3], ["", ""]);
     let fields =
-        json!({ "agent": agent("codex"), "exit_code": 0, "signal": null, "servers_left": 2, "rss_bytes": 9 });
+        json!({ "agent": agent("codex"), "exit_code": 0, "signal": null, "servers_left": 2, "rss_bytes": 9, "cpu_ms": 1 });
     let exited = notice("agent_exited", fields);
     assert_eq!(told(&exited), ["agent_exited", "codex", "5", "2", "9", ""]);
 }
