@@ -8,7 +8,7 @@
 use super::{
     known_programs::EXEMPT,
     program::{Carrier, Program, command_name, words},
-    text::{base, without_deleted},
+    text::{base, exe_name},
 };
 use crate::model::{Container, Image};
 
@@ -141,7 +141,7 @@ pub fn container_client(image: &Image) -> Option<Container> {
     let words = words(image);
     let (head, args) = without_interpreter(&words).split_first()?;
     let known = |name: &str| CLIENTS.iter().find(|(client, _)| *client == name).map(|(_, engine)| *engine);
-    let engine = known(command_name(head)).or_else(|| known(base(without_deleted(&image.exe))))?;
+    let engine = known(command_name(head)).or_else(|| known(exe_name(image)))?;
     let command = Command::parse(args);
     let first = command.operands.first().copied();
     match command.verb {
@@ -185,7 +185,7 @@ pub fn forwards_to_engine(image: &Image) -> bool {
 
 /// Whether a process is podman's conmon: it holds the streams of a container, and its child is the first process there.
 pub fn keeps_container(image: &Image) -> bool {
-    EXEMPT.contains(&base(without_deleted(&image.exe)))
+    EXEMPT.contains(&exe_name(image))
 }
 
 /// Whether a process has another client below it that is attached for it: `docker-compose run` starts `docker start`,

@@ -11,7 +11,7 @@ use super::{
     carriers::Row,
     known_programs::{BROWSERS, DEBUGGERS, OPENERS, SHELLS, SPAWN_HELPERS, SPAWN_SERVERS, contains},
     program::{Carrier, command_name, words},
-    text::{base, without_deleted},
+    text::{base, exe_name, without_deleted},
 };
 use crate::model::{Image, redact};
 
@@ -48,12 +48,12 @@ pub fn is_told_to_be_driven(image: &Image) -> bool {
 
 /// Whether a runtime starts other programs by it.
 pub fn is_spawn_helper(image: &Image) -> bool {
-    contains(SPAWN_HELPERS, base(without_deleted(&image.exe)))
+    contains(SPAWN_HELPERS, exe_name(image))
 }
 
 /// Whether it starts programs for others, on wires that these have made: whoever holds the other ends is their owner.
 pub fn is_spawn_server(image: &Image) -> bool {
-    contains(SPAWN_SERVERS, base(without_deleted(&image.exe)))
+    contains(SPAWN_SERVERS, exe_name(image))
 }
 
 /// Whether it opens a file or an address for a person, in whatever program the desktop has for it.

@@ -7,8 +7,7 @@
 //!
 //! Pure and total over any bytes. The time is linear in their number, and the parser limits their nesting.
 
-use std::ops::RangeInclusive;
-
+use jiff::civil::Date;
 use serde::{Deserialize as _, de::IgnoredAny};
 use serde_json::{Deserializer, Map, Value};
 
@@ -123,17 +122,11 @@ fn is_mcp(message: &Map<String, Value>, method: &str, params: &Map<String, Value
 
 /// Whether it names a revision of the protocol: `2025-06-18`, or `DRAFT-2026-v1`.
 fn is_version(version: &str) -> bool {
-    let number = |text: &str, length: usize, range: RangeInclusive<u32>| {
-        let is_number = text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
-        is_number && text.parse().is_ok_and(|number| range.contains(&number))
-    };
-    let is_year = |text: &str| number(text, 4, 2024..=2099);
-    match *version.split('-').collect::<Vec<_>>() {
-        ["DRAFT", year, draft] => {
-            is_year(year) && draft.strip_prefix('v').is_some_and(|number| number.parse::<u8>().is_ok())
-        }
-        [year, month, day] => is_year(year) && number(month, 2, 1..=12) && number(day, 2, 1..=31),
-        _ => false,
+    let is_year = |year: i16| (2024..=2099).contains(&year);
+    match version.strip_prefix("DRAFT-").map(|draft| draft.split_once("-v")) {
+        Some(draft) => draft
+            .is_some_and(|(year, number)| year.parse().is_ok_and(is_year) && number.parse::<u8>().is_ok()),
+        None => version.len() == 10 && version.parse::<Date>().is_ok_and(|date| is_year(date.year())),
     }
 }
 

@@ -56,7 +56,7 @@ pub use self::rule::{ProgramKind, Rule, RuleError, agents, exemptions, programs}
 pub use self::steps::{cleans_up, goes_on, text_of_shell};
 use self::{
     agents::Work,
-    known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, contains},
+    known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, SHELLS, contains},
     program::{Carrier, Program},
 };
 pub use crate::model::Candidate;
@@ -206,8 +206,7 @@ impl Rules {
 
     /// Whether `image` is the first process of a host, a container or a login: what it starts is everything there.
     pub fn starts_everything(&self, image: &Image) -> bool {
-        let name = text::base(text::without_deleted(&image.exe));
-        self.role(image) == Role::ServiceManager && matches!(name, "systemd" | "init")
+        self.role(image) == Role::ServiceManager && matches!(text::exe_name(image), "systemd" | "init")
     }
 
     /// The agent that, according to a rule, is the main process of this unit.
@@ -309,8 +308,7 @@ fn is_a_launcher(image: &Image, role: &Role) -> bool {
 
 /// Whether a shell works it off, whatever it is by its name.
 pub fn is_in_a_shell(image: &Image) -> bool {
-    let interpreter = text::base(text::without_deleted(&image.exe));
-    known_programs::contains(known_programs::SHELLS, interpreter)
+    contains(SHELLS, text::exe_name(image))
 }
 
 /// Whether both run programs of one package, or the same program.

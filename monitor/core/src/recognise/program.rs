@@ -7,7 +7,7 @@ use super::{
     carriers::{Position, Row},
     container,
     known_programs::{CONTAINER_CLIENTS, LAUNCHERS, contains},
-    text::{base, package_name, package_of_path, program_name, stem, unscoped, without_deleted},
+    text::{base, exe_name, package_name, package_of_path, program_name, stem, unscoped, without_deleted},
 };
 use crate::model::Image;
 
@@ -70,7 +70,7 @@ impl<'w> Program<'w> {
     pub(super) fn find(words: &'w [&'w str], image: &Image) -> (Self, Option<Self>) {
         let behind = || {
             let [head, _, ..] = words else { return None };
-            let row = interpreter(base(without_deleted(&image.exe)))?;
+            let row = interpreter(exe_name(image))?;
             if interpreter(command_name(head)).is_some() {
                 return None;
             }

@@ -1,9 +1,10 @@
 //! Programs that work off steps: what comes next when the one that they wait for has ended.
 
 use super::{
-    known_programs::{SHELLS, contains},
+    is_in_a_shell,
+    known_programs::contains,
     program::{command_name, words},
-    text::{base, without_deleted},
+    text::{base, exe_name},
 };
 use crate::model::Image;
 
@@ -11,18 +12,17 @@ use crate::model::Image;
 /// trap, or behind that program, and who works off a list of steps.
 pub fn goes_on(image: &Image, program: Option<&Image>) -> bool {
     const STEPPING: &[&str] = &["just", "make"];
-    let name = base(without_deleted(&image.exe));
     let is_list = |text: &String| is_followed(text) || text.contains(" & ") || !is_last(text, program);
-    contains(STEPPING, name)
+    contains(STEPPING, exe_name(image))
         || has_steps_after(image)
-        || contains(SHELLS, name) && text_of_shell(image).is_none_or(is_list)
+        || is_in_a_shell(image) && text_of_shell(image).is_none_or(is_list)
 }
 
 /// Whether it is a shell that may clean up by the commands in its arguments: `site & server; kill $!`.
 pub fn cleans_up(image: &Image) -> bool {
     let has_list_behind =
         |text: &String| text.rsplit_once(" & ").is_some_and(|(_, rest)| rest.contains("&&"));
-    contains(SHELLS, base(without_deleted(&image.exe)))
+    is_in_a_shell(image)
         && text_of_shell(image).is_some_and(|text| is_followed(text) || has_list_behind(text))
 }
 

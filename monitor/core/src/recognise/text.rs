@@ -1,11 +1,17 @@
 //! Names extracted from paths, package specifiers and words. String functions without allocation, used only
 //! by [`super`].
 
+use crate::model::Image;
 pub(super) use crate::model::text::{base, tokens};
 
 /// Removes what `/proc/PID/exe` appends if the file was replaced or deleted, `d_path()` in `fs/d_path.c`.
 pub(super) fn without_deleted(exe: &str) -> &str {
     exe.strip_suffix(" (deleted)").unwrap_or(exe)
+}
+
+/// The name of the file that a process executes.
+pub(super) fn exe_name(image: &Image) -> &str {
+    base(without_deleted(&image.exe))
 }
 
 /// The name of a program from its path. Self-updating programs are stored as `NAME/versions/1.2.3`; the

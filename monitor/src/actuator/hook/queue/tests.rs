@@ -109,8 +109,7 @@ fn who_answers_for_it() {
     assert_eq!(told(&notice("server_exited", fields))[1..3], ["claude", "5"]);
     let fields = json!({ "server": unowned, "owner": null });
     assert_eq!(told(&notice("server_exited", fields))[1..3], ["", ""]);
-    let fields =
-        json!({ "agent": agent("codex"), "exit_code": 0, "signal": null, "servers_left": 2, "rss_bytes": 9, "cpu_ms": 1 });
+    let fields = json!({ "agent": agent("codex"), "exit_code": 0, "signal": null, "servers_left": 2, "rss_bytes": 9, "cpu_ms": 1 });
     let exited = notice("agent_exited", fields);
     assert_eq!(told(&exited), ["agent_exited", "codex", "5", "2", "9", ""]);
 }
