@@ -213,6 +213,11 @@ impl Endpoint {
         matches!(self, Self::Connection { began, .. } if *began != Began::Pair)
     }
 
+    /// Whether only who has an end of it can hand it on: a pipe without a name, or a connection.
+    pub const fn is_nameless(&self) -> bool {
+        matches!(self, Self::Pipe { named: false, .. } | Self::Connection { .. })
+    }
+
     /// The side of it that who has this wire has; `reads`: of a pipe the one that is read.
     pub const fn side_of(&self, wire: Stdio, reads: bool) -> Option<Side> {
         match (self, wire) {

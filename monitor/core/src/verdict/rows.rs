@@ -31,6 +31,15 @@ impl<'a> Rows<'a> {
         ends.filter(move |one| Some(one.side) == other)
     }
 
+    fn any(&self, process: ProcessId, is: impl Fn(&Endpoint, &End) -> bool) -> bool {
+        self.of(process).any(|(at, end)| is(at, end))
+    }
+
+    /// Whether a process of a server, which has these ends, has the other end of such an end of this process.
+    fn joins(&self, process: ProcessId, held: &Sides, is: impl Fn(&Endpoint, &End) -> bool) -> bool {
+        self.any(process, |at, end| is_opposed(end, held) && is(at, end))
+    }
+
     /// Who has an end, other than to read, of something that this process reads and waits at.
     pub fn writers_to(&self, copy: &ProcessRow) -> impl Iterator<Item = ProcessId> {
         let is_read = |at: &Endpoint| copy.reads.iter().any(|read| at.is(*read));
@@ -57,7 +66,7 @@ impl<'a> Rows<'a> {
 
     /// Whether the process has a socket that is open to others, or waits at a file that is.
     pub fn listens(&self, process: ProcessId) -> bool {
-        self.of(process).any(|(_, end)| end.side == Side::Listens)
+        self.any(process, |_, end| end.side == Side::Listens)
     }
 
     /// Whether it is the first process of a PID namespace: what is left below it becomes its child.
@@ -67,23 +76,22 @@ impl<'a> Rows<'a> {
 
     /// Whether it has such a socket.
     pub fn has_listener(&self, process: ProcessId) -> bool {
-        let is_socket = |by: &Address| *by != Address::File;
-        self.of(process).any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { by, .. } if is_socket(by)))
+        self.any(process, |at, _| matches!(at, Endpoint::Open { by, .. } if *by != Address::File))
     }
 
     /// Whether it listens at a TCP port that somebody chose.
     pub fn is_at_a_chosen_port(&self, process: ProcessId) -> bool {
-        self.of(process).any(|(endpoint, _)| matches!(endpoint, Endpoint::Open { chosen: true, .. }))
+        self.any(process, |at, _| matches!(at, Endpoint::Open { chosen: true, .. }))
     }
 
     /// Whether this process of a server has a connection to somebody else, beside its wires and standard error.
     pub fn is_connected(&self, process: ProcessId, wires: [Stdio; 2], members: &Members) -> bool {
         let is_wire =
             |near: u64, far: u64| [near, far].iter().any(|one| wires.contains(&Stdio::Socket(*one)));
-        self.of(process).any(|(endpoint, end)| match endpoint {
+        self.any(process, |at, end| match at {
             Endpoint::Connection { near, far, .. } => {
                 !is_wire(*near, *far)
-                    && !is_standard_error(endpoint, end)
+                    && !is_standard_error(at, end)
                     && self.opposite(end).any(|other| !is_held_by(other, members))
             }
             _ => false,
@@ -92,19 +100,17 @@ impl<'a> Rows<'a> {
 
     /// Whether it has called somebody who is none of these and no process of the server, and is connected still.
     pub fn has_called(&self, process: ProcessId, step: &[ProcessId], members: &Members) -> bool {
-        let is_caller = |endpoint: &Endpoint, end: &End| {
-            endpoint.is_call() && !end.side.opposite().is_some_and(|far| endpoint.was_begun_at(far))
-        };
         let is_of_step = |end: &End| end.holder.process().is_some_and(|process| step.contains(&process));
-        self.of(process)
-            .filter(|(endpoint, end)| is_caller(endpoint, end))
-            .any(|(_, end)| self.opposite(end).any(|other| !is_of_step(other) && !is_held_by(other, members)))
+        self.any(process, |at, end| {
+            at.is_call()
+                && !end.side.opposite().is_some_and(|far| at.was_begun_at(far))
+                && self.opposite(end).any(|other| !is_of_step(other) && !is_held_by(other, members))
+        })
     }
 
     /// Whether a process of a server, which has these ends, is connected with a socket of this process.
     pub fn is_called_by(&self, process: ProcessId, held: &Sides) -> bool {
-        let mut ends = self.of(process);
-        ends.any(|(endpoint, end)| matches!(endpoint, Endpoint::Connection { .. }) && is_opposed(end, held))
+        self.joins(process, held, |at, _| matches!(at, Endpoint::Connection { .. }))
     }
 
     /// Whether the process has a channel to a process of a server, which has these ends: its end of a connection, or a pipe that it
@@ -116,8 +122,8 @@ impl<'a> Rows<'a> {
             |end: &End| self.by_endpoint.get(&end.endpoint).into_iter().flatten().any(is_another);
         let is_output = |end: &End| end.numbers.iter().any(|number| matches!(number, 1 | 2));
         let is_input = |end: &End| end.numbers == [0] && !self.opposite(end).any(is_output);
-        let mut channels = self.of(process).filter(|(_, end)| !is_input(end) && is_opposed(end, held));
-        channels.any(|(endpoint, end)| match endpoint {
+        self.joins(process, held, |at, end| match at {
+            _ if is_input(end) => false,
             Endpoint::Connection { .. } => !held.contains(&(end.endpoint, end.side)),
             Endpoint::Pipe { named: false, .. } => end.side == Side::Reads && !is_read_by_others(end),
             _ => false,
@@ -133,54 +139,35 @@ impl<'a> Rows<'a> {
 
     /// Whether the process waits for callers, and has no connection that a process of a server, which has these ends, began.
     pub fn serves_beyond(&self, process: ProcessId, held: &Sides) -> bool {
-        let is_open =
-            |endpoint: &Endpoint| matches!(endpoint, Endpoint::Open { by: Address::Tcp | Address::Unix, .. });
-        let is_called = |(endpoint, end): (&Endpoint, &End)| {
-            endpoint.is_call() && !endpoint.was_begun_at(end.side) && is_opposed(end, held)
-        };
-        self.of(process).any(|(endpoint, _)| is_open(endpoint)) && !self.of(process).any(is_called)
+        let is_open = |at: &Endpoint| matches!(at, Endpoint::Open { by: Address::Tcp | Address::Unix, .. });
+        self.any(process, |at, _| is_open(at))
+            && !self.joins(process, held, |at, end| at.is_call() && !at.was_begun_at(end.side))
     }
 
     /// Whether others have the other end of this stream of the process, and no process of a server, which has these ends.
     pub fn is_read_elsewhere(&self, process: ProcessId, stream: Stdio, held: &Sides) -> bool {
-        let mut ends = self.of(process).filter(|(endpoint, _)| endpoint.is(stream));
         // Who was dialled on another host has no end here.
-        let is_read = |endpoint: &Endpoint, end: &End| {
-            endpoint.was_begun_at(end.side) || self.opposite(end).next().is_some()
-        };
-        ends.any(|(endpoint, end)| is_read(endpoint, end) && !is_opposed(end, held))
+        let is_read =
+            |at: &Endpoint, end: &End| at.was_begun_at(end.side) || self.opposite(end).next().is_some();
+        self.any(process, |at, end| at.is(stream) && is_read(at, end) && !is_opposed(end, held))
     }
 
     /// Whether this stream of the process is a connection that was not begun on its side, and no pair of sockets.
     pub fn was_called_on(&self, process: ProcessId, stream: Stdio) -> bool {
-        let is_called =
-            |endpoint: &Endpoint, end: &End| endpoint.is_call() && !endpoint.was_begun_at(end.side);
-        self.of(process).any(|(endpoint, end)| endpoint.is(stream) && is_called(endpoint, end))
+        self.any(process, |at, end| at.is(stream) && at.is_call() && !at.was_begun_at(end.side))
     }
 
     /// Whether a process of a server, which has these ends, has the other end of one of these `streams` of this process.
     pub fn is_joined(&self, process: ProcessId, held: &Sides, streams: impl Fn(usize) -> bool) -> bool {
         let is_stream = |number: &u32| usize::try_from(*number).is_ok_and(&streams);
-        let is_anonymous = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Pipe { named, .. } => !named,
-            Endpoint::Connection { .. } => true,
-            _ => false,
-        };
-        self.of(process).any(|(endpoint, end)| {
-            is_anonymous(endpoint) && is_opposed(end, held) && end.numbers.iter().any(is_stream)
-        })
+        self.joins(process, held, |at, end| at.is_nameless() && end.numbers.iter().any(is_stream))
     }
 
     /// Whether a process of a server, which has these ends, has the other end of a pipe, a pair of sockets or a connection of
     /// this process that the process did not begin itself, the server's wires apart.
     pub fn is_driven_by(&self, process: ProcessId, wires: [Stdio; 2], held: &Sides) -> bool {
-        let mut ends = self.of(process).filter(|(endpoint, end)| match endpoint {
-            _ if wires.into_iter().any(|wire| endpoint.is(wire)) => false,
-            Endpoint::Pipe { named, .. } => !named,
-            Endpoint::Connection { .. } => !endpoint.was_begun_at(end.side),
-            _ => false,
-        });
-        ends.any(|(_, end)| is_opposed(end, held))
+        let is_wire = |at: &Endpoint| wires.into_iter().any(|wire| at.is(wire));
+        self.joins(process, held, |at, end| at.is_nameless() && !is_wire(at) && !at.was_begun_at(end.side))
     }
 
     pub fn parent(&self, row: &ProcessRow) -> Option<&'a ProcessRow> {
@@ -252,15 +239,12 @@ impl<'a> Rows<'a> {
 
     /// Whether the process has its end of this wire, a nameless pipe or a pair of sockets, and nobody has the other, itself included.
     pub fn is_over(&self, process: ProcessId, wire: Stdio, reads: bool) -> bool {
-        let is_own = |endpoint: &Endpoint, end: &End| endpoint.side_of(wire, reads) == Some(end.side);
-        let mut own = self.of(process).filter(|(endpoint, end)| is_own(endpoint, end)).peekable();
-        let is_nameless = |endpoint: &Endpoint| match endpoint {
-            Endpoint::Pipe { named, .. } => !named,
-            Endpoint::Connection { .. } => !endpoint.is_call(),
-            _ => false,
+        let is_own = |at: &Endpoint, end: &End| at.side_of(wire, reads) == Some(end.side);
+        let mut own = self.of(process).filter(|(at, end)| is_own(at, end)).peekable();
+        let is_alone = |at: &Endpoint, end: &End| {
+            at.is_nameless() && !at.is_call() && self.opposite(end).next().is_none()
         };
-        own.peek().is_some()
-            && own.all(|(endpoint, end)| is_nameless(endpoint) && self.opposite(end).next().is_none())
+        own.peek().is_some() && own.all(|(at, end)| is_alone(at, end))
     }
 
     /// Whether nobody outside of the server has the other end of this wire.
