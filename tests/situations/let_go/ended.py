@@ -150,19 +150,45 @@ def ended_by_a_program_around_it(stage):
     agent = stage.rests("claude", "start('start-tools')\npresent('web-server')\npresent('mcp-server-fake')")
     return visited(stage, agent, may_end=["mcp-server-fake", *stage.find("start-tools")])
 
+@scene("mixed", twin="orphans/driver")
+def ended_by_its_init(stage):
+    """An init ends the session of its leaking server when that has ended, as dumb-init does; the server started a site, the agent is killed, a person visits the site later."""
+    site(stage)
+    stage.part("mcp-server-shell", """
+        log = open(f"{DIR}/web.log", "a")
+        start("web-server", wire=None, stdout=log, stderr=log)
+        present("web-server")
+        serve()
+    """)
+    stage.part("dumb-init", """
+        server = subprocess.Popen([f"{BIN}/mcp-server-shell"], start_new_session=True)
+        server.wait()
+        os.killpg(server.pid, signal.SIGTERM)
+    """)
+    agent = stage.rests("claude", "start('dumb-init')\npresent('web-server')\npresent('mcp-server-shell')")
+    return visited(stage, agent, orphans=["mcp-server-shell"], may_end=stage.find("dumb-init"))
+
 @scene(
     "in use", name="of_the_server_ended_by_the_next_command", twin="orphans/driver", up=":", begins="subprocess.run([f'{BIN}/up'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)",
     about="The same, and the server itself started the site.",
 )
+@scene(
+    "in use", name="ended_by_the_next_command_if_all_is_well", twin="orphans/driver", behind="&&",
+    about="The same with `&&` between the commands.",
+)
+@scene(
+    "in use", name="ended_by_the_next_command_of_a_strict_shell", twin="orphans/driver", option="-ce",
+    about="The same with `sh -ce`.",
+)
 @scene("in use", twin="orphans/driver")
-def ended_by_the_next_command(stage, up="{BIN}/up", begins="pass"):
+def ended_by_the_next_command(stage, up="{BIN}/up", begins="pass", option="-c", behind=";"):
     """Below a shell with three commands: a site is started, a leaking server runs, the site is ended; the agent is killed, a person visits the site later."""
     site(stage)
     stage.part("up", "start('web-server', wire=None, start_new_session=True)\npresent('web-server')\n")
     stage.part("down", "os.kill(present('web-server'), signal.SIGTERM)\n")
     stage.part("mcp-server-fake", f"{begins}\npresent('web-server')\nserve()\n")
     agent = stage.rests("claude", f"""
-        start("/bin/sh", "-c", f"{up}; {{BIN}}/mcp-server-fake; {{BIN}}/down")
+        start("/bin/sh", "{option}", f"{up} {behind} {{BIN}}/mcp-server-fake {behind} {{BIN}}/down")
         present("mcp-server-fake")
     """)
     return visited(stage, agent, may_end=["mcp-server-fake"])

@@ -307,6 +307,11 @@ impl Row {
         }
     }
 
+    /// Whether what it runs with these arguments runs in another process: a task of the project.
+    pub(super) fn runs_task(&self, args: &[&str]) -> bool {
+        matches!(self.find(args), Position::Elsewhere)
+    }
+
     /// Whether a shell with these arguments takes commands from its standard input.
     pub(super) fn has_no_program(&self, args: &[&str]) -> bool {
         matches!(self.skip_options(args), Ok([]))

@@ -53,7 +53,7 @@ pub use self::engaged::{
 pub use self::first_message::{PROTOCOL, first_message, harmless};
 pub use self::nothing::Known;
 pub use self::rule::{ProgramKind, Rule, RuleError, agents, exemptions, programs};
-pub use self::steps::{cleans_up, goes_on, text_of_shell};
+pub use self::steps::{After, after, text_of_shell};
 use self::{
     agents::Work,
     known_programs::{EXEMPT, LAUNCHERS, MULTIPLEXERS, SHELLS, contains},

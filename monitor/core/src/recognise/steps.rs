@@ -1,34 +1,47 @@
 //! Programs that work off steps: what comes next when the one that they wait for has ended.
 
 use super::{
+    carriers::Row,
     is_in_a_shell,
-    known_programs::contains,
-    program::{command_name, words},
-    text::{base, exe_name},
+    known_programs::{SHELLS, contains},
+    program::{Carrier, command_name, words},
+    text::base,
 };
 use crate::model::Image;
 
-/// Whether it goes on with commands of its own when `program`, which it waits for, has ended: a shell with those of a script, of a
-/// trap, or behind that program, and who works off a list of steps.
-pub fn goes_on(image: &Image, program: Option<&Image>) -> bool {
-    const STEPPING: &[&str] = &["just", "make"];
-    let is_list = |text: &String| is_followed(text) || text.contains(" & ") || !is_last(text, program);
-    contains(STEPPING, exe_name(image))
-        || has_steps_after(image)
-        || is_in_a_shell(image) && text_of_shell(image).is_none_or(is_list)
+/// What a program does when another one that it waits for has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    Nothing,
+    /// What is in a file nobody reads; and what a shell started with `&` it may wait for.
+    Unknown,
+    /// It goes on with commands of its own.
+    Commands,
 }
 
-/// Whether it is a shell that may clean up by the commands in its arguments: `site & server; kill $!`.
-pub fn cleans_up(image: &Image) -> bool {
-    let has_list_behind =
-        |text: &String| text.rsplit_once(" & ").is_some_and(|(_, rest)| rest.contains("&&"));
-    is_in_a_shell(image)
-        && text_of_shell(image).is_some_and(|text| is_followed(text) || has_list_behind(text))
+/// What `image` does when `program` has ended: a shell works off a script, or the commands behind that program, and a runner of
+/// tasks what comes after the task.
+pub fn after(image: &Image, program: Option<&Image>) -> After {
+    if works_off_tasks(image) {
+        return After::Commands;
+    }
+    if !is_in_a_shell(image) {
+        return After::Nothing;
+    }
+    match text_of_shell(image) {
+        None if has_text(image).0 => After::Commands,
+        None => After::Unknown,
+        Some(text) if is_followed(text) => After::Commands,
+        Some(text) if text.contains(" & ") => After::Unknown,
+        Some(text) if !is_last(text, program) => After::Commands,
+        Some(_) => After::Nothing,
+    }
 }
 
-/// Whether commands of a shell may come after another has ended.
+/// Whether commands of a shell may come after another has ended: `site & server; kill $!`.
 fn is_followed(text: &str) -> bool {
-    [";", "\n", "||", "trap"].iter().any(|sign| text.contains(sign))
+    let has_list_behind = text.rsplit_once(" & ").is_some_and(|(_, rest)| rest.contains("&&"));
+    has_list_behind || [";", "\n", "||", "trap"].iter().any(|sign| text.contains(sign))
 }
 
 /// Whether the last of these commands (`cd x && server`) runs this program.
@@ -38,17 +51,50 @@ fn is_last(text: &str, program: Option<&Image>) -> bool {
     names.map(|word| base(word)).any(|name| !name.is_empty() && last.contains(name))
 }
 
-/// Whether it is a package manager that runs a script of a package, and then the one for after that (`postmcp`, of `mcp`).
-fn has_steps_after(image: &Image) -> bool {
+/// Whether it runs tasks of a project, of which each may have one behind it (`postmcp`, of `mcp`).
+fn works_off_tasks(image: &Image) -> bool {
+    const RUNNERS: &[&str] =
+        &["expect", "hatch", "just", "make", "mise", "nr", "pdm", "pixi", "poe", "rtx", "rye", "xargs"];
     let words = words(image);
-    let mut heads = words.iter().take(2).map(|word| command_name(word));
-    let is_step = |word: &&str| matches!(*word, "run" | "run-script" | "start");
-    heads.any(|name| matches!(name, "npm" | "yarn" | "bun" | "pnpm")) && words.iter().take(8).any(is_step)
+    // A package manager that runs no package: a script of the project. .NET builds and runs, and does nothing after that.
+    let runs_task = |name: &str, arguments: &[&str]| {
+        Row::named(name).is_some_and(|row| {
+            (row.carrier == Carrier::Runner || matches!(name, "bun" | "deno")) && row.runs_task(arguments)
+        })
+    };
+    (0..2).any(|at| {
+        let (name, rest) = (words.get(at).map(|word| command_name(word)), words.get(at + 1..));
+        let rest = rest.unwrap_or_default();
+        name.is_some_and(|name| contains(RUNNERS, name) || runs_task(name, rest))
+    })
 }
 
-/// The commands behind `-c`, if all of them are known.
+/// The commands of a shell, if all of them are known.
 pub fn text_of_shell(image: &Image) -> Option<&String> {
-    let is_option = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
-    let at = image.argv.iter().skip(1).position(is_option).filter(|_| !image.argv_truncated)?;
-    image.argv.get(at + 2)
+    let (has_text, operand) = has_text(image);
+    operand.filter(|_| has_text && !image.argv_truncated)
+}
+
+/// Whether a shell is given its commands (`-c`, also among others: `-euxc`), and its first word that is no option.
+fn has_text(image: &Image) -> (bool, Option<&String>) {
+    let mut has_text = false;
+    let mut words = image.argv.iter().skip(1).peekable();
+    // `busybox sh -c ..`
+    words.next_if(|word| contains(SHELLS, word));
+    while let Some(word) = words.next() {
+        match word.strip_prefix(['-', '+']) {
+            Some("-") => return (has_text, words.next()),
+            Some(long) if long.starts_with('-') => {
+                has_text |= long == "-command";
+                words.next_if(|_| matches!(long, "-rcfile" | "-init-file"));
+            }
+            Some(flags) if !flags.is_empty() => {
+                has_text |= flags.contains('c');
+                // The name of an option.
+                words.next_if(|_| flags.ends_with(['o', 'O']));
+            }
+            _ => return (has_text, Some(word)),
+        }
+    }
+    (has_text, None)
 }

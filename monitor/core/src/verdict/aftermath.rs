@@ -7,7 +7,7 @@ use super::{inspection::Inspection, membership::Members, programs::is_a_browser}
 use crate::{
     lineage::Node,
     model::{Doubt, ProcessId, scene::ProcessRow},
-    recognise::{Role, cleans_up, goes_on, runs_itself},
+    recognise::{After, Role, after, runs_itself},
 };
 
 /// Which processes of the server get SIGKILL where others get SIGTERM, because they do who knows what before they end, or when
@@ -30,7 +30,7 @@ pub(super) fn not_to_be_asked(inspection: &Inspection<'_>, members: &Members) ->
     let main = inspection.main_image();
     let is_script = |row: &ProcessRow| {
         let process = row.process;
-        let would = (starting.contains(&process) && goes_on(&row.image, main))
+        let would = (starting.contains(&process) && after(&row.image, main) != After::Nothing)
             || (launching.contains(&process) && works_itself(inspection, row));
         would && !(members.wrappers.contains(&process) && has_others_below(inspection, row))
     };
@@ -70,10 +70,14 @@ fn is_its_own(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) 
 /// others below it. A launcher may end what it started beside the server (the bus of `dbus-run-session`), which what the server
 /// let go may use.
 pub(super) fn is_cleaned_up(inspection: &Inspection<'_>, members: &Members) -> Option<Doubt> {
+    let cleans_up = |row: &ProcessRow| match after(&row.image, inspection.main_image()) {
+        After::Nothing => false,
+        After::Unknown => row.catches_term,
+        After::Commands => true,
+    };
     let would = |row: &ProcessRow| {
         members.wrappers.contains(&row.process)
-            && (row.catches_term && goes_on(&row.image, inspection.main_image())
-                || cleans_up(&row.image)
+            && (cleans_up(row)
                 || works_itself(inspection, row)
                 || !members.let_go.is_empty() && started_another(inspection, members, row))
             && has_others_below(inspection, row)

@@ -59,6 +59,14 @@ fn a_script_that_cleans_up_has_others_that_depend_on_the_server() {
         (&["/bin/bash", "-c", "cd /srv && tunnel & server"], false, false),
         (&["/usr/bin/python3", "start-tools"], false, true),
         (&["/bin/bash", "-c", "tunnel & server"], false, false),
+        (&["/bin/bash", "-c", "tunnel && server && down"], false, true),
+        (&["/bin/bash", "-c", "tunnel && mcp-server-filesystem"], false, false),
+        (&["/bin/sh", "-ce", "tunnel; server; down"], false, true),
+        (&["/bin/bash", "-euo", "pipefail", "-c", "--", "tunnel; server; down"], false, true),
+        (&["/usr/bin/mise", "run", "mcp"], false, true),
+        (&["/usr/bin/node", "/usr/bin/pnpm", "mcp"], false, true),
+        (&["/usr/bin/timeout", "9h", "mcp-server-filesystem"], false, false),
+        (&["/usr/bin/dumb-init", "mcp-server-filesystem"], false, true),
     ] {
         let mut story = below_a_script(shell, true);
         story.apart.get_mut(&29).unwrap().catches_term = catches_term;

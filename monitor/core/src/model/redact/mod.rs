@@ -95,6 +95,9 @@ impl Line {
         if self.before != Before::Script {
             return self.word(text);
         }
+        if text == "--" {
+            return text.to_owned();
+        }
         self.before = Before::Word;
         if let Some(numbers) = text.strip_prefix(FORK_SERVER) {
             let end =

@@ -108,7 +108,10 @@ fn an_argument_of_many_words_is_shown_where_it_is_a_command_line() {
         &["supergateway", "--stdio", "npx -y x --port 1"],
     );
     let script = "cd /srv/job-1; exec node s.js; x a1b2c3;";
-    becomes(&["sh", "-c", script], &["sh", "-c", "cd /srv/job-1; exec node s.js; x ***;"]);
+    let shown = "cd /srv/job-1; exec node s.js; x ***;";
+    becomes(&["sh", "-c", script], &["sh", "-c", shown]);
+    becomes(&["sh", "-ce", script], &["sh", "-ce", shown]);
+    becomes(&["bash", "-c", "--", script], &["bash", "-c", "--", shown]);
     let code = "from multiprocessing.forkserver import main; main(5, 6, ['__main__'], **{'key': 'abc'})";
     let shown = "from multiprocessing.forkserver import main; main(5, 6, ***";
     becomes(&["python3", "-I", "-c", code], &["python3", "-I", "-c", shown]);
@@ -220,6 +223,7 @@ const ANNOUNCED: &[&[&str]] = &[
     &["x", "-H", "§"],
     &["x", "--header", "Authorization:", "Bearer", "§"],
     &["sh", "-c", "A_SECRET='§ §' node s.js --key § §"],
+    &["sh", "-ce", "A_SECRET='§ §' node s.js --key § §"],
     &["npm exec x --auth § § --port 1"],
 ];
 

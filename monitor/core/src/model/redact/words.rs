@@ -93,8 +93,11 @@ pub(super) fn is_short_option(option: &str) -> bool {
 /// Whether a shell's script or a command line follows this option.
 pub(super) fn takes_script(option: &str) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
+    // Those of a shell may stand in any order: `-ec`, `-ce`.
+    let is_of_shell = |letter| matches!(letter, b'a'..=b'f' | b'h' | b'i' | b'l' | b'u' | b'v' | b'x');
     matches!(option, "--command" | "--stdio" | "--call")
         || letters.ends_with('c') && letters.len() <= 4 && letters.bytes().all(|b| b.is_ascii_lowercase())
+        || letters.contains('c') && letters.len() <= 4 && letters.bytes().all(is_of_shell)
 }
 
 /// Whether a name announces a secret: `--api-key`, `GITHUB_TOKEN`, `Authorization:`, `-H`.
