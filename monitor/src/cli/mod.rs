@@ -18,6 +18,7 @@ use std::{
 use clap::{
     Args, Parser, Subcommand, ValueEnum,
     builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser},
+    value_parser,
 };
 use clap_complete::Shell;
 
@@ -25,7 +26,7 @@ use crate::{
     config::{self, Listen, Mistake, SOCKET, STATE_DIR},
     host::Scope,
 };
-use orphand_core::model::{Found, SetsidHook, duration::parse_duration, parse_members, parse_ring_size};
+use orphand_core::model::{Found, MEMBERS, SetsidHook, duration::parse_duration, parse_ring_size};
 
 pub use self::verbs::{
     Config, Doctor, Events, Explain, History, Mode, Pause, Ps, Reap, Release, Replay, Spare, Status,
@@ -238,7 +239,7 @@ pub struct Run {
     #[arg(long, value_name = "BYTES", value_parser = parse_ring_size, hide_short_help = true)]
     pub ring_size: Option<u32>,
     /// How many processes below agents can be followed at once, at most half of them of one user [default: as many as can live]
-    #[arg(long, value_name = "N", value_parser = parse_members, hide_short_help = true)]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(MEMBERS), hide_short_help = true)]
     pub members: Option<u32>,
     /// The user that the registry of sessions runs as, if that is a person: a password is sent to it
     #[arg(long, value_name = "UID", hide_short_help = true)]

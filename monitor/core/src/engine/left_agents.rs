@@ -162,7 +162,7 @@ impl Engine {
         let protected = |p: &ProcessId| self.world.node(*p).is_some_and(|n| n.protected);
         let unit = row.unit.as_ref().map(|unit| &unit.unit);
         let exempt = agent.exempt
-            || self.rules.exempts(unit, &row.slices, row.uid)
+            || self.rules.exempts_by(unit, &row.slices, row.uid).is_some()
             || below.iter().chain([&agent.main()]).any(protected);
         // Without a rule that allows it no agent is ended. Nor is one in use, and one that may be at work although nobody
         // listens.

@@ -4,17 +4,13 @@ use super::{Carrier, Program, Role, Rule, RuleError, Rules, may_be, program, tex
 use crate::model::{Image, Placement, Unit, redact};
 
 impl Rules {
-    /// Whether the configuration exempts what runs in this unit, below these slices, as this user.
-    pub fn exempts(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> bool {
-        self.exempts_by(unit, slices, uid).is_some()
-    }
-
     /// The name of the rule that exempts the first of these places that one exempts.
     pub fn exempt_one_of(&self, placements: &[Placement]) -> Option<&str> {
         placements.iter().find_map(|one| self.exempts_by(one.unit.as_ref(), &one.slices, one.uid))
     }
 
-    fn exempts_by(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> Option<&str> {
+    /// The name of the rule that exempts what runs in this unit, below these slices, as this user.
+    pub fn exempts_by(&self, unit: Option<&Unit>, slices: &[String], uid: u32) -> Option<&str> {
         self.exempt.iter().find(|rule| rule.is_about(unit, slices, uid)).map(|rule| &*rule.name)
     }
 
@@ -159,21 +155,24 @@ mod tests {
         let unit = |name: &str| Unit { manager: String::new(), name: name.to_owned() };
         let none: &[String] = &[];
         let rules = |text: &str| Rules::from_source(text).unwrap();
+        let exempts = |rules: &Rules, unit: Option<&Unit>, slices: &[String], uid| {
+            rules.exempts_by(unit, slices, uid).is_some()
+        };
         let units = rules("[[exempt]]\nname = 'x'\nunit = 'bot@*.service'");
-        assert!(units.exempts(Some(&unit("bot@1.service")), none, 7));
-        assert!(!units.exempts(Some(&unit("bit.service")), none, 7) && !units.exempts(None, none, 7));
+        assert!(exempts(&units, Some(&unit("bot@1.service")), none, 7));
+        assert!(!exempts(&units, Some(&unit("bit.service")), none, 7) && !exempts(&units, None, none, 7));
         let users = rules("[[exempt]]\nname = 'x'\nuser = '1000'");
-        assert!(users.exempts(None, none, 1000) && !users.exempts(None, none, 100));
+        assert!(exempts(&users, None, none, 1000) && !exempts(&users, None, none, 100));
         let both = rules("[[exempt]]\nname = 'x'\nuser = '1000'\nunit = 'bot.service'");
-        assert!(both.exempts(Some(&unit("bot.service")), none, 1000));
-        assert!(!both.exempts(Some(&unit("bot.service")), none, 0) && !both.exempts(None, none, 1000));
-        assert!(!Rules::default().exempts(Some(&unit("bot.service")), none, 0));
-        assert!(!rules("[[exempt]]\nname = 'x'\nprogram = 'x'").exempts(None, none, 0));
+        assert!(exempts(&both, Some(&unit("bot.service")), none, 1000));
+        assert!(!exempts(&both, Some(&unit("bot.service")), none, 0) && !exempts(&both, None, none, 1000));
+        assert!(!exempts(&Rules::default(), Some(&unit("bot.service")), none, 0));
+        assert!(!exempts(&rules("[[exempt]]\nname = 'x'\nprogram = 'x'"), None, none, 0));
         let slices = rules("[[exempt]]\nname = 'x'\nunit = 'mcp-*.slice'");
         let below = |name: &str| ["user.slice".to_owned(), name.to_owned()];
-        assert!(slices.exempts(None, &below("mcp-team.slice"), 7));
-        assert!(slices.exempts(Some(&unit("bot.service")), &below("mcp-team.slice"), 7));
-        assert!(!slices.exempts(Some(&unit("bot.service")), &below("app.slice"), 7));
+        assert!(exempts(&slices, None, &below("mcp-team.slice"), 7));
+        assert!(exempts(&slices, Some(&unit("bot.service")), &below("mcp-team.slice"), 7));
+        assert!(!exempts(&slices, Some(&unit("bot.service")), &below("app.slice"), 7));
     }
 
     #[test]

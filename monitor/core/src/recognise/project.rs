@@ -8,7 +8,7 @@
 use super::{
     known_programs::contains,
     program::{Carrier, Program},
-    text::{base, stem, tokens},
+    text::{base, is_one, stem, tokens},
 };
 
 /// Folders of a project that hold its code, or what was built from it.
@@ -66,16 +66,15 @@ pub(super) fn folder<'w>(program: &Program<'w>, is_generic: fn(&str) -> bool) ->
 /// Whether the name of a project's folder is that of one server. `is_named` tells whether a program of this name is
 /// a server.
 pub(super) fn is_server(folder: &str, is_named: fn(&str) -> bool) -> bool {
-    let is = |token: &str, list: &[&str]| list.iter().any(|word| token.eq_ignore_ascii_case(word));
     let (mut words, mut mcp, mut about, mut last) = (0_usize, false, false, "");
     for token in tokens(folder) {
         words += 1;
-        about |= mcp && is(token, ABOUT);
-        mcp |= is(token, &["mcp"]);
+        about |= mcp && is_one(token, ABOUT);
+        mcp |= is_one(token, &["mcp"]);
         last = token;
     }
     // `mcp` alone is the folder of whatever has to do with the protocol
-    words > 1 && is_named(folder) && (!about || is(last, &["server"]))
+    words > 1 && is_named(folder) && (!about || is_one(last, &["server"]))
 }
 
 /// A command-line tool serves only if its arguments do not name another command.

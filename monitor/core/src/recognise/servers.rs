@@ -4,7 +4,7 @@ use super::{
     known_programs::{TOOLS, contains, is_steward},
     program::{Carrier, Program},
     project,
-    text::{base, is_in_bin, stem, tokens, unscoped},
+    text::{base, is_in_bin, is_one, stem, tokens, unscoped},
 };
 
 /// Servers whose names do not contain `mcp`: programs, commands and packages.
@@ -97,10 +97,11 @@ pub(super) fn is_certain(program: &Program<'_>) -> bool {
 
 /// Whether `mcp` and `server` are neighbours in the name.
 fn is_called_server(name: &str) -> bool {
-    let is = |token: &str, words: &[&str]| words.iter().any(|word| token.eq_ignore_ascii_case(word));
     let (mcp, server) = (&["mcp"][..], &["server", "servers"][..]);
     let pairs = tokens(name).zip(tokens(name).skip(1));
-    pairs.into_iter().any(|(a, b)| (is(a, mcp) && is(b, server)) || (is(a, server) && is(b, mcp)))
+    pairs
+        .into_iter()
+        .any(|(a, b)| (is_one(a, mcp) && is_one(b, server)) || (is_one(a, server) && is_one(b, mcp)))
 }
 
 /// The project of a script with a generic name, where that is a server's.
@@ -142,15 +143,14 @@ fn is_named(name: &str) -> bool {
     if !name.as_bytes().windows(3).any(|w| w.eq_ignore_ascii_case(b"mcp")) {
         return false;
     }
-    let is = |token: &str, list: &[&str]| list.iter().any(|w| token.eq_ignore_ascii_case(w));
     let (mut mcp, mut server, mut other) = (false, false, false);
     for (at, token) in tokens(name).enumerate() {
-        if is(token, TESTS) || (at == 0 && is(token, VERBS)) {
+        if is_one(token, TESTS) || (at == 0 && is_one(token, VERBS)) {
             return false;
         }
-        mcp |= is(token, &["mcp"]);
-        server |= is(token, &["server", "servers"]);
-        other |= mcp && is(token, CLIENTS);
+        mcp |= is_one(token, &["mcp"]);
+        server |= is_one(token, &["server", "servers"]);
+        other |= mcp && is_one(token, CLIENTS);
     }
     mcp && (server || !other)
 }

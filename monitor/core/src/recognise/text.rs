@@ -4,6 +4,11 @@
 use crate::model::Image;
 pub(super) use crate::model::text::{base, tokens};
 
+/// Whether a word of a name is one of these, however it is written.
+pub(super) fn is_one(token: &str, of: &[&str]) -> bool {
+    of.iter().any(|word| token.eq_ignore_ascii_case(word))
+}
+
 /// Removes what `/proc/PID/exe` appends if the file was replaced or deleted, `d_path()` in `fs/d_path.c`.
 pub(super) fn without_deleted(exe: &str) -> &str {
     exe.strip_suffix(" (deleted)").unwrap_or(exe)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{inspection::Inspection, membership::Members, programs::is_a_browser};
+use super::{inspection::Inspection, membership::Members};
 use crate::{
     lineage::Node,
     model::{Doubt, ProcessId, scene::ProcessRow},
@@ -61,7 +61,7 @@ fn is_let_go(members: &Members, node: &Node) -> bool {
 /// Whether it is a process of the server itself, and no browser: that ends nothing of what others have let go.
 fn is_its_own(inspection: &Inspection<'_>, members: &Members, row: &ProcessRow) -> bool {
     let mut below = inspection.world.graph().below(row.process);
-    let is_harmless = is_a_browser(inspection, row) && !below.any(|node| is_let_go(members, node));
+    let is_harmless = inspection.is_a_browser(row) && !below.any(|node| is_let_go(members, node));
     !members.wrappers.contains(&row.process) && !is_harmless
 }
 

@@ -8,7 +8,6 @@ use super::{
     guards::guards,
     inspection::Inspection,
     membership::{Members, members},
-    programs::is_a_browser,
     proof::stays_by_itself,
     rest::{is_unused, stays_silent},
     rows::Sides,
@@ -99,7 +98,7 @@ fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
         inspection.rows.has_listener(**process)
             && inspection.rows.row(**process).is_some_and(|row| {
                 let is_driver = base(&row.image.exe).ends_with("driver");
-                (!is_a_browser(inspection, row) || is_at_a_chosen_port(&row.image))
+                (!inspection.is_a_browser(row) || is_at_a_chosen_port(&row.image))
                     && (!is_driver || !inspection.rows.is_called_by(row.process, &held))
             })
     };
@@ -133,7 +132,7 @@ fn runs_a_service(inspection: &Inspection<'_>, own: &Members, held: &Sides) -> b
     let serves = |process: ProcessId| {
         rows.serves_beyond(process, held)
             && rows.row(process).is_some_and(|row| {
-                !is_a_browser(inspection, row) && fork_server_listener(&row.image).is_none()
+                !inspection.is_a_browser(row) && fork_server_listener(&row.image).is_none()
             })
     };
     !inspection.server.phase.is_signalled() && own.tied.iter().any(|process| serves(*process))

@@ -23,7 +23,8 @@ pub fn guards(inspection: &Inspection<'_>, members: &Members) -> Vec<Guard> {
         Some(Role::Multiplexer) => false,
         role => (node.protected || matches!(role, Some(Role::Exempt { .. }))) && !is_stopped(node),
     };
-    let in_exempt_place = |row: &ProcessRow| rules.exempts(unit.map(|unit| &unit.unit), &row.slices, row.uid);
+    let in_exempt_place =
+        |row: &ProcessRow| rules.exempts_by(unit.map(|unit| &unit.unit), &row.slices, row.uid).is_some();
     let is_exempted = server.disowned
         || owner.is_some_and(|a| a.exempt)
         || inspection.processes(members).any(in_exempt_place)

@@ -1,11 +1,13 @@
 //! The input of a verdict: what was witnessed, and what the host reports now.
 
+use std::collections::BTreeSet;
+
 use crate::{
     case::By,
     lineage::Node,
-    model::{Image, Policy, ProcessId, ServerFacts, UnitFacts, scene::ProcessRow},
+    model::{Image, Policy, ProcessId, ServerFacts, UnitFacts, scene::ProcessRow, text::base},
     reach::Rows,
-    recognise::Rules,
+    recognise::{Rules, is_browser, is_told_to_be_driven},
     world::{Agent, Server, World},
 };
 
@@ -79,5 +81,26 @@ impl<'a> Inspection<'a> {
     /// What its main process runs.
     pub fn main_image(&self) -> Option<&'a Image> {
         self.node(self.server.main_process()).and_then(Node::image)
+    }
+
+    /// Whether the process is a browser: one that nothing of the server has a channel to was opened for a person, too.
+    pub(super) fn is_a_browser(&self, facts: &ProcessRow) -> bool {
+        let name = self.rules.title(&facts.image);
+        [name.as_str(), base(&facts.image.exe)].into_iter().any(is_browser)
+    }
+
+    /// Those of these processes that have windows for a person, and all below them that help: the programs that draw pages have none
+    /// themselves. What a recognised process created is the server's own, and so are the windows of a browser that is driven.
+    pub(super) fn with_windows(&self, all: &[&ProcessRow]) -> BTreeSet<ProcessId> {
+        let (mut having, mut below) = (BTreeSet::new(), BTreeSet::new());
+        let is_driven = |row: &ProcessRow| self.is_a_browser(row) && is_told_to_be_driven(&row.image);
+        for row in all.iter().filter(|row| row.has_display && !is_driven(row)) {
+            having.insert(row.process);
+            if !self.server.recognised().contains(&row.process) && !below.contains(&row.process) {
+                below.extend(self.world.graph().descendants(row.process));
+            }
+        }
+        having.extend(below);
+        having
     }
 }

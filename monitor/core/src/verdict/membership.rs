@@ -10,11 +10,7 @@ use std::{
     ops::Range,
 };
 
-use super::{
-    inspection::Inspection,
-    programs::{is_a_browser, with_windows},
-    rows::Sides,
-};
+use super::{inspection::Inspection, rows::Sides};
 use crate::{
     lineage::{Maker, Node, Program, Provenance},
     model::{ProcessId, Stdio, scene::ProcessRow},
@@ -126,13 +122,13 @@ impl<'a> Bonds<'a> {
             let of_parent = youngest.entry(parent).or_insert(age);
             *of_parent = age.max(*of_parent);
         }
-        let browsers = rows.iter().filter(|row| is_a_browser(inspection, row));
+        let browsers = rows.iter().filter(|row| inspection.is_a_browser(row));
         Self {
             inspection,
             members: Members::default(),
             held: Sides::default(),
             browsers: browsers.map(|row| row.process).collect(),
-            windows: with_windows(inspection, rows),
+            windows: inspection.with_windows(rows),
             serving: BTreeSet::new(),
             core_ignores_hangup: false,
             interruptible: interruptible.collect(),

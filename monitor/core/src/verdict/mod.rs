@@ -10,7 +10,6 @@ mod inspection;
 mod jobs;
 mod membership;
 mod owner;
-mod programs;
 mod proof;
 mod rest;
 mod rows;
