@@ -50,7 +50,6 @@ impl Container {
         Self { command: as_user(uid, self.command), ..self }
     }
 
-    /// Its texts, which count in bounded queues.
     pub fn queued_bytes(&self) -> usize {
         let texts = [&self.id, &self.name, &self.image, &self.server, &self.setting].into_iter().flatten();
         self.engine.len() + self.command.len() + texts.map(String::len).sum::<usize>()
@@ -125,7 +124,6 @@ pub struct ContainerFacts {
 }
 
 impl ContainerFacts {
-    /// The container as events show it.
     pub fn view(&self) -> Container {
         Container {
             name: Some(self.name.clone()),

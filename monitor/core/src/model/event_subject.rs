@@ -99,7 +99,6 @@ impl<'a> EventSubject<'a> {
         }
     }
 
-    /// Whose server or agent it is about.
     pub fn share(&self) -> Option<Share> {
         let of_server = self.server.and_then(|server| server.processes.first()).map(|process| process.uid);
         of_server.or(self.owner.map(|owner| owner.uid)).map(Share::of)
@@ -115,7 +114,6 @@ impl<'a> EventSubject<'a> {
         run.or(self.owner.map(|owner| &owner.name)).map(String::as_str).or(self.named)
     }
 
-    /// The number of that agent's run.
     pub fn generation(&self) -> Option<u64> {
         match self.run() {
             Some(run) => run.generation,

@@ -70,7 +70,6 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// The numbers with the names of their kinds.
     pub const fn kinds(self) -> [(&'static str, u64); 5] {
         let Self { fork, exec, exit, setsid, member } = self;
         [("fork", fork), ("exec", exec), ("exit", exit), ("setsid", setsid), ("member", member)]

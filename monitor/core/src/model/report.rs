@@ -122,7 +122,6 @@ pub struct Totals {
 }
 
 impl ServerReport {
-    /// Whether it is an orphan, including one that stays because of a guard.
     pub const fn is_orphan(&self) -> bool {
         self.state.is_orphan()
     }

@@ -57,7 +57,6 @@ pub fn sanitise(name: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// [`sanitise`], as a text of its own.
 pub fn clean(name: &str) -> String {
     sanitise(name).into_owned()
 }
@@ -188,7 +187,6 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// [`duration`] of milliseconds.
 pub fn millis(time: u64) -> String {
     duration(Duration::from_millis(time))
 }

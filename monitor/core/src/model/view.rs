@@ -69,12 +69,10 @@ impl ProcessView {
 }
 
 impl ServerView {
-    /// Its processes that are listed.
     pub fn ids(&self) -> Vec<ProcessId> {
         self.processes.iter().map(ProcessView::id).collect()
     }
 
-    /// For how long its first process has been there.
     pub fn age(&self, now: BootTime) -> Option<Duration> {
         self.processes.first().map(|first| now.since(BootTime::of_ticks(first.start)))
     }
@@ -84,7 +82,6 @@ impl ServerView {
         self.processes_total.max(self.processes.len() as u64)
     }
 
-    /// How many processes are not listed.
     pub fn hidden(&self) -> u64 {
         self.count() - self.processes.len() as u64
     }
@@ -167,7 +164,6 @@ impl ReachedBy {
         matches!(self.by.as_str(), "connection" | "call" | "pipe" | "listener" | "memory" | "open_file")
     }
 
-    /// The step in a sentence.
     pub fn sentence(&self) -> String {
         let who = match (self.pid, &self.program, self.user) {
             (Some(pid), Some(program), Some(user)) => format!("pid {pid} ({program}, uid {user})"),

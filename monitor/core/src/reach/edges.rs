@@ -24,13 +24,11 @@ pub struct Edge {
     pub from: Source,
     /// To which candidate, by its index.
     pub to: usize,
-    /// What can be done over it.
     pub way: Way,
     /// Over which endpoint of the scene, by its index.
     pub endpoint: u32,
 }
 
-/// Where an edge comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// A process that acts by itself.
@@ -109,7 +107,6 @@ pub(super) struct Pair<'a> {
     /// The candidate's end; its holder is not known if only the wire is.
     pub own: &'a End,
     pub own_row: Option<&'a ProcessRow>,
-    /// Who has the other end.
     pub from: Holder,
     pub other_row: Option<&'a ProcessRow>,
     /// Whether that is a debugger, where the candidate began the connection.
@@ -244,7 +241,6 @@ fn source(from: Holder, to: usize, belonging: &BTreeMap<ProcessId, usize>) -> Op
     }
 }
 
-/// What can be done over this pair of ends.
 fn ways(pair: &Pair<'_>) -> Vec<Way> {
     let [input, output] = match pair.party.kind {
         Kind::Server => pair.party.is_wire(pair.endpoint),

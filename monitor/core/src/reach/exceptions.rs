@@ -87,7 +87,6 @@ pub fn is_standard_error(endpoint: &Endpoint, own: &End) -> bool {
     is_written && own.numbers.contains(&2) && !own.numbers.contains(&0)
 }
 
-/// Whether the edge over this pair of ends counts.
 pub(super) fn counts(pair: &Pair<'_>) -> bool {
     !TABLE.iter().any(|applies| applies(pair))
 }

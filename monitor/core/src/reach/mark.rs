@@ -8,7 +8,6 @@ use super::{
     rows::Rows,
 };
 
-/// Who is reached, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
     edges: BTreeSet<Edge>,

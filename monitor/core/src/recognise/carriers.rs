@@ -37,8 +37,7 @@ pub(super) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Script,
-    /// A script, if it has the extension of one. Otherwise the name of a task, which runs in another process.
-    File,
+    /// A script, if it has the extension of one, or a path. Otherwise the name of a task, which runs in another process.
     Path,
     /// A script, if it has the extension of one. Otherwise a command line.
     FileOrLine,
@@ -235,7 +234,7 @@ pub(super) const ROWS: &[Row] = &[
             "--additionalprobingpath", "--additional-deps", "--depsfile", "--runtimeconfig", "--fx-version", "--roll-forward",
         ],
         commands: &[("exec", Then::Script), ("dnx|tool exec|tool execute", Then::Like("dnx"))],
-        then: Then::File, ..interpreter(&["dotnet"])
+        then: Then::Path, ..interpreter(&["dotnet"])
     },
     Row {
         without: &["-e", "-E"],
@@ -250,7 +249,6 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 impl Row {
-    /// The row of the program with this name.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         ROWS.iter().find(|row| row.is_named(name))
     }
@@ -267,7 +265,6 @@ impl Row {
         like.any(|own| own.strip_suffix('*').map_or(*own == name, versioned))
     }
 
-    /// Finds the program in the arguments.
     pub(super) fn find<'w>(&self, args: &'w [&'w str]) -> Position<'w> {
         let skipped = self.skip_options(args).and_then(|rest| {
             let after = |verbs: &'static str| verbs.split('|').find_map(|verb| behind(verb, rest));
@@ -287,7 +284,6 @@ impl Row {
             (Then::Elsewhere, _) => Position::Elsewhere,
             (Then::Like(name), _) => Self::named(name).map_or(Position::Elsewhere, |row| row.find(args)),
             (Then::Nothing, _) | (_, [] | ["" | "-", ..]) => Position::Nowhere,
-            (Then::File, [word, ..]) if !is_script_file(word) => Position::Elsewhere,
             (Then::Path, [word, ..]) if !is_script_file(word) && !word.contains('/') => Position::Elsewhere,
             (Then::FileOrLine, [word, ..]) if !is_script_file(word) => Position::Line(rest),
             (Then::ScriptOrPackage, [word, behind @ ..])
@@ -295,7 +291,7 @@ impl Row {
             {
                 Position::Specifier(word, behind)
             }
-            (Then::Script | Then::ScriptOrPackage | Then::File | Then::Path | Then::FileOrLine, _) => {
+            (Then::Script | Then::ScriptOrPackage | Then::Path | Then::FileOrLine, _) => {
                 Position::Script(rest)
             }
             (Then::Module, [class, behind @ ..]) => Position::Module(class, behind),

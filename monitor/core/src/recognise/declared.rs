@@ -67,7 +67,6 @@ pub struct Declarations {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     name: String,
-    /// The words of its command line.
     words: Vec<String>,
 }
 

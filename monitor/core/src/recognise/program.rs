@@ -47,7 +47,6 @@ pub(super) struct Program<'w> {
 }
 
 impl<'w> Program<'w> {
-    /// A program that is named by `path`.
     pub(super) fn new(carrier: Carrier, path: &'w str, args: &'w [&'w str]) -> Self {
         Self { carrier, name: program_name(path), path, package: package_of_path(path), module: None, args }
     }
@@ -57,7 +56,6 @@ impl<'w> Program<'w> {
         Self { package, ..Self::new(carrier, command, args) }
     }
 
-    /// The name without a script's extension.
     pub(super) fn stem(&self) -> &'w str {
         match self.carrier {
             Carrier::Interpreter | Carrier::Shell | Carrier::Runner => stem(self.name),

@@ -31,7 +31,6 @@ pub(super) fn is_generic(stem: &str) -> bool {
 /// The rule for a server that is recognised by its arguments.
 pub(super) const ARGUMENTS: &str = "mcp-arguments";
 
-/// The rule that recognises the program by its name.
 pub(super) fn by_name(program: &Program<'_>) -> Option<&'static str> {
     if let Some(module) = program.module {
         // the SDK's own modules are a library and a command-line tool

@@ -13,7 +13,6 @@ use crate::{
 
 use super::membership::Members;
 
-/// The input of a verdict on one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Inspection<'a> {
     pub world: &'a World,
@@ -65,7 +64,6 @@ impl<'a> Inspection<'a> {
         self.rows.full(self.server)
     }
 
-    /// The rows of the processes that belong to the server.
     pub fn processes(&self, members: &Members) -> impl Iterator<Item = &'a ProcessRow> {
         self.rows_of_server().filter(|row| members.contains(row.process))
     }
@@ -78,7 +76,6 @@ impl<'a> Inspection<'a> {
         self.world.node(process)
     }
 
-    /// What its main process runs.
     pub fn main_image(&self) -> Option<&'a Image> {
         self.node(self.server.main_process()).and_then(Node::image)
     }

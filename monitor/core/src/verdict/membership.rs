@@ -22,7 +22,6 @@ use crate::{
 /// the earlier ones. Whoever is not tied by then has been let go. It bounds what the shape of one server costs others.
 const PASSES: usize = 16;
 
-/// The living processes of a server, by their relation to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
     /// The server's main process and its launch chain: processes that a rule recognised, and processes with the
@@ -34,7 +33,6 @@ pub struct Members {
     pub tied: BTreeSet<ProcessId>,
     /// Descendants that the server has let go. They are not ended.
     pub let_go: BTreeSet<ProcessId>,
-    /// The session ids of the core.
     pub sessions: BTreeSet<u32>,
 }
 
@@ -48,7 +46,6 @@ impl Members {
     }
 }
 
-/// Sorts the living processes of a server by their relation to it.
 pub fn members(inspection: &Inspection<'_>) -> Members {
     let server = inspection.server;
     let rows: Vec<&ProcessRow> = inspection.rows_of_server().collect();

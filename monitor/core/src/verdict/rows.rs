@@ -79,7 +79,6 @@ impl<'a> Rows<'a> {
         self.any(process, |at, _| matches!(at, Endpoint::Open { by, .. } if *by != Address::File))
     }
 
-    /// Whether it listens at a TCP port that somebody chose.
     pub fn is_at_a_chosen_port(&self, process: ProcessId) -> bool {
         self.any(process, |at, _| matches!(at, Endpoint::Open { chosen: true, .. }))
     }

@@ -23,7 +23,6 @@ pub struct Uses {
     pub too_early: bool,
     /// Whether nobody outside of the server has the other end of standard input, and of either wire.
     pub hung_up: [bool; 2],
-    /// Whether one of its processes is open to calls.
     pub listens: bool,
     pub path: Vec<ReachedBy>,
 }
