@@ -238,15 +238,6 @@ mod tests {
             assert!(!is_debugger(&image(line)), "{line}");
         }
     }
-}
-
-#[cfg(test)]
-mod service_tests {
-    use super::*;
-
-    fn image(line: &str) -> Image {
-        Image { argv: line.split_whitespace().map(str::to_owned).collect(), ..Image::default() }
-    }
 
     #[test]
     fn what_was_told_to_serve_by_its_environment() {
@@ -335,11 +326,6 @@ mod service_tests {
             assert!(!is_told_to_serve(&image(line)), "{line}");
         }
     }
-}
-
-#[cfg(test)]
-mod fork_server_tests {
-    use super::*;
 
     #[test]
     fn the_program_says_which_descriptor() {
