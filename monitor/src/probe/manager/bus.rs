@@ -4,19 +4,17 @@
 //! It is written here because a whole client of D-Bus is seventy crates for eight calls, and takes a manager
 //! for an error that names itself in its messages by its well-known name, as it does at its own socket.
 //!
-//! Invariant: whatever the other side sends, this returns in [`PATIENCE`], having taken at most [`LONGEST`] bytes a message.
+//! Invariant: whatever the other side sends, at most [`LONGEST`] bytes of a message are taken. Nothing here has a time limit: who
+//! does not answer is waited for until the helper is ended.
 
 use std::{
-    io::{self, Read as _, Write as _},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     os::{fd::AsFd, unix::net::UnixStream},
-    time::Instant,
 };
 
-use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt::socket_peercred,
-};
+use rustix::net::sockopt::socket_peercred;
 
-use super::{ManagerError, PATIENCE, Question};
+use super::{ManagerError, Question};
 use crate::os::own;
 use orphand_core::model::UnitProperties;
 
@@ -54,7 +52,9 @@ fn talk<T>(
     question: &Question,
     say: impl FnOnce(&mut Bus) -> io::Result<T>,
 ) -> Result<T, ManagerError> {
-    let stream = reach(socket, question)?;
+    // This /proc link leads to the file that was opened, even if its path leads elsewhere now.
+    let stream = UnixStream::connect(own::path_of(&socket.as_fd()))
+        .map_err(|why| ManagerError::unreachable(&question.path, &why))?;
     if let Some(manager) = question.manager {
         // The peer is the process that called listen(2). Containers that share /run have the socket of one manager in common.
         let found = socket_peercred(&stream).map_err(|error| ManagerError::refused(&error))?.pid.as_raw_pid();
@@ -64,33 +64,11 @@ fn talk<T>(
         }
     }
     let mut bus = Bus::new(stream);
-    bus.begin(question).and_then(|()| say(&mut bus)).map_err(|why| match why.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ManagerError::Silent(question.path.clone()),
-        _ => ManagerError::refused(&why),
-    })
-}
-
-/// Connects without waiting. A listener whose queue is full counts as silent.
-fn reach(socket: impl AsFd, question: &Question) -> Result<UnixStream, ManagerError> {
-    let failed = |why: io::Error| match why.kind() {
-        io::ErrorKind::WouldBlock => ManagerError::Silent(question.path.clone()),
-        _ => ManagerError::unreachable(&question.path, &why),
-    };
-    // This /proc link leads to the file that was opened, even if its path leads elsewhere now.
-    let link = own::path_of(&socket.as_fd());
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).and_then(|stream| {
-        connect(&stream, &SocketAddrUnix::new(link)?)?;
-        Ok(stream)
-    });
-    let stream = UnixStream::from(stream.map_err(|errno| failed(errno.into()))?);
-    stream.set_nonblocking(false).map_err(failed)?;
-    Ok(stream)
+    bus.begin(question).and_then(|()| say(&mut bus)).map_err(|why| ManagerError::refused(&why))
 }
 
 struct Bus {
-    stream: UnixStream,
-    until: Instant,
+    stream: BufReader<UnixStream>,
     serial: u32,
     /// Who is called; nobody at a manager's own socket.
     destination: Option<&'static str>,
@@ -99,12 +77,12 @@ struct Bus {
 /// The lines of the client, with its user id: decimal digits, each as hexadecimal digits of its ASCII code.
 fn login(uid: u32) -> String {
     let id: String = uid.to_string().bytes().flat_map(|digit| ['3', char::from(digit)]).collect();
-    format!("\0AUTH EXTERNAL {id}\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
+    format!("\0AUTH EXTERNAL {id}\r\nBEGIN\r\n")
 }
 
 impl Bus {
     fn new(stream: UnixStream) -> Self {
-        Self { stream, until: Instant::now() + PATIENCE, serial: 0, destination: None }
+        Self { stream: BufReader::new(stream), serial: 0, destination: None }
     }
 
     fn begin(&mut self, question: &Question) -> io::Result<()> {
@@ -142,24 +120,19 @@ impl Bus {
         }))
     }
 
-    /// As sd-bus does: all at once, and the first message only after the last answer.
+    /// As sd-bus does: all at once, and the first message only after the answer.
     fn log_in(&mut self, uid: u32) -> io::Result<()> {
         self.send(login(uid).as_bytes())?;
-        for expected in ["OK ", "AGREE_UNIX_FD"] {
-            let mut line = Vec::new();
-            while !line.ends_with(b"\r\n") && line.len() < 512 {
-                let mut byte = [0];
-                self.receive(&mut byte)?;
-                line.extend(byte);
-            }
-            if !line.starts_with(expected.as_bytes()) {
-                return Err(odd(&format!("{:?}", String::from_utf8_lossy(&line))));
-            }
+        let mut line = Vec::new();
+        self.stream.by_ref().take(512).read_until(b'\n', &mut line)?;
+        if line.starts_with(b"OK ") {
+            Ok(())
+        } else {
+            Err(odd(&format!("{:?}", String::from_utf8_lossy(&line))))
         }
-        Ok(())
     }
 
-    /// Calls, and gives the body of the reply. An error is told by its name and its text.
+    /// Calls, and gives the body of the reply: nothing else is asked meanwhile. An error is told by its text.
     fn call(
         &mut self,
         path: &str,
@@ -171,12 +144,11 @@ impl Bus {
         self.serial += 1;
         self.send(&call(self.serial, self.destination, [path, interface, member], signature, arguments))?;
         loop {
-            let (kind, to, error, mut body) = self.message()?;
-            match kind {
-                RETURN if to == self.serial => return Ok(body),
-                ERROR if to == self.serial => {
+            match self.message()? {
+                (RETURN, body) => return Ok(body),
+                (ERROR, mut body) => {
                     let text = body.string().unwrap_or_default();
-                    return Err(odd(&format!("{error}: {}", text.replace(|c: char| c.is_control(), " "))));
+                    return Err(odd(&text.replace(|c: char| c.is_control(), " ")));
                 }
                 // A signal.
                 _ => {}
@@ -184,61 +156,27 @@ impl Bus {
         }
     }
 
-    /// The next message: its type, which call it answers, the name of an error, its body.
-    fn message(&mut self) -> io::Result<(u8, u32, String, Body)> {
-        let mut fixed = [0; 16];
-        self.receive(&mut fixed)?;
-        let [endian, kind, ..] = fixed;
-        let mut head = Body { bytes: fixed.to_vec(), at: 4 };
-        let (body, _serial, fields) = (head.u32()?, head.u32()?, head.u32()?);
-        let (body, fields) = (body as usize, fields as usize);
+    /// The next message: its type and its body.
+    fn message(&mut self) -> io::Result<(u8, Body)> {
+        let fixed = self.receive(16)?;
+        let [endian, kind, ..] = *fixed else { return Err(odd("a short message")) };
+        let mut head = Body { bytes: fixed, at: 4 };
+        let (body, _serial, fields) = (head.u32()? as usize, head.u32()?, head.u32()? as usize);
         if endian != ENDIAN || body.max(fields) > LONGEST {
             return Err(odd("no message of this host"));
         }
-        let mut bytes = vec![0; fields.next_multiple_of(8)];
-        self.receive(&mut bytes)?;
-        bytes.truncate(fields);
-        let (mut to, mut error) = (0, String::new());
-        let mut head = Body { bytes, at: 0 };
-        while head.at < fields {
-            head.align(8)?;
-            let [field] = head.take()?;
-            let kind = head.signature()?;
-            match (field, kind.as_str()) {
-                (4, "s") => error = head.string()?,
-                (5, "u") => to = head.u32()?,
-                (_, "s" | "o") => drop(head.string()?),
-                (_, "u") => drop(head.u32()?),
-                (_, "g") => drop(head.signature()?),
-                _ => return Err(odd("no header of a reply")),
-            }
-        }
-        let mut bytes = vec![0; body];
-        self.receive(&mut bytes)?;
-        Ok((kind, to, error, Body { bytes, at: 0 }))
+        self.receive(fields.next_multiple_of(8))?;
+        Ok((kind, Body { bytes: self.receive(body)?, at: 0 }))
     }
 
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write_all(bytes)
+        self.stream.get_mut().write_all(bytes)
     }
 
-    fn receive(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            self.stream.set_read_timeout(Some(self.left()?))?;
-            match self.stream.read(bytes) {
-                Ok(0) => return Err(odd("it closed the connection")),
-                Ok(n) => bytes = bytes.get_mut(n..).unwrap_or_default(),
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) => return Err(why),
-            }
-        }
-        Ok(())
-    }
-
-    fn left(&self) -> io::Result<std::time::Duration> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    fn receive(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes).map_err(|_| odd("it closed the connection"))?;
+        Ok(bytes)
     }
 }
 

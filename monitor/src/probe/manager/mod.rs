@@ -7,7 +7,7 @@
 //! Therefore a [helper] asks that meets both conditions: so the reply is parsed with no more rights than its sender has.
 //!
 //! Invariant: a question changes nothing. Whatever the other side does, the answer or an error comes within
-//! [`PATIENCE`] and a little more.
+//! [`PATIENCE`] and a little more: then the helper is ended.
 
 mod bus;
 
@@ -26,7 +26,7 @@ use super::{
     unit::{is_users, runtime},
 };
 use crate::{
-    helper::{self, Order, Task},
+    helper::{self, HelperError, Order, Task},
     host::{Lodging, ProcessDir, with_deadline},
 };
 use orphand_core::model::{Place, ProcessId, Unit, UnitProperties};
@@ -194,11 +194,13 @@ fn ask<T: DeserializeOwned>(
             uid: inside,
             unit: unit.map(str::to_owned),
         };
-        let patience = PATIENCE + Duration::from_secs(1);
-        let order = Order { task: Task::Manager, files: vec![socket], user, namespace, patience };
-        let said = helper::ask(order, &question).unwrap_or_else(|why| {
-            let what = format!("cannot ask its manager as user {as_uid} ({why})");
-            Err(ManagerError::Unasked(format!("{what}: run `orphand doctor` as that user")))
+        let order = Order { task: Task::Manager, files: vec![socket], user, namespace, patience: PATIENCE };
+        let said = helper::ask(order, &question).unwrap_or_else(|why| match why {
+            HelperError::Silent(_) => Err(ManagerError::Silent(question.path)),
+            why => {
+                let what = format!("cannot ask its manager as user {as_uid} ({why})");
+                Err(ManagerError::Unasked(format!("{what}: run `orphand doctor` as that user")))
+            }
         });
         match said {
             Ok(_) | Err(ManagerError::Silent(_) | ManagerError::NoUnit) => return said,

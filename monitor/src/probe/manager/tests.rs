@@ -6,7 +6,7 @@ use std::{
 
 use rustix::{
     fs::{CWD, Mode, OFlags, openat},
-    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with},
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with},
     process::getuid,
 };
 
@@ -109,7 +109,7 @@ fn what_a_manager_does_not_tell() {
     };
     assert_eq!(of("gone", &question("gone.service")), ManagerError::NoUnit);
     let refused = of("odd", &question("odd.service")).to_string();
-    assert!(refused.contains("AccessDenied") && refused.contains("systemctl show"), "{refused}");
+    assert!(refused.contains("(not for you)") && refused.contains("systemctl show"), "{refused}");
     let other = Question { uid: getuid().as_raw() + 1, ..question(KNOWN) };
     assert!(of("user", &other).to_string().starts_with("its manager does not tell ("));
 }
@@ -129,26 +129,6 @@ fn who_is_not_the_manager_is_not_asked() {
     let _bound = bound(&nobody);
     let found = ask(&nobody, &question(KNOWN)).unwrap_err();
     assert!(found.to_string().starts_with("cannot reach its manager at "), "{found}");
-}
-
-/// A manager that hangs does not block the caller, neither before nor after it takes the call.
-#[test]
-fn silence_ends() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = dir.path().join("private");
-    let _listener = UnixListener::bind(&socket).unwrap();
-    let before = Instant::now();
-    let silent = Err(ManagerError::Silent(question(KNOWN).path));
-    assert_eq!(ask(&socket, &question(KNOWN)), silent);
-    assert!(before.elapsed() >= PATIENCE && before.elapsed() < PATIENCE * 3);
-
-    let full = dir.path().join("full");
-    let queue = bound(&full);
-    listen(&queue, 0).unwrap();
-    let _first = std::os::unix::net::UnixStream::connect(&full).unwrap();
-    let before = Instant::now();
-    assert_eq!(ask(&full, &question(KNOWN)), silent);
-    assert!(before.elapsed() < PATIENCE);
 }
 
 #[test]
