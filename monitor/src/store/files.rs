@@ -11,7 +11,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
-use crate::os::{if_there, text_file};
+use crate::os::{if_there, text_file, trust};
 
 pub(super) const FILE: &str = "orphand.db";
 /// A file beside it that tells the next daemon about damage.
@@ -52,19 +52,10 @@ pub fn usable(dir: &Path, user: u32) -> Result<u64, StoreError> {
 }
 
 fn check_private(dir: &Path, user: u32) -> Result<(), StoreError> {
-    let failed = |operation| move |error: io::Error| StoreError::file(operation, dir, &error);
-    let found = fs::metadata(dir).map_err(failed("read the state directory"))?;
-    if !found.is_dir() {
-        let why = format!("{} is no directory: name one with --state-dir", dir.display());
-        return Err(StoreError::Other(why));
-    }
-    let why = match () {
-        () if found.uid() != user && found.uid() != 0 => "belongs to another user",
-        () if found.mode() & 0o022 != 0 => "can be written by others",
-        () => return Ok(()),
-    };
-    let advice = "only orphand may write to it (chown root, chmod 700)";
-    Err(StoreError::Other(format!("the state directory {} {why}: {advice}", dir.display())))
+    trust::check_directory(dir, user).map_err(|why| {
+        let advice = "only orphand may write to it (chown root, chmod 700); --state-dir names another one";
+        StoreError::Other(format!("the state directory cannot be used: {why}; {advice}"))
+    })
 }
 
 /// Opens a file, of mode 0600 if it is created, for writing. SQLite gives its other files the same mode.
