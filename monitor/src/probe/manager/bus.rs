@@ -70,8 +70,6 @@ fn talk<T>(
 struct Bus {
     stream: BufReader<UnixStream>,
     serial: u32,
-    /// Who is called; nobody at a manager's own socket.
-    destination: Option<&'static str>,
 }
 
 /// The lines of the client, with its user id: decimal digits, each as hexadecimal digits of its ASCII code.
@@ -82,28 +80,26 @@ fn login(uid: u32) -> String {
 
 impl Bus {
     fn new(stream: UnixStream) -> Self {
-        Self { stream: BufReader::new(stream), serial: 0, destination: None }
+        Self { stream: BufReader::new(stream), serial: 0 }
     }
 
     fn begin(&mut self, question: &Question) -> io::Result<()> {
         self.log_in(question.uid)?;
         if question.manager.is_none() {
-            self.destination = Some(BUS);
-            self.call("/org/freedesktop/DBus", BUS, "Hello", "", &[])?;
-            self.destination = Some(SYSTEMD);
+            self.call([BUS, "/org/freedesktop/DBus", BUS, "Hello"], "", &[])?;
         }
         Ok(())
     }
 
     fn stopping(&mut self) -> io::Result<Vec<String>> {
-        self.call(MANAGER_PATH, MANAGER, "ListUnitsFiltered", "as", &["deactivating"])?.units()
+        self.call([SYSTEMD, MANAGER_PATH, MANAGER, "ListUnitsFiltered"], "as", &["deactivating"])?.units()
     }
 
     fn properties(&mut self, unit: &str) -> io::Result<Option<UnitProperties>> {
         // As `systemctl show` does: the manager reads a unit that is not in memory, and starts nothing.
-        let path = self.call(MANAGER_PATH, MANAGER, "LoadUnit", "s", &[unit])?.string()?;
+        let path = self.call([SYSTEMD, MANAGER_PATH, MANAGER, "LoadUnit"], "s", &[unit])?.string()?;
         let mut property = |interface, name, kind| {
-            self.call(&path, PROPERTIES, "Get", "ss", &[interface, name])?.variant(kind)
+            self.call([SYSTEMD, &path, PROPERTIES, "Get"], "ss", &[interface, name])?.variant(kind)
         };
         if property(UNIT, "LoadState", "s")?.string()? == "not-found" {
             return Ok(None);
@@ -133,16 +129,9 @@ impl Bus {
     }
 
     /// Calls, and gives the body of the reply: nothing else is asked meanwhile. An error is told by its text.
-    fn call(
-        &mut self,
-        path: &str,
-        interface: &str,
-        member: &str,
-        signature: &str,
-        arguments: &[&str],
-    ) -> io::Result<Body> {
+    fn call(&mut self, what: [&str; 4], signature: &str, arguments: &[&str]) -> io::Result<Body> {
         self.serial += 1;
-        self.send(&call(self.serial, self.destination, [path, interface, member], signature, arguments))?;
+        self.send(&call(self.serial, what, signature, arguments))?;
         loop {
             match self.message()? {
                 (RETURN, body) => return Ok(body),
@@ -180,11 +169,11 @@ impl Bus {
     }
 }
 
-/// A call of the method `member`, with strings, or with one array of strings.
+/// A call of the method `member`, with strings, or with one array of strings. A manager at its own socket does not mind who is
+/// meant.
 fn call(
     serial: u32,
-    destination: Option<&str>,
-    [path, interface, member]: [&str; 3],
+    [to, path, interface, member]: [&str; 4],
     signature: &str,
     arguments: &[&str],
 ) -> Vec<u8> {
@@ -196,8 +185,7 @@ fn call(
         body.splice(..0, size(&body));
     }
     let mut fields = Vec::new();
-    let named = [(1, "o", path), (2, "s", interface), (3, "s", member)];
-    for (field, kind, value) in named.into_iter().chain(destination.map(|name| (6, "s", name))) {
+    for (field, kind, value) in [(1, "o", path), (2, "s", interface), (3, "s", member), (6, "s", to)] {
         put_field(&mut fields, field, kind);
         put_string(&mut fields, value);
     }

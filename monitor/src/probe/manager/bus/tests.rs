@@ -93,7 +93,7 @@ fn variant(kind: &str, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn foreign_bytes_are_an_error_and_no_panic() {
-    let whole = call(1, None, ["/x", "i", "m"], "ss", &["a", "b"]);
+    let whole = call(1, ["x", "/x", "i", "m"], "ss", &["a", "b"]);
     for length in 0..=whole.len() {
         for byte in [0, 0x7f, 0xff] {
             let mut bytes = whole.clone();
