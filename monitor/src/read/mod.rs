@@ -66,7 +66,7 @@ impl Reader<'_> {
         let all = Groups::of(questions);
         let mut asked: BTreeSet<ProcessId> = questions.iter().flat_map(|one| due(one)).collect();
         let mut round = 1;
-        let Found { scene, .. } = loop {
+        let Found { scene, is_full, .. } = loop {
             let found = self.once(questions, &asked);
             let mut next = all.joined(found.scene.ends.iter(), &asked);
             next.extend(&found.children);
@@ -85,8 +85,8 @@ impl Reader<'_> {
         let mut room = Room::default();
         let part = |question: &&SceneQuestion| {
             let mut part = part::of(&scene, question);
-            if !part::is_whole(&part) {
-                // A bound of all of them together may be the reason.
+            if is_full || !part::is_whole(&part) {
+                // All of them together may be the reason.
                 return self.scenes(&[question]);
             }
             part.processes.iter_mut().for_each(|row| room.fit(row.uid, &mut row.image));

@@ -90,6 +90,8 @@ pub(super) struct Found {
     pub scene: Scene,
     /// The descendants of those asked about that hold an end and were not asked about.
     pub children: BTreeSet<ProcessId>,
+    /// Whether a bound of the whole scene was reached: any server's own end may be one of those that had no room.
+    pub is_full: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -185,8 +187,11 @@ impl<'a> Rows<'a> {
         self.holds += 1;
         let is_crowded = self.strangers.get(&endpoint).is_some_and(|strangers| *strangers > HOLDERS);
         let known = match self.known.get(&process) {
-            // One more that is described changes nothing.
-            None if is_crowded => Known::Unreadable,
+            // One more that is described changes nothing, unless it is a child of which no record told.
+            None if is_crowded => {
+                self.may_be_child(process);
+                Known::Unreadable
+            }
             _ => self.knows(process),
         };
         let holder = match known {
@@ -348,8 +353,9 @@ impl<'a> Rows<'a> {
 
     /// The scene, and the descendants of the processes that were asked about that nobody had heard of.
     pub fn finish(self) -> Found {
+        let is_full = self.holds >= HOLDS || self.scene.ends.len() >= ENDS || self.described >= DESCRIBED;
         let Self { scene, children, .. } = self;
-        Found { scene, children }
+        Found { scene, children, is_full }
     }
 }
 

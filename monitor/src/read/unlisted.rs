@@ -8,8 +8,7 @@ use rustix::{
     fs::FileType,
     io::Errno,
     net::{
-        AddressFamily, Protocol, SocketAddrAny, SocketAddrUnix, SocketType, getpeername, getsockname,
-        ipproto, netlink,
+        AddressFamily, Protocol, SocketAddrAny, SocketType, getpeername, getsockname, ipproto, netlink,
         sockopt::{socket_acceptconn, socket_domain, socket_protocol, socket_type},
     },
 };
@@ -85,15 +84,12 @@ fn kind(socket: &OwnedFd) -> Option<Kind> {
         return Some(Kind::Open);
     }
     let local = getsockname(socket).ok();
-    if let Ok(peer) = getpeername(socket) {
-        // The side that began a connection of unix sockets has no name, and its peer has one.
-        let began =
-            family == AddressFamily::UNIX && !local.is_some_and(is_named) && peer.is_some_and(is_named);
-        return (!began).then_some(Kind::Connected);
+    if getpeername(socket).is_ok() {
+        return Some(Kind::Connected);
     }
     // Datagrams are received without a connection.
     let is_bound = match family {
-        AddressFamily::UNIX => local.is_some_and(is_named),
+        AddressFamily::UNIX => local.as_ref().is_some_and(is_named),
         _ if is_internet => {
             local.and_then(|local| SocketAddr::try_from(local).ok()).is_none_or(|a| a.port() != 0)
         }
@@ -105,7 +101,38 @@ fn kind(socket: &OwnedFd) -> Option<Kind> {
     (!is_idle && is_bound).then_some(Kind::Open)
 }
 
-fn is_named(address: SocketAddrAny) -> bool {
-    SocketAddrUnix::try_from(address)
-        .is_ok_and(|unix| unix.path().is_some() || unix.abstract_name().is_some())
+fn is_named(address: &SocketAddrAny) -> bool {
+    // Not decoded: Linux also gives a path of 108 bytes without a terminator, and an abstract name of no byte.
+    usize::try_from(address.addr_len()).is_ok_and(|len| len > size_of::<u16>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Read as _,
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+    use crate::host::Proc;
+
+    /// `sun_path` has 108 bytes, and needs no terminator, unix(7).
+    #[test]
+    fn a_socket_may_have_the_longest_name() {
+        const BIND: &str = "use Socket; socket(S, AF_UNIX, SOCK_DGRAM, 0) or die;
+            length($ARGV[0]) == 0 or bind(S, pack('S a*', AF_UNIX, $ARGV[0])) or die; $| = 1; print 'x'; <STDIN>";
+        let folder = tempfile::tempdir().unwrap();
+        let longest = format!("{:x<108}", folder.path().join("s").display());
+        for (name, is_open) in [(longest.as_str(), true), ("", false)] {
+            let mut perl = Command::new("perl");
+            perl.args(["-e", BIND, name]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut child = perl.spawn().unwrap();
+            child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+            let process = Proc::system().unwrap().process(child.id()).unwrap();
+            let socket = duplicate_any(&process, 3).unwrap().unwrap().file;
+            assert_eq!(kind(&socket), is_open.then_some(Kind::Open), "{name:?}");
+            drop(child.stdin.take());
+            child.wait().unwrap();
+        }
+    }
 }

@@ -164,6 +164,12 @@ pub(super) fn places(
             _ => {}
         }
     }
+    // Who runs may be on its way back to a terminal that it opened itself.
+    let runs = calls.iter().any(Option::is_none);
+    let is_own_terminal = |fd: &Fd| fd.number > 2 && is_terminal(&fd.target);
+    if runs && table.fds.iter().any(is_own_terminal) {
+        anybody = Some(Called::Unknown);
+    }
     let has_one =
         |memory: &SharedMemory| several || addresses.iter().any(|address| memory.addresses.contains(address));
     let is_any = several || !addresses.is_empty();

@@ -75,6 +75,10 @@ pub fn text_of_shell(image: &Image) -> Option<&String> {
     operand.filter(|_| has_text && !image.argv_truncated)
 }
 
+fn is_text_option(word: &str) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.ends_with('c')
+}
+
 /// Whether a shell is given its commands (`-c`, also among others: `-euxc`), and its first word that is no option.
 fn has_text(image: &Image) -> (bool, Option<&String>) {
     let mut has_text = false;
@@ -86,14 +90,20 @@ fn has_text(image: &Image) -> (bool, Option<&String>) {
             Some("-") => return (has_text, words.next()),
             Some(long) if long.starts_with('-') => {
                 has_text |= long == "-command";
-                words.next_if(|_| matches!(long, "-rcfile" | "-init-file"));
+                words.next_if(|_| matches!(long, "-rcfile" | "-init-file" | "-init-command" | "-emulate"));
             }
             Some(flags) if !flags.is_empty() => {
-                has_text |= flags.contains('c');
+                // PowerShell's options are words: `-NonInteractive`.
+                let is_short = flags.len() <= 6 && flags.bytes().all(|b| b.is_ascii_lowercase() || b == b'O');
+                has_text |= is_short && flags.contains('c');
                 // The name of an option.
-                words.next_if(|_| flags.ends_with(['o', 'O']));
+                words.next_if(|_| is_short && flags.ends_with(['o', 'O']));
             }
-            _ => return (has_text, Some(word)),
+            // It may be the value of an option that not every shell has: then the commands are not known.
+            _ => {
+                let may_come = !has_text && words.any(|word| is_text_option(word));
+                return (has_text || may_come, Some(word).filter(|_| !may_come));
+            }
         }
     }
     (has_text, None)

@@ -59,6 +59,8 @@ struct Line {
     programs: u8,
     /// The program is the client of a container engine.
     engine: bool,
+    /// A shell was named.
+    shell: bool,
     /// A container is named soon, perhaps by the number that its engine has given to it.
     names_container: bool,
     before: Before,
@@ -84,6 +86,7 @@ impl Line {
             let name = text.split(char::is_whitespace).next().unwrap_or_default();
             self.programs = u8::from(words::is_carrier(name) || name.starts_with('/') && text.contains(' '));
             self.engine = words::is_engine(name);
+            self.shell = words::is_shell(name);
             let title = text.get(name.len()..).unwrap_or_default();
             let inner = Self { within_argument: true, programs: self.programs, ..Self::default() };
             return if title.trim().is_empty() {
@@ -95,7 +98,7 @@ impl Line {
         if self.before != Before::Script {
             return self.word(text);
         }
-        if text == "--" {
+        if text == "--" && self.shell {
             return text.to_owned();
         }
         self.before = Before::Word;
@@ -129,6 +132,7 @@ impl Line {
 
     fn word(&mut self, word: &str) -> String {
         let before = mem::take(&mut self.before);
+        self.shell |= words::is_shell(word);
         let most_digits = if matches!(before, Before::Letter | Before::Script) { 5 } else { 8 };
         if words::OPERATORS.contains(&word) {
             (self.programs, self.announced) = (1, false);
@@ -215,7 +219,7 @@ impl Line {
         self.before = match name {
             _ if is_container => Before::Container,
             _ if self.engine && is_attaching(name) => Before::Word,
-            _ if words::takes_script(name) => Before::Script,
+            _ if words::takes_script(name, self.shell) => Before::Script,
             _ if words::FLAGS.contains(&name) => Before::Word,
             _ if name.len() == 2 => Before::Letter,
             _ => Before::Option,

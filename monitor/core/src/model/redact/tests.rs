@@ -112,6 +112,9 @@ fn an_argument_of_many_words_is_shown_where_it_is_a_command_line() {
     becomes(&["sh", "-c", script], &["sh", "-c", shown]);
     becomes(&["sh", "-ce", script], &["sh", "-ce", shown]);
     becomes(&["bash", "-c", "--", script], &["bash", "-c", "--", shown]);
+    // No shell.
+    becomes(&["http", "-dca", "alice:hunter2"], &["http", "-dca", "***"]);
+    becomes(&["x", "-c", "--", "hunter2"], &["x", "-c", "--", "***"]);
     let code = "from multiprocessing.forkserver import main; main(5, 6, ['__main__'], **{'key': 'abc'})";
     let shown = "from multiprocessing.forkserver import main; main(5, 6, ***";
     becomes(&["python3", "-I", "-c", code], &["python3", "-I", "-c", shown]);

@@ -78,6 +78,12 @@ pub(super) fn is_engine(program: &str) -> bool {
     ["docker", "podman", "nerdctl", "finch"].contains(&program.rsplit('/').next().unwrap_or_default())
 }
 
+/// Whether this is a shell.
+pub(super) fn is_shell(program: &str) -> bool {
+    ["ash", "bash", "busybox", "dash", "fish", "ksh", "mksh", "sh", "zsh"]
+        .contains(&program.rsplit('/').next().unwrap_or_default())
+}
+
 /// Whether a program is named behind this word.
 pub(super) fn is_starter(word: &str) -> bool {
     STARTERS.contains(&word) || is_carrier(word)
@@ -91,13 +97,12 @@ pub(super) fn is_short_option(option: &str) -> bool {
 }
 
 /// Whether a shell's script or a command line follows this option.
-pub(super) fn takes_script(option: &str) -> bool {
+pub(super) fn takes_script(option: &str, of_shell: bool) -> bool {
     let letters = option.strip_prefix('-').unwrap_or_default();
     // Those of a shell may stand in any order: `-ec`, `-ce`.
-    let is_of_shell = |letter| matches!(letter, b'a'..=b'f' | b'h' | b'i' | b'l' | b'u' | b'v' | b'x');
     matches!(option, "--command" | "--stdio" | "--call")
         || letters.ends_with('c') && letters.len() <= 4 && letters.bytes().all(|b| b.is_ascii_lowercase())
-        || letters.contains('c') && letters.len() <= 4 && letters.bytes().all(is_of_shell)
+        || of_shell && letters.contains('c') && letters.bytes().all(|b| b.is_ascii_lowercase())
 }
 
 /// Whether a name announces a secret: `--api-key`, `GITHUB_TOKEN`, `Authorization:`, `-H`.
