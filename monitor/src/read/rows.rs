@@ -185,16 +185,7 @@ impl<'a> Rows<'a> {
 
     fn hold_by(&mut self, endpoint: u32, side: Side, process: ProcessId, number: Option<u32>, beyond: bool) {
         self.holds += 1;
-        let is_crowded = self.strangers.get(&endpoint).is_some_and(|strangers| *strangers > HOLDERS);
-        let known = match self.known.get(&process) {
-            // One more that is described changes nothing, unless it is a child of which no record told.
-            None if is_crowded => {
-                self.may_be_child(process);
-                Known::Unreadable
-            }
-            _ => self.knows(process),
-        };
-        let holder = match known {
+        let holder = match self.knows(process) {
             Known::Gone => return,
             Known::Unreadable => Holder::Unreadable,
             Known::Row { in_full: true } => Holder::Process(process),

@@ -1,4 +1,5 @@
 import signal
+import time
 import situation
 from situation import scene
 
@@ -25,6 +26,9 @@ def big_environment(stage):
 def busy_timer(stage, leak="timer", agent="claude"):
     """The agent is killed; an interval timer keeps its server alive."""
     stage.server("mcp-server-fake", leak)
+    if leak == "fifo":
+        # A FIFO is known to be older than its reader if some ticks of the kernel lie between the two.
+        time.sleep(0.2)
     return stage.killed(stage.rests(agent, 'start("mcp-server-fake")'), orphans=["mcp-server-fake"])
 
 @scene("orphan", twin="shell_jobs/loop")
