@@ -157,6 +157,24 @@ ctypes.CDLL(None).syscall({number}, {arguments})"
     assert!(many.memory.is_empty() && many.anybody == Some(Called::Unknown), "{many:?}");
 }
 
+/// A thread that runs may be on its way back to the terminal. The twins: all wait elsewhere, or it has no terminal but the usual
+/// streams.
+#[test]
+fn who_runs_may_wait_at_a_terminal_that_it_opened() {
+    let anybody = |script: &str, runs: bool| {
+        let (server, _) =
+            Started::python(&format!("{script}; print(flush=True); time.sleep(600)"), Std::null());
+        let dir = Proc::system().unwrap().process(server.0.id()).unwrap();
+        let asleep = SystemCall { number: libc::SYS_clock_nanosleep, arguments: [0; 6], opens_fifo: false };
+        let calls = [(!runs).then_some(asleep)];
+        places(&dir, &dir.fd_table().unwrap(), &calls, BootTime::default()).unwrap().anybody
+    };
+    let opens = "import pty, time; ends = pty.openpty()";
+    assert_eq!(anybody(opens, true), Some(Called::Unknown));
+    assert_eq!(anybody(opens, false), None);
+    assert_eq!(anybody("import time", true), None);
+}
+
 /// Goes on as the first process of a PID namespace, where others have other numbers; it ends with who waits for it.
 const IN_A_NAMESPACE: &str = "import ctypes; libc = ctypes.CDLL(None); libc.unshare(0x20000000) and exit(1)
 if os.fork(): os.wait(), os._exit(0)

@@ -59,7 +59,7 @@ struct Line {
     programs: u8,
     /// The program is the client of a container engine.
     engine: bool,
-    /// A shell was named.
+    /// These are the options of a shell.
     shell: bool,
     /// A container is named soon, perhaps by the number that its engine has given to it.
     names_container: bool,
@@ -132,7 +132,7 @@ impl Line {
 
     fn word(&mut self, word: &str) -> String {
         let before = mem::take(&mut self.before);
-        self.shell |= words::is_shell(word);
+        self.shell = words::is_shell(word) || (self.shell && word.starts_with(['-', '+']));
         let most_digits = if matches!(before, Before::Letter | Before::Script) { 5 } else { 8 };
         if words::OPERATORS.contains(&word) {
             (self.programs, self.announced) = (1, false);
@@ -177,17 +177,18 @@ impl Line {
         self.announced = may_announce && words::announces(word);
         self.names_container |=
             matches!(word, "start" | "attach") || self.engine && word == "exec" && !names_container;
-        if known || program.is_some() {
+        let shown = known.then(|| word.to_owned()).or(program);
+        if let Some(shown) = &shown {
             self.programs = match word {
                 // `docker exec box server`
                 "exec" => 2,
-                _ if words::is_starter(word) => 1,
+                // By what is shown: an address may end like a program, and not be shown to its end.
+                _ if words::is_starter(shown) => 1,
                 _ if before != Before::Word || harmless::is_number(word, most_digits) => self.programs,
                 _ => self.programs.saturating_sub(1),
             };
         }
-        let known = known.then(|| word.to_owned());
-        known.or(program).unwrap_or_else(|| MASK.to_owned())
+        shown.unwrap_or_else(|| MASK.to_owned())
     }
 
     fn option(&mut self, word: &str) -> String {

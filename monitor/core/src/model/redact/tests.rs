@@ -115,6 +115,9 @@ fn an_argument_of_many_words_is_shown_where_it_is_a_command_line() {
     // No shell.
     becomes(&["http", "-dca", "alice:hunter2"], &["http", "-dca", "***"]);
     becomes(&["x", "-c", "--", "hunter2"], &["x", "-c", "--", "***"]);
+    becomes(&["x", "Authorization::///node", "node"], &["x", "Authorization:://***", "***"]);
+    // An option of the script.
+    becomes(&["bash", "run.sh", "-ca", "hunter2"], &["bash", "run.sh", "-ca", "***"]);
     let code = "from multiprocessing.forkserver import main; main(5, 6, ['__main__'], **{'key': 'abc'})";
     let shown = "from multiprocessing.forkserver import main; main(5, 6, ***";
     becomes(&["python3", "-I", "-c", code], &["python3", "-I", "-c", shown]);

@@ -102,7 +102,10 @@ pub(super) fn takes_script(option: &str, of_shell: bool) -> bool {
     // Those of a shell may stand in any order: `-ec`, `-ce`.
     matches!(option, "--command" | "--stdio" | "--call")
         || letters.ends_with('c') && letters.len() <= 4 && letters.bytes().all(|b| b.is_ascii_lowercase())
-        || of_shell && letters.contains('c') && letters.bytes().all(|b| b.is_ascii_lowercase())
+        || of_shell
+            && letters.contains('c')
+            && letters.len() <= 4
+            && letters.bytes().all(|b| b.is_ascii_lowercase())
 }
 
 /// Whether a name announces a secret: `--api-key`, `GITHUB_TOKEN`, `Authorization:`, `-H`.
