@@ -53,7 +53,8 @@ pub struct Caller {
     pub agent: u32,
     /// The number of the network namespace in which it called: the inode number of /proc/PID/ns/net.
     pub network: u32,
-    /// The ports of this side and of the other one; 0 until the connection is there.
+    /// The ports of this side and of the other one; 0 until the connection is there. Both are 0 in the record of a port that it
+    /// wanted for itself.
     pub near: u16,
     pub far: u16,
 }

@@ -71,6 +71,8 @@ offsets! {
     CallOffsets {
         sock_network = "sock.__sk_common.skc_net.net", 8;
         network_number = "net.ns.inum", 4;
+        task_nsproxy = "task_struct.nsproxy", 8;
+        nsproxy_network = "nsproxy.net_ns", 8;
         sock_family = "sock.__sk_common.skc_family", 2;
         // Addresses and port of the other side, the port in network byte order.
         sock_far = "sock.__sk_common.skc_daddr", 4;

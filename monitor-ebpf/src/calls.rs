@@ -3,17 +3,18 @@
 //!
 //! Invariant: a call within the host that a followed process begins is written down in CALLED as its own. One that a followed
 //! process has ended is, too: as one of the followed process that began it, or as one of anybody; and so is one that was cut
-//! off, whoever was called. Of the connections of others each change of state costs a comparison, their beginning and their end
+//! off, whoever was called. A port that a followed process wanted for itself is written down, too: if another has it, it knows now whom
+//! it may call. Of the connections of others each change of state costs a comparison, their beginning and their end
 //! a look or two at the filter before MEMBERS, one within the host a look-up.
 
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
-    helpers::generated::bpf_ktime_get_ns,
+    helpers::{bpf_probe_read_user, generated::bpf_ktime_get_ns},
 };
 use monitor_common::{CALLERS_OF_A_PORT, Call, CallKey, CallRecord, Caller, Counter, PARENTS};
 
 use crate::{
-    maps::{CALL_LOST, CALLED, CALLERS, OUTGOING, STANDING, global},
+    maps::{CALL_LOST, CALLED, CALLERS, OUTGOING, STANDING, count, global},
     members,
     task::{Task, current_tgid, read},
 };
@@ -169,9 +170,39 @@ fn is_over(sk: u64) -> Result<(), Counter> {
     write_down(u32::from(near), caller)
 }
 
-/// A call may not be written down, whoever called whom.
+/// The current process wants this port for itself; 0 is whichever is free. Nobody stands for it when it has ended: it may have ended
+/// because another has the port.
 #[inline(always)]
-pub fn lost() {
+pub fn seeks(port: u16) -> Result<(), Counter> {
+    let tgid = current_tgid();
+    if port == 0 || !members::is_followed(tgid) {
+        return Ok(());
+    }
+    let task = Task::current();
+    let mut caller = ANYBODY;
+    (caller.start, caller.tgid) = (task.group_birth()?, tgid);
+    caller.network = read(task.network()?, global!(CALL_OFFSETS.network_number))?;
+    write_down(u32::from(port), caller)
+}
+
+/// The same, by the `struct sockaddr` of bind(2). Whatever its socket is for: that of a datagram is told by nobody else either.
+#[inline(always)]
+pub fn binds(address: u64) -> Result<(), Counter> {
+    if !members::is_followed(current_tgid()) {
+        return Ok(());
+    }
+    // SAFETY: the helper checks the address. What cannot be read cannot be bound to.
+    let Ok([family, port]) = (unsafe { bpf_probe_read_user(address as *const [u16; 2]) }) else {
+        return Ok(());
+    };
+    if matches!(family, AF_INET | AF_INET6) { seeks(u16::from_be(port)) } else { Ok(()) }
+}
+
+/// What could not be written down may be any call, whoever called whom.
+#[inline(always)]
+pub fn written(outcome: Result<(), Counter>) {
+    let Err(why) = outcome else { return };
+    count(why);
     if let Some(at) = CALL_LOST.get_ptr_mut(0) {
         // SAFETY: no precondition.
         let now = unsafe { bpf_ktime_get_ns() };
@@ -193,13 +224,16 @@ fn write_down(port: u32, caller: Caller) -> Result<(), Counter> {
         record.by_anybody = now;
     } else if let Some(place) = place_of(&mut record.by, caller) {
         // The call of one that has ended is still a call, unless another one of its job has called now.
-        if !is_same(place.caller, caller)
+        if place.caller.far != 0
+            && !is_same(place.caller, caller)
             && !is_of_same_job(place.caller, caller)
             && place.at > record.by_anybody
         {
             record.by_anybody = place.at;
         }
-        if members::is_followed(caller.tgid) || !is_of_same_job(place.caller, caller) {
+        let is_known_as_caller = caller.far == 0 && is_same(place.caller, caller);
+        let is_in_its_place = members::is_followed(caller.tgid) || !is_of_same_job(place.caller, caller);
+        if is_in_its_place && !is_known_as_caller {
             place.caller = caller;
         }
         place.at = now;
@@ -254,7 +288,7 @@ fn place_of(by: &mut [Call; CALLERS_OF_A_PORT], caller: Caller) -> Option<&mut C
         let lives = old.tgid != caller.tgid && stands == old.tgid;
         if stands == 0 {
             free = Some(call);
-        } else if !lives && may_stand_for(stands, caller) {
+        } else if caller.far != 0 && !lives && may_stand_for(stands, caller) {
             of_ended = Some(call);
         } else if is_of_same_job(old, caller) {
             of_job = Some(call);

@@ -96,10 +96,7 @@ pub fn signal_generate(ctx: RawTracePointContext) -> i32 {
 /// state of a TCP connection.
 #[raw_tracepoint(tracepoint = "inet_sock_set_state")]
 pub fn inet_sock_set_state(ctx: RawTracePointContext) -> i32 {
-    if let Err(why) = calls::changes(ctx.arg(0), ctx.arg(1), ctx.arg(2)) {
-        maps::count(why);
-        calls::lost();
-    }
+    calls::written(calls::changes(ctx.arg(0), ctx.arg(1), ctx.arg(2)));
     0
 }
 
@@ -109,6 +106,30 @@ pub fn inet_sock_set_state(ctx: RawTracePointContext) -> i32 {
 pub fn ksys_setsid(ctx: FExitContext) -> i32 {
     finish(Kind::Setsid, hooks::setsid(i64::from(ctx.arg::<i32>(0))))
 }
+
+/// `int inet_csk_get_port(struct sock *sk, unsigned short snum)`, net/ipv4/inet_connection_sock.c: bind(2) of a TCP socket. Its result
+/// is the third word of the context.
+#[fexit(function = "inet_csk_get_port")]
+pub fn inet_csk_get_port(ctx: FExitContext) -> i32 {
+    let (port, is_taken) = (ctx.arg::<u64>(1) as u16, ctx.arg::<i32>(2) != 0);
+    if is_taken {
+        calls::written(calls::seeks(port));
+    }
+    0
+}
+
+/// `syscalls:sys_enter_bind`: where fexit does not load. What comes of it is not seen.
+#[tracepoint(category = "syscalls", name = "sys_enter_bind")]
+pub fn sys_enter_bind(ctx: TracePointContext) -> i32 {
+    // SAFETY: a read of the context, which is longer than that.
+    if let Ok(address) = unsafe { ctx.read_at::<u64>(SYS_ENTER_SECOND) } {
+        calls::written(calls::binds(address));
+    }
+    0
+}
+
+/// Offset of the second argument in the format files of `syscalls:sys_enter_*` (`struct syscall_trace_enter`).
+const SYS_ENTER_SECOND: usize = 24;
 
 /// Offset of `ret` in the format file of the tracepoint in tracefs; the same for all
 /// `syscalls:sys_exit_*` (`struct syscall_trace_exit`, kernel/trace/trace.h).

@@ -92,6 +92,13 @@ impl Task {
         Ok(Self(pointer(self.0, global!(OFFSETS.task_real_parent))?))
     }
 
+    /// Its network namespace.
+    #[inline(always)]
+    pub fn network(self) -> Result<*const u8, Counter> {
+        let namespaces = pointer(self.0, global!(CALL_OFFSETS.task_nsproxy))?;
+        pointer(namespaces, global!(CALL_OFFSETS.nsproxy_network))
+    }
+
     /// Its real user id in the initial user namespace.
     #[inline(always)]
     pub fn uid(self) -> Result<u32, Counter> {

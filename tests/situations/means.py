@@ -193,6 +193,20 @@ def ask_over(sock):
         raise EOFError("hung up")
 
 
+def seeks_port_of(name):
+    """Try to have the port of who listens under this name, as a second server of the kind does."""
+    while not os.path.exists(f"{DIR}/go/{name}.tcp"):
+        time.sleep(0.02)
+    with open(f"{DIR}/go/{name}.tcp") as f:
+        port = int(f.read())
+    with socket.socket() as sock:
+        try:
+            sock.bind(("127.0.0.1", port))
+        except OSError:
+            return
+    raise RuntimeError(f"nobody has the port {port}")
+
+
 def call(kind, name, closes="client"):
     """A short connection: one request, then it is closed."""
     with dial(kind, name) as sock:

@@ -135,6 +135,15 @@ fn add_calls(
     };
     let held = rows.scene.processes.iter().filter(|row| row.held).map(|row| row.process);
     let held: HashSet<ProcessId> = held.collect();
+    let all = entries.iter().filter(|entry| entry.state == TcpState::Listen).map(|entry| entry.inode);
+    let all = LazyCell::new(|| all.collect::<HashSet<u64>>());
+    let proc = rows.proc;
+    // Who looked for a port that is free has one of its own by now.
+    let has_found_another = |by: ProcessId| {
+        let sockets = proc.process(by.pid).ok().and_then(|dir| dir.fd_table().ok());
+        sockets.is_some_and(|table| table.sockets().any(|inode| all.contains(&inode)))
+    };
+    let counts = |caller: &Caller| !matches!(caller, Caller::Seeker(by) if has_found_another(*by));
     for entry in entries.iter().filter(|entry| is_wanted_listener(entry, wanted)) {
         let inode = entry.inode;
         // After the table: a call that was over before is among these.
@@ -142,6 +151,7 @@ fn add_calls(
             .flat_map(|holder| {
                 kernel.callers(network, entry.local.1, joints.oldest(*holder), held.contains(holder))
             })
+            .filter(counts)
             .collect();
         let by: BTreeSet<ProcessId> = callers.iter().filter_map(|caller| rows.who_calls(*caller)).collect();
         for caller in &by {

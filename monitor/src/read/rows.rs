@@ -210,7 +210,11 @@ impl<'a> Rows<'a> {
 
     /// Whose call this is, if that is known and it still counts: of one that has ended that of who stands for it.
     pub fn who_calls(&mut self, caller: Caller) -> Option<ProcessId> {
-        let Caller::Process { by, above, lately } = caller else { return None };
+        let (by, above, lately) = match caller {
+            Caller::Process { by, above, lately } => (by, above, lately),
+            Caller::Seeker(by) => return self.may_live(by).then_some(by),
+            Caller::Anybody | Caller::Unknown => return None,
+        };
         let stands = if self.may_live(by) { Ok(None) } else { self.stands_for(by, above) };
         // Who cannot be read may be the one, and call again.
         let Ok(stands) = stands else { return Some(by) };

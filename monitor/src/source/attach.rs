@@ -30,8 +30,16 @@ pub const SIGNAL_HOOK: &str = "raw_tracepoint:signal_generate";
 pub(super) const CONNECTION: &str = "inet_sock_set_state";
 /// The hook that tells who calls.
 pub const CALL_HOOK: &str = "raw_tracepoint:inet_sock_set_state";
-const SETSID_FUNCTION: &str = "ksys_setsid";
-const SETSID_TRACEPOINT: &str = "sys_exit_setsid";
+
+/// What a system call does, by a function of the kernel, or else by the call's tracepoint.
+struct CallHook {
+    function: &'static str,
+    tracepoint: &'static str,
+}
+
+const SETSID: CallHook = CallHook { function: "ksys_setsid", tracepoint: "sys_exit_setsid" };
+/// Who wants a TCP port for himself.
+const BIND: CallHook = CallHook { function: "inet_csk_get_port", tracepoint: "sys_enter_bind" };
 
 /// A namespace that must be the host's.
 #[derive(Debug)]
@@ -163,21 +171,19 @@ pub(super) fn attach(programs: &mut Ebpf, setsid: SetsidHook, btf: &Btf) -> Resu
         raw_tracepoint(programs, hook)?;
     }
     let mut hooks: Vec<String> = [FORK, EXEC, EXIT].map(|hook| format!("raw_tracepoint:{hook}")).to_vec();
-    match setsid {
-        SetsidHook::None => {}
-        SetsidHook::Fentry => hooks.push(function(programs, btf)?),
-        SetsidHook::Tracepoint => hooks.push(tracepoint(programs)?),
-        // The cheapest that this kernel allows. Debian's kernels allow the tracepoint to CAP_SYS_ADMIN alone
-        // (kernel.perf_event_paranoid=3).
-        SetsidHook::Auto => {
-            let hook = function(programs, btf).or_else(|error| {
-                tracing::debug!(%error, "setsid by the tracepoint");
-                tracepoint(programs)
-            });
-            hooks.extend(optional("setsid", "sessions are read from /proc before each verdict", hook));
-        }
-    }
+    let hook = SETSID.attach(programs, setsid, btf);
+    let without = "sessions are read from /proc before each verdict";
+    hooks.extend(match setsid {
+        SetsidHook::Auto => optional("setsid", without, hook).flatten(),
+        _ => hook?,
+    });
     Ok(hooks)
+}
+
+/// Attaches the hook on bind(2), and names it.
+pub(super) fn bind(programs: &mut Ebpf, by: SetsidHook, btf: &Btf) -> Option<String> {
+    let without = "who wanted a port that another has is not seen before he calls that one";
+    optional("bind", without, BIND.attach(programs, by, btf)).flatten()
 }
 
 /// What may be lacking: no reason not to watch. The log says what orphand has to do without.
@@ -191,19 +197,38 @@ pub(super) fn raw_tracepoint(programs: &mut Ebpf, hook: &'static str) -> Result<
     attached.map(drop).map_err(|error| KernelError::program(hook, &error))
 }
 
-fn function(programs: &mut Ebpf, btf: &Btf) -> Result<String, KernelError> {
-    let program: &mut FExit = program(programs, SETSID_FUNCTION)?;
-    let attached = program.load(SETSID_FUNCTION, btf).and_then(|()| program.attach());
-    let attached = attached.map(|_| format!("fexit:{SETSID_FUNCTION}"));
-    attached.map_err(|error| KernelError::program(SETSID_FUNCTION, &error))
-}
+impl CallHook {
+    /// Names what is attached.
+    fn attach(&self, programs: &mut Ebpf, by: SetsidHook, btf: &Btf) -> Result<Option<String>, KernelError> {
+        match by {
+            SetsidHook::None => return Ok(None),
+            SetsidHook::Fentry => self.to_function(programs, btf),
+            SetsidHook::Tracepoint => self.to_tracepoint(programs),
+            // The cheapest that this kernel allows. Debian's kernels allow the tracepoint to CAP_SYS_ADMIN alone
+            // (kernel.perf_event_paranoid=3).
+            SetsidHook::Auto => self.to_function(programs, btf).or_else(|error| {
+                tracing::debug!(%error, "{} in place of {}", self.tracepoint, self.function);
+                self.to_tracepoint(programs)
+            }),
+        }
+        .map(Some)
+    }
 
-fn tracepoint(programs: &mut Ebpf) -> Result<String, KernelError> {
-    mount_tracefs()?;
-    let program: &mut TracePoint = program(programs, SETSID_TRACEPOINT)?;
-    let attached = program.load().and_then(|()| program.attach("syscalls", SETSID_TRACEPOINT));
-    attached.map_err(|error| KernelError::program(SETSID_TRACEPOINT, &error))?;
-    Ok(format!("tracepoint:syscalls:{SETSID_TRACEPOINT}"))
+    fn to_function(&self, programs: &mut Ebpf, btf: &Btf) -> Result<String, KernelError> {
+        let name = self.function;
+        let program: &mut FExit = program(programs, name)?;
+        let attached = program.load(name, btf).and_then(|()| program.attach());
+        attached.map(|_| format!("fexit:{name}")).map_err(|error| KernelError::program(name, &error))
+    }
+
+    fn to_tracepoint(&self, programs: &mut Ebpf) -> Result<String, KernelError> {
+        let name = self.tracepoint;
+        mount_tracefs(name)?;
+        let program: &mut TracePoint = program(programs, name)?;
+        let attached = program.load().and_then(|()| program.attach("syscalls", name));
+        attached.map_err(|error| KernelError::program(name, &error))?;
+        Ok(format!("tracepoint:syscalls:{name}"))
+    }
 }
 
 /// Where tracefs is mounted, or is mounted when it is needed.
@@ -214,15 +239,14 @@ pub fn has_tracefs() -> bool {
     Path::new(TRACEFS).join("events").exists() || Path::new("/sys/kernel/debug/tracing/events").exists()
 }
 
-fn mount_tracefs() -> Result<(), KernelError> {
+fn mount_tracefs(wanted_by: &str) -> Result<(), KernelError> {
     if has_tracefs() {
         return Ok(());
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("tracefs", TRACEFS, "tracefs", flags, None).map_err(|errno| {
         let error = io::Error::from(errno);
-        let what =
-            format!("{SETSID_TRACEPOINT} needs tracefs, which cannot be mounted at {TRACEFS} ({error})");
+        let what = format!("{wanted_by} needs tracefs, which cannot be mounted at {TRACEFS} ({error})");
         KernelError(format!("{what}: mount it, or do without with --setsid none"))
     })
 }

@@ -165,11 +165,14 @@ fn callers(record: &CallRecord, network: u32, [unseen, born, lately]: [u64; 3]) 
     let is_lately = |at: u64| at > lately;
     let here = record.by.iter().filter(|call| call.caller.network == network);
     let known = here.filter_map(|call| {
-        let By { tgid, start, parents: [first, second, third], head, agent, .. } = call.caller;
+        let By { tgid, start, parents: [first, second, third], head, agent, far, .. } = call.caller;
         let above = [first, second, third, head, agent];
         let lately = is_lately(call.at);
-        let counts = lately || call.at != 0 && call.at >= born;
-        counts.then(|| Caller::Process { by: id(tgid, start), above, lately })
+        let is_of_this = call.at != 0 && call.at >= born;
+        if far == 0 {
+            return is_of_this.then(|| Caller::Seeker(id(tgid, start)));
+        }
+        (lately || is_of_this).then(|| Caller::Process { by: id(tgid, start), above, lately })
     });
     let anybody = is_lately(record.by_anybody).then_some(Caller::Anybody);
     // Whoever found no place may be any of those that live.

@@ -188,6 +188,7 @@ impl KernelSource {
         let without =
             "of calls over TCP only those of the last minute are seen, and none that another host has ended";
         let calls = optional(attach::CONNECTION, without, calls);
+        hooks.extend(calls.iter().filter_map(|_| attach::bind(&mut programs, options.setsid, &btf)));
         let mut source = Self {
             candidates,
             ring: RingBuf::try_from(take(&mut programs, "RECORDS")?)?,

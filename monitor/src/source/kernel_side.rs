@@ -86,6 +86,8 @@ pub enum Caller {
         /// In the last ten minutes. Longer ago, it may call again as long as it lives.
         lately: bool,
     },
+    /// This process wanted the port for itself, when another had it.
+    Seeker(ProcessId),
     /// Another host, or another process that may be any, in the last ten minutes.
     Anybody,
     /// That cannot be told: it was not watched for so long.

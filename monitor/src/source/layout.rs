@@ -46,7 +46,12 @@ pub fn read(btf: &[u8]) -> Result<Layout, KernelError> {
         counts_files_from_zero: kernel.place("file.f_ref", 8).is_ok(),
         sock_userlocks: kernel.place("sock.sk_userlocks:", 0).unwrap_or(0),
         tty: tty.unwrap_or_default(),
-        functions: kernel.btf.only_functions(&["ksys_setsid", "bpf_iter_task", "bpf_iter_task_file"]),
+        functions: kernel.btf.only_functions(&[
+            "ksys_setsid",
+            "inet_csk_get_port",
+            "bpf_iter_task",
+            "bpf_iter_task_file",
+        ]),
         signals: kernel.arguments("signal_generate", 5).and_then(|_| SignalOffsets::read(place)),
         calls: kernel.arguments("inet_sock_set_state", 3).and_then(|_| CallOffsets::read(place)),
         ends: EndOffsets::read(place),

@@ -13,7 +13,7 @@ use orphand::{
         kernel_side::Caller,
     },
 };
-use orphand_core::model::Tracking;
+use orphand_core::model::{SetsidHook, Tracking};
 
 use crate::stage::{Actor, id, options};
 
@@ -246,6 +246,61 @@ fn the_call_of_one_that_has_ended_is_of_the_nearest_that_lives() {
     actor.word();
     actor.finish();
     assert_eq!(source.errors().unwrap()["call_dropped"], 0);
+}
+
+/// A server, one that would have its port and one that calls it when it could not have that; a third one would have had it, and has ended.
+const SEEKERS: &str = r#"
+import socket
+server = socket.create_server(("127.0.0.1", 0)); port = server.getsockname()[1]
+def seek(what, then):
+    told, tell = os.pipe()
+    if os.fork() == 0:
+        server.close()
+        try: socket.socket().bind(("127.0.0.1", port))
+        except OSError: then(); say(what); os.write(tell, b"x")
+        what != "ended" and time.sleep(1000); os._exit(0)
+    os.read(told, 1); what == "ended" and wait()
+if os.fork() == 0:
+    say("server", port=port)
+    while True: server.accept()[0].close()
+seek("ended", lambda: None)
+seek("seeker", lambda: None)
+def calls():
+    socket.create_connection(("127.0.0.1", port)).recv(1)
+    try: socket.socket().bind(("127.0.0.1", port))
+    except OSError: pass
+seek("caller", calls)
+say("done"); go(); os.kill(0, 9)
+"#;
+
+#[test]
+#[ignore = "needs root and a kernel: cargo xtask test runs it"]
+fn who_wants_a_port_that_another_has_knows_it() {
+    for setsid in [SetsidHook::Auto, SetsidHook::Tracepoint] {
+        let mut source = KernelSource::open(&KernelOptions { setsid, ..options() }).unwrap();
+        assert!(source.hooks().iter().any(|hook| hook.contains("bind") || hook.contains("get_port")));
+        let calls = calls_of(&source);
+        let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{SEEKERS}"));
+        assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
+        actor.word();
+        let mut lines = vec![actor.line()];
+        while lines.last().unwrap()["what"] != "done" {
+            lines.push(actor.line());
+        }
+        let line = |what: &str| lines.iter().find(|line| line["what"] == what).unwrap();
+        let port = u16::try_from(line("server")["port"].as_u64().unwrap()).unwrap();
+        // A stranger is not told.
+        std::net::TcpListener::bind(("127.0.0.1", port)).unwrap_err();
+        let told = calls.of(network(), port, id(line("server")), false).unwrap();
+        // The place of one that has ended is another one's.
+        assert!(!told.contains(&Caller::Seeker(id(line("ended")))), "{told:?}");
+        assert!(told.contains(&Caller::Seeker(id(line("seeker")))), "{told:?}");
+        let is_caller = |by: &Caller| matches!(by, Caller::Process { by, .. } if *by == id(line("caller")));
+        assert!(told.len() == 2 && told.iter().any(is_caller), "{told:?}");
+        actor.word();
+        actor.finish();
+        assert_eq!(source.errors().unwrap()["call_dropped"], 0);
+    }
 }
 
 /// Two servers, of which the second one's port finds no room.

@@ -114,6 +114,22 @@ def service_of_a_manager(stage, agent="manager.js", server="acme-mcp-server"):
     stage.when_over("person", f"on_call('person', lambda: call('tcp', '{server}'))\n")
     return stage.killed(agent, in_use=[server])
 
+@scene("in use", twin="orphans/port_that_another_server_sought")
+def port_that_another_server_sought(stage):
+    """A server could not have the port of another agent's, and asks that one when it is asked itself; the agent of that one is killed."""
+    stage.listens("mcp-server-hub", "tcp")
+    agent = stage.agent("mcp-server-hub")
+    stage.part("mcp-server-follower", """
+        seeks_port_of("mcp-server-hub")
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        in_background(serve)
+        on_call("follower", lambda: call("tcp", "mcp-server-hub"))
+    """)
+    stage.rests("codex", 'start("mcp-server-follower")')
+    follower = stage.who("mcp-server-follower")
+    stage.when_called("follower", follower)
+    return stage.killed(agent, in_use=["mcp-server-hub", follower])
+
 @scene("in use", twin="orphans/silent_listener")
 def told_to_serve(stage):
     """A server was told to serve HTTP at a port; another host calls now and then, which leaves no trace here; the agent is killed."""

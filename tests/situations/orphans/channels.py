@@ -307,6 +307,19 @@ def siblings(stage):
     """)
     return stage.killed(agent, orphans=[f"server{n}" for n in range(3)])
 
+@scene("orphan", twin="clients/port_that_another_server_sought")
+def port_that_another_server_sought(stage):
+    """A server could not have the port of another agent's, and found one that is free; the agent of that one is killed."""
+    stage.listens("mcp-server-hub", "tcp")
+    agent = stage.agent("mcp-server-hub")
+    stage.part("mcp-server-follower", """
+        seeks_port_of("mcp-server-hub")
+        listener = listen("tcp")
+        serve()
+    """)
+    stage.rests("codex", 'start("mcp-server-follower")')
+    return stage.killed(agent, orphans=["mcp-server-hub"], in_use=[stage.who("mcp-server-follower")])
+
 @scene("orphan", twin="clients/keep_alive")
 def silent_listener(stage):
     """The server listens on a port too, but nobody ever called; its agent is killed."""
