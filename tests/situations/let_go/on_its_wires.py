@@ -83,3 +83,22 @@ def job_with_a_pipe_of_others(stage, pair):
     agent = stage.agent("mcp-server-shell")
     stage.beats("job")
     return stage.killed(agent, in_use=["job"], may_end=["mcp-server-shell"])
+
+@scene("in use", twin="orphans/watchdog_of_its_own")
+def fed_with_what_a_person_reads(stage):
+    """A server writes to a job in a session of its own, whose output a person reads in a file; the agent is killed."""
+    stage.part("job", "here()\nfor line in sys.stdin:\n    print(line, flush=True)\n")
+    stage.part("mcp-server-shell", """
+        with open(f"{DIR}/go/log", "w") as log:
+            job = start("job", wire=None, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+        present("job")
+        def feed():
+            while True:
+                os.write(job.stdin.fileno(), b"news\\n")
+                time.sleep(1)
+        in_background(feed)
+        serve()
+    """)
+    agent = stage.agent("mcp-server-shell")
+    stage.grows("go/log")
+    return stage.killed(agent, in_use=["mcp-server-shell", "job"])

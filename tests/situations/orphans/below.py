@@ -51,6 +51,18 @@ def helper_below_a_server(stage):
     agent = stage.agent("mcp-server-agents")
     return stage.killed(agent, orphans=["mcp-server-agents", "assistant.py"])
 
+@scene("orphan", twin="let_go/fed_with_what_a_person_reads")
+def watchdog_of_its_own(stage):
+    """A server has a helper in a session of its own that only waits for the server's end (chrome-devtools-mcp); the agent is killed."""
+    stage.part("watchdog", "here()\nwhile os.read(0, 100):\n    pass\n")
+    stage.part("mcp-server-shell", """
+        nothing = subprocess.DEVNULL
+        start("watchdog", wire=None, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True)
+        present("watchdog")
+        serve()
+    """)
+    return stage.killed(stage.agent("mcp-server-shell"), orphans=["mcp-server-shell", "watchdog"])
+
 @scene("orphan", twin="let_go/document")
 def below_what_was_opened(stage):
     """An agent opened another one by `xdg-open`, as in an editor; that is killed, its server and the server's helper stay."""

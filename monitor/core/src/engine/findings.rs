@@ -205,23 +205,25 @@ impl Engine {
         // it. Who waits for a time may look then. For the end of a service nobody waits.
         let hears =
             |parent: &ProcessRow| parent.reaps || parent.hears_of_ends || parent.waits == Wait::Anything;
-        let needed = jobs.iter().filter(|(job, parent)| hears(parent) || awaits(parent, job)).filter_map(
-            |(job, _)| {
-                let below = self.world.graph().below(job.id).map(|below| below.id);
-                let step: Vec<ProcessId> = iter::once(job.id).chain(below).collect();
-                // A service may wait for callers alone, and a step for who works for it elsewhere (`ssh` with ControlMaster, terraform).
-                let is_service = step.iter().any(|process| rows.listens(*process));
-                let works = |process: &ProcessId| {
-                    seen.worked(*process)
-                        || if is_service {
-                            rows.has_called(*process, &step, &finding.members)
-                        } else {
-                            goes_on(*process)
-                        }
-                };
-                step.iter().copied().find(works)
-            },
-        );
+        let held = rows.sides_of(finding.members.all());
+        let is_needed = |(job, parent): &&(&Node, &ProcessRow)| {
+            hears(parent) || awaits(parent, job) || rows.has_input_alone(job.id, &held)
+        };
+        let needed = jobs.iter().filter(is_needed).filter_map(|(job, _)| {
+            let below = self.world.graph().below(job.id).map(|below| below.id);
+            let step: Vec<ProcessId> = iter::once(job.id).chain(below).collect();
+            // A service may wait for callers alone, and a step for who works for it elsewhere (`ssh` with ControlMaster, terraform).
+            let is_service = step.iter().any(|process| rows.listens(*process));
+            let works = |process: &ProcessId| {
+                seen.worked(*process)
+                    || if is_service {
+                        rows.has_called(*process, &step, &finding.members)
+                    } else {
+                        goes_on(*process)
+                    }
+            };
+            step.iter().copied().find(works)
+        });
         let works: Vec<_> = working.chain(needed).filter(|process| !is_of_a_browser(*process)).collect();
         if works.is_empty() && !stopping {
             // Who looks from time to time whether a step has ended goes on only then, and may just be between two.

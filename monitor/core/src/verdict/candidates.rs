@@ -16,7 +16,7 @@ use crate::{
     case::{By, Verdict},
     lineage::{Graph, Node},
     model::{
-        CopyFacts, Doubt, Guard, ProcessId, UnitFacts,
+        CopyFacts, Doubt, Guard, ProcessId, Stdio, UnitFacts,
         scene::{ProcessRow, Wait},
         text::base,
     },
@@ -47,6 +47,7 @@ pub(super) fn candidates(inspection: &Inspection<'_>, own: &Members) -> Vec<Part
     for server in inspection.siblings.iter().filter(is_joined).filter(is_candidate) {
         parties.push(sibling(inspection, may_be_told, server));
     }
+    parties.extend(fed(inspection, own));
     if let Some(owner) = inspection.dead_owner() {
         parties.extend(owner.copies.iter().filter_map(|copy| inert_copy(inspection, owner, copy)));
     }
@@ -93,7 +94,7 @@ fn sibling(inspection: &Inspection<'_>, may_be_told: bool, server: &Server) -> P
 
 fn of_server(inspection: &Inspection<'_>, own: &Members) -> Party {
     // A driver was told its port by the server that is connected with it.
-    let held: Sides = own.all().flat_map(|process| inspection.rows.sides(process)).collect();
+    let held = inspection.rows.sides_of(own.all());
     let is_service = |process: &&ProcessId| {
         inspection.rows.has_listener(**process)
             && inspection.rows.row(**process).is_some_and(|row| {
@@ -151,6 +152,22 @@ fn is_told(inspection: &Inspection<'_>, process: ProcessId) -> bool {
     let now = inspection.rows.row(process);
     let mut images = witnessed.into_iter().chain(now.map(|row| &row.image));
     now.is_some_and(|row| row.told_to_serve) || images.any(is_told_to_serve)
+}
+
+/// Who was let go and has nothing but what the server writes to his standard input, with no output: he reports for it, or waits for its
+/// end (chrome-devtools-mcp). He lives on without it, and does not need it, but for work of the two that has its own time.
+fn fed(inspection: &Inspection<'_>, own: &Members) -> impl Iterator<Item = Party> {
+    let held = inspection.rows.sides_of(own.all());
+    let is_fed = move |process: &&ProcessId| {
+        inspection.rows.has_input_alone(**process, &held)
+            && inspection
+                .rows
+                .row(**process)
+                .is_some_and(|row| row.full && row.stdio[1..] == [Stdio::Null; 2])
+            && inspection.world.graph().children(**process).next().is_none()
+    };
+    let fed = own.let_go.iter().filter(is_fed);
+    fed.map(|process| Party { kind: Kind::Copy, members: BTreeSet::from([*process]), ..Party::default() })
 }
 
 /// A forked copy of the killed owner that is inert: it never ran another program, has no server and no child, is in its

@@ -70,7 +70,7 @@ pub fn members(inspection: &Inspection<'_>) -> Members {
         bonds.members.sessions.extend(&attempt.sessions);
     }
     // The more belongs to it, the more is tied to it. So the order does not matter, and a pass may use what it has found.
-    bonds.held = bonds.members.all().flat_map(|process| inspection.rows.sides(process)).collect();
+    bonds.held = inspection.rows.sides_of(bonds.members.all());
     for _ in 0..PASSES {
         let unsettled = others.len();
         bonds.find_serving(&rows);

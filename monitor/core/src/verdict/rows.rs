@@ -52,6 +52,10 @@ impl<'a> Rows<'a> {
         self.by_process.get(&process).into_iter().flatten().map(|end| (end.endpoint, end.side))
     }
 
+    pub fn sides_of(&self, processes: impl Iterator<Item = ProcessId>) -> Sides {
+        processes.flat_map(|process| self.sides(process)).collect()
+    }
+
     /// The rows of the processes that a server, or its launch chain, consists of, or that descend from them.
     pub fn full(&self, server: &Server) -> impl Iterator<Item = &'a ProcessRow> {
         let all: BTreeSet<ProcessId> = server.all().collect();
@@ -129,10 +133,15 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Whether its standard input is all that joins the process with anything, and leads to a process of a server, which has these
-    /// ends.
+    /// Whether its standard input is all that joins the process with anything else, and leads to a process of a server, which has
+    /// these ends. Many a runtime has pipes to itself (node).
     pub fn has_input_alone(&self, process: ProcessId, held: &Sides) -> bool {
-        let mut ends = self.of(process).peekable();
+        let is_own = |end: &&End| end.holder == Holder::Process(process);
+        let is_joined = |end: &End| {
+            !matches!(self.scene.endpoint(end.endpoint), Some(Endpoint::Pipe { named: false, .. }))
+                || !self.by_endpoint.get(&end.endpoint).into_iter().flatten().all(is_own)
+        };
+        let mut ends = self.of(process).filter(|(_, end)| is_joined(end)).peekable();
         ends.peek().is_some() && ends.all(|(_, end)| end.numbers == [0] && is_opposed(end, held))
     }
 

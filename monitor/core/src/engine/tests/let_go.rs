@@ -45,7 +45,6 @@ fn an_input_does_not_tie_a_job_with_a_log() {
         (31, Stdio::File, 7, works, false),
         (31, Stdio::File, 7, rests, false),
         (10, Stdio::File, 7, works, false),
-        (10, Stdio::Null, 7, works, false),
         (10, Stdio::File, 7, rests, true),
         (31, Stdio::Pipe(9), 7, works, true),
         (10, Stdio::Pipe(9), 7, works, true),
@@ -62,6 +61,36 @@ fn an_input_does_not_tie_a_job_with_a_log() {
         } else {
             unproven(&mut story, "clients");
         }
+    }
+}
+
+/// `spawn(job, {detached: true, stdio: ["pipe", "ignore", "ignore"]})`: it does not keep its server, which has time while both are at
+/// work. The twins have an output, or something else that joins them with others.
+#[test]
+fn who_is_only_fed_by_a_server_does_not_keep_it() {
+    for (sid, output, busy, calls, keeps) in [
+        (31, Stdio::Null, false, false, false),
+        (31, Stdio::Null, true, false, false),
+        (10, Stdio::Null, true, false, false),
+        (31, Stdio::File, false, false, true),
+        (31, Stdio::Null, false, true, true),
+    ] {
+        let stdio = [Stdio::Pipe(7), output, output];
+        let mut story = with_job(JOB, stdio);
+        let server = ProcessFacts { read_by: Some((Stdio::Pipe(7), id(31))), ..apart(10, WIRE) };
+        let calls = calls.then_some(Began::Near).into_iter().collect();
+        story.apart.extend([(31, ProcessFacts { busy, calls, ..apart(sid, stdio) }), (30, server)]);
+        let mut story = judged(story);
+        if keeps {
+            unproven(&mut story, "clients");
+            continue;
+        }
+        assert_eq!(story.sent().is_empty(), busy, "{sid}");
+        story.pass_secs(400);
+        let told = story.told();
+        assert!(!busy || told.iter().any(|told| told.contains("working")), "{told:?}");
+        let sent = story.sent();
+        assert!(sent.iter().all(|(pid, _)| *pid == 30), "{sid} {busy} {sent:?}");
     }
 }
 
