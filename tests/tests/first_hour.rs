@@ -124,6 +124,40 @@ fn a_restart_changes_nothing() -> Result<()> {
     })
 }
 
+/// What an earlier daemon may have known is left to a person, also where its agent ends under the eyes of this one: the daemon before
+/// could not write, and the store seems whole. The twin begins later.
+#[test]
+#[ignore = "needs root and a real kernel: cargo xtask test runs it"]
+fn what_may_be_lost_is_asked_about() -> Result<()> {
+    scene(|s| {
+        let first = s.daemon_with(&own_default())?;
+        let agent = s.start(&Part::agent("agent"))?;
+        let before = agent.start(&Part::server("before"))?;
+        first.wait_for("server_started", before.id)?;
+        first.finish()?;
+        let unwritten = successor(s, "/proc/orphand")?;
+        let meanwhile = agent.start(&Part::server("meanwhile"))?;
+        unwritten.wait_for("server_started", meanwhile.id)?;
+        unwritten.finish()?;
+
+        // On a host there is one lock file.
+        fs::create_dir(s.folder().join("daemon2"))?;
+        fs::copy(s.folder().join("daemon1/lock"), s.folder().join("daemon2/lock"))?;
+        let daemon = successor(s, "../daemon0/state")?;
+        let later = agent.start(&Part::server("later"))?;
+        daemon.wait_for("server_started", later.id)?;
+        agent.kill()?;
+        daemon.reaped(&[later.id])?;
+        waits(&daemon, &before)?;
+        waits(&daemon, &meanwhile)?;
+        s.barrier(&daemon)?;
+        ensure!(before.id.alive() && meanwhile.id.alive(), "ended without a person");
+        said(&daemon, &["reap", "--yes"])?;
+        before.id.wait_gone()?;
+        meanwhile.id.wait_gone()
+    })
+}
+
 /// Who has called a server, and may call it again, is known after a restart.
 #[test]
 #[ignore = "needs root and a real kernel: cargo xtask test runs it"]

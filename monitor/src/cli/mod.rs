@@ -202,7 +202,7 @@ pub struct Run {
     /// Judge, but never send a signal
     #[arg(long)]
     pub observe: bool,
-    /// What was there before the first start on this host: left to a person, or ended like the rest [default: ask]
+    /// What was there before the first start on this host, or before what was known was lost: left to a person, or ended like the rest [default: ask]
     #[arg(long, value_name = "WHAT", value_parser = one_of(FOUND))]
     pub found: Option<Found>,
     /// Output format of events [default: text on a terminal, otherwise json]

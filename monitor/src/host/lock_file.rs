@@ -3,7 +3,7 @@
 //! Invariant: the process that holds an [`Instance`] holds the lock. The kernel releases the lock at any end
 //! of the process, so a file that is left behind does no harm. The path must be the same for every daemon of
 //! the host, whatever its state directory and socket: `/run/orphand/lock`. For `run`. The kernel tells which process
-//! holds the lock.
+//! holds the lock. Its text is what one daemon leaves to the next (`store::Unkept`), and means nothing here.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -32,6 +32,11 @@ impl Drop for Instance {
 }
 
 impl Instance {
+    /// The file with the lock.
+    pub fn file(&self) -> io::Result<File> {
+        self.lock.try_clone()
+    }
+
     /// Takes the lock at `path`. Creates the directory if necessary.
     pub fn lock(path: &Path) -> Result<Self> {
         if let Some(dir) = path.parent() {

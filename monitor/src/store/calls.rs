@@ -15,6 +15,7 @@ use std::{
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use super::Unkept;
 use crate::os::{clock, if_there, replace_file, start, text_file_within};
 use orphand_core::model::BootTime;
 
@@ -63,11 +64,12 @@ pub fn read<T: DeserializeOwned + Default>(dir: &Path, boot: &str) -> (T, Earlie
 }
 
 impl Earlier {
-    /// Who called before that is not known; `was_watched`: an earlier daemon of this boot ran, or may have.
-    pub fn unknown_before(&self, was_watched: bool) -> Option<BootTime> {
+    /// Who called before that is not known; `was_watched`: an earlier daemon of this boot ran, or may have; `incomplete_before`: not
+    /// all that it knew then is kept, whatever the file says.
+    pub fn unknown_before(&self, was_watched: bool, incomplete_before: Option<BootTime>) -> Option<BootTime> {
         let why = match self {
-            Self::Kept { unknown_before } => return *unknown_before,
-            Self::Nothing if !was_watched => return None,
+            Self::Kept { unknown_before } => return incomplete_before.max(*unknown_before),
+            Self::Nothing if !was_watched => return incomplete_before,
             Self::Nothing => "the daemon before has kept nothing",
             Self::Unread(why) => why,
         };
@@ -87,6 +89,7 @@ impl Keeper {
         (dir, boot): (&Path, &str),
         unknown_before: Option<BootTime>,
         every: Duration,
+        mut unkept: Unkept,
         known: impl Fn() -> T + Send + 'static,
     ) -> io::Result<Self> {
         let ((end, ending), (done, ended)) = (channel(), channel());
@@ -100,6 +103,9 @@ impl Keeper {
                     tracing::warn!("who called servers is not kept for the next daemon: {error}");
                 }
                 works = kept.is_ok();
+                // An old one that would not tell of the last calls is worse than none.
+                let is_gone = || fs::remove_file(&path).is_ok() || matches!(path.try_exists(), Ok(false));
+                unkept.is_written(works || is_gone());
                 if ends {
                     return drop(done);
                 }
@@ -117,14 +123,14 @@ impl Drop for Keeper {
     }
 }
 
-/// Writes it, unless the file has it already. An old one that would not tell of the last calls is worse than none.
+/// Writes it, unless the file has it already.
 fn keep<T: Serialize>(path: &Path, last: &mut Option<u64>, kept: &Kept<T>) -> io::Result<()> {
     let text = serde_json::to_vec(kept)?;
     // Users decide how long it is.
     let hash = Some(FxBuildHasher.hash_one(&text));
     if hash != *last {
         *last = None;
-        replace_file(path, &text).inspect_err(|_| drop(fs::remove_file(path)))?;
+        replace_file(path, &text)?;
         *last = hash;
     }
     Ok(())
@@ -141,7 +147,13 @@ mod tests {
         thread,
     };
 
-    use super::*;
+    use super::{
+        super::{
+            tests::unkept,
+            unkept::tests::{begin, written},
+        },
+        *,
+    };
 
     #[test]
     fn it_is_read_in_the_same_boot_only() {
@@ -160,9 +172,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(FILE);
         let calls = || read::<Vec<u16>>(dir.path(), "a");
-        assert_eq!(calls().1.unknown_before(false), None, "the first daemon of the boot");
-        assert!(calls().1.unknown_before(true).is_some());
-        let is_unread = || calls().0.is_empty() && calls().1.unknown_before(false).is_some();
+        assert_eq!(calls().1.unknown_before(false, None), None, "the first daemon of the boot");
+        assert!(calls().1.unknown_before(true, None).is_some());
+        let is_unread = || calls().0.is_empty() && calls().1.unknown_before(false, None).is_some();
         for broken in ["", "{\"boot\":", "{\"boot\": \"a\", \"ports\": [99999]}"] {
             fs::write(&file, broken).unwrap();
             assert!(is_unread(), "{broken:?}");
@@ -176,7 +188,7 @@ mod tests {
         let unknown_before = Some(BootTime(7));
         drop(keeper(dir.path(), unknown_before, || vec![80]));
         assert_eq!(calls(), (vec![80], Earlier::Kept { unknown_before }));
-        assert_eq!(calls().1.unknown_before(true), unknown_before);
+        assert_eq!(calls().1.unknown_before(true, None), unknown_before);
     }
 
     #[test]
@@ -210,12 +222,38 @@ mod tests {
         assert_eq!(read::<Vec<u16>>(dir.path(), "a"), (vec![], Earlier::Nothing));
     }
 
+    /// As on a disk that has become read-only, for root, too. The twins: there is none, and the disk is well again.
+    #[test]
+    fn an_old_one_that_stays_is_told_to_the_next_daemon() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = tempfile::tempfile().unwrap();
+        let keep = |after: &str| {
+            let unkept = begin(&lock);
+            drop(Keeper::start((dir.path(), "a"), None, Duration::from_millis(1), unkept, || 80).unwrap());
+            assert_eq!(written(&lock) == BootTime(u64::MAX), after == "it stays", "{after}");
+        };
+        keep("written");
+        let file = dir.path().join(FILE);
+        fs::create_dir(file.with_extension("new")).unwrap();
+        keep("removed");
+        fs::create_dir(&file).unwrap();
+        keep("it stays");
+        fs::remove_dir(&file).unwrap();
+        fs::remove_dir(file.with_extension("new")).unwrap();
+        begin(&lock);
+        keep("written");
+        let told = |incomplete_before| read::<u16>(dir.path(), "a").1.unknown_before(true, incomplete_before);
+        assert_eq!([told(None), told(Some(BootTime(7)))], [None, Some(BootTime(7))], "whatever it says");
+        fs::remove_file(&file).unwrap();
+        assert!(told(Some(BootTime(7))) > Some(BootTime(7)));
+    }
+
     fn keeper(
         dir: &Path,
         unknown_before: Option<BootTime>,
         known: impl Fn() -> Vec<u16> + Send + 'static,
     ) -> Keeper {
-        Keeper::start((dir, "a"), unknown_before, Duration::from_millis(1), known).unwrap()
+        Keeper::start((dir, "a"), unknown_before, Duration::from_millis(1), unkept(), known).unwrap()
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(super) fn read(db: &Connection, boot: i64) -> rusqlite::Result<Knowledge> {
         servers: servers(db, boot)?,
         restarted: daemons > Some(1),
         first_start: first_start.map(|at| BootTime(at.cast_unsigned())),
+        incomplete_before: None,
     })
 }
 

@@ -14,6 +14,7 @@ mod opening;
 mod prune;
 mod schema;
 pub mod standing;
+mod unkept;
 mod writer;
 
 use std::{
@@ -31,6 +32,7 @@ use orphand_core::model::{BootTime, Fact};
 pub use files::{create_directory, usable};
 pub use opening::Opened;
 pub use prune::Limits;
+pub use unkept::Unkept;
 pub use writer::StoreWriter;
 
 /// Facts that wait to be written, with the times at which they became known, oldest first.

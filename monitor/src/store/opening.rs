@@ -43,8 +43,8 @@ impl Store {
             fs::rename(&new, &file).map_err(|error| StoreError::file("rename", &new, &error))?;
         }
         let now = clock::now();
-        let open = |after_damage| Self::open_file(&file, boot_id, offset_ns, limits, now, after_damage);
-        let (why, is_damaged) = match open(false) {
+        let open = || Self::open_file(&file, boot_id, offset_ns, limits, now);
+        let (why, is_damaged) = match open() {
             Err(StoreError::Damaged { what, .. }) => (format!("was damaged ({what})"), true),
             Err(StoreError::Older { version, .. }) => (format!("has version {version}"), false),
             opened => return opened,
@@ -56,11 +56,12 @@ impl Store {
             return Err(error);
         }
         let aside = files::set_aside(&file, jiff::Timestamp::from_microsecond(began).unwrap_or_default())?;
-        let mut opened = open(is_damaged)?;
+        let mut opened = open()?;
         // Whoever wrote it may have been of this boot.
         opened.knowledge.restarted = true;
         // Not all that it knew may be left.
         opened.knowledge.watched_until = None;
+        opened.knowledge.incomplete_before = (is_damaged || copied.is_err()).then_some(now);
         let (file, aside) = (file.display(), aside.display());
         let rest = match copied {
             Ok(1) => "1 run was recovered".to_owned(),
@@ -81,14 +82,12 @@ impl Store {
         offset_ns: i64,
         limits: Limits,
         now: BootTime,
-        after_damage: bool,
     ) -> Result<Opened, StoreError> {
         let failed = |operation| move |source| StoreError::of(operation, file, &source);
         let mut db = files::connect(file)?;
         check(&db, file)?;
         schema::create(&mut db).map_err(failed("write"))?;
-        let (boot, daemon) =
-            insert_daemon(&mut db, boot_id, offset_ns, now, after_damage).map_err(failed("write"))?;
+        let (boot, daemon) = insert_daemon(&mut db, boot_id, offset_ns, now).map_err(failed("write"))?;
         let knowledge = knowledge::read(&db, boot).map_err(failed("read"))?;
         let identity = files::identity(file);
         let (file, tidying_failed) = (file.to_owned(), false);
@@ -115,20 +114,19 @@ fn check(db: &Connection, file: &Path) -> Result<(), StoreError> {
 }
 
 /// Inserts this boot and this daemon, and ends what an earlier boot left open. Returns their row ids. The first start of all was now
-/// if no other is known, or if damage leaves it open: then a person decides about more.
+/// if no other is known.
 fn insert_daemon(
     db: &mut Connection,
     boot_id: &str,
     offset_ns: i64,
     now: BootTime,
-    after_damage: bool,
 ) -> rusqlite::Result<(i64, i64)> {
     let (booted, began) = (wall_us(BootTime(0), offset_ns), wall_us(now, offset_ns));
     let change = db.transaction()?;
     change.execute(
         "INSERT OR IGNORE INTO boots (boot, first_start)
-         SELECT ?1, iif(?3 OR NOT EXISTS (SELECT 1 FROM boots), ?2, NULL)",
-        params![boot_id, now.0.cast_signed(), after_damage],
+         SELECT ?1, iif(NOT EXISTS (SELECT 1 FROM boots), ?2, NULL)",
+        params![boot_id, now.0.cast_signed()],
     )?;
     let boot = knowledge::boot_row(&change, boot_id)?;
     change.execute(

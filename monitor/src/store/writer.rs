@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Facts, Limits, Opened, Store, StoreError, files::FILE};
+use super::{Facts, Limits, Opened, Store, StoreError, Unkept, files::FILE};
 use crate::os::{clock, start};
 use orphand_core::model::{BootTime, Fact, Knowledge};
 
@@ -51,6 +51,10 @@ pub struct StoreWriter {
     outage: Outage,
     /// Why what is told is not kept, since the store could not be opened or written.
     pub trouble: Option<String>,
+    /// What the next daemon is told of that.
+    unkept: Unkept,
+    /// Whether there was no room for all.
+    dropped: bool,
     /// The start of the present second, and the time waited in it.
     second: BootTime,
     waited: Duration,
@@ -58,13 +62,16 @@ pub struct StoreWriter {
 
 impl StoreWriter {
     /// Opens the store ([`Store::open`]), within ten seconds. Returns what became of an unusable file, and what daemons stored; or why
-    /// there is no store: facts wait then, and it is opened again.
+    /// there is no store: facts wait then, it is opened again, and nobody knows what earlier daemons knew.
     pub fn open(
         dir: &Path,
         boot_id: &str,
         offset_ns: i64,
         limits: Limits,
+        mut unkept: Unkept,
     ) -> (Self, Result<Found, StoreError>) {
+        // A daemon that ends meanwhile may have set a file aside.
+        unkept.is_written(false);
         let (orders, inbox) = mpsc::sync_channel(1);
         let (results, answers) = mpsc::channel();
         let (sender, opened) = mpsc::channel();
@@ -90,6 +97,10 @@ impl StoreWriter {
             Err(error) => Err(StoreError::file("start the thread of the store in", dir, &error)),
         };
         let (now, trouble) = (clock::now(), found.as_ref().err().map(ToString::to_string));
+        if found.as_ref().map_or(true, |(_, knowledge)| knowledge.incomplete_before.is_some()) {
+            unkept.lost();
+        }
+        unkept.is_written(trouble.is_none());
         let writer = Self {
             file: dir.join(FILE),
             orders: Some(orders),
@@ -99,6 +110,8 @@ impl StoreWriter {
             retry: trouble.is_some().then_some(now),
             outage: Outage::default(),
             trouble,
+            unkept,
+            dropped: false,
             second: now,
             waited: Duration::ZERO,
         };
@@ -117,6 +130,7 @@ impl StoreWriter {
             let of_runs = |fact: &Fact| matches!(fact, Fact::Run { .. } | Fact::Forgotten { .. });
             let least = self.queued.iter().position(|(_, fact)| !of_runs(fact));
             self.queued.remove(least.unwrap_or(0));
+            self.dropped = true;
         }
     }
 
@@ -124,6 +138,7 @@ impl StoreWriter {
     pub fn commit(&mut self) {
         match self.try_commit() {
             Ok(()) => {
+                self.all_written();
                 self.trouble = None;
                 if self.outage.ended() {
                     tracing::info!(
@@ -132,6 +147,7 @@ impl StoreWriter {
                 }
             }
             Err(error) => {
+                self.unkept.is_written(false);
                 self.trouble.get_or_insert_with(|| error.to_string());
                 if self.outage.goes_on(clock::now()) {
                     tracing::warn!("{error}; orphand goes on and tries again");
@@ -180,7 +196,17 @@ impl StoreWriter {
             self.wait(PATIENCE)?;
         }
         self.send(Some(at))?;
-        self.wait(SECOND)
+        self.wait(SECOND)?;
+        self.all_written();
+        Ok(())
+    }
+
+    /// All that there was room for.
+    fn all_written(&mut self) {
+        if std::mem::take(&mut self.dropped) {
+            self.unkept.lost();
+        }
+        self.unkept.is_written(true);
     }
 
     fn send(&mut self, stop: Option<BootTime>) -> Result<(), StoreError> {

@@ -69,6 +69,8 @@ pub struct Engine {
     recall: recall::Recall,
     /// When orphand was started for the first time; absent if that was in an earlier boot.
     first_start: Option<BootTime>,
+    /// [`crate::model::Knowledge::incomplete_before`].
+    incomplete_before: Option<BootTime>,
     bursts: bursts::Bursts,
     sessions: sessions::Sessions,
     wire_watch: abandoned::WireWatch,

@@ -125,6 +125,7 @@ impl Engine {
         self.recall.restarted = knowledge.restarted;
         self.recall.watched_until = knowledge.watched_until;
         self.first_start = knowledge.first_start;
+        self.incomplete_before = knowledge.incomplete_before;
         for mut server in knowledge.servers {
             let id = server.server.id;
             for process in &server.server.processes {

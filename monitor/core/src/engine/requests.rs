@@ -1,11 +1,12 @@
 //! Reaping at a person's request: which servers a request selects, and which guards hold even against a person. Leftovers end
 //! only so: SIGTERM to the head and what is below it, and SIGKILL to what is left of that after the term timeout.
 //!
-//! What was there before the first start of orphand on this host. Nobody saw how it came to be left behind, so a person
-//! decides: it is judged and reported like the rest, and the guard [`crate::model::Guard::Found`] holds.
+//! What was there before the first start of orphand on this host, or before a time before which not all is known. Nobody saw how
+//! it came to be left behind, or what it started, so a person decides: it is judged and reported like the rest, and the guard
+//! [`crate::model::Guard::Found`] holds.
 //!
-//! Invariant: this follows from two stored times, the birth of the process and the first start. So a daemon that is started
-//! again says the same, and nothing has to be remembered of a single server.
+//! Invariant: this follows from stored times, the birth of the process and those two. So a daemon that is started again says the
+//! same, and nothing has to be remembered of a single server.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -122,12 +123,14 @@ impl Engine {
         }
     }
 
-    /// Whether only a person ends this server: it began before the first start, and no daemon saw its owner exit.
+    /// Whether only a person ends this server: it began before the first start, and no daemon saw its owner exit; or what it let
+    /// go, and who guards it, is not known, whoever its owner is.
     pub(super) fn is_from_before(&self, server: &Server) -> bool {
         let owner = self.world.owner_of(server);
+        let began_before = |time| BootTime::of_ticks(server.id.start) < time;
         self.policy.found == Found::Ask
-            && self.first_start.is_some_and(|first| BootTime::of_ticks(server.id.start) < first)
-            && owner.is_none_or(Agent::is_alive)
+            && (self.incomplete_before.is_some_and(began_before)
+                || self.first_start.is_some_and(began_before) && owner.is_none_or(Agent::is_alive))
     }
 
     /// The same, of a server that may have been left behind.

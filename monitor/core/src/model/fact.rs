@@ -198,6 +198,9 @@ pub struct Knowledge {
     /// When orphand was started on this host for the first time, as far as is known; absent if that was in an earlier boot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub first_start: Option<BootTime>,
+    /// Of servers that began before that not all is known: what an earlier daemon knew of them is lost, or may be.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub incomplete_before: Option<BootTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

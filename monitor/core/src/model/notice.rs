@@ -29,8 +29,8 @@ pub enum Notice {
         agents: u64,
         /// Servers alive.
         servers: u64,
-        /// Servers that may have been left behind before the first start of orphand on this host: they are judged, and ended
-        /// only by a person (`orphand reap`).
+        /// Servers that may have been left behind, from before the first start of orphand on this host, or from before what it knew
+        /// was lost: they are judged, and ended only by a person (`orphand reap`).
         found: u64,
     },
     /// An agent was recognised.

@@ -14,7 +14,7 @@ pub struct Policy {
     /// Who decided the mode; absent if the configuration did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
-    /// Who ends what was there before the first start.
+    /// Who ends what was there before the first start, or before what was known was lost.
     pub found: Found,
     /// The grace period: the time from the owner's exit to the verdict.
     #[serde(rename = "grace_ns", with = "nanoseconds")]
@@ -62,7 +62,7 @@ impl Default for Policy {
     }
 }
 
-/// Who ends orphans that were there before the first start of orphand on this host.
+/// Who ends orphans that were there before the first start of orphand on this host, or before what it knew was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Found {

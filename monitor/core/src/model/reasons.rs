@@ -235,11 +235,12 @@ reasons! {
             changes "orphand mode says who decided that; a person may end it: sudo orphand reap"
             about "orphand was told to observe only."
         Found "found"
-            short "it was there before orphand: only you end it"
-            says "It was there before the first start of orphand, so nobody saw how it was left behind."
+            short "orphand does not know all of its past: only you end it"
+            says "It was there before the first start of orphand, or before what orphand knew was lost, so nobody knows all of its past."
             changes "A person ends it: sudo orphand reap. Or found = \"end\" in the configuration."
-            about "It was there before the first start of orphand on this host, and nobody saw how it came to be left behind. Only a person \
-                ends it (`orphand reap`), or the setting `found = \"end\"`."
+            about "It was there before the first start of orphand on this host, and nobody saw how it came to be left behind; or what an earlier \
+                orphand knew of it may be lost, such as what it let go: the store was damaged, or could not be read or written. Only a \
+                person ends it (`orphand reap`), or the setting `found = \"end\"`."
         Container "container"
             short "it works in a container"
             says "It works in a container, which a signal to it would not end."

@@ -62,7 +62,8 @@ pub struct ServerReport {
     /// The state of the session that it was started for, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<SessionState>,
-    /// Whether it may have been left behind before the first start of orphand on this host: then only a person ends it.
+    /// Whether it may have been left behind, and is from before the first start of orphand on this host, or from before what it knew
+    /// was lost: then only a person ends it.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub found: bool,
     /// The newest server of the same owner with the same identity, if this is not it.
@@ -99,7 +100,7 @@ pub struct Totals {
     pub ending: u64,
     /// Orphans that stay because of a guard.
     pub kept: u64,
-    /// Orphans from before the first start that stay until a person ends them.
+    /// Orphans from before the first start, or from before what was known was lost, that stay until a person ends them.
     pub found: u64,
     /// Their resident memory in bytes.
     pub found_rss_bytes: u64,
@@ -130,7 +131,7 @@ impl ServerReport {
         self.state == State::Unproven
     }
 
-    /// Whether it is an orphan from before the first start, and `orphand reap` would end it.
+    /// Whether it is an orphan from before, and `orphand reap` would end it.
     pub fn waits_for_person(&self) -> bool {
         self.found && self.state == State::Kept && self.guards.iter().all(|guard| guard.yields_to_person())
     }

@@ -24,7 +24,8 @@ pub struct Inspection<'a> {
     pub facts: &'a ServerFacts,
     pub rows: &'a Rows<'a>,
     pub policy: &'a Policy,
-    /// Whether it was there before the first start of orphand, and nobody saw how it came to be left behind.
+    /// Whether it was there before the first start of orphand, and nobody saw how it came to be left behind; or not all of its past
+    /// is known.
     pub found: bool,
 }
 

@@ -37,7 +37,7 @@ use crate::{
         selftest,
         trace::TraceWriter,
     },
-    store::{self, Limits, StoreError, StoreWriter, calls, standing},
+    store::{self, Limits, StoreError, StoreWriter, Unkept, calls, standing},
 };
 use orphand_core::{
     engine::Engine,
@@ -146,7 +146,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     attach::require_host_namespaces()?;
     let hooks = hooks(flags, config)?;
     require_own_places(flags)?;
-    let _instance = Instance::lock(&flags.lock)?;
+    let instance = Instance::lock(&flags.lock)?;
     let front = ControlServer::bind(config.listen.0, flags.places.socket(), config.socket_group.as_deref())?;
     let rules = config.rules();
     let procfs = Proc::system()?;
@@ -201,9 +201,9 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let side = kernel.side();
     let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(side.clone());
     let metrics = Metrics::new(wall);
-    let (store, knowledge) = open_store(flags.places.state_dir(), &boot, wall.offset_ns)?;
-    // Without the store nobody knows who was here.
-    let was_watched = knowledge.restarted || store.trouble.is_some();
+    let unkept = Unkept::of(instance.file().context("cannot use the lock")?);
+    let (store, knowledge) = open_store(flags.places.state_dir(), &boot, wall.offset_ns, &unkept)?;
+    let unknown_before = earlier.unknown_before(knowledge.restarted, knowledge.incomplete_before);
     let configuration = configuration(flags, config);
     let (stream, events) = event_stream::open(flags.format, wall, flags.places.state_dir())?;
     let (_serving, queries) = front.start(metrics.clone(), events, flags.places.state_dir())?;
@@ -239,7 +239,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         queries,
         ready_at: None,
     };
-    let _keeper = keep_calls((flags.places.state_dir(), &boot), side, earlier.unknown_before(was_watched))?;
+    let _keeper = keep_calls((flags.places.state_dir(), &boot), side, unknown_before, unkept)?;
     daemon.run(knowledge, early).await
 }
 
@@ -248,28 +248,40 @@ fn keep_calls(
     place: (&Path, &str),
     side: KernelSide,
     unknown_before: Option<BootTime>,
+    unkept: Unkept,
 ) -> io::Result<calls::Keeper> {
     if let (Some(known), Some(at)) = (&side.calls, unknown_before) {
         known.forget_before(at);
     }
     let known = move || side.calls.as_ref().map(|known| known.kept()).unwrap_or_default();
-    calls::Keeper::start(place, unknown_before, calls::KEEP_EVERY, known)
+    calls::Keeper::start(place, unknown_before, calls::KEEP_EVERY, unkept, known)
 }
 
 /// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote.
-fn open_store(dir: &Path, boot: &str, offset_ns: i64) -> anyhow::Result<(StoreWriter, Knowledge)> {
-    let (store, found) = StoreWriter::open(dir, boot, offset_ns, Limits::default());
-    match found {
+fn open_store(
+    dir: &Path,
+    boot: &str,
+    offset_ns: i64,
+    unkept: &Unkept,
+) -> anyhow::Result<(StoreWriter, Knowledge)> {
+    let (store, found) = StoreWriter::open(dir, boot, offset_ns, Limits::default(), unkept.another());
+    let mut knowledge = match found {
         Ok((set_aside, knowledge)) => {
             if let Some(aside) = set_aside {
                 tracing::warn!("{aside}");
             }
-            Ok((store, knowledge))
+            knowledge
         }
-        Err(error @ StoreError::Newer { .. }) => Err(error.into()),
-        // Nobody knows whether there was an earlier daemon: what was there before is left to a person.
-        Err(_) => Ok((store, Knowledge { first_start: Some(clock::now()), ..Knowledge::default() })),
+        Err(error @ StoreError::Newer { .. }) => return Err(error.into()),
+        Err(_) => Knowledge::default(),
+    };
+    knowledge.incomplete_before = unkept.before();
+    if knowledge.incomplete_before.is_some() {
+        tracing::warn!(
+            "not all that an earlier orphand knew is kept: servers from then are ended only by you (sudo orphand reap)"
+        );
     }
+    Ok((store, knowledge))
 }
 
 /// Gives up the capabilities that only the start needs. A thread that was started before would keep them ([`Alone`]).

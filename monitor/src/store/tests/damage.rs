@@ -39,6 +39,7 @@ fn renamed(dir: &Path) -> String {
     let next = knowledge.runs.iter().map(|run| run.run.generation).max().unwrap_or(0) + 1;
     record(&mut store, [(500, run(claude(), next, true))]);
     drop(store);
+    assert!(knowledge.incomplete_before.is_some());
     let known = known(dir);
     assert_eq!(known.runs.iter().map(|run| run.run.generation).max(), Some(next));
     line
@@ -50,7 +51,7 @@ const NONE: &str = "; run numbers begin at 1 again";
 #[test]
 fn a_good_one_is_left_alone() {
     let dir = written();
-    drop(open(dir.path()));
+    assert_eq!(known(dir.path()).incomplete_before, None);
     assert_eq!(number(dir.path(), "SELECT count(*) FROM runs"), 300);
     assert_eq!(fs::read_dir(dir.path()).unwrap().flatten().count(), 1);
 }

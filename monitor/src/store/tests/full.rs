@@ -4,7 +4,14 @@ use std::{fs, path::PathBuf};
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
-use super::{super::writer::PENDING, versions::change, *};
+use super::{
+    super::{
+        unkept::tests::{begin, written},
+        writer::PENDING,
+    },
+    versions::change,
+    *,
+};
 
 /// A file system of one megabyte.
 struct Small(PathBuf);
@@ -74,7 +81,7 @@ fn a_full_disk_at_the_start_is_one_line_and_opened_when_there_is_room() {
         [(1, run(claude(), 1, true)), (2, run(claude(), 2, true)), (3, server(7, claude(), 2))],
     );
     let ballast = small.fill();
-    let (mut store, found) = StoreWriter::open(dir, BOOT, OFFSET, EVER);
+    let (mut store, found) = StoreWriter::open(dir, BOOT, OFFSET, EVER, unkept());
     let error = found.unwrap_err().to_string();
     assert!(!error.contains('\n'), "{error}");
     assert_eq!(store.trouble.as_ref(), Some(&error));
@@ -99,12 +106,51 @@ fn one_that_could_not_be_opened_is_opened_again() {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::write(&state, "in its place").unwrap();
-    let (mut store, found) = StoreWriter::open(&state, BOOT, OFFSET, EVER);
+    let (mut store, found) = StoreWriter::open(&state, BOOT, OFFSET, EVER, unkept());
     assert!(found.is_err() && store.retry.is_some());
     assert!(refusal(&mut store).contains("no directory"));
     fs::remove_file(&state).unwrap();
     commit_all(&mut store);
     assert_eq!((store.retry, number(&state, "SELECT count(*) FROM daemons")), (None, 1));
+}
+
+/// As long as something is not written the next daemon is told so, and for good if it never was. The twin: all is written.
+#[test]
+fn the_next_daemon_is_told_of_what_was_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (state, lock) = (dir.path().join("state"), tempfile::tempfile().unwrap());
+    let open = || StoreWriter::open(&state, BOOT, OFFSET, EVER, begin(&lock)).0;
+    drop(open());
+    assert_eq!(written(&lock), BootTime(0));
+    let mut store = open();
+    let hung = hang(&state);
+    store.remember(at(1), &run(claude(), 1, true));
+    store.commit();
+    assert_eq!(written(&lock), BootTime(u64::MAX));
+    drop(hung);
+    commit_all(&mut store);
+    store.commit();
+    assert_eq!(written(&lock), BootTime(0));
+    let began = clock::now();
+    (0..=PENDING).for_each(|n| store.remember(at(2), &server(10 + u32::try_from(n).unwrap(), claude(), 1)));
+    while store.record_stop(at(3)).is_err() {}
+    let dropped = written(&lock);
+    assert!(dropped >= began && dropped <= clock::now(), "{dropped:?}");
+    drop(store);
+
+    assert_eq!(written(&lock), dropped);
+    fs::rename(&state, dir.path().join("aside")).unwrap();
+    fs::write(&state, "in its place").unwrap();
+    let mut store = open();
+    assert_eq!(written(&lock), BootTime(u64::MAX), "it is not known what there is");
+    fs::remove_file(&state).unwrap();
+    commit_all(&mut store);
+    store.commit();
+    let unread = written(&lock);
+    assert!(unread > dropped && unread <= clock::now(), "{unread:?}");
+    drop(store);
+    drop(open());
+    assert_eq!(written(&lock), unread, "each later one knows it");
 }
 
 /// Were it set aside, run numbers would begin at 1, and the history would be out of sight.

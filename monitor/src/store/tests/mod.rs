@@ -46,9 +46,14 @@ pub(super) fn known(dir: &Path) -> Knowledge {
 
 /// The thread of a store, and the daemon's side.
 pub(super) fn writer(dir: &Path) -> StoreWriter {
-    let (writer, found) = StoreWriter::open(dir, BOOT, OFFSET, EVER);
+    let (writer, found) = StoreWriter::open(dir, BOOT, OFFSET, EVER, unkept());
     found.unwrap();
     writer
+}
+
+/// What the next daemon is told of what could not be written.
+pub(super) fn unkept() -> Unkept {
+    Unkept::of(tempfile::tempfile().unwrap())
 }
 
 /// Commits until everything is written.

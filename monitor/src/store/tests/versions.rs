@@ -41,6 +41,7 @@ fn one_of_an_earlier_version_is_copied() {
     assert_eq!(knowledge.runs.iter().map(|run| run.run.generation).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(knowledge.servers[0].server, Tracked { start: None, ..tracked(10, unit(), 2) });
     assert!(knowledge.servers[0].orphan.is_some() && knowledge.restarted);
+    assert_eq!(knowledge.incomplete_before, None);
     drop(store);
     assert_eq!(known(dir.path()).runs.len(), 2);
     let past = history::history(dir.path(), &query).unwrap();

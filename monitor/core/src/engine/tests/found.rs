@@ -91,6 +91,33 @@ fn what_is_witnessed_is_ended() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
+/// What let go and guards were there is not known of what began before: also where its owner ends under the daemon's eyes, or had an
+/// earlier daemon. The twins: all is known; it began later; the setting.
+#[test]
+fn of_what_not_all_is_known_a_person_decides() {
+    let at = |seconds: u64| Some(crate::model::BootTime(seconds * 1_000_000_000));
+    let knows = |incomplete_before| Knowledge { incomplete_before, restarted: true, ..Knowledge::default() };
+    let found = || vec![seen(20, 10, CLAUDE, TERMINAL), seen(30, 20, SERVER, WIRE)];
+    let owner = || TrackedOwner { main: id(20), name: "claude".to_owned(), ..TrackedOwner::default() };
+    let end = Policy { found: Found::End, ..Policy::default() };
+    for (incomplete_before, settings, is_ended) in [
+        (at(1), Policy::default(), false),
+        (None, Policy::default(), true),
+        (at(0), Policy::default(), true),
+        (at(1), end, true),
+    ] {
+        let mut story = daemon(None, settings.clone(), knows(incomplete_before), found());
+        story.end(20);
+        story.pass_secs(10);
+        assert_eq!(story.sent().contains(&(30, Signal::Term)), is_ended, "{:?}", story.told());
+        let mut story =
+            daemon(None, settings, Knowledge { incomplete_before, ..followed(Some(owner())) }, left());
+        story.pass_secs(100);
+        assert_eq!(story.sent().contains(&(30, Signal::Term)), is_ended, "{:?}", story.told());
+        assert_eq!(story.engine.report().totals().found, u64::from(!is_ended));
+    }
+}
+
 /// What the next daemon is told of a server that an earlier one followed.
 fn followed(owner: Option<TrackedOwner>) -> Knowledge {
     let start = Some(TrackedStart { seeks_owner: owner.is_none(), adopted: true, ..TrackedStart::default() });
