@@ -27,7 +27,18 @@ pub fn create_directory(dir: &Path) -> Result<(), StoreError> {
             Err(StoreError::file("create the state directory", dir, &error))
         }
         _ => check_private(dir, rustix::process::geteuid().as_raw()),
-    }
+    }?;
+    // Where there is no such thing, nothing is put elsewhere.
+    let _ = overwrite_in_place(dir);
+    Ok(())
+}
+
+/// Files that are made in it from now on are overwritten in place, where the file system else puts each page elsewhere (btrfs). SQLite
+/// writes its index (`-shm`) through memory: where there is no room for such a page, that ends the process (SIGBUS).
+fn overwrite_in_place(dir: &Path) -> io::Result<()> {
+    let dir = fs::File::open(dir)?;
+    let flags = rustix::fs::ioctl_getflags(&dir)?;
+    Ok(rustix::fs::ioctl_setflags(&dir, flags | rustix::fs::IFlags::NOCOW)?)
 }
 
 /// Whether a daemon of `user` could keep its store in `dir`, which need not exist; for another user than the caller an estimate. Creates
