@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::Unkept;
 use crate::os::{clock, if_there, replace_file, start, text_file_within};
-use orphand_core::model::BootTime;
+use orphand_core::model::{BootTime, Knowledge};
 
 const FILE: &str = "calls.json";
 /// One record a port, with numbers of their full length: a kilobyte each.
@@ -64,12 +64,12 @@ pub fn read<T: DeserializeOwned + Default>(dir: &Path, boot: &str) -> (T, Earlie
 }
 
 impl Earlier {
-    /// Who called before that is not known; `was_watched`: an earlier daemon of this boot ran, or may have; `incomplete_before`: not
-    /// all that it knew then is kept, whatever the file says.
-    pub fn unknown_before(&self, was_watched: bool, incomplete_before: Option<BootTime>) -> Option<BootTime> {
+    /// Who called before that is not known. Where the store does not know all, nor does the file, whatever it says.
+    pub fn unknown_before(&self, knowledge: &Knowledge) -> Option<BootTime> {
+        let Knowledge { restarted, incomplete_before, .. } = *knowledge;
         let why = match self {
             Self::Kept { unknown_before } => return incomplete_before.max(*unknown_before),
-            Self::Nothing if !was_watched => return incomplete_before,
+            Self::Nothing if !restarted => return incomplete_before,
             Self::Nothing => "the daemon before has kept nothing",
             Self::Unread(why) => why,
         };
@@ -155,6 +155,10 @@ mod tests {
         *,
     };
 
+    fn knowing(restarted: bool, incomplete_before: Option<BootTime>) -> Knowledge {
+        Knowledge { restarted, incomplete_before, ..Knowledge::default() }
+    }
+
     #[test]
     fn it_is_read_in_the_same_boot_only() {
         let dir = tempfile::tempdir().unwrap();
@@ -172,9 +176,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(FILE);
         let calls = || read::<Vec<u16>>(dir.path(), "a");
-        assert_eq!(calls().1.unknown_before(false, None), None, "the first daemon of the boot");
-        assert!(calls().1.unknown_before(true, None).is_some());
-        let is_unread = || calls().0.is_empty() && calls().1.unknown_before(false, None).is_some();
+        assert_eq!(calls().1.unknown_before(&knowing(false, None)), None, "the first daemon of the boot");
+        assert!(calls().1.unknown_before(&knowing(true, None)).is_some());
+        let is_unread = || calls().0.is_empty() && calls().1.unknown_before(&knowing(false, None)).is_some();
         for broken in ["", "{\"boot\":", "{\"boot\": \"a\", \"ports\": [99999]}"] {
             fs::write(&file, broken).unwrap();
             assert!(is_unread(), "{broken:?}");
@@ -188,7 +192,7 @@ mod tests {
         let unknown_before = Some(BootTime(7));
         drop(keeper(dir.path(), unknown_before, || vec![80]));
         assert_eq!(calls(), (vec![80], Earlier::Kept { unknown_before }));
-        assert_eq!(calls().1.unknown_before(true, None), unknown_before);
+        assert_eq!(calls().1.unknown_before(&knowing(true, None)), unknown_before);
     }
 
     #[test]
@@ -242,7 +246,9 @@ mod tests {
         fs::remove_dir(file.with_extension("new")).unwrap();
         begin(&lock);
         keep("written");
-        let told = |incomplete_before| read::<u16>(dir.path(), "a").1.unknown_before(true, incomplete_before);
+        let told = |incomplete_before| {
+            read::<u16>(dir.path(), "a").1.unknown_before(&knowing(true, incomplete_before))
+        };
         assert_eq!([told(None), told(Some(BootTime(7)))], [None, Some(BootTime(7))], "whatever it says");
         fs::remove_file(&file).unwrap();
         assert!(told(Some(BootTime(7))) > Some(BootTime(7)));

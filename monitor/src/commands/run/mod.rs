@@ -1,6 +1,6 @@
 //! `orphand run`: reads flags and configuration, and runs the daemon.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{fs::File, io, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use rustix::{process::Signal, system::uname, thread::CapabilitySet};
@@ -165,7 +165,8 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let engine = Engine::new(policy.clone(), ourselves.clone()).context("cannot read the rules back")?;
     // Without it processes of an earlier boot would pass for those of this one.
     let boot = boot_id()?;
-    let (called, earlier) = calls::read(flags.places.state_dir(), &boot);
+    let place = (flags.places.state_dir(), boot.as_str());
+    let (called, earlier) = calls::read(place.0, place.1);
     let options = KernelOptions {
         candidates: rules.candidates(),
         setsid: flags.setsid.unwrap_or_default(),
@@ -201,9 +202,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
     let side = kernel.side();
     let probe = Probe::new()?.with_engines(config.containers.clone()).with_kernel(side.clone());
     let metrics = Metrics::new(wall);
-    let unkept = Unkept::of(instance.file().context("cannot use the lock")?);
-    let (store, knowledge) = open_store(flags.places.state_dir(), &boot, wall.offset_ns, &unkept)?;
-    let unknown_before = earlier.unknown_before(knowledge.restarted, knowledge.incomplete_before);
+    let (store, knowledge, unkept) = open_store(place, wall.offset_ns, instance.file()?)?;
     let configuration = configuration(flags, config);
     let (stream, events) = event_stream::open(flags.format, wall, flags.places.state_dir())?;
     let (_serving, queries) = front.start(metrics.clone(), events, flags.places.state_dir())?;
@@ -239,7 +238,7 @@ async fn watch(flags: &cli::Run, config: &Config) -> anyhow::Result<()> {
         queries,
         ready_at: None,
     };
-    let _keeper = keep_calls((flags.places.state_dir(), &boot), side, unknown_before, unkept)?;
+    let _keeper = keep_calls(place, side, earlier.unknown_before(&knowledge), unkept)?;
     daemon.run(knowledge, early).await
 }
 
@@ -257,13 +256,14 @@ fn keep_calls(
     calls::Keeper::start(place, unknown_before, calls::KEEP_EVERY, unkept, known)
 }
 
-/// Opens the store in `dir`; returns what earlier daemons knew, too. Fails only for a store that a newer orphand wrote.
+/// Opens the store in `dir`; returns what earlier daemons knew, too, and what tells the next one in the file of the lock. Fails only
+/// for a store that a newer orphand wrote.
 fn open_store(
-    dir: &Path,
-    boot: &str,
+    (dir, boot): (&Path, &str),
     offset_ns: i64,
-    unkept: &Unkept,
-) -> anyhow::Result<(StoreWriter, Knowledge)> {
+    lock: File,
+) -> anyhow::Result<(StoreWriter, Knowledge, Unkept)> {
+    let unkept = Unkept::of(lock);
     let (store, found) = StoreWriter::open(dir, boot, offset_ns, Limits::default(), unkept.another());
     let mut knowledge = match found {
         Ok((set_aside, knowledge)) => {
@@ -281,7 +281,7 @@ fn open_store(
             "not all that an earlier orphand knew is kept: servers from then are ended only by you (sudo orphand reap)"
         );
     }
-    Ok((store, knowledge))
+    Ok((store, knowledge, unkept))
 }
 
 /// Gives up the capabilities that only the start needs. A thread that was started before would keep them ([`Alone`]).
