@@ -256,7 +256,7 @@ impl Engine {
                 let notice = Notice::OrphanDetected {
                     class,
                     recovered: own.is_some_and(|own| own.provenance == Provenance::Recovered),
-                    again: again || self.recall.announced.contains(&id),
+                    again: again || self.recall.announced.contains_key(&id),
                     cpu_ms: server.cpu_ms,
                     server,
                     owner,

@@ -244,12 +244,9 @@ impl Engine {
             return;
         }
         seen.rests = None;
-        // For who can do nothing no time passes: at the first look that finds it going on, all of it begins.
         let is_held = works.iter().any(|tool| rows.row(*tool).is_some_and(|row| row.held));
-        if std::mem::replace(&mut seen.held, is_held) || is_held {
-            seen.awaited = Some(now);
-        }
-        if *seen.awaited.get_or_insert(now) + self.policy.work_grace <= now {
+        let by_us = self.recall.has_stopped(server.id, is_held);
+        if seen.awaited_since(now, is_held && !by_us) + self.policy.work_grace <= now {
             return;
         }
         let own = [(!works.is_empty(), Doubt::Working), (stopping, Doubt::Stopping)];
@@ -309,6 +306,15 @@ impl Tools {
     /// Takes in what the processes have done until now.
     pub(super) fn look(&mut self, work: &[Work]) {
         self.before = Some(std::mem::replace(&mut self.last, accounts(work)));
+    }
+
+    /// Since when it is waited for those at work. For who can do nothing no time passes: at the first look that finds it going on, all
+    /// of it begins.
+    fn awaited_since(&mut self, now: BootTime, is_held: bool) -> BootTime {
+        if std::mem::replace(&mut self.held, is_held) || is_held {
+            self.awaited = Some(now);
+        }
+        *self.awaited.get_or_insert(now)
     }
 
     /// Whether one has ended between the last two looks.

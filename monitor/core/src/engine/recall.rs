@@ -31,8 +31,9 @@ pub(super) struct Recall {
     pub(super) creators: FxHashMap<ProcessId, ProcessId>,
     /// What shells left that have run another program since, and what began below `nohup`.
     pub(super) left: FxHashSet<ProcessId>,
-    /// What was announced as an orphan, and not cleared since.
-    pub(super) announced: FxHashSet<ProcessId>,
+    /// What was announced as an orphan, and not cleared since. Whether an earlier daemon was ending it, and no look has found it going
+    /// on.
+    pub(super) announced: FxHashMap<ProcessId, bool>,
     /// The processes that were alive when /proc was last read.
     alive: FxHashSet<ProcessId>,
     /// Process numbers that could not be read in /proc. These processes may be alive.
@@ -109,6 +110,15 @@ impl Recall {
         self.alive.contains(&process) || self.unread.contains(&process.pid)
     }
 
+    /// Whether an earlier daemon, which was ending this server, has stopped what `is_held` of it now.
+    pub(super) fn has_stopped(&mut self, server: ProcessId, is_held: bool) -> bool {
+        let ending = self.announced.get_mut(&server);
+        ending.is_some_and(|ending| {
+            *ending &= is_held;
+            *ending
+        })
+    }
+
     /// Takes out what was known of the server that has this process.
     fn take(&mut self, process: ProcessId) -> Option<RememberedServer> {
         self.servers.remove(self.by_process.get(&process)?)
@@ -136,8 +146,8 @@ impl Engine {
                 let guarded = (server.server.processes.clone(), guard.implied.clone());
                 self.recall.guards.insert(guard.process, guarded);
             }
-            if server.orphan.as_ref().is_some_and(|orphan| orphan.announced) {
-                self.recall.announced.insert(id);
+            if let Some(orphan) = server.orphan.as_ref().filter(|orphan| orphan.announced) {
+                self.recall.announced.insert(id, orphan.reaping);
             }
             self.recall.left.extend(server.server.start.iter().flat_map(|start| &start.left));
             for program in server.server.start.iter_mut().flat_map(|start| &mut start.programs) {

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use super::{
     super::cases::CaseOf,
-    proof::apart,
-    story::{Story, id},
+    memory::knowledge,
+    proof::{PLAIN, apart},
+    story::{SERVER, Story, WIRE, id, seen},
     story_scene::ProcessFacts,
     tools::{with_tool, work},
 };
-use crate::model::{Input, Policy, Signal, Stdio, Work};
+use crate::model::{Fact, Input, Policy, Signal, Stdio, Work};
 
 /// The host is asleep for a minute, or time passes while it is awake and nothing is read.
 fn minute(story: &mut Story, asleep: bool) {
@@ -78,6 +79,35 @@ fn nor_does_the_time_of_a_tool_that_is_held() {
             work(&mut story, 31, 30);
             assert!(story.sent().contains(&(31, Signal::Term)));
         }
+    }
+}
+
+/// A daemon was killed when it had stopped those that end together: for the next one their time passes. The twins, in use: it had
+/// not begun to end them; they go on once, and a person stops them.
+#[test]
+fn but_that_of_a_tool_that_an_earlier_daemon_has_stopped() {
+    for [was_ending, goes_on] in [[true, false], [false, false], [true, true]] {
+        let mut first = with_tool();
+        first.end(20);
+        first.pass_secs(20);
+        assert!(first.sent().contains(&(30, Signal::Term)), "{:?}", first.told());
+        first.facts_persisted.retain(|fact| was_ending || !matches!(fact, Fact::Reaping { .. }));
+        let mut next = Story::new(Policy::default());
+        next.hand_in(Input::Remembered { knowledge: knowledge(&first.facts_persisted) });
+        next.snapshot(vec![seen(30, 1, SERVER, WIRE), seen(31, 30, &["/srv/migrate"], PLAIN)]);
+        next.hand_in(Input::Ready { kernel: String::new(), hooks: Vec::new() });
+        let stdio = [Stdio::Null, Stdio::Pipe(9), Stdio::Null];
+        next.work.insert(30, Work { process: id(30), ..Work::default() });
+        if goes_on {
+            next.work.insert(31, Work { process: id(31), ..Work::default() });
+            work(&mut next, 31, 20);
+            next.work.remove(&31);
+        }
+        next.apart.insert(31, ProcessFacts { held: true, ..apart(0, stdio) });
+        next.pass_secs(200);
+        assert_eq!(next.sent(), [], "{:?}", next.told());
+        next.pass_secs(200);
+        assert_eq!(!next.sent().is_empty(), was_ending && !goes_on, "{:?}", next.told());
     }
 }
 
