@@ -54,14 +54,15 @@ pub fn shots(host: &Host) -> Vec<String> {
     found
 }
 
-/// Signals to what was there at the first start, and whose owner nobody saw exit.
-pub fn shots_at_found(host: &Host) -> Vec<String> {
+/// Signals to what was there at the first start, and whose owner nobody saw exit; or to all that was there.
+pub fn shots_at_found(host: &Host, all: bool) -> Vec<String> {
     let (kernel, since) = (&host.kernel, host.truth.since);
     let died_since = |hand: &ProcessId| {
         let died = kernel.history.get(hand).and_then(|process| process.died);
         died.is_some_and(|(at, _)| at >= since)
     };
-    let is_found = |s: &Service| BootTime::of_ticks(s.head().start) < since && !s.hands().any(died_since);
+    let is_found =
+        |s: &Service| BootTime::of_ticks(s.head().start) < since && (all || !s.hands().any(died_since));
     let of = |hit| host.truth.services.iter().filter(move |s| kernel.descends(hit, s.head()));
     let hits = host.log.shots.iter().filter_map(|shot| shot.hit);
     hits.filter(|hit| of(*hit).next().is_some() && of(*hit).all(is_found))

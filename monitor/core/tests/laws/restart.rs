@@ -29,13 +29,18 @@ impl Story {
         world
     }
 
-    /// The same story with a daemon that is started for the first time on this host.
-    pub fn play_with_first_start(&self) -> World {
+    /// The same story with a daemon that is started for the first time on this host, or that does not know all that was before.
+    pub fn play_with_first_start(&self, is_incomplete: bool) -> World {
         let mut world = World::new(self.policy(), self.manners(), self.space);
         for act in &self.before {
             act.play(&mut world);
         }
-        let knowledge = Knowledge { first_start: Some(world.host.kernel.now()), ..Knowledge::default() };
+        let now = Some(world.host.kernel.now());
+        let knowledge = if is_incomplete {
+            Knowledge { incomplete_before: now, ..Knowledge::default() }
+        } else {
+            Knowledge { first_start: now, ..Knowledge::default() }
+        };
         world.host.give(Input::Remembered { knowledge });
         world.host.start();
         for act in &self.acts {
