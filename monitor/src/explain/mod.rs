@@ -97,7 +97,9 @@ fn page(one: &Explained, asked_daemon: bool, moment: &Moment) -> Page {
     let mut sections =
         vec![("What it is", what::sentences(one, moment)), ("Where it comes from", line(one, moment))];
     if let Some(report) = &one.report {
-        sections.push(("Who holds it", path(&report.reached_by, moment)));
+        // From the one that reaches it to somebody who acts by himself, and whoever else can.
+        let holders = report.reached_by.iter().rev().map(|step| reached(step, moment));
+        sections.push(("Who holds it", holders.collect()));
         sections.push(("Evidence", reasons(&report.evidence)));
         sections.push(("Doubts", reasons(&report.doubts)));
         sections.push(("Guards", guards(one, report, moment)));
@@ -120,7 +122,7 @@ fn guards(one: &Explained, report: &ServerReport, moment: &Moment) -> Vec<String
     let sentence = |guard: &Guard| {
         let reason = guard.reason();
         let whom = report.guarded_by.iter().find(|step| step.by == reason.name);
-        let says = whom.map_or_else(|| reason.says.to_owned(), |step| reached(step, None, moment));
+        let says = whom.map_or_else(|| reason.says.to_owned(), |step| reached(step, moment));
         match one.exempted_by.as_ref().filter(|_| *guard == Guard::ExemptRule) {
             Some(ExemptedBy { rule, place, spared: true }) => {
                 let name = text::quoted(rule);
@@ -163,15 +165,8 @@ fn creator_line(creator: &Creator, moment: &Moment) -> String {
     format!("{born} {how} pid {pid} ({}{user}){end}", text::sanitise(program))
 }
 
-/// The path by which it is reached, from the one that reaches it to somebody who acts by himself.
-fn path(steps: &[ReachedBy], moment: &Moment) -> Vec<String> {
-    let nearer = steps.iter().skip(1).map(Some).chain([None]);
-    let steps: Vec<(&ReachedBy, Option<&ReachedBy>)> = steps.iter().zip(nearer).collect();
-    steps.into_iter().rev().map(|(step, nearer)| reached(step, nearer, moment)).collect()
-}
-
-/// One step of the path. `nearer`: what is reached by it, if that is not the process itself.
-fn reached(step: &ReachedBy, nearer: Option<&ReachedBy>, moment: &Moment) -> String {
+/// One step of the path by which it is reached.
+fn reached(step: &ReachedBy, moment: &Moment) -> String {
     let began = step.start.map(|start| format!("started {}", moment.boot_time(BootTime::of_ticks(start))));
     let program = step.program.as_deref().map(text::clean);
     let user = step.user.map(|uid| moment.user(uid));
@@ -181,16 +176,16 @@ fn reached(step: &ReachedBy, nearer: Option<&ReachedBy>, moment: &Moment) -> Str
         Some(pid) => format!("pid {pid} ({})", known.join(", ")),
         None => "Somebody who cannot be seen".to_owned(),
     };
-    let what = match nearer.map(|nearer| nearer.pid) {
-        None => String::new(),
-        Some(Some(pid)) => format!(" (it: pid {pid})"),
-        Some(None) => " (it: the one before)".to_owned(),
-    };
-    format!("{who} {}{what}.", text::sanitise(&step.via))
+    format!("{who} {}{}.", text::sanitise(&step.via), far(step.to))
+}
+
+/// Whom `it` means, if that is not the server.
+fn far(pid: Option<u32>) -> String {
+    pid.map(|pid| format!(" (it: pid {pid})")).unwrap_or_default()
 }
 
 fn kept(one: &Kept) -> String {
-    let far = one.pid.map(|pid| format!(" (it: pid {pid})")).unwrap_or_default();
+    let far = far(one.pid);
     let [name, id, via] = [&one.name, &one.id, &one.via].map(|word| text::sanitise(word));
     format!("{name} ({id}) may still be used: this process {via}{far}.")
 }

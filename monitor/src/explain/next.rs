@@ -97,7 +97,7 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
         _ => Some((format!("sudo orphand reap {pid}{flag}"), what)),
     };
     let holder = report.reached_by.last().and_then(|step| step.pid).filter(|holder| *holder != pid);
-    let what = "explains the process that can reach it; when that has gone, orphand may end it.";
+    let what = "explains who can reach it; when nobody can any more, orphand may end it.";
     let holder = holder.map(|holder| (format!("sudo orphand explain {holder}"), what));
     // Once used, it is not asked about again by itself.
     let again = report.doubts.contains(&Doubt::Active);

@@ -95,6 +95,7 @@ pub(super) fn stdin_of(pid: u32) -> ReachedBy {
         user: Some(0),
         by: "stdin".to_owned(),
         via: "can write to its standard input".to_owned(),
+        to: None,
     }
 }
 
@@ -292,9 +293,14 @@ fn reaped(signal: Option<Signal>, took_ms: Option<u64>) -> Fate {
 fn whole_pages_keep_to_80_columns() {
     let mut unproven = with(State::Unproven, |report| {
         report.reached_by = vec![
-            ReachedBy { via: "is connected with it".to_owned(), ..ReachedBy::default() },
-            ReachedBy { pid: Some(9), via: "is connected with it".to_owned(), ..ReachedBy::default() },
-            ReachedBy { via: "is connected with it".to_owned(), ..ReachedBy::default() },
+            ReachedBy { pid: Some(8), via: "reads its standard output".to_owned(), ..ReachedBy::default() },
+            ReachedBy { to: Some(9), via: "is connected with it".to_owned(), ..ReachedBy::default() },
+            ReachedBy {
+                pid: Some(9),
+                to: Some(1365),
+                via: "is connected with it".to_owned(),
+                ..ReachedBy::default()
+            },
             stdin_of(1365),
         ];
         report.evidence = vec![Evidence::OwnerExited];

@@ -49,6 +49,7 @@ impl Engine {
             user: Some(user),
             by: guard.reason().name.to_owned(),
             via,
+            to: None,
         };
         let found = |guard: Guard, is: &dyn Fn(&Node) -> Option<String>| {
             let (node, via) = below().find_map(|node| Some((node, is(node)?)))?;

@@ -176,7 +176,8 @@ pub enum Notice {
         evidence: Vec<Evidence>,
         /// What prevents the proof.
         doubts: Vec<Doubt>,
-        /// The path by which it is reached, from somebody who acts by himself; empty if that is not known.
+        /// The path by which it is reached, from somebody who acts by himself; empty if that is not known. Before it the others
+        /// who can reach the server itself, 64 at most.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         reached_by: Vec<ReachedBy>,
         rss_bytes: u64,

@@ -180,12 +180,12 @@ impl Report {
     /// The unproven servers whose path a process is on.
     pub fn kept_by(&self, process: ProcessId) -> Vec<Kept> {
         let kept = self.servers().filter_map(|(_, one)| {
-            let at = one.reached_by.iter().position(|step| step.process() == Some(process))?;
+            let step = one.reached_by.iter().find(|step| step.process() == Some(process))?;
             Some(Kept {
                 id: one.server.id.clone(),
                 name: one.server.name.clone(),
-                via: one.reached_by.get(at)?.via.clone(),
-                pid: one.reached_by.get(at + 1).and_then(|nearer| nearer.pid),
+                via: step.via.clone(),
+                pid: step.to,
             })
         });
         kept.collect()
@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn what_a_process_keeps_is_what_its_path_leads_to() {
-        let reached_by = vec![step(9, "is connected with it"), step(8, "can write to its standard input")];
+        let far = ReachedBy { to: Some(8), ..step(9, "is connected with it") };
+        let reached_by = vec![far, step(8, "can write to its standard input")];
         let server = ServerView { id: "7@1".to_owned(), ..ServerView::default() };
         let one = ServerReport { server, reached_by, ..ServerReport::default() };
         let report = Report { unowned: vec![one, ServerReport::default()], ..Report::default() };

@@ -151,6 +151,9 @@ pub struct ReachedBy {
     pub by: String,
     /// What it can do, in words that follow its name.
     pub via: String,
+    /// What it can do that to; absent if that is the server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to: Option<u32>,
 }
 
 impl ReachedBy {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::{candidates::candidates, inspection::Inspection, membership::Members, owner};
 use crate::{
     model::{
-        Doubt, Image, ProcessId, ReachedBy, Stdio,
+        Doubt, Image, ProcessId, ReachedBy, SHOWN, Stdio,
         scene::{Holder, ProcessRow, Scene},
     },
-    reach::{Edge, Party, Rows, Source, Way, mark},
+    reach::{Edge, Party, Reach, Rows, Source, Way, mark},
     recognise::{Role, Rules, container_client, is_told_to_serve, runs_itself, text_of_shell},
     world::{Agent, Server},
 };
@@ -51,7 +51,7 @@ pub(super) fn uses(inspection: &Inspection<'_>, members: &Members) -> Uses {
             !lacks_a_wire(server) && talkers.is_empty() && readers.is_empty(),
         ],
         listens: members.all().any(|process| rows.has_listener(process)),
-        path: reach.path_to(0).into_iter().map(|edge| reached_by(inspection, edge)).collect(),
+        path: path(inspection, &reach),
         doubts,
     }
 }
@@ -83,10 +83,23 @@ pub(super) const fn doubt(edge: Edge) -> Doubt {
     }
 }
 
-/// A step of the path, with the names that people know.
-fn reached_by(inspection: &Inspection<'_>, edge: Edge) -> ReachedBy {
+/// The path by which it is reached, and before it whoever else can reach the server itself: when one of them ends, the others
+/// keep it.
+fn path(inspection: &Inspection<'_>, reach: &Reach) -> Vec<ReachedBy> {
+    let path = reach.path_to(0);
+    let mut named: BTreeSet<ProcessId> = path.iter().filter_map(|edge| edge.from.process()).collect();
+    let is_new = |edge: &&Edge| edge.from.process().is_some_and(|process| named.insert(process));
+    let others: Vec<&Edge> = reach.edges_to(0).filter(is_new).take(SHOWN).collect();
+    let nearer = path.iter().skip(1).map(|edge| edge.from.process()).chain([None]);
+    let steps = others.into_iter().map(|edge| (edge, None)).chain(path.iter().zip(nearer));
+    steps.map(|(edge, nearer)| reached_by(inspection, *edge, nearer)).collect()
+}
+
+/// A step of the path, with the names that people know. `nearer`: what is reached by it, if that is not the server.
+fn reached_by(inspection: &Inspection<'_>, edge: Edge, nearer: Option<ProcessId>) -> ReachedBy {
     let words = edge.words(inspection.rows.scene.endpoint(edge.endpoint));
-    step(inspection.rules, inspection.rows, edge.from.process(), words)
+    let to = nearer.map(|nearer| nearer.pid);
+    ReachedBy { to, ..step(inspection.rules, inspection.rows, edge.from.process(), words) }
 }
 
 /// The one step that leads from a tool at work to its server.
@@ -107,6 +120,7 @@ fn step(rules: &Rules, rows: &Rows<'_>, process: Option<ProcessId>, (by, via): (
         user: row.map(|row| row.uid),
         by: by.to_owned(),
         via: via.to_owned(),
+        to: None,
     }
 }
 

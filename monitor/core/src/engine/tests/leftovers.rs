@@ -68,22 +68,27 @@ fn a_shell_and_its_job_are_one_leftover_after_the_grace() {
     assert_eq!(story.sent(), []);
 }
 
-/// A server stays as long as the shell may speak to it. The twin has no end of its wire.
+/// A server stays as long as the shell may speak to it, or reads what it answers to another. The twin has no end of its wire.
 #[test]
 fn what_keeps_a_server_is_none_as_long_as_it_does_with_all_that_is_below_it() {
-    for keeps in [true, false] {
+    let [free, held] = [WireState::HungUp, WireState::held_by(&[40])];
+    let other = WireState::held_as(&[99], &["cat"]);
+    for (stdin, stdout, keeps) in [
+        (held.clone(), free.clone(), true),
+        (other.clone(), held.clone(), true),
+        (other.clone(), free.clone(), false),
+        (free.clone(), free, false),
+    ] {
         let mut story = agent_with_shell();
         story.start(20, 30, SERVER, WIRE);
-        if keeps {
-            story.facts.stdin = WireState::held_by(&[40]);
-        }
+        (story.facts.stdin, story.facts.stdout) = (stdin, stdout);
         story.end(20);
         story.pass_secs(60);
         let all = [(1, vec![(40, LeftoverClass::Shell)])];
         let expected = if keeps { &[][..] } else { &all[..] };
         assert_eq!(found(&mut story), expected);
         assert_eq!(listed(&story).len(), expected.len());
-        story.facts.stdin = WireState::HungUp;
+        (story.facts.stdin, story.facts.stdout) = (WireState::HungUp, WireState::HungUp);
         story.pass_secs(60);
         story.end(30);
         story.pass_secs(10);
