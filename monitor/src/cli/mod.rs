@@ -129,8 +129,9 @@ pub enum Verb {
     /// `orphand config check` does, and makes the daemon read it. What it matches is judged and reported, and never ended by orphand,
     /// with all that it starts.
     ///
-    /// A process number or a name is turned into a rule about the program: its package, module, script or name. So every process of that
-    /// program is spared, and it is spared after a restart, too. --remove takes an exemption back by its name, --list shows all.
+    /// A process number or a name is turned into a rule about the program: its package, module, script or name; a script by its path as it
+    /// was written, and by its whole path. So every process of that program is spared, and it is spared after a restart, too. --remove
+    /// takes an exemption back by its name, --list shows all.
     ///
     /// Ends with status 1 if the configuration would be wrong (then nothing is changed) or the daemon does not take it, and with status 4
     /// if nothing matched.

@@ -116,14 +116,19 @@ fn of_programs(flags: &cli::Spare, client: &Client, asked: &Asked) -> anyhow::Re
                 sanitise(name)
             );
         }
-        let Some(rule) = Rules::exemption_of(image, name) else {
+        let folder = proc.identified(*id).ok().flatten().and_then(|dir| dir.link("cwd").ok());
+        let folder = folder.and_then(|folder| String::from_utf8(folder).ok());
+        let found = Rules::exemptions_of(image, name, folder.as_deref());
+        if found.is_empty() {
             let name = sanitise(name);
             bail!(
                 "no rule can tell the program of \"{name}\" from others: exempt its unit or its user, or write a rule by hand"
             );
-        };
-        if rules.iter().all(|one| one.patterns() != rule.patterns()) {
-            rules.push(rule);
+        }
+        for rule in found {
+            if rules.iter().all(|one| one.patterns() != rule.patterns()) {
+                rules.push(rule);
+            }
         }
     }
     Ok(rules)
@@ -179,7 +184,8 @@ fn text(file: &Path, added: bool, rules: &[Rule], reloaded: bool) -> String {
         let patterns = sanitise(&patterns);
         if added {
             let back = format!("To take it back: sudo orphand spare --remove={name}");
-            format!("Spared from now on: {patterns}, with all that it starts.\n{back}\n")
+            let wherever = if patterns.starts_with("program") { ", wherever it runs" } else { "" };
+            format!("Spared from now on: {patterns}{wherever}, with all that it starts.\n{back}\n")
         } else {
             format!("Not spared any more: {patterns}.\n")
         }

@@ -21,9 +21,19 @@ impl Rules {
             || may_be(image, |program| self.exempt.iter().any(|rule| rule.may_match(program, image)))
     }
 
+    /// The rules that exempt the program of `image`, which works in this folder, under this name. A script that was started by a path
+    /// from there can be started by its whole path, too. Empty if no rule can tell it from other programs.
+    pub fn exemptions_of(image: &Image, name: &str, folder: Option<&str>) -> Vec<Rule> {
+        let Some(rule) = Self::exemption_of(image, name) else { return Vec::new() };
+        let whole = folder.and_then(|folder| by_whole_path(image, folder));
+        let whole = whole.and_then(|image| Self::exemption_of(&image, name));
+        let whole = whole.filter(|whole| whole.patterns() != rule.patterns());
+        [rule].into_iter().chain(whole).collect()
+    }
+
     /// The rule that exempts the program of `image` under this name: by its package, its module, its script or its own name, the first
     /// of these that it has. `None` if no rule can tell it from other programs.
-    pub fn exemption_of(image: &Image, name: &str) -> Option<Rule> {
+    fn exemption_of(image: &Image, name: &str) -> Option<Rule> {
         let words = program::words(image);
         let (first, second) = Program::find(&words, image);
         let program = second.unwrap_or(first);
@@ -51,6 +61,28 @@ impl Rules {
         };
         rules.into_iter().find(exempts)
     }
+}
+
+/// The same program, started by the whole path of the script that was named by a path from this folder.
+fn by_whole_path(image: &Image, folder: &str) -> Option<Image> {
+    let words = program::words(image);
+    let (first, second) = Program::find(&words, image);
+    let path = second.unwrap_or(first).path;
+    let at = image.argv.iter().position(|word| word == path)?;
+    if path.starts_with('/') || !path.contains('/') {
+        return None;
+    }
+    let (mut folder, mut path) = (folder.trim_end_matches('/'), path);
+    // The kernel tells a folder without links: up from it leads up in its name.
+    while let Some((step @ ("." | ".." | ""), rest)) = path.split_once('/') {
+        if step == ".." {
+            folder = folder.rsplit_once('/').map_or("", |(above, _)| above);
+        }
+        path = rest;
+    }
+    let mut argv = image.argv.clone();
+    *argv.get_mut(at)? = format!("{folder}/{path}");
+    Some(Image { argv, ..image.clone() })
 }
 
 /// The pattern of a script: its path, with * for what may be secret in it. A recording has no more of it, either.
@@ -95,10 +127,39 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn exemption(argv: &[&str]) -> Option<String> {
+    fn image(argv: &[&str]) -> Image {
         let argv: Vec<String> = argv.iter().map(ToString::to_string).collect();
-        let image = Image { exe: argv[0].clone(), argv, argv_truncated: false };
-        Rules::exemption_of(&image, "mine").map(|rule| rule.patterns())
+        Image { exe: argv[0].clone(), argv, argv_truncated: false }
+    }
+
+    fn exemption(argv: &[&str]) -> Option<String> {
+        Rules::exemption_of(&image(argv), "mine").map(|rule| rule.patterns())
+    }
+
+    #[test]
+    fn a_script_that_was_named_from_a_folder_is_exempt_by_its_whole_path_too() {
+        for (argv, whole) in [
+            (&["/usr/bin/node", "build/index.js"][..], Some("/srv/p1/build/index.js")),
+            (&["/usr/bin/python3", "./mcp-server-x"], Some("/srv/p1/mcp-server-x")),
+            (&["/usr/bin/python3", ".././../other/x.py"], Some("/other/x.py")),
+            (&["/usr/bin/python3", "../../../x.py"], Some("/x.py")),
+            // These are known in another way, or are no paths from a folder.
+            (&["/usr/bin/python3", "server.py"], None),
+            (&["/usr/bin/python3", "/srv/server.py"], None),
+            (&["/usr/bin/node", "node_modules/@me/broker/dist/index.js"], None),
+            (&["/usr/bin/npx", "-y", "@me/broker"], None),
+        ] {
+            let image_of_whole = image(&[argv[0], whole.unwrap_or_default()]);
+            let rules = Rules::exemptions_of(&image(argv), "mine", Some("/srv/p1"));
+            assert_eq!(rules.len(), 1 + usize::from(whole.is_some()), "{rules:?}");
+            assert_eq!(Rules::exemptions_of(&image(argv), "mine", None), rules[..1]);
+            let rules = Rules { exempt: rules, ..Rules::default() };
+            let exempts = |image: &Image| matches!(rules.role(image), Role::Exempt { .. });
+            assert!(exempts(&image(argv)));
+            assert_eq!(exempts(&image_of_whole), whole.is_some(), "{whole:?}");
+            assert!(!exempts(&image(&[argv[0], "/srv/p2/build/index.js"])));
+        }
+        assert!(Rules::exemptions_of(&image(&["bash"]), "mine", Some("/")).is_empty());
     }
 
     #[test]
