@@ -27,9 +27,9 @@ r   end a server: shows the processes, then asks
 w   commands instead of names
 F   the cursor follows its server, or stays in its line
 y   copies the id of the server to the clipboard of the terminal
-Z   pause: what is shown stays
+Z   freeze: what is shown stays
 ? F1   this help
-q F10 Ctrl-C   quit
+q F10 Ctrl-C   quit; Ctrl-Z   stop until fg
 
 STATE  orphan: nobody can use it any more; kept: an orphan that stays; unproven: somebody may still use it; \
 suspect: its owner just ended.

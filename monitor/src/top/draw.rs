@@ -145,16 +145,15 @@ fn nothing(state: &State) -> &'static str {
 
 fn head_lines(state: &State, width: usize) -> Vec<Line<'static>> {
     let Some(sample) = &state.sample else { return vec![Line::from("orphand")] };
-    let mut first = vec![Span::styled(sample.source.clone(), Modifier::BOLD)];
-    if let Some(freed) = &sample.freed {
-        first.push(Span::raw(format!("  24 h: {freed} freed")));
-    }
-    if state.paused {
-        first.push(Span::styled("  view PAUSED", warning(state)));
-    }
-    if state.look.readonly {
-        first.push(Span::raw("  read-only"));
-    }
+    // First what must not be cut off.
+    let marks =
+        [(state.frozen, "FROZEN  ", warning(state)), (state.look.readonly, "read-only  ", Style::new())];
+    let marks = marks.into_iter().filter(|(is, ..)| *is).map(|(_, mark, style)| Span::styled(mark, style));
+    let mut first: Vec<Span<'_>> = marks.collect();
+    let room = width.saturating_sub(first.iter().map(Span::width).sum());
+    let freed = sample.freed.as_ref().map(|freed| format!("  24 h: {freed} freed")).unwrap_or_default();
+    let said = cut(state.look.ascii, &format!("{}{freed}", sample.source), room);
+    first.push(Span::styled(said, Modifier::BOLD));
     let mut lines = vec![
         Line::from(first),
         Line::from(cut(state.look.ascii, &list::sum(&sample.report, &sample.report.blind), width)),
@@ -363,7 +362,6 @@ fn draw_dialog(state: &mut State, frame: &mut Frame<'_>) {
     let width = area.width.min(if dialog.left.is_some() { cells_of(widest).max(100) } else { 100 });
     let inside = usize::from(width).max(1);
     let lines = dialog.fold(inside);
-    dialog.tall = lines.len();
     let below = 2 * u16::from(buttons.is_some());
     let height = cells_of(lines.len() + 2).saturating_add(below).min(area.height);
     let place =
@@ -372,9 +370,14 @@ fn draw_dialog(state: &mut State, frame: &mut Frame<'_>) {
     let block =
         Block::new().borders(Borders::TOP | Borders::BOTTOM).border_set(set).title(dialog.title.as_str());
     let inner = block.inner(place);
-    frame.render_widget(Clear, place);
-    frame.render_widget(block, place);
     let [text, foot] = Layout::vertical([Constraint::Fill(1), Constraint::Length(below.min(1))]).areas(inner);
+    // The last page is full.
+    let last = lines.len().saturating_sub(text.height.into());
+    dialog.tall = last + 1;
+    dialog.top = dialog.top.min(last);
+    let more = if dialog.top < last { "more: Down, PgDn  " } else { "" };
+    frame.render_widget(Clear, place);
+    frame.render_widget(block.title_bottom(format!("{more}Esc closes")), place);
     let shown = lines.iter().skip(dialog.top).take(text.height.into());
     let shown: Vec<Line<'_>> = shown.map(|line| Line::from(cut(ascii, line, inside))).collect();
     frame.render_widget(Paragraph::new(shown), text);

@@ -114,7 +114,7 @@ impl Shell {
             loop {
                 match next {
                     Ok(news) => {
-                        if self.take(news)? {
+                        if self.take(news, screen)? {
                             return Ok(ExitCode::Done);
                         }
                     }
@@ -130,7 +130,7 @@ impl Shell {
         self.ask.send(question).context("the thread that looks has ended")
     }
 
-    fn take(&mut self, news: News) -> anyhow::Result<bool> {
+    fn take(&mut self, news: News, screen: &mut Screen) -> anyhow::Result<bool> {
         match news {
             News::Leave => return Ok(true),
             News::Told(tell) => tell(self),
@@ -146,6 +146,7 @@ impl Shell {
                 match effect {
                     None => {}
                     Some(Effect::Quit) => return Ok(true),
+                    Some(Effect::Suspend) => screen.suspend()?,
                     Some(Effect::Ask(question)) => self.ask(question)?,
                     Some(Effect::Copy(text)) => screen::copy(&text)?,
                 }

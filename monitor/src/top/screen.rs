@@ -15,6 +15,7 @@ use crossterm::{
     clipboard::CopyToClipboard,
     event::{DisableMouseCapture, EnableMouseCapture},
     execute,
+    terminal::{Clear, ClearType, EnterAlternateScreen, enable_raw_mode},
 };
 use nix::sys::signal::{SigSet, Signal};
 use ratatui::DefaultTerminal;
@@ -49,6 +50,21 @@ impl Screen {
             ratatui::try_init().map(|it| Self(ManuallyDrop::new(it))).context("cannot use the terminal")?;
         execute!(io::stdout(), EnableMouseCapture).context("cannot use the mouse")?;
         Ok(screen)
+    }
+
+    /// Gives the terminal back to the shell and stops, until the shell lets it go on.
+    pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
+        let why = "cannot use the terminal again";
+        release_mouse();
+        let _ = self.0.show_cursor();
+        let _ = ratatui::try_restore();
+        nix::sys::signal::raise(Signal::SIGTSTP).context("cannot stop")?;
+        enable_raw_mode().context(why)?;
+        execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All), EnableMouseCapture)
+            .context(why)?;
+        // It takes the screen for empty now. To clear it in its own way it would ask the terminal, whose answer the keys would get.
+        self.0.swap_buffers();
+        Ok(())
     }
 }
 

@@ -20,6 +20,8 @@ const EVENTS: usize = 50;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     Quit,
+    /// Stop, until the shell lets it go on.
+    Suspend,
     Ask(Ask),
     /// Put this into the clipboard of the terminal.
     Copy(String),
@@ -37,8 +39,8 @@ pub struct State {
     pub(super) look: Look,
     /// The latest look at the host; absent before the first.
     pub(super) sample: Option<Sample>,
-    /// What came while it was paused is not shown.
-    pub(super) paused: bool,
+    /// What came while it was frozen is not shown.
+    pub(super) frozen: bool,
     pub(super) entries: Vec<Entry>,
     pub(super) rows: Vec<Row>,
     pub(super) how: Arrangement,
@@ -70,7 +72,7 @@ impl State {
     pub fn update(&mut self, sample: Sample) {
         self.trouble.clear();
         self.past.add(&sample);
-        if !self.paused || self.sample.is_none() {
+        if !self.frozen || self.sample.is_none() {
             self.sample = Some(sample);
             self.enter();
         }
@@ -149,7 +151,11 @@ impl State {
 
     pub fn key(&mut self, key: KeyEvent) -> Option<Effect> {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return matches!(key.code, KeyCode::Char('c')).then_some(Effect::Quit);
+            return match key.code {
+                KeyCode::Char('c') => Some(Effect::Quit),
+                KeyCode::Char('z') => Some(Effect::Suspend),
+                _ => None,
+            };
         }
         self.message.clear();
         if let Some(dialog) = &mut self.dialog
@@ -178,7 +184,7 @@ impl State {
             KeyCode::Char('3') => self.show(false, true),
             KeyCode::Char('4') => return Some(Effect::Ask(Ask::History)),
             KeyCode::Char('w') => self.commands = !self.commands,
-            KeyCode::Char('Z') => self.paused = !self.paused,
+            KeyCode::Char('Z') => self.frozen = !self.frozen,
             code => {
                 if !self.move_by(code) && !self.fold(code) {
                     self.order(code);

@@ -324,12 +324,15 @@ fn that_no_daemon_answers_is_said_before_proc_is_looked_through() {
 }
 
 #[test]
-fn a_pause_keeps_what_is_shown() {
+fn a_frozen_view_keeps_what_is_shown_and_says_so_on_any_screen() {
     let mut state = state();
     press(&mut state, "Z");
     state.update(Sample { report: Report::default(), ..sample() });
     assert_eq!(state.rows.len(), 5);
-    assert!(frame(&mut state, 80, 24)[0].ends_with("PAUSED"));
+    for width in [20, 80] {
+        let first = frame(&mut state, width, 24).swap_remove(0);
+        assert!(first.starts_with("FROZEN  ") && (width > 20 || first.ends_with('…')), "{first}");
+    }
     press(&mut state, "Z");
     state.update(Sample { report: Report::default(), ..sample() });
     assert_eq!(state.rows.len(), 0);
@@ -340,6 +343,7 @@ fn the_view_is_left() {
     assert_eq!(press(&mut state(), "q"), Some(Effect::Quit));
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(state().key(interrupt), Some(Effect::Quit));
+    assert_eq!(state().key(KeyEvent { code: KeyCode::Char('z'), ..interrupt }), Some(Effect::Suspend));
 }
 
 #[test]

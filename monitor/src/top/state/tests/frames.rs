@@ -6,7 +6,7 @@ use super::*;
 fn the_worst_comes_first_and_the_whole_fits_80_columns() {
     let lines = frame(&mut state(), 80, 24);
     assert_eq!(lines[0], "orphand 1  ends orphans  24 h: 1.2 GB (PSS 479 MB) freed");
-    assert!(lines[1].contains("3 orphans (114 MB), 1 kept, 1 unproven (64 MB)."), "{}", lines[1]);
+    assert!(lines[1].contains("3 orphans (114 MB, 1 kept), 1 unproven (64 MB)."), "{}", lines[1]);
     let shown: Vec<&str> = lines.iter().map(String::as_str).skip(2).take(6).collect();
     assert_eq!(
         shown,
@@ -157,7 +157,11 @@ fn what_is_read_is_folded_once_and_all_of_it_can_be_reached() {
         assert_eq!(*line, format!("    {}", "word ".repeat(7).trim_end()));
     }
     assert_eq!(words.len(), 5);
-    // On a small screen the end can be reached, and nothing beyond it.
+    // On a small screen it says that there is more; the end can be reached, nothing beyond it, and the page there is full.
+    let shown = frame(&mut state, 40, 8).concat();
+    assert!(shown.contains("more: Down, PgDn  Esc closes"), "{shown}");
     state.key(KeyCode::End.into());
-    assert!(frame(&mut state, 40, 8).concat().contains("sudo orphand reap 4711"));
+    let shown = frame(&mut state, 40, 8);
+    assert!(shown[6].contains("sudo orphand reap 4711") && shown[1].contains("word"), "{shown:?}");
+    assert!(shown[7].contains("Esc closes") && !shown[7].contains("more"), "{shown:?}");
 }
