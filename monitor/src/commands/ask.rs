@@ -39,7 +39,9 @@ pub fn decide(flags: &Common, decision: Decision) -> anyhow::Result<ExitCode> {
 
 fn text(decided: &Decided) -> String {
     let doing = doing(decided.mode, &decided.standing, Timestamp::now(), &clock::zone());
-    format!("orphand {doing}.\n")
+    let is_endless = decided.standing.pause.as_ref().is_some_and(|pause| pause.until.is_none());
+    let end = if is_endless { ", until: sudo orphand resume" } else { "." };
+    format!("orphand {doing}{end}\n")
 }
 
 pub fn status(flags: &cli::Status) -> anyhow::Result<ExitCode> {

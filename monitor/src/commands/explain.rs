@@ -69,6 +69,9 @@ pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanati
     if all.living.is_empty() {
         all.living.extend(untold(&proc, &rules, asked));
     }
+    if let Asked::Name(name) = asked {
+        all.more = report.called(name).saturating_sub(all.living.len());
+    }
     for one in &mut all.living {
         complete(&proc, &rules, one);
         one.keeps = report.kept_by(one.id());

@@ -37,6 +37,8 @@ pub struct Explanation {
     pub ended: Vec<PastOrphan>,
     /// The latest run of an agent that is meant and is not there any more.
     pub ran: Option<PastRun>,
+    /// How many further ones of that name live.
+    pub more: usize,
     pub asked_daemon: bool,
     pub blind: Vec<String>,
 }
@@ -77,6 +79,9 @@ pub fn render(all: &Explanation, moment: &Moment, width: Option<usize>, paint: P
     let mut pages: Vec<Page> = all.living.iter().map(|one| page(one, all.asked_daemon, moment)).collect();
     pages.extend(all.ended.iter().map(|one| past::page(one, moment)));
     let mut notes: Vec<String> = Vec::new();
+    if all.more > 0 {
+        notes.push(format!("And {} more of that name: `orphand ps` lists all.", all.more));
+    }
     if !all.asked_daemon && !all.living.is_empty() {
         notes.push(ALONE.to_owned());
     }
@@ -89,6 +94,7 @@ pub fn json(all: &Explanation, moment: &Moment) -> Value {
         "source": if all.asked_daemon { "daemon" } else { "proc" },
         "blind": all.blind,
         "explained": all.living.iter().map(|one| fields(one, all.asked_daemon, moment)).collect::<Vec<_>>(),
+        "more": all.more,
         "ended": all.ended.iter().map(past::fields).collect::<Vec<_>>(),
     })
 }

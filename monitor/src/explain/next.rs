@@ -19,7 +19,7 @@ pub(super) fn sentences(one: &Explained, asked_daemon: bool, moment: &Moment) ->
     let due = due.unwrap_or_else(|| "before long".to_owned());
     let is_kept = one.report.as_deref().is_some_and(|report| report.state == State::Kept);
     let ended = if one.observes {
-        "then it is reported and not ended: orphand only observes"
+        "then it is reported and not ended: orphand is paused, or only observes"
     } else {
         "then it is ended: SIGTERM, and later SIGKILL"
     };
@@ -103,7 +103,10 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
     let again = report.doubts.contains(&Doubt::Active);
     let what = "says that you are done with it: it is judged anew, and ended unless it is used.";
     let again = again.then(|| (format!("orphand release {pid}"), what));
-    again.into_iter().chain(end).chain(holder).collect()
+    let is_idle = one.observes || report.guards.contains(&Guard::Observe);
+    let what = "says whether orphand is paused, and by whom; sudo orphand resume ends a pause.";
+    let mode = is_idle.then(|| ("orphand mode".to_owned(), what));
+    again.into_iter().chain(end).chain(mode).chain(holder).collect()
 }
 
 fn stop_container(report: &ServerReport) -> Option<(String, &'static str)> {

@@ -294,13 +294,8 @@ fn whole_pages_keep_to_80_columns() {
     let mut unproven = with(State::Unproven, |report| {
         report.reached_by = vec![
             ReachedBy { pid: Some(8), via: "reads its standard output".to_owned(), ..ReachedBy::default() },
-            ReachedBy { to: Some(9), via: "is connected with it".to_owned(), ..ReachedBy::default() },
-            ReachedBy {
-                pid: Some(9),
-                to: Some(1365),
-                via: "is connected with it".to_owned(),
-                ..ReachedBy::default()
-            },
+            ReachedBy { to: Some(9), ..stdin_of(8) },
+            ReachedBy { to: Some(1365), ..stdin_of(9) },
             stdin_of(1365),
         ];
         report.evidence = vec![Evidence::OwnerExited];
@@ -339,7 +334,8 @@ fn whole_pages_keep_to_80_columns() {
     ];
     let blind =
         vec!["not root: what other users' processes run and hold could be seen in part only".to_owned()];
-    let known = Explanation { living: vec![unproven], ended, asked_daemon: true, ..Explanation::default() };
+    let known =
+        Explanation { living: vec![unproven], ended, asked_daemon: true, more: 7, ..Explanation::default() };
     let alone = Explanation { living: vec![nothing], blind, ..Explanation::default() };
     let shown = [&known, &alone].map(|all| render(all, &moment(), Some(WIDTH), Paint::default()));
     for line in shown.iter().flat_map(|page| page.lines()) {

@@ -251,7 +251,13 @@ fn signals(past: &History, users: Users, until: Timestamp, zone: &TimeZone, pain
     let since = past.since.unwrap_or(until);
     if past.signals.is_empty() {
         let (since, until) = (when(since, zone), when(until, zone));
-        out = format!("Nothing was signalled by the daemon between {since} and {until}.\n");
+        out = format!(
+            "No server was signalled by the daemon between {since} and {until}. What a person ended as a leftover is not kept.\n"
+        );
+    }
+    // Of a time before the store nothing is known.
+    if past.begins.is_none_or(|begins| begins >= until) {
+        out.clear();
     }
     let unknown = match past.begins {
         Some(begins) if begins <= since => String::new(),

@@ -204,7 +204,9 @@ impl Text {
                     "a new configuration is in effect: observing, ends nothing".to_owned()
                 }
                 (Mode::Enforce, Some(by)) => format!("ends orphans, decided by {by}"),
-                (Mode::Observe, Some(by)) => format!("ends nothing, decided by {by}"),
+                (Mode::Observe, Some(by)) => {
+                    format!("ends nothing from now on (a pause, or observe mode), decided by {by}")
+                }
             },
         }
     }

@@ -163,8 +163,15 @@ pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> 
                 || planned.iter().any(|one| one.planned.server.hidden() > 0)
         };
         let missed = request.targets.iter().filter(|target| !is_meant(target));
-        let missed: Vec<String> =
-            missed.map(|target| format!("{target} is no leftover that orphand knows")).collect();
+        let why = |target: &Asked| match find(report, target) {
+            Some((_, server)) => format!(
+                "{} ({target}) is a server, {}, and no leftover: leave out --leftovers",
+                text::sanitise(&server.server.name),
+                server.state
+            ),
+            None => format!("{target} is no leftover that orphand knows"),
+        };
+        let missed: Vec<String> = missed.map(why).collect();
         let none = missed.is_empty() && planned.is_empty();
         return if none { vec!["no leftovers".to_owned()] } else { missed };
     }
@@ -189,6 +196,9 @@ pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> 
 
 fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String {
     let Some((owner, server)) = find(report, target) else {
+        if report.leftovers().any(|(_, head)| has(head, target)) {
+            return format!("{target} is a leftover, not an orphan: --leftovers ends it");
+        }
         let agent = report.agents.iter().map(|one| &one.agent);
         let mut agent = agent.filter(|one| target.is(one.id()));
         return agent.next().map_or_else(
@@ -213,12 +223,12 @@ fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String 
 }
 
 fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>, &'a ServerReport)> {
-    let has = |server: &ServerReport| {
-        // The daemon does not send the members, and it lists only the first processes of a large server.
-        let shown = server.server.ids();
-        shown.iter().chain(&server.members).any(|one| target.is(*one))
-    };
-    report.servers().find(|(_, server)| has(server))
+    report.servers().find(|(_, server)| has(server, target))
+}
+
+/// Whether it has this process. The daemon does not send the members, and it lists only the first processes of a large server.
+fn has(one: &ServerReport, target: &Asked) -> bool {
+    one.server.ids().iter().chain(&one.members).any(|id| target.is(*id))
 }
 
 fn of_agent(name: &str, request: &ReapRequest, report: &Report) -> String {
@@ -241,7 +251,12 @@ fn of_host(request: &ReapRequest, report: &Report) -> String {
         _ if request.duplicates || request.include_unproven || request.generation.is_some() => String::new(),
         number => format!("; {number} unproven (--include-unproven selects them)"),
     };
-    format!("{}{which}{unproven}", none(request))
+    let leftovers = match report.totals().leftovers {
+        0 => String::new(),
+        _ if request.duplicates || request.generation.is_some() => String::new(),
+        number => format!("; {} (--leftovers)", text::count(number, "leftover", "leftovers")),
+    };
+    format!("{}{which}{unproven}{leftovers}", none(request))
 }
 
 const fn none(request: &ReapRequest) -> &'static str {

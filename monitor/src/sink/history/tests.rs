@@ -223,14 +223,18 @@ mod signals {
 
     #[test]
     fn nothing_is_an_answer() {
-        let none =
-            "Nothing was signalled by the daemon between 2026-11-21 13:58:00 and 2026-11-21 14:08:00.\n";
+        let none = "No server was signalled by the daemon between 2026-11-21 13:58:00 and 2026-11-21 14:08:00. What a person ended as a leftover is not kept.\n";
         assert_eq!(shown(&around()), format!("{none}\n"));
         let later = History { begins: Some(time("14:00:00")), ..around() };
         let unknown = "Not known before 2026-11-21 14:00:00: the store begins then.\n";
         assert_eq!(shown(&later), format!("{unknown}{none}\n"));
-        let never = shown(&History { begins: None, ..around() });
-        assert!(never.contains("No daemon has used this store yet."), "{never}");
+        // Of a time before the store nothing is said.
+        for (begins, says) in [
+            (Some(time("14:08:00")), "Not known before 2026-11-21 14:08:00: the store begins then.\n\n"),
+            (None, "No daemon has used this store yet.\n\n"),
+        ] {
+            assert_eq!(shown(&History { begins, ..around() }), says);
+        }
     }
 
     #[test]

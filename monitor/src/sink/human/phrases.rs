@@ -195,9 +195,9 @@ mod tests {
         let container = Some(Container { command, ..Container::default() });
         let server = ServerView { container, ..filesystem() };
         let told = guards_of(&server, &[Guard::Observe, Guard::Container]);
-        assert!(
-            told.starts_with("orphand runs in observe mode, it works in a container (run: docker stop box")
-        );
+        assert!(told.starts_with(
+            "orphand is paused or only observes, it works in a container (run: docker stop box"
+        ));
         assert!(!told.contains('\u{1b}'));
         assert!(!guards_of(&server, &[Guard::Observe]).contains("docker"));
         assert!(!guards_of(&filesystem(), &[Guard::Container]).contains("run:"));

@@ -273,7 +273,10 @@ fn who_decided_is_a_person_in_public() {
         let by = by.map(str::to_owned);
         Text::public(WallClock::default(), at(0), &Notice::Reconfigured { mode: Mode::Observe, by })
     };
-    assert_eq!(public(Some("alice")), "ends nothing, decided by a person");
+    assert_eq!(
+        public(Some("alice")),
+        "ends nothing from now on (a pause, or observe mode), decided by a person"
+    );
     assert_eq!(public(None), "a new configuration is in effect: observing, ends nothing");
 }
 

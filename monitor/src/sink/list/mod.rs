@@ -164,7 +164,7 @@ pub fn cpu_time(millis: u64) -> String {
     }
 }
 
-/// `1 agent, 3 servers (512 MB), 2 orphans (197 MB), 1 kept, 1 unproven (64 MB).`
+/// `1 agent, 3 servers (512 MB), 2 orphans (197 MB, 1 kept), 1 unproven (64 MB).`
 pub fn sum(report: &Report, blind: &[String]) -> String {
     let sum = report.totals();
     let left = match report.left_agents().count() {
@@ -185,13 +185,19 @@ pub fn sum(report: &Report, blind: &[String]) -> String {
     }
     let few = |number: u64, what: &str| (number > 0).then(|| format!("{number} {what}"));
     let none = if sees_all { "no orphans" } else { "no orphans seen" };
-    let orphans = part(sum.orphans, words::count(sum.orphans, "orphan", "orphans"), sum.orphan_rss_bytes);
+    let kept = match sum.kept {
+        0 => String::new(),
+        _ if sum.kept == sum.orphans => ", kept".to_owned(),
+        some => format!(", {some} kept"),
+    };
+    let orphans = words::count(sum.orphans, "orphan", "orphans");
+    let orphans =
+        (sum.orphans > 0).then(|| format!("{orphans} ({}{kept})", words::size(sum.orphan_rss_bytes)));
     let duplicates = words::count(sum.duplicates, "duplicate", "duplicates");
     let parts = [
         Some(agents),
         part(sum.servers, shown, sum.rss_bytes),
         Some(orphans.unwrap_or_else(|| none.to_owned())),
-        few(sum.kept, "kept"),
         part(sum.unproven, format!("{} unproven", sum.unproven), sum.unproven_rss_bytes),
         few(sum.suspects, if sum.suspects == 1 { "suspect" } else { "suspects" }),
         part(sum.duplicates, duplicates, sum.duplicate_rss_bytes),

@@ -256,7 +256,7 @@ fn events_have_nothing_private() {
     );
     assert!(
         json.contains(
-            "(5 MB) of claude #3, gone for 1 ms: owner exited; it stays: orphand runs in observe mode"
+            "(5 MB) of claude #3, gone for 1 ms: owner exited; it stays: orphand is paused or only observes"
         ),
         "{json}"
     );

@@ -71,7 +71,7 @@ fn as_json_it_is_one_object() {
 mod nothing {
     use super::super::*;
     use crate::sink::report::tests::{claude, report, server};
-    use orphand_core::model::Doubt;
+    use orphand_core::model::{Doubt, LeftoverReport};
 
     fn told(request: &ReapRequest, report: &Report) -> String {
         nothing(request, &[], report).join("\n")
@@ -96,6 +96,27 @@ mod nothing {
         assert_eq!(told(&numbered), "claude #9 has no duplicates");
         let all = "no orphans; 1 unproven (--include-unproven selects them)";
         assert_eq!(told(&ReapRequest::default()), all);
+    }
+
+    #[test]
+    fn a_leftover_is_told_from_a_server() {
+        let mut report = report();
+        let mut head = super::planned("bash", State::Leftover, None, &[]).planned;
+        head.server.processes[0].pid = 41;
+        let run = head.server.run.clone().unwrap();
+        let agent = claude(false);
+        report.leftovers = vec![LeftoverReport { agent, count: 1, heads: vec![head], run }];
+        let asked = |pid, leftovers| {
+            let targets = vec![Asked::Pid(pid)];
+            told(&ReapRequest { targets, leftovers, ..ReapRequest::default() }, &report)
+        };
+        assert_eq!(asked(41, false), "pid 41 is a leftover, not an orphan: --leftovers ends it");
+        assert_eq!(asked(77_777, true), "pid 77777 is no leftover that orphand knows");
+        let (own, name) =
+            report.servers().map(|(_, one)| (one.server.processes[0].pid, &one.server.name)).next().unwrap();
+        let told_of_server = asked(own, true);
+        assert!(told_of_server.starts_with(&format!("{name} (pid {own}) is a server, ")), "{told_of_server}");
+        assert!(told(&ReapRequest::default(), &report).ends_with("; 1 leftover (--leftovers)"));
     }
 
     #[test]
