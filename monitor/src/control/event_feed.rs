@@ -22,6 +22,10 @@ use crate::{
 const READERS: usize = 32;
 
 const READERS_OF_USER: usize = 4;
+/// Root has places of his own: all who used sudo(8) are root, and what forwards the events.
+const READERS_OF_ROOT: usize = 16;
+
+pub(super) const FULL: &str = "as many read events already as may (orphand events, orphand top), of this user or of all; end one of them";
 
 /// How often it is looked whether the client is still there while nothing happens.
 const LOOK: Duration = Duration::from_secs(5);
@@ -45,7 +49,10 @@ impl Feed {
         let mut readers = lock(&self.readers);
         readers.retain(|(_, right)| right.strong_count() > 0);
         let own = readers.iter().filter(|(user, _)| *user == uid).count();
-        if readers.len() >= READERS || own >= READERS_OF_USER {
+        let others = readers.iter().filter(|(user, _)| *user != 0).count();
+        let is_full =
+            if uid == 0 { own >= READERS_OF_ROOT } else { others >= READERS || own >= READERS_OF_USER };
+        if is_full {
             return None;
         }
         let right = Arc::new(());
@@ -114,7 +121,10 @@ mod tests {
             }
         }
         assert!(feed.admit(1000).is_none());
+        let of_root: Vec<_> = (0..READERS_OF_ROOT).map(|_| feed.admit(0).unwrap()).collect();
+        assert!(feed.admit(0).is_none());
         admitted.clear();
-        assert!(feed.admit(1000).is_some());
+        assert!(feed.admit(1000).is_some() && feed.admit(0).is_none());
+        drop(of_root);
     }
 }

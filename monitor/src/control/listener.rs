@@ -19,7 +19,7 @@ use tokio::{
 use super::{
     caller::Caller,
     connections::{ACCEPT_PAUSE, Connections, RequestRead},
-    event_feed::Feed,
+    event_feed::{self, Feed},
     loop_handle::{BUSY, LATE, LoopHandle},
     protocol::{self, Answer, RELEASE_MAX, REQUEST_MAX, Refusal, Request},
     socket::Peers,
@@ -37,6 +37,8 @@ const PACE: Budget = Budget { allowance: Duration::from_millis(950), part: 1 };
 const CONNECTION: Duration = Duration::from_millis(50);
 /// The most connections of one user at a time. Those that have not sent a request are replaced by newer ones.
 const CONNECTIONS_OF_USER: usize = 8;
+/// The same for root and the daemon's own user: root's readers of events, and as many questions.
+const CONNECTIONS_OF_OURS: usize = 24;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout for finding the answer. The proportional memory of 600 large processes takes seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,7 +47,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers: Peers, events: Latest) {
     let feed = Feed::new(events);
     // Others compete for places among themselves.
-    let mut ours: Connections<u32> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
+    let mut ours: Connections<u32> = Connections::new(CONNECTIONS_OF_OURS, CONNECTIONS, false);
     let mut others: Connections<Share> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     let mut pace = Budgets::new(PACE, None);
     loop {
@@ -117,7 +119,7 @@ async fn serve_connection(
                     }
                     return;
                 }
-                None => error(BUSY),
+                None => error(event_feed::FULL),
             }
         }
         Ok(Ok((ask, user))) => {

@@ -86,9 +86,22 @@ pub(super) fn start(places: Places, tell: Sender<News>) -> anyhow::Result<Sender
 fn listen(client: &Client, tell: &Sender<News>) {
     let mut text = Text::new(WallClock::default(), clock::zone(), Paint::new(false));
     let mut since = Timestamp::now().checked_sub(EARLIER).unwrap_or(Timestamp::UNIX_EPOCH);
+    let mut is_told = false;
     loop {
         let query = EventQuery { since: Some(since), follow: true, ..EventQuery::default() };
-        for line in client.events(query).into_iter().flatten() {
+        let stream = client.events(query);
+        if let Err(why @ ClientError::Response { .. }) = &stream
+            && !std::mem::replace(&mut is_told, true)
+        {
+            let line = format!("no events here: {why}");
+            let told = tell.send(News::Told(Box::new(move |shell| shell.heard(line))));
+            if told.is_err() {
+                return;
+            }
+        }
+        // What is missed until there is a place comes then.
+        let has_begun = stream.is_ok();
+        for line in stream.into_iter().flatten() {
             let Some(event) = EventLine::read(&line) else { continue };
             text.wall = event.wall;
             let time = event.wall.timestamp(event.at).to_zoned(text.zone.clone());
@@ -97,7 +110,9 @@ fn listen(client: &Client, tell: &Sender<News>) {
                 return;
             }
         }
-        since = Timestamp::now();
+        if has_begun {
+            (since, is_told) = (Timestamp::now(), false);
+        }
         thread::sleep(LISTEN_AGAIN);
     }
 }
