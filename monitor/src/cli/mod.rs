@@ -167,7 +167,8 @@ pub enum Verb {
     Doctor(Doctor),
     /// Replay a recorded trace
     ///
-    /// Prints the events that the daemon emitted when the trace was recorded. Needs no privilege and touches no process.
+    /// Prints the events that the daemon emitted when the trace was recorded, but those of what only a masked word shows (a script with
+    /// an unusual name). Needs no privilege and touches no process.
     Replay(Replay),
     /// Check or show the configuration, or print a template
     #[command(subcommand)]

@@ -200,7 +200,7 @@ fn confirmed(to_end: &[&PlanItem]) -> anyhow::Result<bool> {
     }
     if !io::stdin().is_terminal() {
         bail!(
-            "refused to end {what} without a question: there is no terminal to ask on; add --yes, or --dry-run"
+            "refused to end without a question: {what}; there is no terminal to ask on: add --yes, or --dry-run"
         );
     }
     let mut out = io::stdout();

@@ -87,6 +87,9 @@ pub(super) fn commands(one: &Explained) -> Vec<(String, &'static str)> {
     }
     let (flag, what) = match report.state {
         State::Unproven => (" --include-unproven", "ends it, although somebody may still use it."),
+        State::Live if report.is_duplicate() => {
+            (" --duplicates", "ends it, and a thread of its agent may be using it.")
+        }
         State::Live | State::Suspect => (" --include-active", "ends it, and whoever uses it loses it."),
         _ => ("", "ends it."),
     };

@@ -108,7 +108,8 @@ pub fn errors(status: &Status) -> Option<String> {
 }
 
 fn lost(status: &Status) -> Option<String> {
-    let dropped = status.sink_dropped.iter().map(|(sink, n)| (sink.as_str(), *n));
+    let sink = |sink| if sink == "hook" { "of the events for hooks" } else { sink };
+    let dropped = status.sink_dropped.iter().map(|(name, n)| (sink(name.as_str()), *n));
     let kinds =
         status.lost.kinds().map(|(kind, n)| (if kind == "member" { "without room" } else { kind }, n));
     let calls = status.kernel_errors.get(CALL_LOST).copied().unwrap_or_default();

@@ -51,7 +51,7 @@ struct State {
     waiting: BTreeMap<Option<Share>, Load>,
     queued: u64,
     dropped: u64,
-    /// Whether the last event was dropped. Only the first drop of a series is logged.
+    /// Whether one was dropped since none waited. Only the first one is logged.
     dropping: bool,
     runs: BTreeMap<String, u64>,
     /// The socket of the runner at work.
@@ -114,22 +114,16 @@ impl Hooks {
                 continue;
             }
             if !state.has_room(share, notice.queued_bytes()) {
-                if !state.dropping {
-                    let (path, waiting) = (settings.path.display(), state.all_waiting().events);
+                let (path, waiting) = (settings.path.display().to_string(), state.all_waiting().events);
+                if state.drops() {
                     tracing::warn!(
                         "hook {path}: {waiting} events wait for it already, further ones are dropped"
                     );
                 }
-                state.dropping = true;
-                state.dropped += 1;
                 continue;
             }
-            state.dropping = false;
-            state.queued += 1;
-            let line = (self.write_line)(state.queued, at, notice);
-            let waiting = state.waiting.entry(share).or_default();
-            waiting.events += 1;
-            waiting.bytes += line.len();
+            let line = (self.write_line)(state.queued + 1, at, notice);
+            state.put(share, line.len());
             // The thread lives until the sender is dropped.
             let _ = events.send(Event { share, name, variables: variables(notice, orphans), line });
         }
@@ -174,6 +168,22 @@ impl Hooks {
 }
 
 impl State {
+    /// An event is dropped. Returns whether the log is to tell.
+    const fn drops(&mut self) -> bool {
+        self.dropped += 1;
+        !std::mem::replace(&mut self.dropping, true)
+    }
+
+    /// An event of this user waits from now on.
+    fn put(&mut self, share: Option<Share>, bytes: usize) {
+        // While others wait the next ones may be dropped as well, of which the log has told.
+        self.dropping &= self.all_waiting().events > 0;
+        self.queued += 1;
+        let waiting = self.waiting.entry(share).or_default();
+        waiting.events += 1;
+        waiting.bytes += bytes;
+    }
+
     fn all_waiting(&self) -> Load {
         self.waiting.values().fold(Load::default(), |sum, one| Load {
             events: sum.events + one.events,

@@ -372,6 +372,7 @@ function drawEvents() {
 // The daemon.
 
 function heard(message) {
+  say(byId("silence"), "Nothing has happened since orphand started.");
   const fresh = message.events.slice().reverse();
   if (message.missed) fresh.push({ id: `missed ${Date.now()}`, time: Date.now(), kind: "missed", tone: "warning", text: `${many(message.missed, "event")} came too fast to be shown` });
   if (message.recent) { events = []; waiting = []; }

@@ -72,6 +72,29 @@ fn what_was_taken_makes_room() {
 }
 
 #[test]
+fn the_log_tells_of_dropped_events_once_until_none_waits() {
+    let mut state = State::default();
+    let share = Some(Share::of(1000));
+    state.put(share, 2);
+    state.put(share, 2);
+    assert_eq!([state.drops(), state.drops()], [true, false]);
+    let event = Event {
+        share,
+        name: "",
+        variables: variables(&detected("1@1", 1), &|_| [0, 0]),
+        line: "12".to_owned(),
+    };
+    state.taken(&event);
+    state.put(share, 2);
+    assert!(!state.drops(), "one place became free");
+    state.taken(&event);
+    state.taken(&event);
+    state.put(share, 2);
+    assert!(state.drops(), "none waited");
+    assert_eq!((state.dropped, state.queued), (4, 4));
+}
+
+#[test]
 fn whose_an_event_is() {
     let of = |notice: &Notice| EventSubject::of(notice).share();
     let mut own = server("1@1", "files");
