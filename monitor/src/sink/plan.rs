@@ -158,8 +158,7 @@ fn bytes(planned: &[&PlanItem]) -> Option<u64> {
 pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> Vec<String> {
     if request.leftovers {
         let is_meant = |target: &&Asked| {
-            let shown = planned.iter().flat_map(|one| &one.planned.server.processes);
-            shown.into_iter().any(|one| target.is(one.id()))
+            planned.iter().any(|one| has(&one.planned, target))
                 || planned.iter().any(|one| one.planned.server.hidden() > 0)
         };
         let missed = request.targets.iter().filter(|target| !is_meant(target));
@@ -181,7 +180,7 @@ pub fn nothing(request: &ReapRequest, planned: &[PlanItem], report: &Report) -> 
             Some((_, server)) => server.server.id == one.planned.server.id,
             None => one.planned.server.hidden() > 0,
         };
-        !planned.iter().any(is_meant)
+        !planned.iter().any(|one| has(&one.planned, target) || is_meant(one))
     };
     let mut missed: Vec<String> =
         request.targets.iter().filter(missed).map(|target| of_process(target, request, report)).collect();
@@ -200,7 +199,7 @@ fn of_process(target: &Asked, request: &ReapRequest, report: &Report) -> String 
             return format!("{target} is a leftover, not an orphan: --leftovers ends it");
         }
         let agent = report.agents.iter().map(|one| &one.agent);
-        let mut agent = agent.filter(|one| target.is(one.id()));
+        let mut agent = agent.filter(|one| target.is(one.id()) || target.names(&one.name));
         return agent.next().map_or_else(
             || format!("{target} is no part of an MCP server that orphand knows"),
             |agent| format!("{target} is the agent {}, and only servers are ended", human::agent_name(agent)),
@@ -228,7 +227,7 @@ fn find<'a>(report: &'a Report, target: &Asked) -> Option<(Option<&'a AgentView>
 
 /// Whether it has this process. The daemon does not send the members, and it lists only the first processes of a large server.
 fn has(one: &ServerReport, target: &Asked) -> bool {
-    one.server.ids().iter().chain(&one.members).any(|id| target.is(*id))
+    target.names(&one.server.name) || one.server.ids().iter().chain(&one.members).any(|id| target.is(*id))
 }
 
 fn of_agent(name: &str, request: &ReapRequest, report: &Report) -> String {

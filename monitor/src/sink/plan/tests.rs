@@ -111,6 +111,8 @@ mod nothing {
             told(&ReapRequest { targets, leftovers, ..ReapRequest::default() }, &report)
         };
         assert_eq!(asked(41, false), "pid 41 is a leftover, not an orphan: --leftovers ends it");
+        let of_name = ReapRequest { targets: vec![Asked::Name("bash".to_owned())], ..ReapRequest::default() };
+        assert_eq!(told(&of_name, &report), "\"bash\" is a leftover, not an orphan: --leftovers ends it");
         assert_eq!(asked(77_777, true), "pid 77777 is no leftover that orphand knows");
         let (own, name) =
             report.servers().map(|(_, one)| (one.server.processes[0].pid, &one.server.name)).next().unwrap();

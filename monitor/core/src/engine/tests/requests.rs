@@ -58,6 +58,19 @@ fn who_asks_overrules_observation() {
     assert_eq!(story.sent(), [(30, Signal::Term)]);
 }
 
+/// A name means the orphans of that name. The twin is of another name.
+#[test]
+fn who_asks_by_a_name_means_servers_of_that_name() {
+    let mut story = Story::agent_with_server(Policy { mode: Mode::Observe, ..Policy::default() });
+    story.end(20);
+    story.pass_secs(100);
+    let name = story.engine.report().servers().map(|(_, one)| one.server.name.clone()).next().unwrap();
+    for (name, meant) in [(name.clone(), 1), (format!("{name}x"), 0)] {
+        let targets = vec![Asked::Name(name)];
+        assert_eq!(story.engine.plan(&ReapRequest { targets, ..ReapRequest::default() }).len(), meant);
+    }
+}
+
 /// What was shown as an orphan may be in use by now: that it shall be ended nevertheless was not said.
 #[test]
 fn who_asks_for_orphans_ends_none_that_is_in_use_meanwhile() {
