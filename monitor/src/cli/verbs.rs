@@ -1,6 +1,6 @@
 //! The flags of the verbs, but for those of `run`.
 
-use std::{convert::Infallible, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use clap_complete::ArgValueCandidates;
@@ -81,7 +81,7 @@ pub struct Status {
 #[command(group(ArgGroup::new("without a question").args(["yes", "dry_run"]).multiple(true)))]
 pub struct Reap {
     /// Only servers with these processes, by process number, by the id of the server, or those of this name
-    #[arg(value_name = "PID|ID|NAME", value_parser = meant, add = ArgValueCandidates::new(complete::servers))]
+    #[arg(value_name = "PID|ID|NAME", add = ArgValueCandidates::new(complete::servers))]
     pub targets: Vec<Asked>,
     /// Only servers of agents of this name, or of this unit
     #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::agents))]
@@ -112,10 +112,6 @@ pub struct Reap {
     pub json: bool,
     #[command(flatten)]
     pub places: Places,
-}
-
-fn meant(typed: &str) -> Result<Asked, Infallible> {
-    Ok(Asked::from(typed))
 }
 
 /// A process number or an id.

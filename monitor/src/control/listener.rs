@@ -37,8 +37,6 @@ const PACE: Budget = Budget { allowance: Duration::from_millis(950), part: 1 };
 const CONNECTION: Duration = Duration::from_millis(50);
 /// The most connections of one user at a time. Those that have not sent a request are replaced by newer ones.
 const CONNECTIONS_OF_USER: usize = 8;
-/// The same for root and the daemon's own user: root's readers of events, and as many questions.
-const CONNECTIONS_OF_OURS: usize = 24;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout for finding the answer. The proportional memory of 600 large processes takes seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,7 +45,7 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) async fn serve(listener: UnixListener, daemon_loop: LoopHandle, peers: Peers, events: Latest) {
     let feed = Feed::new(events);
     // Others compete for places among themselves.
-    let mut ours: Connections<u32> = Connections::new(CONNECTIONS_OF_OURS, CONNECTIONS, false);
+    let mut ours: Connections<u32> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     let mut others: Connections<Share> = Connections::new(CONNECTIONS_OF_USER, CONNECTIONS, false);
     let mut pace = Budgets::new(PACE, None);
     loop {
@@ -112,11 +110,16 @@ async fn serve_connection(
         Ok(Ok((Request::Events { query }, _))) => {
             request_read.store(true, Ordering::Relaxed);
             match feed.admit(caller.peer().map_or(u32::MAX, |peer| peer.uid())) {
-                // It ends when the client goes; then there is nobody to tell of an error.
-                Some(_right) => {
-                    if let Ok(stream) = caller.stream() {
-                        drop(feed.serve(stream, &query).await);
-                    }
+                // In a task of its own: it takes no place of a question. It ends when the client goes; then there is nobody to
+                // tell of an error.
+                Some(right) => {
+                    let feed = feed.clone();
+                    tokio::spawn(async move {
+                        if let Ok(stream) = caller.stream() {
+                            drop(feed.serve(stream, &query).await);
+                        }
+                        drop(right);
+                    });
                     return;
                 }
                 None => error(event_feed::FULL),
