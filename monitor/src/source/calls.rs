@@ -219,6 +219,7 @@ mod tests {
                 parents: [9, 8, 0],
                 head: 6,
                 network: 4,
+                far: 80,
                 ..By::default()
             },
         };
@@ -235,6 +236,12 @@ mod tests {
         let later = callers(&record, 4, [0, 25 * MINUTE + 1, before(45)]);
         assert_eq!(later, [longer_ago(8)], "the other one called another that had the port");
         assert_eq!(callers(&CallRecord::default(), 4, [0, 0, before(2)]), []);
+        let seeker = By { start: 50 * 10_000_000, tgid: 7, network: 4, ..By::default() };
+        let by = [Call { at: 26 * MINUTE, caller: seeker }; 4];
+        let seeks =
+            |born| callers(&CallRecord { by, ..CallRecord::default() }, 4, [0, born * MINUTE, before(60)]);
+        assert_eq!(seeks(25), [Caller::Seeker(ProcessId::new(7, 50)); 4], "as long as it lives");
+        assert_eq!(seeks(27), [], "another one had the port then");
         let crowded = CallRecord { without_place: 26 * MINUTE, ..CallRecord::default() };
         let says = |born: u64| callers(&crowded, 4, [0, born * MINUTE, before(60)]);
         assert_eq!(
