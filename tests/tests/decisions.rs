@@ -24,7 +24,7 @@ fn a_pause_is_remembered_until_it_is_over() -> Result<()> {
         let first = s.daemon()?;
         let agent = s.start(&Part::agent("agent"))?;
         let (server, used) = (agent.start(&Part::server("server"))?, agent.start(&Part::server("used"))?);
-        says(&first, &["pause"], "orphand is paused by root.")?;
+        says(&first, &["pause"], "orphand is paused by root, until: sudo orphand resume")?;
         first.wait("the pause", |e| {
             e.kind() == "reconfigured" && e["mode"] == "observe" && e["by"] == "root"
         })?;
@@ -110,7 +110,11 @@ fn a_chosen_mode_beats_the_file() -> Result<()> {
         ensure!(ready["mode"] == "observe", "{}", ready.line);
         let (code, said) = observer.says(&["mode", "enforce"])?;
         ensure!(code == 1 && said.contains("was started with --observe"), "{code:?}: {said}");
-        says(&observer, &["pause"], "orphand is paused by root (mode enforce, decided by root).")?;
+        says(
+            &observer,
+            &["pause"],
+            "orphand is paused by root (mode enforce, decided by root), until: sudo orphand resume",
+        )?;
         ensure!(observer.events().iter().all(|e| e.kind() != "reconfigured"), "it observed before, too");
         observer.kill()?;
 

@@ -154,7 +154,7 @@ fn a_person_ends_what_an_agent_left() -> Result<()> {
         ensure!(code == 0 && text.contains("3 leftovers to end"), "{text}");
         ensure!(text.contains(&format!("listens on {}", left.address)) && text.contains(&lock), "{text}");
         let (code, text) = daemon.says(&reap)?;
-        ensure!(code == 1 && text.contains("refused to end 3 leftovers"), "{text}");
+        ensure!(code == 1 && text.contains("refused to end without a question: 3 leftovers"), "{text}");
         let (code, text) = daemon.says(&["reap", "--include-active", "--yes", &left.tail.pid.to_string()])?;
         ensure!(code == 4 && left.tail.alive(), "a leftover is no server: {text}");
         let (code, text) = daemon.says(&[&reap[..], &["--yes"]].concat())?;

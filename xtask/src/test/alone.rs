@@ -10,10 +10,11 @@ use super::pool::Job;
 
 /// The beginnings of their names, a program (of tests/tests a module) or a program and a test, and why. One that stands for
 /// nothing is an error.
-pub const ALONE: [(&str, &str); 6] = [
+pub const ALONE: [(&str, &str); 7] = [
     ("bootstrap a_loss_is_told_and_repaired", "its daemon has a ring so small that any neighbour fills it"),
     ("doctor", "it reports every unit and process of the host: those of other tests, too"),
     ("kernel", "it storms the host, fills the kernel's tables, and counts what they report"),
+    ("neighbours copies", "its 200 processes with 5,000 files each take all of two cores to look at"),
     ("neighbours shape::a_long_line_", "for how long it holds the loop is a matter of who else computes"),
     ("reaping a_reused_number_", "it sets the host's clock of process numbers back"),
     ("stage numbers_can_be_reused", "it sets the host's clock of process numbers back"),
