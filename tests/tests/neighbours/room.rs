@@ -61,6 +61,8 @@ pub fn program(s: &Scene, name: &str, text: &[u8]) -> Result<String> {
 /// The events of this kind about servers of this name.
 fn told(daemon: &Daemon, kind: &str, server: &str) -> Vec<Event> {
     let all = daemon.events().into_iter();
+    // Where neighbours keep the host busy, what was judged may be unreadable for a moment, and is judged again.
+    let all = all.filter(|event| event["again"] != true);
     all.filter(|event| {
         event.kind() == kind && event.pointer("/server/name").is_some_and(|name| name == server)
     })
