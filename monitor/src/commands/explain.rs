@@ -17,8 +17,8 @@ use crate::{
 };
 use orphand_core::{
     model::{
-        Asked, Creator, ExemptedBy, Explained, Guard, History, HistoryQuery, Holdings, Image, NoServer,
-        Nothing, PastOrphan, PastRun, ProcessId, ProcessView, Report, Stdio, redact,
+        Asked, Creator, EXPLAINED, ExemptedBy, Explained, Guard, History, HistoryQuery, Holdings, Image,
+        NoServer, Nothing, PastOrphan, PastRun, ProcessId, ProcessView, Report, Stdio, redact,
         text::{in_quotes, quoted},
     },
     recognise::{Known, Rule, Rules},
@@ -69,7 +69,9 @@ pub(crate) fn gather(places: &Places, asked: &Asked) -> anyhow::Result<Explanati
     if all.living.is_empty() {
         all.living.extend(untold(&proc, &rules, asked));
     }
-    if let Asked::Name(name) = asked {
+    if let Asked::Name(name) = asked
+        && all.living.len() >= EXPLAINED
+    {
         all.more = report.called(name).saturating_sub(all.living.len());
     }
     for one in &mut all.living {

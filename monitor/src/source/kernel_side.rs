@@ -86,7 +86,7 @@ pub enum Caller {
         /// In the last ten minutes. Longer ago, it may call again as long as it lives.
         lately: bool,
     },
-    /// This process wanted the port for itself, when another had it.
+    /// This process wanted the port for itself. The tracepoint of bind(2) does not tell whether it has got it.
     Seeker(ProcessId),
     /// Another host, or another process that may be any, in the last ten minutes.
     Anybody,

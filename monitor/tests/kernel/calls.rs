@@ -83,6 +83,18 @@ fn calls_of(source: &KernelSource) -> std::sync::Arc<orphand::source::calls::Cal
     calls
 }
 
+/// A followed group that has played this, and what it said until it was done.
+fn played(source: &mut KernelSource, script: &str) -> (Actor, Vec<serde_json::Value>) {
+    let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{script}"));
+    assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
+    actor.word();
+    let mut lines = vec![actor.line()];
+    while lines.last().unwrap()["what"] != "done" {
+        lines.push(actor.line());
+    }
+    (actor, lines)
+}
+
 /// Of this test.
 fn network() -> u32 {
     let own = Proc::system().unwrap().process(std::process::id()).unwrap();
@@ -205,13 +217,7 @@ say("done"); go(); os.kill(0, 9)
 fn the_call_of_one_that_has_ended_is_of_the_nearest_that_lives() {
     let mut source = KernelSource::open(&options()).unwrap();
     let calls = calls_of(&source);
-    let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{LEFT}"));
-    assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
-    actor.word();
-    let mut lines = vec![actor.line()];
-    while lines.last().unwrap()["what"] != "done" {
-        lines.push(actor.line());
-    }
+    let (mut actor, lines) = played(&mut source, LEFT);
     let all = |what: &str| lines.iter().filter(|line| line["what"] == what).collect::<Vec<_>>();
     // The second process above each caller: the first one has ended, and so has the third.
     let callers = |what: &str| {
@@ -280,13 +286,7 @@ fn who_wants_a_port_that_another_has_knows_it() {
         let mut source = KernelSource::open(&KernelOptions { setsid, ..options() }).unwrap();
         assert!(source.hooks().iter().any(|hook| hook.contains("bind") || hook.contains("get_port")));
         let calls = calls_of(&source);
-        let mut actor = Actor::wait_for_the_word(&format!("os.setsid()\n{SEEKERS}"));
-        assert!(source.members.track(actor.id, Tracking::Member).unwrap().is_followed());
-        actor.word();
-        let mut lines = vec![actor.line()];
-        while lines.last().unwrap()["what"] != "done" {
-            lines.push(actor.line());
-        }
+        let (mut actor, lines) = played(&mut source, SEEKERS);
         let line = |what: &str| lines.iter().find(|line| line["what"] == what).unwrap();
         let port = u16::try_from(line("server")["port"].as_u64().unwrap()).unwrap();
         // A stranger is not told.

@@ -10,8 +10,8 @@ use crate::{
     case::{By, Phase, Reason, Stage},
     lineage::{Node, ServerKey},
     model::{
-        AgentReport, Answer, Asked, BootTime, Creator, Explained, Guard, Memory, Mode, NextStep, Nothing,
-        ProcessId, Report, RunView, SHOWN, ServerReport, State, TakenFor,
+        AgentReport, Answer, Asked, BootTime, Creator, EXPLAINED, Explained, Guard, Memory, Mode, NextStep,
+        Nothing, ProcessId, Report, RunView, SHOWN, ServerReport, State, TakenFor,
     },
     recognise::{Known, Role},
     world::{Agent, Held, Server, agent_as_server, agent_view, process_view, short_view},
@@ -144,14 +144,14 @@ impl Engine {
         guards.into_iter().filter(|(holds, _)| *holds).map(|(_, guard)| guard).collect()
     }
 
-    /// What is known of the processes that are meant: one of a number or an id, at most 32 of a name.
+    /// What is known of the processes that are meant: one of a number or an id, at most [`EXPLAINED`] of a name.
     pub fn explain(&self, asked: &Asked) -> Vec<Explained> {
         let nodes: Vec<ProcessId> = match asked {
             Asked::Pid(pid) => self.world.graph().holder(*pid).into_iter().collect(),
             Asked::Id(id) => vec![*id],
             Asked::Name(name) => self.of_name(name),
         };
-        nodes.into_iter().filter_map(|id| self.explain_process(id)).take(MOST).collect()
+        nodes.into_iter().filter_map(|id| self.explain_process(id)).take(EXPLAINED).collect()
     }
 
     /// The main processes of the servers and agents of this name, or of a unit or a run that is called so, and of what those left.
@@ -306,7 +306,6 @@ fn judged(phase: &Phase) -> ServerReport {
     }
 }
 
-const MOST: usize = 32;
 const CREATORS: usize = 64;
 
 /// What the state of a case says: why there is one, and what comes next.

@@ -145,6 +145,9 @@ pub enum NextStep {
     GivenUp,
 }
 
+/// How many processes of one name are explained at a time.
+pub const EXPLAINED: usize = 32;
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {

@@ -34,7 +34,7 @@ pub enum Kind {
     /// A server with a cause.
     #[default]
     Server,
-    /// An inert forked copy of a dead owner. It is never signalled.
+    /// An inert forked copy of a dead owner, or who was let go and is only fed. It is never signalled.
     Copy,
 }
 

@@ -1,5 +1,5 @@
-//! The candidates of a scene: the server that is judged, the other servers of its dead owner, and the owner's inert
-//! copies. Whoever is none of them acts by itself.
+//! The candidates of a scene: the server that is judged and who is only fed by it, the other servers of its dead owner, and the
+//! owner's inert copies. Whoever is none of them acts by itself.
 
 use std::collections::BTreeSet;
 
