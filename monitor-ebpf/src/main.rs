@@ -107,7 +107,7 @@ pub fn ksys_setsid(ctx: FExitContext) -> i32 {
     finish(Kind::Setsid, hooks::setsid(i64::from(ctx.arg::<i32>(0))))
 }
 
-/// `int inet_csk_get_port(struct sock *sk, unsigned short snum)`, net/ipv4/inet_connection_sock.c: bind(2) of a TCP socket. Its result
+/// `int inet_csk_get_port(struct sock *sk, unsigned short snum)`, `net/ipv4/inet_connection_sock.c`: bind(2) of a TCP socket. Its result
 /// is the third word of the context.
 #[fexit(function = "inet_csk_get_port")]
 pub fn inet_csk_get_port(ctx: FExitContext) -> i32 {
